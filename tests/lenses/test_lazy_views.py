@@ -143,3 +143,8 @@ def test_labels_of_a_large_table_are_checked_as_those_of_a_small_one():
     with pytest.raises(to.InputError) as refused:
         to.Predictions(np.where(np.arange(70_000) == 9, 4, y), P)
     assert refused.value.code == "TO105"
+
+
+def test_an_unknown_sum_is_refused() -> None:
+    with pytest.raises(KeyError, match="wwy"):
+        View(p=[0.9, 0.8], y=[1, 0]).sums("wwy")

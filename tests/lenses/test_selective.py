@@ -53,8 +53,9 @@ def test_without_ties_it_is_the_definition_and_a_vector_counts_by_its_largest_cl
 
 
 def test_an_order_without_sense_has_the_error_rate_on_average() -> None:
-    # Row j has the weight v_j = Σ_{i ≥ j} 1/i / n in AURC and 1/n in the error rate; n Σ(v_j − 1/n)² → ∫(log u)² du − 1 = 1,
-    # so the difference has sd sqrt(.25/200) = .035 in one data set and .0025 over 200: 4 of them.
+    # Row j has the weight v_j = Σ_{i ≥ j} 1/i / n in AURC and 1/n in the error rate;
+    # n Σ(v_j − 1/n)² → ∫(log u)² du − 1 = 1, so the difference has sd sqrt(.25/200) = .035 in one data set
+    # and .0025 over 200: 4 of them.
     rng = np.random.default_rng(0)
     curves = [
         selective_risk(Predictions.from_confidence(rng.random(200), rng.random(200) < 0.5), resamples=0)
@@ -87,7 +88,7 @@ def test_the_interval_covers() -> None:
 
 
 def test_clusters_are_resampled_whole() -> None:
-    """Every row five times over: intervals of clusters are as wide as those of single rows, √5 times those of copies."""
+    """Every row five times: intervals of clusters are as wide as those of single rows, √5 times those of copies."""
     rng = np.random.default_rng(0)
     c = rng.integers(1, 11, 300) / 10
     z, who = rng.random(300) < c, np.repeat(np.arange(300), 5)
@@ -209,7 +210,7 @@ def test_a_row_of_weight_zero_is_none() -> None:
 
 
 def test_large_weights_need_no_memory_of_their_size() -> None:
-    """A thousand million rows in two steps, one right and one wrong half: ∫ (c − 1/2)/c dc from 1/2 is (1 − log 2)/2."""
+    """A billion rows in two steps, one half right and one wrong: ∫ (c − 1/2)/c dc from 1/2 is (1 − log 2)/2."""
     preds = Predictions.from_confidence([0.9, 0.6], [1, 0], weight=[5e8, 5e8])
     tracemalloc.start()
     area = float(selective_risk(preds, resamples=0))
@@ -220,7 +221,7 @@ def test_large_weights_need_no_memory_of_their_size() -> None:
 
 
 def test_where_all_answers_end_alike_the_limit_of_the_area_is_not_the_area() -> None:
-    """50 right ones: up to r = 1 − .025^(1/50) may be wrong, and first at worst: r + ∫ r/c dc from r to 1 = r − r log r."""
+    """50 right: up to r = 1 − .025^(1/50) may be wrong, at worst first: r + ∫ r/c dc from r to 1 = r − r log r."""
     rate = 1 - 0.025 ** (1 / 50)
     for right, low, high in ((1, 0.0, rate - rate * np.log(rate)), (0, 1 - rate + rate * np.log(rate), 1.0)):
         curve = selective_risk(Predictions.from_confidence([0.9] * 50, [right] * 50), resamples=50)

@@ -252,7 +252,7 @@ class View:
         Parameters
         ----------
         name : str
-            A name of `SUMS`.
+            A name of `SUMS`; another one raises KeyError.
 
         Returns
         -------
@@ -263,19 +263,16 @@ class View:
             self._sums = self._sums()
         if self._sums is not None:
             return self._sums[name]
-        w, y = self.w, self.y
-        p = self.p.astype(np.float64, copy=False)
-        if name == "ww":
-            return w * w
-        if name == "wpp":
-            return w * p * p
-        if name == "wpy":
-            return w * p * y
-        if name == "wyy":
-            return w * y * y
-        if name == "wwv":
-            return w * w * p * self.q
-        return w * w * (y - p) ** 2
+        w, y, p = self.w, self.y, self.p.astype(np.float64, copy=False)
+        of_rows: dict[str, Callable[[], Array]] = {
+            "ww": lambda: w * w,
+            "wpp": lambda: w * p * p,
+            "wpy": lambda: w * p * y,
+            "wyy": lambda: w * y * y,
+            "wwv": lambda: w * w * p * self.q,
+            "wwr": lambda: w * w * (y - p) ** 2,
+        }
+        return of_rows[name]()
 
     def binned(self, cells: FittedPartition) -> View:
         """Return the view of the bins of a fitted partition.

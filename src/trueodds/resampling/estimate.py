@@ -115,9 +115,17 @@ def build_estimate(
     if null is not None:
         settings["redraws"] = null.shape[-1]
     return Estimate(
-        estimator.name, str(estimand.lens), value, estimand.n_rows, interval, noise_floor, _debiased(estimand, value, noise_floor, clustered=clustered),
-        parts, settings, tuple(notes),
-    )  # fmt: skip
+        estimator.name,
+        str(estimand.lens),
+        value,
+        estimand.n_rows,
+        interval,
+        noise_floor,
+        _debiased(estimand, value, noise_floor, clustered=clustered),
+        parts,
+        settings,
+        tuple(notes),
+    )
 
 
 def parts_of(estimand: Estimand) -> dict[str, float]:

@@ -71,10 +71,17 @@ class ModelComparison(Settings):
         if any(comparison.paired for comparison in comparisons) and settings["rows"] == "unpaired":
             settings["rows"] = "paired where the rows are the same"
         return Ranking(
-            self.estimator.name, str(self.lens), tuple(order), {side.name: side.estimate for side in sides}, tuple(comparisons),
-            max(side.n_rows for side in sides), self.interval_spec.level, self._null(pairs), settings,
+            self.estimator.name,
+            str(self.lens),
+            tuple(order),
+            {side.name: side.estimate for side in sides},
+            tuple(comparisons),
+            max(side.n_rows for side in sides),
+            self.interval_spec.level,
+            self._null(pairs),
+            settings,
             tuple(dict.fromkeys(notes)),
-        )  # fmt: skip
+        )
 
     def _sides(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
         """The models to compare; models of the same rows share the key of their resamples."""
@@ -134,11 +141,19 @@ class ModelComparison(Settings):
             p, min_pvalue = self._swapped(pair, seed)
             notes.append(Note("TN229", EXCHANGED))
         return Comparison(
-            self.estimator.name, str(self.lens), pair.value, _n_rows(pair), pair.paired,
-            {a.name: a.estimate, b.name: b.estimate}, self._null([pair]), interval,
-            p if joint is None or p is None else joint.adjusted(p, swapped=self.null == "swap"), min_pvalue, self._settings_used(pair, interval is not None),
+            self.estimator.name,
+            str(self.lens),
+            pair.value,
+            _n_rows(pair),
+            pair.paired,
+            {a.name: a.estimate, b.name: b.estimate},
+            self._null([pair]),
+            interval,
+            p if joint is None or p is None else joint.adjusted(p, swapped=self.null == "swap"),
+            min_pvalue,
+            self._settings_used(pair, interval is not None),
             tuple(dict.fromkeys(notes)),
-        )  # fmt: skip
+        )
 
     def _swapped(self, pair: ErrorDifference, seed: int) -> tuple[float | None, float]:
         if not pair.paired:

@@ -213,8 +213,15 @@ class ComparedModel:
         interval, why = self.interval(self.interval_spec.level)
         how = self.resampled.how if self.method in RESAMPLING_METHODS and self.resampled is not None else None
         return build_estimate(
-            self.estimand, interval, why, self.nulls[0], self.interval_spec, how, notes=self._notes(), clustered=self.clustered
-        )  # fmt: skip
+            self.estimand,
+            interval,
+            why,
+            self.nulls[0],
+            self.interval_spec,
+            how,
+            notes=self._notes(),
+            clustered=self.clustered,
+        )
 
     def _notes(self) -> list[Note]:
         return notes_of(self.preds, self.estimand)

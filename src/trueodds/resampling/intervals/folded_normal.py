@@ -1,9 +1,9 @@
 """Folded-normal intervals of weighted means of absolute gaps, such as the ECE, with bounds of their bias.
 
-The mean of |N(μ, s²)| is |μ| + s f(|μ| / s) with f(z) = 2φ(z) − 2zΦ(−z), which decreases from .80 at 0 to .05 at 1.6. The
-bias of an expected calibration error is the sum of these excesses over its bins. It lies between 0 and the noise floor and
-depends on how the error is distributed over the bins: almost all of it remains with one miscalibrated bin, almost none
-with an error of two standard errors in every bin.
+The mean of |N(μ, s²)| is |μ| + s f(|μ| / s) with f(z) = 2φ(z) − 2zΦ(−z), which decreases from .80 at 0 to .05 at 1.6.
+The bias of an expected calibration error is the sum of these excesses over its bins. It lies between 0 and the noise
+floor and depends on how the error is distributed over the bins: almost all of it remains with one miscalibrated bin,
+almost none with an error of two standard errors in every bin.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -43,23 +44,6 @@ class IntervalSpec(Settings):
 
 
 UNDEFINED = "the value is infinite or undefined"
-
-
-RESAMPLING_METHODS = (
-    "percentile",
-    "basic",
-    "bca",
-    "residual-norm",
-    "folded-normal",
-    "noise-floor",
-    "floor-bounds",
-    "debiased",
-)  # methods that use bootstrap resamples
-PLAIN_BOOTSTRAP_METHODS = (
-    "percentile",
-    "basic",
-    "bca",
-)  # methods that use nothing but the resamples; their interval need not contain a biased estimate
 
 
 def method_for(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
@@ -159,7 +143,10 @@ def interval_of(
         return None, "the variance cannot be estimated from one row or cluster"
     if uses_resamples(estimand, method) and resampled is None:
         return None, "with more than 200,000 rows several views are resampled jointly only with resample='rows'"
-    interval = _interval_by_method(preds, estimand, method, interval_spec, resampled, null, rng, value)
+    if method == "debiased" and is_root_mean_square(estimand):
+        method = "debiased-squares"
+    sample = _Sample(preds, estimand, interval_spec, resampled, null, rng, value)
+    interval = INTERVAL_METHODS[method].interval(sample)
     if interval.low < interval.high:
         return interval, ""
     if np.isnan(interval.low + interval.high):
@@ -172,69 +159,128 @@ def n_independent_units(preds: Predictions) -> int:
     return preds.n if preds.cluster is None else int(preds.cluster.max()) + 1
 
 
-def _interval_by_method(
-    preds: Predictions | None,
-    estimand: Estimand,
-    method: str,
-    interval_spec: IntervalSpec,
-    resampled: Resampled | None,
-    null: Array | None,
-    rng: np.random.Generator,
-    value: float,
-) -> Interval:
-    if method == "sun" or (method == "debiased" and is_root_mean_square(estimand)):
-        assert estimand.linear is not None
-        view, one = estimand.views[0], estimand.linear[0]
-        binned = pooled_view(view, one)
-        if method == "sun":
-            return squared_error.sun_interval(binned, interval_spec.level)
-        assert preds is not None
-        t, _ = squared_error.debiased_squared_error(binned)
-        draws = squared_error_draws(preds, view, one.index, one.size, interval_spec.resamples, rng)
-        return squared_error.root_interval(
-            squared_error.debiased_interval(t, float(estimand.values[0]) ** 2, draws, interval_spec.level)
-        )
-    assert resampled is not None
-    draws = estimand.combined(resampled.values)
-    if method == "percentile":
-        return percentile_interval(draws, interval_spec.level)
-    if method == "basic":
-        return basic_interval(value, draws, interval_spec.level)
-    if method == "bca":
-        assert preds is not None
-        return bca_interval(value, draws, estimand.combined(jackknife(preds, estimand)), interval_spec.level)
-    if method == "debiased":
-        plug_in = estimand.combined(np.array([estimand.estimator.plug_in(view) for view in estimand.views]))
-        return squared_error.pair_mean_interval(value, float(plug_in), draws, interval_spec.level)
-    assert null is not None
-    n = estimand.views[0].effective_n if preds is None or preds.cluster is None else n_independent_units(preds)
-    if method == "noise-floor":
-        return residual_norm.noise_floor_interval(
-            value, draws, estimand.combined(null), interval_spec.level, n, estimand.estimator.power
-        )
-    if method == "floor-bounds":
-        null_means = null.mean(axis=-1)
-        parts = [
-            estimand.estimator.noise_share(view, float(one)) * one
-            for view, one in zip(estimand.views, null_means, strict=True)
-        ]
-        noise_floor = estimand.combined(np.array(parts))
-        return residual_norm.noise_floor_bounds_interval(
-            value, draws, float(noise_floor), estimand.combined(null), interval_spec.level, n
-        )
-    if method == "folded-normal":
-        drawn = estimand.combined(null)
-        bias = bias_bounds(gaps_of(estimand, preds), float(drawn.mean()), float(draws.mean()) - value)
-        return folded_normal_interval(
-            value, float(draws.std(ddof=1)), bias, drawn, interval_spec.level, n, influence_bound(estimand)
-        )
-    assert resampled.centered_norms is not None
-    centered_norms, floors = estimand.combined(resampled.centered_norms), estimand.combined(null)
-    smooth = (
-        estimand.estimator.smooth
-        and estimand.aggregate != "max"
-        and not np.isinf(getattr(estimand.estimator, "order", 1.0))
-    )
-    return residual_norm.residual_norm_interval(
-        value, draws, centered_norms, floors, interval_spec.level, n, smooth=smooth
-    )
+@dataclass(frozen=True)
+class _Sample:
+    """The data of an interval: rows or cells, the estimand, its resamples and its null draws."""
+
+    preds: Predictions | None
+    estimand: Estimand
+    spec: IntervalSpec
+    resampled: Resampled | None
+    null: Array | None
+    rng: np.random.Generator
+    value: float
+
+    @property
+    def level(self) -> float:
+        """Confidence level."""
+        return self.spec.level
+
+    @property
+    def draws(self) -> Array:
+        """The value in each resample."""
+        assert self.resampled is not None
+        return self.estimand.combined(self.resampled.values)
+
+    @property
+    def null_draws(self) -> Array:
+        """The value in each null draw."""
+        assert self.null is not None
+        return self.estimand.combined(self.null)
+
+    @property
+    def n(self) -> float:
+        """Number of independent rows or clusters; for cells, the effective number of rows."""
+        if self.preds is None or self.preds.cluster is None:
+            return self.estimand.views[0].effective_n
+        return n_independent_units(self.preds)
+
+
+def _sun(of: _Sample) -> Interval:
+    assert of.estimand.linear is not None
+    return squared_error.sun_interval(pooled_view(of.estimand.views[0], of.estimand.linear[0]), of.level)
+
+
+def _debiased_squares(of: _Sample) -> Interval:
+    assert of.estimand.linear is not None
+    assert of.preds is not None
+    view, one = of.estimand.views[0], of.estimand.linear[0]
+    t, _ = squared_error.debiased_squared_error(pooled_view(view, one))
+    draws = squared_error_draws(of.preds, view, one.index, one.size, of.spec.resamples, of.rng)
+    square = float(of.estimand.values[0]) ** 2
+    return squared_error.root_interval(squared_error.debiased_interval(t, square, draws, of.level))
+
+
+def _debiased(of: _Sample) -> Interval:
+    estimand = of.estimand
+    plug_in = estimand.combined(np.array([estimand.estimator.plug_in(view) for view in estimand.views]))
+    return squared_error.pair_mean_interval(of.value, float(plug_in), of.draws, of.level)
+
+
+def _percentile(of: _Sample) -> Interval:
+    return percentile_interval(of.draws, of.level)
+
+
+def _basic(of: _Sample) -> Interval:
+    return basic_interval(of.value, of.draws, of.level)
+
+
+def _bca(of: _Sample) -> Interval:
+    assert of.preds is not None
+    return bca_interval(of.value, of.draws, of.estimand.combined(jackknife(of.preds, of.estimand)), of.level)
+
+
+def _noise_floor(of: _Sample) -> Interval:
+    power = of.estimand.estimator.power
+    return residual_norm.noise_floor_interval(of.value, of.draws, of.null_draws, of.level, of.n, power)
+
+
+def _floor_bounds(of: _Sample) -> Interval:
+    assert of.null is not None
+    parts = [
+        of.estimand.estimator.noise_share(view, float(mean)) * mean
+        for view, mean in zip(of.estimand.views, of.null.mean(axis=-1), strict=True)
+    ]
+    noise_floor = float(of.estimand.combined(np.array(parts)))
+    return residual_norm.noise_floor_bounds_interval(of.value, of.draws, noise_floor, of.null_draws, of.level, of.n)
+
+
+def _folded_normal(of: _Sample) -> Interval:
+    draws, null_draws = of.draws, of.null_draws
+    bias = bias_bounds(gaps_of(of.estimand, of.preds), float(null_draws.mean()), float(draws.mean()) - of.value)
+    spread = float(draws.std(ddof=1))
+    return folded_normal_interval(of.value, spread, bias, null_draws, of.level, of.n, influence_bound(of.estimand))
+
+
+def _residual_norm(of: _Sample) -> Interval:
+    assert of.resampled is not None
+    assert of.resampled.centered_norms is not None
+    estimator = of.estimand.estimator
+    norms = of.estimand.combined(of.resampled.centered_norms)
+    smooth = estimator.smooth and of.estimand.aggregate != "max" and not np.isinf(getattr(estimator, "order", 1.0))
+    return residual_norm.residual_norm_interval(of.value, of.draws, norms, of.null_draws, of.level, of.n, smooth=smooth)
+
+
+@dataclass(frozen=True)
+class IntervalMethod:
+    """How an interval is computed, and whether from bootstrap resamples."""
+
+    interval: Callable[[_Sample], Interval]
+    resamples: bool = True
+
+
+INTERVAL_METHODS = {
+    "percentile": IntervalMethod(_percentile),
+    "basic": IntervalMethod(_basic),
+    "bca": IntervalMethod(_bca),
+    "residual-norm": IntervalMethod(_residual_norm),
+    "folded-normal": IntervalMethod(_folded_normal),
+    "noise-floor": IntervalMethod(_noise_floor),
+    "floor-bounds": IntervalMethod(_floor_bounds),
+    "debiased": IntervalMethod(_debiased),
+    "debiased-squares": IntervalMethod(_debiased_squares, resamples=False),
+    "sun": IntervalMethod(_sun, resamples=False),
+}
+RESAMPLING_METHODS = tuple(name for name, method in INTERVAL_METHODS.items() if method.resamples)
+# Their interval uses nothing but the resamples, and need not contain a biased estimate.
+PLAIN_BOOTSTRAP_METHODS = ("percentile", "basic", "bca")

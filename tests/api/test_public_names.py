@@ -5,16 +5,19 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import trueodds as to
-from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators import CALIBRATORS, class_name
+from trueodds.core.registry import Registry
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 
+STUB = "# Written by `python -m tests.api.test_public_names`, for type checkers and editors."
 FILE = Path(__file__).with_name("public_names.json")
 REGISTRIES = {"estimators": ESTIMATORS, "tests": TESTS, "calibrators": CALIBRATORS, "diagrams": DIAGRAMS}
 
@@ -38,8 +41,67 @@ def public_names() -> dict[str, Any]:
     return {"trueodds": signatures, "packages": packages, **families}
 
 
+def method_stub(package: str, registry: Registry) -> str:
+    """The names of the methods' package as a stub: the registry, each class, and each method's name for its class."""
+    classes = {attribute: registry.load(name) for attribute, name in registry.classes().items()}
+    imports = sorted({f"from {one.__module__} import {one.__name__} as {one.__name__}" for one in classes.values()})
+    aliases = [f"{name} = {one.__name__}" for name, one in sorted(classes.items()) if name != one.__name__]
+    constants = [f"{name}: str" for name, value in vars(package_of(package)).items() if isinstance(value, str)]
+    constants = [line for line in constants if not line.startswith("_")]
+    lines = [STUB, "from trueodds.core.registry import Registry as Registry", *imports]
+    return "\n".join([*lines, "", f"{package.upper()}: Registry", *constants, *aliases]) + "\n"
+
+
+def calibrator_stub() -> str:
+    """The scikit-learn classes of the calibrators as a stub, with their settings."""
+    lines = [
+        STUB,
+        "from typing import Any",
+        "",
+        "from trueodds.calibrators.fitted_calibrator import FittedCalibrator as FittedCalibrator",
+        "from trueodds.calibrators.fitted_calibrator import load as load",
+        "from trueodds.calibrators.fitting import fit as fit",
+        "from trueodds.calibrators.recalibrated_classifier import RecalibratedClassifier as RecalibratedClassifier",
+        "from trueodds.calibrators.sklearn import Calibrator as Calibrator",
+        "from trueodds.core.registry import Registry",
+        "",
+        "CALIBRATORS: Registry",
+        "",
+        "def class_name(method: str) -> str: ...",
+    ]
+    for method in CALIBRATORS.names():
+        name = class_name(method)
+        settings = list(inspect.signature(getattr(to.calibrators, name)).parameters)
+        arguments = ", ".join(["self", "*", *(f"{setting}: Any = ..." for setting in settings)])
+        lines += ["", f"class {name}(Calibrator):", f"    def __init__({arguments}) -> None: ..."]
+    return "\n".join(lines) + "\n"
+
+
+def stubs() -> dict[Path, str]:
+    """The stub of each package of methods, formatted, by its path."""
+    texts = {name: method_stub(name, REGISTRIES[name]) for name in ("estimators", "tests", "diagrams")}
+    texts["calibrators"] = calibrator_stub()
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "stub.pyi", "-"]
+    formatted = {
+        name: subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+        for name, text in texts.items()
+    }
+    return {Path(package_of(name).__file__ or "").with_suffix(".pyi"): text for name, text in formatted.items()}
+
+
+def package_of(name: str) -> ModuleType:
+    """The package of a family of methods."""
+    package: ModuleType = getattr(to, name)
+    return package
+
+
 def test_public_names_and_signatures_are_those_of_the_file() -> None:
     assert public_names() == json.loads(FILE.read_text()), f"if this is meant: python -m {__name__}"
+
+
+def test_type_checkers_and_editors_see_every_method() -> None:
+    for path, text in stubs().items():
+        assert path.read_text() == text, f"if this is meant: python -m {__name__}"
 
 
 USES = """
@@ -57,6 +119,15 @@ reveal_type(to.read_answers("a.jsonl"))
 reveal_type(to.tally(preds))
 reveal_type(to.scorer("ece"))
 reveal_type(to.ReliabilityDisplay)
+reveal_type(to.ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7]))
+reveal_type(to.calibrators.Temperature(min_prob=1e-6))
+reveal_type(to.calibrators.Temperature().fit([[0.2, 0.8]], [1]))
+reveal_type(to.estimators.ece)
+reveal_type(to.tests.cox)
+reveal_type(to.diagrams.Reliability)
+reveal_type(to.audit(preds).verdict)
+reveal_type(to.compare(preds, preds, "brier"))
+reveal_type(to.load("calibrator.json"))
 reveal_type(to.InputError)
 """
 
@@ -78,6 +149,8 @@ def test_tab_completes_public_names(name: str) -> None:
 
 if __name__ == "__main__":
     FILE.write_text(json.dumps(public_names(), indent=1) + "\n")
+    for path, text in stubs().items():
+        path.write_text(text)
 
 
 @pytest.mark.parametrize("family", ["estimators", "tests", "calibrators", "diagrams"])

@@ -184,6 +184,23 @@ class Display:
 
 NAMES = {"".join(word.capitalize() for word in name.split("_")) + "Display": name for name in DIAGRAMS.names()}
 
+# For type checkers; the classes are created on first use.
+CalibrationBeltDisplay: type[Display]
+ComparisonDisplay: type[Display]
+ConfidenceHistogramDisplay: type[Display]
+CorpDisplay: type[Display]
+CumulativeDisplay: type[Display]
+LloPosteriorDisplay: type[Display]
+MclloParametersDisplay: type[Display]
+MurphyDisplay: type[Display]
+RecalibrationLinesDisplay: type[Display]
+ReliabilityCurveDisplay: type[Display]
+ReliabilityDisplay: type[Display]
+SelectiveRiskDisplay: type[Display]
+SimplexDisplay: type[Display]
+TetrahedronDisplay: type[Display]
+TrainingDisplay: type[Display]
+
 
 def __getattr__(name: str) -> type[Display]:
     """Return the display class of a diagram, which is created on first use."""

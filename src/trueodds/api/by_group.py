@@ -184,9 +184,18 @@ def by_group(
     notes = [*data_notes(rows), *overall.notes, *group_tests.notes, *group_results.notes]
     say(1.0, "done")
     return ByGroup(
-        method.name, str(chosen), group_results.groups, overall, group_results.gaps, group_results.widest, group_tests.multicalibration, level,
-        group_tests.null, settings_used | call_settings(rng, rows, weight_kind), tuple(dict.fromkeys(notes)),
-    )  # fmt: skip
+        method.name,
+        str(chosen),
+        group_results.groups,
+        overall,
+        group_results.gaps,
+        group_results.widest,
+        group_tests.multicalibration,
+        level,
+        group_tests.null,
+        settings_used | call_settings(rng, rows, weight_kind),
+        tuple(dict.fromkeys(notes)),
+    )
 
 
 def _check(rows: Predictions) -> None:

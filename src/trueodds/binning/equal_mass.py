@@ -92,7 +92,7 @@ def _cuts(view: View, k: int, rounding: str) -> Array:
 def _mass_edges(by_score: ByScore, cuts: Array) -> Array:
     """Edges midway between the row that completes each cut and the next row."""
     inner = np.unique(_midway(by_score, cuts))
-    inner = inner[inner < 1]  # an edge at 0 stays: many exact zeros are a bin of their own
+    inner = inner[inner < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
     return np.concatenate(([0.0], inner, [1.0]))
 
 
@@ -123,7 +123,7 @@ class FixedMass(Partition):
         by_score, n = by_place(view), self._count(view)
         if n // self.rows <= len(view):
             return Bins(_mass_edges(by_score, self._cuts(view)), self.closed)
-        # Of more groups than there are rows, the last that each row completes tells as much.
+        # With more groups than rows, only the last group that each row completes matters.
         step = self.rows * view.total / n
         ends = np.unique(np.floor(np.cumsum(by_score.sums()[1]) / step))
         return Bins(_mass_edges(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)

@@ -63,7 +63,7 @@ class Tree:
         return sum(axis < 0 for axis in self.axis)
 
     def index(self, at: Array) -> Array:
-        """The leaf of each vector, counted from 0 in the order the leaves were made."""
+        """Return the leaf of each vector, numbered from 0 in the order of creation."""
         x = at if at.ndim == 2 else at[:, None]
         leaf_number = np.cumsum(np.array(self.axis) < 0) - 1
         place = np.zeros(len(x), dtype=np.intp)
@@ -89,12 +89,12 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
     rows = np.arange(len(x))
     if w.sum() < 2 * min_size:
         return tree
-    tick = 0  # equal variances split in the order they were made
+    tick = 0  # nodes of equal variance are split in the order of creation
     heap = [(*_widest(x, w, rows), tick, 0, rows)]
     while heap and (max_bins is None or tree.size < max_bins):
         _, axis, _, node, rows = heapq.heappop(heap)
         cut = _median(x[rows, axis], w[rows])
-        is_low = x[rows, axis] < np.float64(cut)  # a Python float would be rounded to float32 beside float32
+        is_low = x[rows, axis] < np.float64(cut)  # a Python float would be rounded to the float32 of x
         halves = rows[is_low], rows[~is_low]
         if min(w[half].sum() for half in halves) < min_size:
             continue
@@ -125,7 +125,7 @@ def nested_cells(x: Array, depth: int) -> Array:
         part = x[rows]
         axis = int(np.argmax(np.round(part.var(axis=0), 12)))
         column = part[:, axis]
-        low = column < round(float(column.mean()), 12)  # rounding of sums must not decide
+        low = column < round(float(column.mean()), 12)  # rounded, so that rounding errors of sums have no effect
         if low.all() or not low.any():  # no vector differs on any axis
             place[rows] = prefix << left
             continue
@@ -140,7 +140,7 @@ def _widest(x: Array, w: Array, rows: Array) -> tuple[float, int]:
     total = mass.sum()
     mean = mass @ part / total
     variance = mass @ (part - mean) ** 2 / max(total - 1, np.finfo(float).tiny)
-    # Rounding, which the order of rows changes, must not decide between equal variances.
+    # Rounded, because the order of the rows changes rounding errors, which must not break ties.
     axis = int(np.argmax(variance >= np.max(variance) * (1 - 1e-9)))
     return -float(f"{variance[axis]:.9g}"), axis
 

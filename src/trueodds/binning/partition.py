@@ -62,7 +62,7 @@ def count_of_bins(bins: int | str, view: View) -> int:
     """Number of bins for a number or a rule of BIN_RULES."""
     if bins not in BIN_RULES:
         return int(bins)
-    # As many equal rows as the weights are worth: survey weights in the hundreds are no rows in the hundreds.
+    # The effective number of rows is used: survey weights of several hundred do not represent that many rows.
     n = view.effective_n
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 

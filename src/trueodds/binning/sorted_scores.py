@@ -14,8 +14,8 @@ from trueodds.kernels.order_statistics import OrderStatistics, select_order_stat
 from trueodds.lenses.rows import by_outcome
 from trueodds.lenses.view import SORTED, View
 
-MANY = 2**18  # rows from which on counting them costs less than to sort them
-TOLERANCE = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
+MANY = 2**18  # number of rows above which counting is faster than sorting
+TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a cumulative weight are equal to it
 
 
 def by_score(view: View) -> ByScore:
@@ -61,7 +61,7 @@ class ByScore:
 
     def _start(self, keys: Array | None) -> None:
         self._keys, self._sorted = keys, False
-        self._near: OrderStatistics | None = None  # what the last cuts have told of the bins between them
+        self._near: OrderStatistics | None = None  # order statistics of the last cuts
 
     def sums(self) -> tuple[Array, Array, Array]:
         """Sorted distinct scores, and Σw and Σwy at each, (m,) float64."""

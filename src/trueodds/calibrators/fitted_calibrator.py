@@ -241,11 +241,10 @@ class FittedCalibrator(Result):
         text = printable(f"{self.method} · {self.calibration_map.describe()} · n={self.n:,} · {self.k} classes")
         if self.report is None:
             return text
+        if not self.report.choice:
+            return f"{text} · no recalibration attempted"
         outcome = {"confirmed": "confirmed on held-out rows", "too few rows": "not confirmed: too few rows"}
-        return (
-            f"{text} ·"
-            f" {outcome.get(self.report.outcome, 'no gain found') if self.report.choice else 'no recalibration attempted'}"
-        )
+        return f"{text} · {outcome.get(self.report.outcome, 'no gain found')}"
 
     def __repr__(self) -> str:
         return f"FittedCalibrator({self.describe()})"
@@ -384,13 +383,8 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
     spec_type = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
     if spec_type is None or spec_type.map_type is None:
         raise invalid_value("method", "the name of a calibrator's map", method)
-    return FittedCalibrator(
-        read_map(spec_type.map_type, parameters, len(classes)),
-        tuple(classes),
-        n,
-        settings,
-        tuple(Note(note["code"], note["text"]) for note in notes),
-    )
+    calibration_map = read_map(spec_type.map_type, parameters, len(classes))
+    return FittedCalibrator(calibration_map, tuple(classes), n, settings, tuple(Note(**note) for note in notes))
 
 
 def _is_name(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The command line: the group of commands, and errors reported with a code and an exit status instead of a traceback."""
+"""The command line: the command group, and errors reported as a code and an exit status instead of a traceback."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ def compare(
 ) -> None:
     """Compare the errors or scores of two models, or rank several models.
 
-    Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names. Models with the same rows in
-    the same order are compared row by row.
+    Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names. Models with the same
+    rows in the same order are compared row by row.
     """
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)

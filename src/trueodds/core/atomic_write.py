@@ -33,7 +33,7 @@ try:
 except ImportError:  # not POSIX
     fcntl = None  # type: ignore[assignment]
 
-_IN_MEMORY = 2**26  # bytes that wait in memory for a device or a pipe; more wait in a temporary file
+_IN_MEMORY = 2**26  # bytes buffered in memory for a device or a pipe; more are buffered in a temporary file
 _NOT_REPLACEABLE = (errno.EBUSY, errno.EPERM, errno.EACCES, errno.EXDEV)
 _UNNAMED = getattr(os, "O_TMPFILE", 0)
 
@@ -77,9 +77,9 @@ def _writer(name: str) -> AbstractContextManager[IO[bytes]]:
 
 
 def _descriptor(name: str) -> int | None:
-    """The descriptor of this process that a path such as /dev/stdout leads to; None for all others."""
+    """Return the file descriptor of a path such as /dev/stdout, and None for all other paths."""
     descriptors = os.path.realpath("/dev/fd")
-    for _ in range(40):  # as many links as Linux follows
+    for _ in range(40):  # maximum number of links that Linux follows
         folder, last = os.path.split(name)
         folder = os.path.realpath(folder or ".")
         if folder == descriptors and last.isascii() and last.isdigit():
@@ -112,14 +112,14 @@ def _in_place(opened: Callable[[], IO[bytes]]) -> Iterator[IO[bytes]]:
 def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]:
     descriptor, part = _created(target, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777)
     removal = partial(_remove, part)
-    atexit.register(removal)  # where a second signal ends the process at once
+    atexit.register(removal)  # for a second signal, which ends the process immediately
     try:
         with os.fdopen(descriptor, "w+b") as file:
             yield file
             file.flush()
             _keep_mode(descriptor, old)
             if part is not None:
-                os.fsync(descriptor)  # a server may tell only now that its disk is full
+                os.fsync(descriptor)  # a network file system may report a full disk only here
             elif old is None and _link(descriptor, target):
                 return
             else:
@@ -134,9 +134,9 @@ def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]
 
 
 def _created(target: str, mode: int) -> tuple[int, str | None]:
-    """Create a file in the folder of the target; return it with its name, if it needs one."""
+    """Create a file in the folder of the target; return its descriptor and its name, None for an unnamed file."""
     if _UNNAMED:
-        with suppress(OSError):  # not every file system can
+        with suppress(OSError):  # not supported by every file system
             descriptor = os.open(os.path.dirname(target), _UNNAMED | os.O_RDWR, mode)
             if os.path.exists(_of(descriptor)):
                 return descriptor, None
@@ -155,7 +155,7 @@ def _created(target: str, mode: int) -> tuple[int, str | None]:
 
 
 def _abandoned(part: str) -> bool:
-    """Whether nobody writes the file any more, which is then removed."""
+    """Remove the file if no process writes to it any more; return whether the name is free."""
     try:
         descriptor = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
@@ -174,7 +174,7 @@ def _abandoned(part: str) -> bool:
 def _locked(descriptor: int, part: str, *, wait: bool) -> bool:
     """Lock an open file until it is closed; False if another process has the lock or the name was reused.
 
-    Where locks do not exist, writing proceeds without, and no file counts as abandoned.
+    On systems without locks, files are written without locking, and none is considered abandoned.
     """
     if fcntl is not None:
         try:
@@ -199,7 +199,7 @@ def _keep_mode(descriptor: int, old: os.stat_result | None) -> None:
 
 def _put(file: IO[bytes], part: str, target: str, old: os.stat_result | None) -> None:
     if fcntl is None:
-        file.close()  # an open file has no other name there
+        file.close()  # systems without fcntl cannot rename an open file
     try:
         os.replace(part, target)
     except OSError as problem:
@@ -214,7 +214,7 @@ def _put(file: IO[bytes], part: str, target: str, old: os.stat_result | None) ->
 def _link(descriptor: int, name: str) -> bool:
     """Give an unnamed file its name, unless another one has it."""
     try:
-        # With a descriptor to start from, though the path is absolute, Python follows the link to the open file.
+        # With src_dir_fd, even for an absolute path, Python follows the link to the open file.
         os.link(_of(descriptor), name, src_dir_fd=descriptor)
     except FileExistsError:
         return False

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def format_number(x: float | None) -> str:
-    """A number as people read it: four decimals for ordinary sizes, three digits for tiny or huge ones.
+    """Format a number with four decimals, or with three significant digits if it is very small or large.
 
     >>> format_number(0.039812), format_number(0.000012), format_number(0.001), format_number(None)
     ('0.0398', '1.2e-05', '0.001', '–')
@@ -23,10 +23,10 @@ def format_number(x: float | None) -> str:
 
 
 def format_percent(level: float) -> str:
-    """A level as a percentage: 0.95 is 95%, 0.999 is 99.9%."""
+    """Format a level as a percentage: 0.95 as 95%, 0.999 as 99.9%."""
     return f"{100 * level:.6g}%"
 
 
 def format_settings(settings: Mapping[str, Any]) -> list[str]:
-    """The settings that change the number, in a few words; the whole table is in `to_dict`."""
+    """Describe the settings that affect the value in a few words; `to_dict` has all of them."""
     return [str(settings[key]) for key in ("partition", "distance", "aggregate") if settings.get(key) is not None]

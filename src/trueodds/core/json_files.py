@@ -21,7 +21,7 @@ def write_text(path: str | os.PathLike[str], text: str, code: str) -> None:
 
 
 def read_json(path: str | os.PathLike[str], code: str) -> Any:
-    """The document of a strict JSON file; NaN and Infinity are none."""
+    """Parse a strict JSON file; NaN and Infinity are errors."""
     return parse_json(read_text(path, code), code, str(path))
 
 
@@ -35,7 +35,7 @@ def read_text(path: str | os.PathLike[str], code: str) -> str:
 
 
 class RepeatedKey(ValueError):
-    """A key that occurs twice in one JSON object, so that its value is ambiguous."""
+    """Error for a key that occurs twice in one JSON object, so that its value is ambiguous."""
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def describe_json_error(problem: Exception) -> str:
-    """What is wrong with a JSON text, by the exception that its parser raised."""
+    """Describe an invalid JSON text, given the exception of the parser."""
     if isinstance(problem, RepeatedKey):
         return f"the key {str(problem)[:80]!r} twice in one object"
     if isinstance(problem, ValueError) and "int_max_str_digits" in str(problem):
@@ -57,7 +57,7 @@ def describe_json_error(problem: Exception) -> str:
 
 
 def parse_json(text: str, code: str, what: str = "the text") -> Any:
-    """The document of a strict JSON text.
+    """Parse a strict JSON text.
 
     >>> parse_json('{"n": 1}', "TO402")
     {'n': 1}

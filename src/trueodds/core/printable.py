@@ -1,4 +1,4 @@
-r"""Escape control characters in text from data, so that it can neither steer a terminal nor reorder the text around it.
+r"""Escape control characters in text from data, so that it cannot control a terminal or reorder surrounding text.
 
 Names of columns, classes, groups and files may hold terminal escapes, C1 controls, or controls of the text direction.
 Results keep the real names. Wherever text is put out (`str`, the terminal, pictures, pages, messages) such a character
@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# C0 but the line feed, DEL and C1; the controls of the direction; the separators of lines and paragraphs; lone surrogates.
+# The C0 controls except the line feed, DEL, the C1 controls, bidirectional controls, line and paragraph separators, and
+# lone surrogates.
 _UNSAFE = "\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _IN_A_LINE = re.compile(f"[\n{_UNSAFE}]")
 _IN_LINES = re.compile(f"[{_UNSAFE}]")
@@ -20,7 +21,7 @@ _IN_JSON = re.compile(r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)")
 
 
 def printable(text: object) -> str:
-    r"""The text in one line, every unsafe character escaped. What is escaped already stays as it is.
+    r"""Return text in one line with unsafe characters escaped; backslashes are not escaped again.
 
     >>> print(printable("a\x1b[31m\u202eb"))
     a\x1b[31m\u202eb
@@ -32,12 +33,12 @@ def printable(text: object) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same, but line breaks stay."""
+    """Return text with unsafe characters escaped, except line breaks."""
     return _IN_LINES.sub(_escape, text)
 
 
 def printable_tree(value: Any) -> Any:
-    """Mappings and lists as they are, with all text in them printable.
+    """Make all text in nested mappings and lists printable.
 
     >>> printable_tree({"label": ["a\\x85", 1]})
     {'label': ['a\\\\x85', 1]}
@@ -53,7 +54,7 @@ def printable_tree(value: Any) -> Any:
 
 
 def printable_json(text: str) -> str:
-    r"""JSON text with the characters that a terminal would obey written as `\u....`: the same document.
+    r"""Escape terminal control characters in JSON text as `\u....`; the document is unchanged.
 
     >>> print(printable_json('"a\u202e"'))
     "a\u202e"
@@ -62,7 +63,7 @@ def printable_json(text: str) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    r"""JSON text in ASCII in which a lone surrogate, which many readers refuse, is the text of its escape.
+    r"""Replace lone surrogates in ASCII JSON text, which many parsers reject, by the text of their escapes.
 
     >>> print(without_surrogates(r'"a\udcff"'))
     "a\\udcff"

@@ -11,7 +11,7 @@ from trueodds.core import suggestions
 from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names
 
-# Where the names of the other families are looked up when one is not known in its own: the verb and its table.
+# The other families, in which an unknown name is looked up: verb and registry.
 FAMILIES = {
     "estimator": ("measure", "trueodds.estimators:ESTIMATORS"),
     "test": ("test", "trueodds.hypotests:TESTS"),
@@ -29,7 +29,7 @@ class Registry:
     """
 
     def __init__(self, kind: str, table: Mapping[str, str], owners: Mapping[str, str] | None = None) -> None:
-        """`owners` maps a setting to the method that has it, for the hint in the error of another method."""
+        """Create the registry; `owners` maps a setting to the method that has it, for hints in error messages."""
         self.kind = kind
         self._table = dict(table)
         self._owners = dict(owners or {})
@@ -47,7 +47,7 @@ class Registry:
         return getattr(importlib.import_module(module), attribute)
 
     def classes(self) -> dict[str, str]:
-        """The name of each class, as attribute of its package, and the name of the method that it implements.
+        """Map the name of each class, as an attribute of its package, to the name of the method that it implements.
 
         A method is also found under its own name (`estimators.ece`), unless a module has that name.
         """
@@ -60,7 +60,7 @@ class Registry:
         return attributes
 
     def module_attributes(self, package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-        """`__getattr__` and `__dir__` of the package of these methods, so that it lists them and loads one on first use."""
+        """Return `__getattr__` and `__dir__` for the methods' package, which then loads each method on first use."""
 
         def load_attribute(attribute: str) -> Any:
             if attribute not in self.classes():
@@ -110,5 +110,5 @@ class Registry:
 
 
 def settings_of(method: Any) -> tuple[str, ...]:
-    """The names of a dataclass's settings."""
+    """Return the names of a dataclass's settings."""
     return tuple(field.name for field in dataclasses.fields(method) if field.init)

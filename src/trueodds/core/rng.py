@@ -8,7 +8,7 @@ from trueodds.core.settings import Seed, check
 
 
 def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """The generator behind a seed; a Generator is used as it is, so that its state moves on.
+    """Return a Generator for a seed; a Generator is returned unchanged, so that its state advances.
 
     >>> int(as_generator(0).integers(10)) == int(as_generator(0).integers(10))
     True
@@ -19,5 +19,5 @@ def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
 
 
 def stream_key(rng: np.random.Generator) -> int:
-    """A 63-bit key for the counter-based draws, taken from the generator."""
+    """Draw a 63-bit key for counter-based random numbers from the generator."""
     return int(rng.integers(0, 2**63 - 1))

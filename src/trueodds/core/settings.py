@@ -18,10 +18,10 @@ import numpy as np
 from trueodds.core.errors import LONGEST_VALUE, InputError, describe
 from trueodds.core.suggestions import suggest_names
 
-ONE = "or one of them"  # beside a sequence: a single value stands for a sequence of it
-OWN = "checked by the class"  # beside a type that says too little, such as that of a table
-Reader = Callable[[Any], tuple[bool, Any]]  # whether a value is allowed, and the value as it is kept
-EXACT = 2**53  # up to here a float tells each integer from the next
+ONE = "or one of them"  # constraint of a sequence type: a single value is accepted as a sequence of length 1
+OWN = "checked by the class"  # constraint of a type that is not specific enough, such as that of a table
+Reader = Callable[[Any], tuple[bool, Any]]  # returns whether a value is allowed, and the value as it is stored
+EXACT = 2**53  # largest integer up to which float64 represents all integers
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ Count = Annotated[int, Range(1)]
 BinCount = Annotated[int, Range(1, 1_000_000)]
 Resamples = Annotated[int, Range(1, 100_000_000)]
 Seed = Annotated[int, Range(0, 2**128 - 1)]
-Level = Annotated[float, Range(1e-9, 1 - 1e-9)]  # nearer to 0 or 1 a normal quantile is infinite, or a count of draws
+Level = Annotated[float, Range(1e-9, 1 - 1e-9)]  # closer to 0 or 1, normal quantiles or numbers of draws are infinite
 Probability = Annotated[float, Range(0, 1, closed="neither")]
 Finite = Annotated[float, Range(closed="neither")]
 NonNegative = Annotated[float, Range(0, closed="left")]
@@ -79,7 +79,7 @@ class Settings:
     """Base class of dataclasses that validate their settings; subclasses with more checks call `__post_init__`."""
 
     def __post_init__(self) -> None:
-        """Check every setting against its annotation, and keep NumPy's numbers and words as Python's."""
+        """Check every setting against its annotation, and convert NumPy scalars to Python values."""
         check_settings(self)
 
 
@@ -97,22 +97,22 @@ def check_settings(made: Any) -> None:
 
 @cache
 def declared(kind: Any) -> Mapping[str, tuple[Any, Any]]:
-    """The type and default of each setting; nothing for a class whose annotations cannot be evaluated."""
+    """Return the type and default of each setting, or nothing if the annotations cannot be evaluated."""
     try:
         hints = typing.get_type_hints(kind, include_extras=True)
-    except NameError:  # of a class made elsewhere, with names that only a type checker imports
+    except NameError:  # for a user's class with names that are imported only for type checking
         return {}
     return {field.name: (hints[field.name], field.default) for field in dataclasses.fields(kind) if field.init}
 
 
 def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) -> Any:
-    """The value as it is kept, if the annotation allows it.
+    """Return the value as it is stored; raise TO203 if the annotation does not allow it.
 
     >>> check("bins", np.int64(5), BinCount), check("order", 2, Positive)
     (5, 2)
-    >>> check("bins", 0, BinCount | Literal["auto"], 15)
+    >>> check("bins", 0, BinCount, 15)
     Traceback (most recent call last):
-    trueodds.core.errors.InputError: [TO203] bins must be an integer in [1, 1000000] or 'auto'. Got 0. For instance bins=15.
+    trueodds.core.errors.InputError: [TO203] bins must be an integer in [1, 1000000]. Got 0. For instance bins=15.
     """
     allowed, checked = _read(hint, value)
     if allowed:
@@ -136,12 +136,12 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
 
 
 def parse_digits(text: str) -> int | None:
-    """The number that decimal digits spell; None for another text, and for more digits than a float keeps."""
+    """Parse at most 15 decimal digits as an integer; return None for any other text."""
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
 
 
 def call_user_function(name: str, function: Callable[..., Any], *args: Any) -> Any:
-    """What a function that the user gave returns; one that cannot be called so is an InputError."""
+    """Call a user-defined function; raise an InputError if the call fails with TypeError or ValueError."""
     try:
         return function(*args)
     except (TypeError, ValueError) as problem:
@@ -152,17 +152,17 @@ def call_user_function(name: str, function: Callable[..., Any], *args: Any) -> A
 
 
 def _read(hint: Any, value: Any) -> tuple[bool, Any]:
-    """Whether an annotation allows a value, and the value as it is kept."""
+    """Return whether an annotation allows a value, and the value as it is stored."""
     try:
         read = _reader(hint)
-    except TypeError:  # an annotation of somebody's class that is no key of a dict
+    except TypeError:  # an annotation that is not hashable
         read = _reader.__wrapped__(hint)
     return read(value)
 
 
 @cache
 def _reader(hint: Any) -> Reader:
-    """The function that `_read` calls: an annotation is taken apart once, not at every value."""
+    """Return the function that checks values against an annotation; cached, so that it is analyzed only once."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return lambda value: (True, value)
@@ -184,11 +184,11 @@ def _reader(hint: Any) -> Reader:
         return lambda value: (callable(value), value)
     if isinstance(kind := origin or hint, type):
         return lambda value: (isinstance(value, kind), value)
-    return lambda value: (True, value)  # a type that no value tells
+    return lambda value: (True, value)  # a type that cannot be checked at run time
 
 
 def _any_of(readers: Sequence[Reader]) -> Reader:
-    """The first of several annotations that allows the value."""
+    """Return a reader that applies the first of several readers that allows the value."""
 
     def read(value: Any) -> tuple[bool, Any]:
         for reader in readers:
@@ -217,7 +217,7 @@ def _numeric(integer: bool, value: Any) -> tuple[bool, Any]:
 
 
 def _read_sequence(hint: Any, values: Any) -> tuple[bool, Any]:
-    """A sequence of allowed values as a tuple."""
+    """Return whether all values of a sequence are allowed, and the values as a tuple."""
     if getattr(values, "ndim", None) == 1 and hasattr(values, "tolist"):
         values = values.tolist()
     if not isinstance(values, (list, tuple, range)):
@@ -242,7 +242,7 @@ def _number(value: Any, *, integer: bool) -> int | float | None:
 
 def _holds(constraint: Any, value: Any) -> bool:
     if isinstance(constraint, Range):
-        # An integer that a float cannot hold is no count of anything, unless the range says so.
+        # Integers that float64 cannot represent are rejected, unless the range allows them.
         small = not isinstance(value, int) or constraint.high < math.inf or abs(value) <= EXACT
         return small and value in constraint
     return not isinstance(constraint, OneOf) or value in constraint.words

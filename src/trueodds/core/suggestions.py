@@ -9,11 +9,13 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-_PHRASES: dict[str, tuple[str, ...]] = {  # one phrase or several -> what other people call it
+_PHRASES: dict[str, tuple[str, ...]] = {  # names and settings -> synonyms in the literature and in other libraries
     # estimators
     "ece": ("expected calibration error", "calibration error", "l1 calibration error", "confidence ece", "top1 ece"),
     "ece with lens='top-label'": ("top-label ece", "top-label calibration error"),
-    "ece with lens='classwise'": ("classwise ece", "cwece", "classwise calibration error", "marginal calibration error"),
+    "ece with lens='classwise'": (
+        "classwise ece", "cwece", "classwise calibration error", "marginal calibration error",
+    ),
     "sce": ("static calibration error",),
     "mce": ("maximum calibration error", "max calibration error", "max ce"),
     "ace | ece with partition='equal-mass'": (
@@ -103,10 +105,11 @@ _ANSWERS = (
     "That measures accuracy, not calibration; an audit reports accuracy, and 'brier' and 'log_loss' reflect both."
 )
 NO_CALIBRATION = {
-    **dict.fromkeys(("auc", "auroc", "roc auc", "roc auc score", "c statistic", "c index", "concordance"), _DISCRIMINATION),
+    **dict.fromkeys(("auc", "auroc", "roc auc", "roc auc score"), _DISCRIMINATION),
+    **dict.fromkeys(("c statistic", "c index", "concordance"), _DISCRIMINATION),
     **dict.fromkeys(("auprc", "pr auc", "average precision", "gini", "roc"), _DISCRIMINATION),
     **dict.fromkeys(("accuracy", "acc", "error rate", "f1", "f1 score", "precision", "recall", "mcc"), _ANSWERS),
-}  # fmt: skip
+}
 
 
 def normalize_name(word: str) -> str:

@@ -1,4 +1,4 @@
-"""Types that annotations throughout the package share."""
+"""Type aliases that are used throughout the package."""
 
 from __future__ import annotations
 

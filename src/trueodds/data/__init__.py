@@ -1,1 +1,1 @@
-"""What the user passes in, checked once: predictions, labels, weights, groups, clusters and votes."""
+"""Validated input: predictions, labels, weights, groups, clusters and votes."""

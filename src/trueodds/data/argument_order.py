@@ -11,8 +11,8 @@ ORDER = " take (y_true, y_prob): swap the two arguments."
 
 
 def refuse_swapped(y: Array, p: Array) -> None:
-    """Predictions, and every function that takes arrays, take (y_true, y_prob); recognize the other order."""
-    if not _fractions(y):  # the small one first: of right arguments no more is looked at
+    """Raise an error if (y_true, y_prob) look swapped."""
+    if not _fractions(y):  # the cheaper check first: arguments in the right order need no other
         return
     fix = f"Predictions{ORDER}"
     integral = p.dtype.kind in "biuUS" or (p.ndim == 1 and p.dtype.kind == "f" and not _fractions(p) and (p > 1).any())
@@ -34,14 +34,14 @@ def refuse_swapped(y: Array, p: Array) -> None:
 
 
 def with_called_order(problem: InputError, fix: str) -> InputError:
-    """The same refusal with the order of the function that was called; other problems are left as they are."""
+    """Return the error of swapped arguments with the signature of the called function; other errors are unchanged."""
     if problem.code != "TO109" or problem.fix != f"Predictions{ORDER}":
         return problem
     return InputError(problem.code, problem.problem, problem.got, fix)
 
 
 def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
-    """from_confidence takes (confidence, correct); recognize the other order."""
+    """Raise an error if the arguments (confidence, correct) of `from_confidence` look swapped."""
     if (
         correct.dtype.kind == "f"
         and _fractions(correct)
@@ -56,7 +56,7 @@ def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
 
 
 def refuse_swapped_multilabel(y: Array, p: Array) -> None:
-    """from_multilabel takes (Y, P); recognize the other order."""
+    """Raise an error if the arguments (Y, P) of `from_multilabel` look swapped."""
     if y.dtype.kind == "f" and _fractions(y) and (p.dtype.kind in "biu" or not _fractions(p)):
         raise InputError(
             "TO109",
@@ -67,7 +67,7 @@ def refuse_swapped_multilabel(y: Array, p: Array) -> None:
 
 
 def _fractions(x: Array) -> bool:
-    """Whether a value lies strictly between whole numbers."""
+    """Return whether any value is not an integer."""
     if x.dtype.kind != "f":
         return False
     finite = x[np.isfinite(x)]

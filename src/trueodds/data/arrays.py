@@ -10,7 +10,7 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 
-LOGITS = "use Predictions.from_logits, or read(…, logits=True)"  # where probabilities were expected
+LOGITS = "use Predictions.from_logits, or read(…, logits=True)"  # hint if logits are passed as probabilities
 
 
 def with_logits_argument(problem: InputError) -> InputError:
@@ -50,7 +50,7 @@ def as_array(x: Any, name: str) -> Array:
 
 
 def _from_objects(array: Array, name: str) -> Array:
-    """Objects of one plain kind become an array of that kind; missing values are an error."""
+    """Convert objects of one plain kind to an array of that kind; missing values are an error."""
     flat = array.ravel()
     missing = [i for i, value in enumerate(flat) if _missing(value)]
     if missing:
@@ -75,7 +75,7 @@ def _from_objects(array: Array, name: str) -> Array:
 
 
 def _from_long_integers(array: Array, name: str) -> Array:
-    """Integers beyond 64 bits as floats."""
+    """Convert integers of more than 64 bits to floats."""
     try:
         return array.astype(np.float64)
     except OverflowError:
@@ -89,7 +89,7 @@ def _from_long_integers(array: Array, name: str) -> Array:
 
 
 def _encodable(array: Array, name: str) -> None:
-    """Refuse text with a lone surrogate, which no file and no terminal takes."""
+    """Raise an error for text with a lone surrogate, which UTF-8 cannot encode."""
     flat = np.ascontiguousarray(array).ravel()
     if flat.size == 0 or flat.dtype.itemsize == 0 or flat.view(np.uint32).max() < 0xD800:
         return
@@ -111,7 +111,7 @@ def _missing(value: Any) -> bool:
 
 
 def as_float_array(array: Array, name: str) -> Array:
-    """A floating array; float16 is widened (exactly), float32 and float64 stay."""
+    """Convert to a floating-point array; float16 becomes float32, float32 and float64 are unchanged."""
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
     if array.dtype.kind != "f":
@@ -127,7 +127,7 @@ def as_float_array(array: Array, name: str) -> Array:
 
 
 def check_shape(p: Array, name: str) -> None:
-    """(n,) or (n, K) with K ≥ 2."""
+    """Check that the shape is (n,) or (n, K) with K ≥ 2."""
     if p.ndim == 2 and p.shape[1] == 1:
         raise InputError(
             "TO101",
@@ -159,7 +159,7 @@ def check_two_dimensional(x: Array, name: str) -> None:
 
 
 def check_same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
-    """As many outcomes as predictions; nothing is truncated."""
+    """Raise an error if the numbers of outcomes and predictions differ."""
     if len(y) != len(p):
         raise InputError(
             "TO107",
@@ -170,7 +170,7 @@ def check_same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
 
 
 def check_same_shape(y: Array, p: Array) -> None:
-    """Multilabel outcomes and probabilities agree cell by cell."""
+    """Raise an error if multilabel outcomes and probabilities have different shapes."""
     if y.shape != p.shape:
         raise InputError(
             "TO107",
@@ -185,12 +185,12 @@ def _row(array: Array, flat_index: int) -> int:
 
 
 def count_phrase(count: int) -> str:
-    """How many such values there are, for the end of `got`."""
+    """Return the number of such values in parentheses, for the end of `got`."""
     return f" ({count:,} such {'value' if count == 1 else 'values'})"
 
 
 def refuse_first(p: Array, bad: Array, code: str, problem: str, fix: str) -> None:
-    """Refuse an array for its first bad value."""
+    """Raise an error for the first invalid value of an array."""
     first = np.unravel_index(int(np.argmax(bad)), bad.shape)
     where = f"row {first[0]}" + (f", class {first[1]}" if p.ndim == 2 else "")
     raise InputError(code, problem, f"{p[first]} in {where}{count_phrase(int(bad.sum()))}", fix)

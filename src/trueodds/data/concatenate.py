@@ -14,7 +14,7 @@ _ROWS = ("p", "logits", "y", "votes", "counts", "weight")
 
 
 def concatenate(parts: Sequence[Predictions]) -> Predictions:
-    """All rows of several Predictions, in their order; checked before, they are not checked again.
+    """Concatenate the rows of several Predictions in order, without validating them again.
 
     Raises InputError TO401 for another kind, other classes, columns that only one has, or clusters.
 
@@ -44,7 +44,7 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
 
 
 def _signature(preds: Predictions) -> tuple[object, ...]:
-    """What must agree; rows in clusters agree with none, as their numbers mean nothing elsewhere."""
+    """Return the properties that must be equal; clustered rows match no others, as cluster numbers are local."""
     has = tuple(name for name in _ROWS if getattr(preds, name) is not None)
     return (
         preds.kind,

@@ -18,7 +18,7 @@ from trueodds.data.arrays import (
 
 
 def check_groups(group: Any, n: int) -> dict[str, Array]:
-    """Each group column as an array."""
+    """Return each group column as an array, by name."""
     if group is None:
         return {}
     if hasattr(group, "columns") and np.ndim(group) == 2:  # a frame: each column is a group column
@@ -52,7 +52,7 @@ def check_groups(group: Any, n: int) -> dict[str, Array]:
 
 
 def check_clusters(cluster: ArrayLike | None, n: int) -> Array | None:
-    """Cluster numbers 0, 1, … per row."""
+    """Return the cluster of each row as numbers 0, 1, …, (n,)."""
     if cluster is None:
         return None
     values = check_groups({"cluster": cluster}, n)["cluster"]

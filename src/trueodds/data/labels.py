@@ -23,7 +23,7 @@ from trueodds.data.arrays import (
 
 
 def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
-    """The names of the classes in the order of the columns."""
+    """Return the names of the classes in the order of the columns."""
     if classes is None:
         return tuple(range(k))
     names = () if isinstance(classes, str) or not np.iterable(classes) else tuple(_plain_name(name) for name in classes)
@@ -54,13 +54,13 @@ def _is_name(name: Any) -> bool:
 
 
 def _plain_name(name: Any) -> Any:
-    """A name without NumPy's wrapping; bytes are text."""
+    """Convert a NumPy scalar to a Python value, and bytes to text."""
     name = name.item() if isinstance(name, np.generic) else name
     return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
 def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool) -> Array:
-    """Labels as class numbers."""
+    """Convert labels to class numbers."""
     if y.ndim != 1:
         raise InputError(
             "TO101", "y_true must be (n,) labels or (n, K) votes.", f"shape {y.shape}", "Pass one label per row."
@@ -107,7 +107,7 @@ def _match_names(y: Array, names: tuple[Any, ...], has_names: bool) -> Array:
             f"{describe(str(y[0]))} in row 0",
             "Pass classes= with the names in the order of the columns.",
         )
-    # Names given as text, such as those of a command line, are matched by what a number is written as.
+    # Names given as text, for instance on the command line, match the text form of numeric labels.
     text = y.dtype.kind in "US" or all(isinstance(name, str) for name in names)
     number = {str(name) if text else name: i for i, name in enumerate(names)}
     unique, inverse = np.unique(y, return_inverse=True)
@@ -130,13 +130,13 @@ def _match_names(y: Array, names: tuple[Any, ...], has_names: bool) -> Array:
 
 
 def _count_from_zero(names: tuple[Any, ...]) -> bool:
-    """Whether a number can only mean a column: the names are 0..K−1, or words none of which looks like a number."""
+    """Return whether a number can only refer to a column: class names are 0..K−1, or none looks like a number."""
     words = all(isinstance(name, str) and not looks_like_a_number(name) for name in names)
     return words or [str(name) for name in names] == [str(c) for c in range(len(names))]
 
 
 def looks_like_a_number(name: Any) -> bool:
-    """Whether a class name could be mistaken for the number of a column."""
+    """Return whether a class name could be mistaken for the number of a column."""
     try:
         float(name)
     except (ValueError, OverflowError):
@@ -190,13 +190,13 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
 
 
 def check_correctness(z: Array) -> Array:
-    """Whether the answer was right, as 0 and 1."""
+    """Convert correctness to 0 and 1."""
     check_one_dimensional(z, "correct")
     return check_binary(z, "correct")
 
 
 def check_binary(y: Array, name: str = "Y") -> Array:
-    """Zeros and ones."""
+    """Check that all values are 0 or 1."""
     if y.dtype.kind not in "biuf":
         raise InputError("TO116", f"{name} must hold 0 and 1.", f"dtype {y.dtype}", "Convert it first.")
     bad = ~((y == 0) | (y == 1))
@@ -206,10 +206,10 @@ def check_binary(y: Array, name: str = "Y") -> Array:
 
 
 def column_names(x: Any) -> list[str] | None:
-    """The column names of a data frame (pandas, Polars, PyArrow) in memory; None for anything else."""
+    """Return the column names of a data frame (pandas, Polars, PyArrow) in memory; None for anything else."""
     if not hasattr(x, "__array__") or getattr(x, "ndim", 2) != 2:
         return None
-    # on the class, for an attribute of a pandas frame may be one of its columns
+    # looked up on the class, because an attribute of a pandas data frame may be one of its columns
     names = x.column_names if hasattr(type(x), "column_names") else getattr(x, "columns", None)
     return None if names is None or callable(names) else [str(name) for name in names]
 
@@ -249,7 +249,7 @@ def classes_from_columns(
 
 
 def refuse_other_columns(Y: Any, P: Any) -> None:
-    """Refuse labels and probabilities in data frames whose columns have the same names in another order (TO113)."""
+    """Raise TO113 for labels and probabilities in data frames with the same columns in a different order."""
     labels, probs = column_names(Y), column_names(P)
     if labels is not None and probs is not None:
         _refuse_another_order(_candidates(labels, "y_"), _candidates(probs, "p_"), "those of Y", "P")
@@ -268,7 +268,7 @@ def _candidates(names: list[str], prefix: str) -> list[list[str]]:
 
 
 def are_numbers(names: Sequence[str]) -> bool:
-    """Return whether every name is a whole number of at most 18 digits."""
+    """Return whether every name is an integer of at most 18 digits."""
     return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def log_softmax(z: Array) -> Array:
-    """Log-probabilities (n, K), float64, of logits (n, K), or (n,) for the log odds of the second of two classes.
+    """Return log-probabilities (n, K) float64 of logits (n, K), or of log odds (n,) of the second of two classes.
 
     A logit of −inf is an exact zero and keeps the logarithm −inf; no other logarithm underflows.
 
@@ -41,7 +41,7 @@ def log_probabilities(preds: Predictions) -> Array:
 
 
 def exact_zeros(preds: Predictions) -> Array:
-    """Which classes have a probability of exactly 0, (n, K); of logits only −inf does, whatever underflows.
+    """Return a mask (n, K) of probabilities that are exactly 0; for logits, of −inf, regardless of underflow.
 
     >>> from trueodds.data.predictions import Predictions
     >>> exact_zeros(Predictions([0], [1.0])).tolist(), exact_zeros(Predictions.from_logits([0], [[0, -2000]])).tolist()
@@ -142,7 +142,10 @@ def complement(P: Array, others: Array, p: Array, total: Array | float = 1.0) ->
 
 
 def log_complement(z: Array, others: Array, log_p: Array, total: Array | float = 0.0) -> Array:
-    """The logarithm of the same sum, from logits (n, K) whose log Σ exp is `total`, and the log-probability of the rest."""
+    """Return log(1 − p), where log p is the log-probability of the unmasked columns of rows (n, K); (n,) float64.
+
+    `total` is log Σ exp z of the logits z. As in `complement`, the masked columns are summed if digits would be lost.
+    """
     with np.errstate(divide="ignore"):
         rest: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))
     near = rest < np.log(NEAR)
@@ -173,5 +176,5 @@ def masked_log_sum_exp(z: Array, mask: Array) -> Array:
 
 
 def _mask_rows(mask: Array, rows: Array) -> Array:
-    """A mask for some rows; one row of it may serve all."""
+    """Return the mask of the selected rows; a mask with one row applies to all."""
     return mask if len(mask) == 1 else mask[rows]

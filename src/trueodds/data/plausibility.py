@@ -8,12 +8,15 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
-GAIN = 0.25  # of accuracy, beside 2/√n: of 3,000 models that guess 0.03 % at most won that, for 2 to 10 classes
-MIN_ROWS = 30  # rows, below which any order may fit
-MIN_LABELS = 10  # rows, below which probabilities may well all be 0 and 1
-SAMPLE = 2**15  # probabilities by which all others are judged not to be worth a look
-ROWS = 2000  # at least: in so many a gain of GAIN looks less than half as large once in 10⁷ samples, by the normal law
-BLOCK = 2**16  # probabilities looked at before the rest
+# Minimum gain of accuracy, in addition to 2/√n: at most 0.03 % of 3,000 random models with 2 to 10 classes reached it.
+GAIN = 0.25
+MIN_ROWS = 30  # minimum number of rows; with fewer, any order may fit
+MIN_LABELS = 10  # minimum number of rows; with fewer, all probabilities may be 0 and 1 by chance
+SAMPLE = 2**15  # number of probabilities in the sample of rows that is checked first
+# Minimum number of sampled rows: by the normal approximation, a gain of GAIN appears less than half as large in one of
+# 10⁷ samples.
+ROWS = 2000
+BLOCK = 2**16  # number of probabilities per block
 
 HARD_LABELS = (
     "Every {what} is 0 or 1, as in predicted labels: pass probabilities, such as those of predict_proba. Labels "
@@ -40,7 +43,7 @@ def hard_labels(preds: Predictions) -> list[Note]:
 
 
 def hard_labels_note(kind: str) -> Note:
-    """The note on probabilities that are all 0 or 1."""
+    """Return the note on probabilities that are all 0 or 1."""
     return Note("TN149", HARD_LABELS.format(what="confidence" if kind == "confidence" else "probability"))
 
 
@@ -73,7 +76,7 @@ def _accuracies(preds: Predictions, rows: slice, gain: float) -> tuple[float, fl
     if p.ndim == 1 or k == 2:  # a comparison, which is many times faster than argmax
         predicted = p > 1 - p if p.ndim == 1 else p[:, 1] > p[:, 0]
     else:
-        many = max(1, BLOCK // k)  # rows at a time: argmax copies what it looks at
+        many = max(1, BLOCK // k)  # number of rows per block, because argmax copies its input
         predicted = np.concatenate([p[first : first + many].argmax(axis=1) for first in range(0, len(p), many)])
     w = None if preds.weight is None else preds.weight[rows]
     counts = np.bincount(preds.y[rows] * k + predicted, w, k * k).reshape(k, k)
@@ -81,7 +84,7 @@ def _accuracies(preds: Predictions, rows: slice, gain: float) -> tuple[float, fl
     if total <= 0:
         return None
     own = float(counts.trace() / total)
-    # No order is right more often than each column's largest count, which spares the search for the best one.
+    # The sum of the columns' largest counts bounds the accuracy of any order, which usually avoids the search.
     if min(1.0, float(counts.max(axis=0).sum() / total)) - own <= gain:
         return None
     if k == 2:

@@ -43,20 +43,20 @@ class PredictionArrays:
 
     n: int
     k: int
-    dtype: str  # of the probabilities, as given
+    dtype: str  # dtype of the probabilities, as given
     kind: str  # "classes", "confidence" or "multilabel"
     p: Array  # (n,) probability of the second class, or (n, K); as given
-    logits: Array | None  # (n,) or (n, K) as given, where the probabilities were made of them
+    logits: Array | None  # (n,) or (n, K) as given, if the probabilities were computed from logits
     y: Array | None  # (n,) int64 labels; (n, K) int64 for multilabel; None with votes
     votes: Array | None  # (n, K) shares that sum to 1
-    counts: Array | None  # (n,) how many votes each row has, if whole numbers were given
+    counts: Array | None  # (n,) number of votes of each row, if counts were given
     weight: Array | None  # (n,)
     group: Groups
     cluster: Array | None  # (n,) int64
     classes: tuple[Any, ...]
     notes: tuple[Note, ...]
     _tied: int | None
-    _cache: dict[Hashable, Any]  # what was worked out once for these rows
+    _cache: dict[Hashable, Any]  # values computed once for these rows
 
     def _fill(self, values: Mapping[str, Any]) -> None:
         self.record_tied(None)
@@ -145,7 +145,7 @@ class PredictionArrays:
         for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
             if values[name] is not None:
                 values[name] = values[name][where]
-        if values["cluster"] is not None:  # numbered afresh, so that clusters outside the subset leave no gaps
+        if values["cluster"] is not None:  # renumbered, so that clusters outside the subset leave no gaps
             values["cluster"] = np.unique(values["cluster"], return_inverse=True)[1].reshape(-1)
         if values["weight"] is not None and not values["weight"].any():
             raise InputError(

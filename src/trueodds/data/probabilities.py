@@ -14,9 +14,9 @@ from trueodds.data.arrays import (
     refuse_first,
 )
 
-LARGE = 2**18  # values from which on a compiled loop is worth loading
-SUM_NOTED = 1e-9  # distance of a row sum from 1 below which nobody needs to know of it
-SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
+LARGE = 2**18  # number of values above which loading the compiled loop pays
+SUM_NOTED = 1e-9  # deviation of a row sum from 1 above which a note is added
+SUM_TOLERANCE = {"float16": 2e-3}  # rounding of a softmax row in this dtype; 1e-5 for the others
 
 
 def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, sums: bool) -> list[Note]:
@@ -99,7 +99,7 @@ def _check_row_sums(
 
 
 def _sum_rows(p: Array) -> Array:
-    """Row sums in float64: short rows column by column, which NumPy does many rows at a time."""
+    """Return row sums in float64; short rows are added column by column, which NumPy vectorizes over the rows."""
     if p.shape[1] > 64:
         return np.asarray(p.sum(axis=1, dtype=np.float64))
     total = p[:, 0].astype(np.float64)
@@ -109,7 +109,7 @@ def _sum_rows(p: Array) -> Array:
 
 
 def check_logits(z: Array) -> Array:
-    """Checked logits as float64, (n,) or (n, K); −inf is the logit of an exact zero."""
+    """Check logits and return them as float64, (n,) or (n, K); −inf is the logit of an exact zero."""
     if np.isnan(z).any() or (z == np.inf).any() or (z.ndim == 1 and np.isinf(z).any()):
         refuse_first(
             z,
@@ -128,7 +128,7 @@ def check_logits(z: Array) -> Array:
 
 
 def softmax(z: Array) -> Array:
-    """Probabilities of logits in float64; −inf is an exact zero."""
+    """Return the probabilities of logits in float64; −inf gives an exact zero."""
     z = check_logits(z)
     if z.ndim == 1:
         return np.where(z >= 0, 1 / (1 + np.exp(-np.abs(z))), np.exp(-np.abs(z)) / (1 + np.exp(-np.abs(z))))

@@ -1,4 +1,4 @@
-"""Check the weights of rows, and tell whether they are counts of rows."""
+"""Check the weights of rows, and determine whether they are counts of rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, as_float_array, refuse_first
 
 WEIGHTLESS = "Every weight is zero."
-SMALLEST, LARGEST = 1e-30, 1e30  # between them the sixth power of a weight can be summed
-NEGLIGIBLE = 1e-30  # beside the largest weight: such as importance weights and kernels give
-MAX_ROWS = 10**9  # for which frequency weights may stand
+SMALLEST, LARGEST = 1e-30, 1e30  # limits within which sixth powers of weights can be summed
+NEGLIGIBLE = 1e-30  # smallest allowed ratio to the largest weight
+MAX_ROWS = 10**9  # maximum number of rows that frequency weights may represent
 
 
 def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
@@ -68,7 +68,7 @@ def unit_of(weight: Array) -> float | None:
 
 
 def repeat_rows(weight: Array) -> Array:
-    """The number of each row as often as its weight counts it: `weight_kind="frequency"`."""
+    """Return row numbers, each repeated as often as its weight says (`weight_kind="frequency"`)."""
     if (broken := weight != np.rint(weight)).any():
         row = int(np.argmax(broken))
         raise InputError(

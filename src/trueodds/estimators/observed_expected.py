@@ -64,9 +64,10 @@ class CalibrationInTheLarge(_FromTotals):
     -----
     .. math:: \frac{\sum_i w_i (y_i - p_i)}{\sum_i w_i}
 
-    `parts` holds the two rates, `observed` and `expected`. The difference depends on totals only, and errors that cancel
-    leave it at 0, so use it together with a calibration curve or `ici`. Its absolute value is the ECE with a single bin.
-    Shapes: a binary view (n,). Several views are not averaged, because the differences of all classes sum to 0.
+    `parts` holds the two rates, `observed` and `expected`. The difference depends on totals only, and errors that
+    cancel leave it at 0, so use it together with a calibration curve or `ici`. Its absolute value is the ECE with a
+    single bin. Shapes: a binary view (n,). Several views are not averaged, because the differences of all classes sum
+    to 0.
 
     Units: probability, in [−1, 1]; 0 is best.
 

@@ -263,7 +263,7 @@ def _of_spline(grid: int) -> Array:
 
 
 def _norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
-    """N_σ of each row at its own σ, a share of the line; rows of as many nodes go together, so none depends on others."""
+    """Return N_σ of each row at its own σ; rows with equal numbers of nodes are evaluated jointly but independently."""
     # The integral errs by about N (spacing / σ)³ / 100: small enough at a fixed point, where N is no more than σ.
     required = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), per_sigma / sigma)
     nodes = 2 ** np.ceil(np.log2(required)).astype(np.int64)

@@ -139,9 +139,14 @@ class BinByBin(ViewTest):
         partition = self.partition or default_for(view)
         settings = {"partition": str(partition), "occupied_bins": len(order), "smallest_bin": int(binned.n.min())}
         return ViewResult(
-            float(table["statistic"][strongest]), float(table["holm"][strongest]), float(table["gap"][strongest]), parts, settings,
-            tuple(notes), _doubts(tails),
-        )  # fmt: skip
+            float(table["statistic"][strongest]),
+            float(table["holm"][strongest]),
+            float(table["gap"][strongest]),
+            parts,
+            settings,
+            tuple(notes),
+            _doubts(tails),
+        )
 
     def cells(self, view: View) -> Cells:
         """Negative smallest log p-value of all bins."""

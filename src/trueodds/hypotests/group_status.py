@@ -144,9 +144,15 @@ def _gaps(
         two = gaps.pairwise_gaps(question, rows, partition.groups, partition_sides)
         shown = two if against == "pairs" else gaps.gaps_to_rest(question, rows, partition.groups, partition_sides)
         every += [
-            Gap(partition.column, names[gap.first], names[gap.second] if against == "pairs" else "rest", gap.value, gap.interval)
+            Gap(
+                partition.column,
+                names[gap.first],
+                names[gap.second] if against == "pairs" else "rest",
+                gap.value,
+                gap.interval,
+            )
             for gap in shown
-        ]  # fmt: skip
+        ]
         if (widest_gap := gaps.find_widest_gap(two, question.interval_spec.level)) is not None:
             widest.append(
                 Gap(partition.column, names[widest_gap[0]], names[widest_gap[1]], widest_gap[2], widest_gap[3])

@@ -325,9 +325,19 @@ class ViewTest(HypothesisTest):
             if len(view_results) == 1 and strongest.summary:
                 settings["summary"] = strongest.summary
             return Verdict(
-                name, str(estimand.lens), strongest.statistic, of_lens[0], n, null, min_pvalue, family_p, strongest.effect,
-                parts, settings, unique_notes,
-            )  # fmt: skip
+                name,
+                str(estimand.lens),
+                strongest.statistic,
+                of_lens[0],
+                n,
+                null,
+                min_pvalue,
+                family_p,
+                strongest.effect,
+                parts,
+                settings,
+                unique_notes,
+            )
         strongest_at = int(np.argmin(np.nan_to_num(of_lens, nan=2.0)))
         leaders = [
             lens_results[int(np.argmin(np.nan_to_num(p, nan=2.0)))]
@@ -335,9 +345,19 @@ class ViewTest(HypothesisTest):
         ]
         parts = view_parts([str(estimand.lens) for estimand in estimands], leaders, np.array(of_lens))
         return Verdict(
-            name, "family", leaders[strongest_at].statistic, family_pvalue, n, null, min_pvalue, family_pvalue, leaders[strongest_at].effect,
-            parts, settings, unique_notes,
-        )  # fmt: skip
+            name,
+            "family",
+            leaders[strongest_at].statistic,
+            family_pvalue,
+            n,
+            null,
+            min_pvalue,
+            family_pvalue,
+            leaders[strongest_at].effect,
+            parts,
+            settings,
+            unique_notes,
+        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Confidence of a language model's answers: the softmax over the options' log-probabilities, or the agreement of samples."""
+"""Confidence of a language model's answers: softmax of the options' log-probabilities, or agreement of samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import is_readable
 from trueodds.io.records import Record, field_key
 
-ROUNDING = 1e-3  # sums of low-precision log-probabilities of a nearly sure text may end so far above 0
+ROUNDING = 1e-3  # how far above 0 a sum of low-precision log-probabilities may be by rounding
 
 
 def option_scores(
@@ -31,7 +31,7 @@ def option_scores(
 
 
 def top_option_confidence(scores: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
-    """The softmax probability of each question's likeliest option, the first of equal ones, and whether it was right."""
+    """Return the softmax probability of each question's top option (the first if tied), and whether it is correct."""
     confidence, right = np.empty(len(scores)), np.empty(len(scores), dtype=bool)
     for i, z in enumerate(scores):
         values = np.array(z)
@@ -53,7 +53,7 @@ def option_number_notes(
             " counted from 0."
         )
         notes.append(Note("TN170", text))
-    # If the right options came in any order, 0 would be among so many but in one file of a thousand.
+    # With correct options in random order, 0 would be missing in fewer than one of a thousand files.
     never = math.prod(1 - 1 / len(z) for z in scores)
     if not any(names) and 0 not in labels and never < 0.001:
         text = (
@@ -103,7 +103,7 @@ def _scores(record: Record, field: str) -> list[float]:
 
 
 def _score(record: Record, field: str, option: Any) -> float:
-    """One log-probability: alone, or first in a pair with whether greedy decoding agrees, in one list or two."""
+    """Return a log-probability: a number, or the first item of a (nested) list, as in pairs with the greedy flag."""
     value = option
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
@@ -188,7 +188,7 @@ def sample_agreement(
                 f"{len(entry.texts)} in {entry.record.place}",
                 "Draw more samples, or remove such questions.",
             )
-        # A Counter keeps the order of first sight, and max the first of equals.
+        # A Counter keeps the order of first occurrence, and max returns the first maximum.
         majority_text, times = max(Counter(entry.texts).items(), key=lambda pair: pair[1])
         share[i] = times / len(entry.texts)
         right[i] = (
@@ -199,7 +199,7 @@ def sample_agreement(
 
 def _of_list(record: Record, samples: str, answer: str, correct: str | None) -> _Sampled:
     values = record.listed(samples)
-    if len(values) == 1 and isinstance(values[0], list):  # one request, whose repeats are a list of their own
+    if len(values) == 1 and isinstance(values[0], list):  # one request whose repeats are a nested list
         values = values[0]
     texts = [_answer_text(record, samples, value) for value in values]
     if correct is None:

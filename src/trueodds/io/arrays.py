@@ -18,10 +18,10 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.table import Batch, Table, slice_batches, unique_columns
 
-DEFLATED = 1032  # how many bytes deflate packs into one at most
-# A RuntimeError is what zipfile says of members that are encrypted or in a compression that it does not know.
+DEFLATED = 1032  # maximum compression ratio of deflate
+# zipfile raises RuntimeError for encrypted members and for unknown compression methods.
 UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
-# NumPy evaluates the header of an array as Python text.
+# NumPy parses the header of an array as a Python literal.
 NO_LITERAL = (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError, OverflowError)
 
 
@@ -39,7 +39,7 @@ class MappingTable(Table):
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Views of the arrays."""
+        """Yield batches of views of the arrays."""
         return slice_batches(check_equal_lengths(self.name, {name: self._plain(name) for name in names}), size)
 
     def _plain(self, name: str) -> Array:
@@ -61,12 +61,12 @@ class NpzTable(Table):
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Views of the arrays; only the named ones are read."""
+        """Yield batches of views of the arrays; only the named ones are read."""
         arrays = {name: to_array(array, Place(self.name, name)) for name, array in self._loaded(names).items()}
         return slice_batches(check_equal_lengths(self.name, arrays), size)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Every array, whole: an archive is written in one piece."""
+        """Yield all arrays as one chunk, because an archive is written as a whole."""
         yield self._loaded(self.columns)
 
     def _loaded(self, names: Sequence[str]) -> dict[str, Array]:
@@ -136,7 +136,7 @@ def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def check_equal_lengths(name: str, arrays: dict[str, Array]) -> dict[str, Array]:
-    """Arrays (n,) or (n, K) that all have the same n > 0."""
+    """Check that all arrays are (n,) or (n, K) with the same n > 0."""
     first = next(iter(arrays))
     for key, array in arrays.items():
         if array.ndim not in (1, 2):

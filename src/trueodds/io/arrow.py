@@ -45,12 +45,12 @@ def arrow_batches(name: str, batches: Any, size: int) -> Iterator[Batch]:
 
 
 def plain_columns(columns: Mapping[str, Any], name: str, start: int) -> Batch:
-    """Arrow arrays as plain arrays."""
+    """Convert Arrow arrays to one NumPy array."""
     return {column: arrow_to_array(array, Place(name, column, start)) for column, array in columns.items()}
 
 
 def arrow_to_array(array: Any, place: Place) -> Array:
-    """One Arrow array as a plain array; a missing value is an error."""
+    """Convert one Arrow array to a NumPy array; a missing value is an error."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         array, kind = array.storage, array.storage.type
@@ -63,7 +63,7 @@ def arrow_to_array(array: Any, place: Place) -> Array:
     if types.is_boolean(kind):
         return numbers(array.cast(pa.uint8())).view(bool)
     if types.is_decimal(kind):
-        # Through text, which parses to the nearest float; scaling by a power of ten can miss it by one step.
+        # Converted through text, which is parsed to the nearest float; scaling by a power of ten can be off by one ulp.
         return numbers(array.cast(pa.string()).cast(pa.float64()))
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _rows(array, place)
@@ -75,7 +75,7 @@ def arrow_to_array(array: Any, place: Place) -> Array:
 
 
 def numbers(array: Any) -> Array:
-    """Numbers without nulls, as a view of Arrow's own memory; `to_numpy` would import pandas where there is one."""
+    """Return numbers without nulls as a view of Arrow's memory; `to_numpy` would import pandas if installed."""
     dtype = np.dtype(FLOATS.get(str(array.type), str(array.type)))
     memory = array.buffers()[1]
     if memory is None or len(array) == 0:
@@ -88,7 +88,7 @@ def _first_null(array: Any) -> int:
 
 
 def _words(array: Any, place: Place) -> Array:
-    """Texts, each different one made once."""
+    """Convert text to an array; each distinct value is decoded once."""
     text = types.is_string(array.type) or types.is_large_string(array.type)
     coded = (array if text else array.cast(pa.large_string())).dictionary_encode()
     try:
@@ -97,12 +97,12 @@ def _words(array: Any, place: Place) -> Array:
     except InputError:
         fits = False
     if not fits:
-        return text_array(array.to_pylist(), place)  # tells the row
+        return text_array(array.to_pylist(), place)  # raises an error that names the row
     return words[numbers(coded.indices)] if len(words) else words
 
 
 def _rows(array: Any, place: Place) -> Array:
-    """Lists of one length as the rows of a matrix."""
+    """Convert lists of equal length to the rows of a matrix."""
     if types.is_fixed_size_list(array.type):
         width = array.type.list_size
     else:
@@ -123,7 +123,7 @@ def _rows(array: Any, place: Place) -> Array:
 
 
 def validate_batch(batch: Any) -> Any:
-    """The record batch of a file, whose offsets, indices and texts were looked at: Arrow follows them into any memory."""
+    """Return the record batch after full validation: Arrow does not check offsets and indices when it follows them."""
     batch.validate(full=True)
     return batch
 

@@ -35,27 +35,27 @@ class ParquetTable(Table):
             yield from arrow_batches(self.name, self._record_batches(size, list(names)), size)
 
     def numbers(self, cells: Any, place: Place) -> Array:
-        """An Arrow array as plain numbers."""
+        """Convert an Arrow array to an array of numbers."""
         return arrow_to_array(cells, place)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Every column as Arrow arrays."""
+        """Yield chunks of all columns as Arrow arrays."""
         for batch in self._record_batches(size, None):
             yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
     def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
-        # Pre-buffering holds whole row groups: four times the memory for no less time. Checksums are verified
-        # where the file has any: without, a flipped bit in a float is just another float.
+        # Pre-buffering holds whole row groups, which takes four times the memory and saves no time. Checksums are
+        # verified if the file has any: otherwise a flipped bit in a float would go unnoticed.
         settings = {"pre_buffer": False, "page_checksum_verification": True}
         with arrow_errors(self.name, self.format), parquet.ParquetFile(_opened(self.name), **settings) as file:
             yield from map(validate_batch, file.iter_batches(size, columns=names))
 
 
 def _opened(path: str) -> Any:
-    return pa.OSFile(os.fsencode(path))  # a name in bytes need not be UTF-8
+    return pa.OSFile(os.fsencode(path))  # file names need not be UTF-8
 
 
-MAGIC = b"ARROW1"  # opens the file format; a stream has none
+MAGIC = b"ARROW1"  # first bytes of the file format; a stream has none
 
 
 class FeatherTable(Table):
@@ -69,18 +69,18 @@ class FeatherTable(Table):
             self.columns = unique_columns(path, reader.schema.names)
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Only the named columns are decompressed."""
+        """Yield batches of the named columns; only these are decompressed."""
         places = {name: i for i, name in enumerate(self.columns)}
         fields = [places[name] for name in names]
         with arrow_errors(self.name, self.format):
             yield from arrow_batches(self.name, self._record_batches(fields), size)
 
     def numbers(self, cells: Any, place: Place) -> Array:
-        """An Arrow array as plain numbers."""
+        """Convert an Arrow array to an array of numbers."""
         return arrow_to_array(cells, place)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Every column as Arrow arrays."""
+        """Yield chunks of all columns as Arrow arrays."""
         for batch in self._record_batches(None):
             for offset in range(0, batch.num_rows, size):
                 piece = batch.slice(offset, size)
@@ -97,7 +97,7 @@ class FeatherTable(Table):
     @staticmethod
     def _opened(path: str, fields: list[int] | None) -> Any:
         options = pa.ipc.IpcReadOptions(included_fields=fields)
-        file = pa.memory_map(os.fsencode(path))  # a name in bytes need not be UTF-8
+        file = pa.memory_map(os.fsencode(path))  # file names need not be UTF-8
         if file.read(len(MAGIC)) == MAGIC:
             return pa.ipc.open_file(file, options=options)
         file.seek(0)
@@ -105,7 +105,7 @@ class FeatherTable(Table):
 
 
 class ArrowWriter(Writer):
-    """A Parquet file, or an Arrow file (Feather version 2)."""
+    """Writer of a Parquet file or an Arrow file (Feather version 2)."""
 
     def __init__(self, file: IO[bytes], target: str, form: str) -> None:
         super().__init__(file, target)

@@ -15,17 +15,17 @@ from trueodds.io.columns import Plan
 from trueodds.io.conversion import Place
 from trueodds.io.table import Batch
 
-_NEAR = 4096  # rows whose columns are put side by side at a time
+_NEAR = 4096  # number of rows whose columns are stacked at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Rows that follow each other in one table."""
+    """Location of consecutive rows in one table."""
 
     name: str
     start: int
     n: int
-    table: int = 0  # its number among the tables that are read together
+    table: int = 0  # number of the table among those read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Block:
 
     @property
     def n(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return len(self.p)
 
     def located(self, problem: InputError, plan: Plan, part: bool) -> InputError:
@@ -52,7 +52,7 @@ class Block:
         got, fix = problem.got, problem.fix
         if problem.code == "TO102" and plan.kind == "confidence" and "percentages" in fix:
             fix = "If 70 means 70 %, divide by 100."
-        # The last mention is ours: what comes before it may be a label that looks like one.
+        # Replace the last occurrence only: earlier text may be a label that looks like a position.
         mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
         where = self.segments[0]
         if mentions:
@@ -76,7 +76,7 @@ class Block:
 
 
 def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) -> Block:
-    """The columns of a batch by their roles."""
+    """Return the columns of a batch by role."""
     p = column_matrix(batch, plan.probs, name, start)
     y = None
     if plan.kind in ("votes", "multilabel") and plan.truth:
@@ -99,7 +99,7 @@ def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) ->
 
 
 def column_matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> Array:
-    """Columns side by side, row after row in memory; floats keep their type, whole numbers become float64."""
+    """Stack columns to a C-contiguous matrix; floats keep their type, integers become float64."""
     columns = [batch[column] for column in names]
     for column, values in zip(names, columns, strict=True):
         if values.dtype.kind not in "biuf":
@@ -113,7 +113,7 @@ def column_matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> 
     floats = all(values.dtype.kind == "f" for values in columns)
     dtype = np.result_type(*columns) if floats else np.dtype(np.float64)
     out = np.empty((len(columns[0]), len(columns)), dtype=dtype)
-    for first in range(0, len(out), _NEAR):  # some rows of all columns at a time: what is written stays in the cache
+    for first in range(0, len(out), _NEAR):  # block by block, so that the written rows stay in the cache
         part = slice(first, first + _NEAR)
         for j, values in enumerate(columns):
             out[part, j] = values[part]
@@ -121,7 +121,7 @@ def column_matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> 
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
-    """Blocks one below the other."""
+    """Concatenate blocks."""
     if len(blocks) == 1:
         return blocks[0]
     first = blocks[0]
@@ -158,7 +158,7 @@ class Sameness:
         self._first: dict[str, str] = {}
 
     def hold(self, batch: Batch, plan: Plan, block: Block) -> None:
-        """An InputError for a column that changes from numbers to text, or probabilities of another type or width."""
+        """Create the InputError for a column that changes its kind, or probabilities of another type or width."""
         segment = block.segments[0]
         numeric = plan.numeric
         for column in plan.names:
@@ -174,7 +174,7 @@ class Sameness:
             raise Place(segment.name, column, segment.start).changed(0, first, kind)
 
 
-_TABLE = 40  # bits for the row; the number of its table stands above them
+_TABLE = 40  # number of bits for the row; the higher bits are the number of the table
 
 
 def row_ids(block: Block, first: int) -> Array:
@@ -190,7 +190,7 @@ def row_ids(block: Block, first: int) -> Array:
 
 
 def hash_ids(ids: Array) -> Array:
-    """Return whole numbers unchanged, and a hash of the text of any other value.
+    """Return integers unchanged, and a hash of the text of any other value.
 
     >>> hash_ids(np.array(["a", "b", "a"])).tolist()[0] == hash_ids(np.array(["a"])).tolist()[0]
     True

@@ -18,9 +18,9 @@ class Plan:
     """The columns to read and their roles."""
 
     kind: str  # "classes", "confidence", "votes" or "multilabel"
-    probs: tuple[str, ...]  # of probabilities, logits or the confidence
-    suffixes: tuple[str, ...] | None  # what the columns call the classes; None where they do not say
-    truth: tuple[str, ...]  # the label, the votes, the 0/1 columns, or whether it was correct; none to apply
+    probs: tuple[str, ...]  # columns of probabilities, logits or confidence
+    suffixes: tuple[str, ...] | None  # class names in the column names; None if there are none
+    truth: tuple[str, ...]  # columns of the label, votes, 0/1 outcomes or correctness; empty to apply a calibrator
     weight: str | None = None
     group: tuple[str, ...] = ()
     cluster: str | None = None
@@ -30,13 +30,13 @@ class Plan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every column that is read, each once."""
+        """All columns that are read, without duplicates."""
         others = [name for name in (self.weight, *self.group, self.cluster, self.row_id) if name is not None]
         return tuple(dict.fromkeys([*self.probs, *self.truth, *others]))
 
     @property
     def numeric(self) -> frozenset[str]:
-        """The columns that a format without types reads as numbers; labels, groups and clusters may be text."""
+        """Columns that a format without types parses as numbers; labels, groups and clusters may be text."""
         truth = self.truth if self.kind in ("votes", "multilabel") else ()
         return frozenset([*self.probs, *truth, *([self.weight] if self.weight else [])])
 
@@ -59,7 +59,7 @@ def numbered(k: int) -> tuple[str, ...]:
 
 
 def are_nonstandard_numbers(suffixes: tuple[str, ...]) -> bool:
-    """Whether the suffixes are numbers, but not 0, 1, … in this order."""
+    """Return whether the suffixes are numbers, but not 0, 1, … in this order."""
     return are_numbers(suffixes) and suffixes != numbered(len(suffixes))
 
 
@@ -68,7 +68,7 @@ Names = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The columns as the caller names them."""
+    """Column names and patterns as specified by the caller."""
 
     label: str | None = "label"
     probs: Names = "p_*"
@@ -89,7 +89,7 @@ class Choice:
 
     @property
     def kind(self) -> str:
-        """What kind of outcome the probabilities are compared with: "classes" are labels."""
+        """Kind of outcome: "classes" (labels), "confidence", "votes" or "multilabel"."""
         kinds = [name for name in ("confidence", "votes", "multilabel") if getattr(self, name) is not None]
         chosen = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
         if len(chosen) > 1:
@@ -103,7 +103,7 @@ class Choice:
         return kinds[0] if kinds else "classes"
 
     def settle(self, table: Table) -> Plan:
-        """The columns of a table that the names and patterns mean."""
+        """Return the columns of a table that match the names and patterns."""
         kind, find = self.kind, _Finder(table)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = find.one(self.weight, "weight"), find.one(self.cluster, "cluster")
@@ -135,7 +135,7 @@ class Choice:
             truth, ordered = find.several(outcomes, kind, roles)
             roles |= dict.fromkeys(truth, kind)
             if self.label is not None and self.label in table.columns:
-                roles.setdefault(self.label, "label")  # not read here, but surely no probability
+                roles.setdefault(self.label, "label")  # not read here, but not a probability either
         else:
             label = find.label(self.label)
             truth = () if label is None else (label,)
@@ -257,7 +257,7 @@ def align_outcomes(
     name: str,
 ) -> tuple[str, ...]:
     """Return the outcome columns in the order of the probability columns: v_dog belongs to p_dog."""
-    if len(truth) == 1:  # a column of lists, whose order only its writer knows
+    if len(truth) == 1:  # a column of lists, whose order is unknown
         return truth
     if len(truth) != len(probs):
         raise InputError(
@@ -268,7 +268,7 @@ def align_outcomes(
         )
     by_suffix = {suffix: column for column, suffix in (truth_names or {}).items()}
     if suffixes is None or set(by_suffix) == set(truth) or set(suffixes) == set(probs):
-        return truth  # named one by one: in the order of the names
+        return truth  # listed individually: in this order
     if set(by_suffix) == set(suffixes):
         return tuple(by_suffix[suffix] for suffix in suffixes)
     if tuple(by_suffix) == numbered(len(truth)):

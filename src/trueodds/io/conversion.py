@@ -13,8 +13,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
 UNICODE = "Write the column as text in UTF-8."
-WIDEST_TEXT = 1 << 30  # bytes that the texts of one batch may take
-MISSING = ("NAType", "NaTType")  # pandas' words for it, known by name so that pandas is not imported
+WIDEST_TEXT = 1 << 30  # maximum number of bytes of the text array of one batch
+MISSING = ("NAType", "NaTType")  # types of pandas' missing values, compared by name to avoid importing pandas
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Place:
     start: int = 0
 
     def missing(self, row: int, count: int) -> InputError:
-        """A cell without a value."""
+        """Create the error for a missing value."""
         return InputError(
             "TO308",
             f"Column {self.column!r} of {self.name} has missing values.",
@@ -35,11 +35,11 @@ class Place:
         )
 
     def wrong_type(self, got: str, fix: str = "Choose another column, or convert it to numbers.") -> InputError:
-        """Cells that are neither numbers nor names."""
+        """Create the error for cells that are neither numbers nor text."""
         return InputError("TO307", f"Column {self.column!r} of {self.name} has the wrong type.", got, fix)
 
     def changed(self, row: int, first: str, later: str) -> InputError:
-        """Cells that are of another type than those before them."""
+        """Create the error for a cell of another type than the preceding ones."""
         return InputError(
             "TO309",
             f"Column {self.column!r} of {self.name} changes its type.",
@@ -48,7 +48,7 @@ class Place:
         )
 
     def ragged(self, row: int, got: int, first: int) -> InputError:
-        """A list that is longer or shorter than the first one."""
+        """Create the error for a list of another length than the first one."""
         return InputError(
             "TO310",
             f"Every list in column {self.column!r} of {self.name} must have the same length.",
@@ -62,7 +62,7 @@ def _count_text(count: int) -> str:
 
 
 def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
-    """The cells as an array of whole numbers, floats, booleans or text; lists as the rows of a matrix.
+    """Convert cells to an array of integers, floats, booleans or text; lists become the rows of a matrix.
 
     >>> to_array([0, 1], Place("a", "label")).dtype, to_array([[0.1, 0.9], [1, 0]], Place("a", "p")).shape
     (dtype('int64'), (2, 2))
@@ -108,7 +108,7 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
 
 
 def text_array(cells: Sequence[str], place: Place) -> Array:
-    """Texts as an array, whose every cell takes as much memory as the longest."""
+    """Convert text to a NumPy array, in which every cell takes as much memory as the longest."""
     longest = max(map(len, cells), default=0)
     if 4 * longest * len(cells) > WIDEST_TEXT:
         row = next(i for i, cell in enumerate(cells) if len(cell) == longest)
@@ -144,7 +144,7 @@ def _checked_text(cells: Array, place: Place) -> Array:
 def _number(cell: Any, row: int, place: Place) -> float:
     try:
         return float(cell)
-    except (OverflowError, ValueError):  # a whole number of 309 digits or more, or a signaling NaN
+    except (OverflowError, ValueError):  # an integer of 309 digits or more, or a signaling NaN
         raise place.wrong_type(
             f"{describe_cell(cell)} in row {place.start + row}, which no float can represent"
         ) from None
@@ -167,10 +167,10 @@ def _is_missing(cell: Any) -> bool:
 
 
 def describe_cell(cell: Any) -> str:
-    """A cell of any type, for an error."""
+    """Return the text of a cell of any type, for an error message."""
     try:
         text = str(cell)[:40]
-    except ValueError:  # Python writes whole numbers of up to 4,300 digits
+    except ValueError:  # Python converts integers of at most 4,300 digits to text
         text = "thousands of digits"
     return f"{type(cell).__name__} {text!r}"
 
@@ -196,11 +196,18 @@ def _matrix(cells: list[Any], place: Place) -> Array:
     return to_array(flat, place).reshape(-1, width)
 
 
-MISSING_TEXTS = ("na", "n/a", "#n/a", "<na>", "null", "none")  # how a column of numbers in a text file says it
+MISSING_TEXTS = (
+    "na",
+    "n/a",
+    "#n/a",
+    "<na>",
+    "null",
+    "none",
+)  # spellings of missing values in numeric columns of text files
 
 
 def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
-    """Text cells of a file without types, read as a kind: int, float, bool or text.
+    """Parse text cells of a file without types as a kind: int, float, bool or text.
 
     >>> parse_cells(["1", "2"], infer_kind(["1", "2"]), Place("a.csv", "label")).tolist()
     [1, 2]
@@ -219,7 +226,7 @@ def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
 
 
 def parse_error(cell: str, row: int, kind: str, place: Place) -> InputError:
-    """A text cell that does not read as its column's kind."""
+    """Create the error for a text cell that cannot be parsed as its column's kind."""
     if cell.strip().lower() in MISSING_TEXTS:
         return place.missing(row, 1)
     if kind == "number":
@@ -243,13 +250,13 @@ def infer_kind(cells: Sequence[str]) -> str:
 
 
 def infer_filled_kind(cells: Sequence[str]) -> str:
-    """Return the kind of the nonempty cells; 00123 is a name, not a whole number."""
+    """Return the kind of the nonempty cells; 00123 is text, not an integer."""
     kind = infer_kind([cell for cell in cells if cell])
     return "text" if kind == "int" and any(cell and str(int(cell)) != cell for cell in cells) else kind
 
 
 def parse_cell(cell: str, kind: str) -> Any:
-    """What a cell spells; a cell that does not read as its column's kind stays text.
+    """Parse a text cell as its column's kind; a cell that cannot be parsed stays text.
 
     >>> parse_cell("0.50", "float"), parse_cell("", "int"), parse_cell("x", "int"), parse_cell("", "text")
     (0.5, None, 'x', '')
@@ -288,7 +295,7 @@ def _parse_float(cell: str) -> float:
 def _parse_exact_float(cell: str) -> float:
     value = _parse_float(cell)
     if abs(value) >= 2**63 and cell.strip().lstrip("+-").isdigit():
-        raise OverflowError(cell)  # an identifier, of which a float would keep the first digits
+        raise OverflowError(cell)  # an identifier that a float would round
     return value
 
 

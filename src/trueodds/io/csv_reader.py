@@ -17,27 +17,27 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, infer_filled_kind, infer_kind, parse_cell, parse_cells
 from trueodds.io.table import Batch, Table, unique_columns
 
-CHUNK = 1 << 22  # bytes that are read at a time
-LONGEST = 1 << 26  # bytes of one record; a quote that is open for longer is taken for a stray one
+CHUNK = 1 << 22  # number of bytes read at a time
+LONGEST = 1 << 26  # maximum number of bytes of one record; a longer one has a quote that was never closed
 
 BOM = b"\xef\xbb\xbf"
 _QUOTE = ord('"')
-# What may stand before an opening and after a closing quote: the end of a cell, or the other half of a doubled quote.
+# Characters allowed before an opening and after a closing quote: cell delimiters, or the other half of a doubled quote.
 _BESIDE = np.isin(np.arange(256), list(b',\r\n"'))
 _CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\r|\n|\Z)')
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Records that follow each other, none of them cut."""
+    """A chunk of consecutive complete records of a file."""
 
     path: str
     data: bytes
-    offset: int  # of its first byte in the file
+    offset: int  # position of its first byte in the file
 
     @property
     def quoted(self) -> bool:
-        """Whether there is any quote."""
+        """Whether the chunk contains a quote."""
         return b'"' in self.data
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
@@ -62,7 +62,7 @@ class Chunk:
             start = at
 
     def line_of(self, number: int) -> int:
-        """The line of the file, from 1, that a line of the chunk is."""
+        """Return the line number in the file, from 1, of a line of the chunk, from 0."""
         return _line_at(self.path, self.offset) + number
 
 
@@ -85,7 +85,7 @@ def _complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
     if data == BOM:
         data, offset = b"", len(BOM)
     while not ended:
-        read_size = max(size, len(data))  # a record that does not end is not looked at again for every few bytes
+        read_size = max(size, len(data))  # doubled, so that a long incomplete record is not scanned again and again
         block = file.read(read_size)
         data, ended = data + block, len(block) < read_size
         if not begun:  # the header is the first line that is not blank
@@ -117,7 +117,7 @@ def _end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
     is_open = len(opens) > len(closes)
     end = len(data)
     if not ended:
-        end -= data.endswith(b"\r")  # the line feed that belongs to it may follow
+        end -= data.endswith(b"\r")  # its line feed may be in the next chunk
         while end:  # back to a line end outside of quotes
             end = max(data.rfind(b"\n", 0, end), data.rfind(b"\r", 0, end)) + 1
             i = int(np.searchsorted(opens, end)) - 1
@@ -134,7 +134,10 @@ def _end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
 
 
 def _quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
-    """Where quotes open and close, the last perhaps not yet; a cell with doubled quotes counts as several stretches."""
+    """Return the positions of opening and of closing quotes; the last one may still be open.
+
+    A cell with doubled quotes counts as several quoted parts.
+    """
     values = np.frombuffer(data, dtype=np.uint8)
     quotes = np.flatnonzero(values == _QUOTE) if b'"' in data else np.empty(0, dtype=np.int64)
     opens, closes = quotes[::2], quotes[1::2]
@@ -172,7 +175,7 @@ def _malformed(path: str, got: str, fix: str | None = None) -> InputError:
 
 
 def _line_at(path: str, offset: int) -> int:
-    """The line, from 1, of a byte of the file."""
+    """Return the line number, from 1, of a byte of the file."""
     line, last = 1, b""
     with open(path, "rb") as file:
         while block := file.read(min(CHUNK, offset)):
@@ -185,7 +188,7 @@ def _line_ends(data: bytes) -> int:
     return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
-_HEAD = 1 << 16  # bytes that are read for the header
+_HEAD = 1 << 16  # number of bytes read at a time for the header
 
 
 class Rows:
@@ -219,7 +222,7 @@ class Rows:
         return cells
 
 
-Part = tuple[Rows, int, int]  # rows, from the first of these numbers up to the second
+Part = tuple[Rows, int, int]  # rows of a chunk, with start and stop
 
 
 class CsvTable(Table):
@@ -241,7 +244,7 @@ class CsvTable(Table):
             yield self._parsed(parts, names, kinds, start)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Every column's cells as the file spells them."""
+        """Yield chunks of all columns as unparsed text cells."""
         for _, parts in self._parts(size, Rows):
             yield self._cells(parts, self.columns)
 
@@ -256,15 +259,15 @@ class CsvTable(Table):
             yield columns
 
     def numbers(self, cells: Any, place: Place) -> Array:
-        """Text cells as numbers."""
+        """Parse text cells as numbers."""
         return parse_cells(cells, "number", place)
 
     def _reader(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., Rows]:
-        """What makes the rows of a chunk, of which these columns are read."""
+        """Return the constructor of the rows of a chunk, for these columns."""
         return Rows
 
     def _parts(self, size: int, reader: Callable[..., Rows]) -> Iterator[tuple[int, list[Part]]]:
-        """The rows of each batch with the number of the first, whatever the chunks are that they lie in."""
+        """Yield the parts of chunks that make up each batch, with the number of its first row."""
         parts: list[Part] = []
         start, n, total = 0, 0, 0
         for number, chunk in enumerate(chunks(self.name)):

@@ -46,12 +46,12 @@ class DaskSource(PartitionedSource):
 
     @property
     def partitions(self) -> int:
-        """How many there are."""
+        """Number of partitions."""
         return len(self._opens)
 
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
         """Sum the parts on the workers in a tree, and return one sum."""
-        sent = dask.delayed(work, pure=False, traverse=False)  # once, and not with every partition
+        sent = dask.delayed(work, pure=False, traverse=False)  # sent once, not with every partition
         leaves = level = [dask.delayed(_done, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]
         while len(level) > 1:
             level = [dask.delayed(sum_parts, pure=False)(level[i : i + FAN]) for i in range(0, len(level), FAN)]
@@ -65,14 +65,14 @@ class DaskSource(PartitionedSource):
         return future.result()
 
     def gathered(self) -> Iterator[Table]:
-        """One partition after the other is brought here."""
+        """Yield the tables of each partition, computed one at a time and sent to this process."""
         for opened in self._opens:
             (open_tables,) = dask.compute(opened)
             yield from open_tables()
 
 
 def _client() -> Any:
-    """The client of the cluster that is active, if there is one."""
+    """Return the client of the active cluster, or None."""
     try:
         from distributed import get_client
 
@@ -82,7 +82,7 @@ def _client() -> Any:
 
 
 def _report_progress(counts: Sequence[Any], progress: Progress) -> None:
-    """Rows done, as partitions are finished."""
+    """Report the number of processed rows whenever a partition is finished."""
     from distributed import as_completed
 
     done = 0
@@ -98,7 +98,7 @@ def _done(work: Callable[[int, Opened], Part], number: int, opened: Opened) -> P
 
 
 def _first(bag: Any) -> list[Any]:
-    """The first record, for its columns: no partition after it is read."""
+    """Return the first record, for its columns; later partitions are not computed."""
     for part in bag.to_delayed():
         (head,) = dask.compute(dask.delayed(lambda records: list(itertools.islice(records, 1)))(part))
         if head:
@@ -107,5 +107,5 @@ def _first(bag: Any) -> list[Any]:
 
 
 def opened(data: Any, reading: Reading) -> DaskSource:
-    """The source of a collection, or of a list of files."""
+    """Return the source of a collection or of a list of files."""
     return DaskSource(data, reading)

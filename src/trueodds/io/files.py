@@ -23,7 +23,7 @@ FORMATS = {
     ".npz": "npz",
 }
 _UNPACK = "Unpack it first, or convert it to .parquet, which is small by itself."
-_CONVERT = {  # what is not read although it nearly could be: a suffix alike would be no help
+_CONVERT = {  # unsupported formats with advice, which is more helpful than a similar suffix
     ".tsv": "Convert it to .csv, with commas.",
     ".txt": "Convert it to .csv, with commas.",
     ".xlsx": "Convert it to .csv.",
@@ -34,7 +34,7 @@ _CONVERT = {  # what is not read although it nearly could be: a suffix alike wou
 
 
 def opened(path: str | os.PathLike[str]) -> list[Table]:
-    """A table for each file that the path or pattern means, in the order of their names."""
+    """Return a table for each file that matches the path or pattern, sorted by name."""
     return [_reader(form)(file) for file, form in [(file, format_of(file)) for file in matching_files(path)]]
 
 
@@ -56,7 +56,7 @@ def needs_pyarrow(name: str) -> None:
 
 
 def matching_files(path: str | os.PathLike[str]) -> list[str]:
-    """The files that a path or pattern means, in the order of their names."""
+    """Return the files that match a path or pattern, sorted by name."""
     path = os.path.expanduser(os.fspath(path))
     if os.path.isdir(path):
         inside = f"Name its files, for instance '{os.path.join(path, '*.parquet')}'."

@@ -16,7 +16,7 @@ from trueodds.io.table import Batch, Table, unique_columns
 
 
 def opened(data: Any) -> Table:
-    """The table that a frame is; narwhals knows its kind without importing any of them."""
+    """Return the table of a data frame; narwhals recognizes its library without importing it."""
     import narwhals as nw
 
     kind = type(data).__module__.partition(".")[0].lstrip("_")
@@ -39,20 +39,20 @@ def opened(data: Any) -> Table:
 
 
 class FrameTable(Table):
-    """A frame in memory."""
+    """A data frame in memory."""
 
     format = "frame"
 
     def __init__(self, frame: Any) -> None:
         self.name = f"the {frame.implementation.value} frame"
-        # pandas allows names that are no text
+        # pandas allows column names that are not text
         self._own = {str(name): name for name in frame.columns}
         self.columns = unique_columns(self.name, [str(name) for name in frame.columns])
         self.rows = len(frame)
         self._frame = frame
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Slices of the columns."""
+        """Yield batches of slices of the columns."""
         return _slices(self._frame, {name: self._own[name] for name in names}, size, self.name, 0)
 
 
@@ -74,7 +74,9 @@ class LazyTable(Table):
         start = 0
         query = self._query.select(list(names))
         with _explained(self.name, "polars.exceptions", "PolarsError"):
-            streams = hasattr(query, "collect_batches")  # Polars before 1.34 has none: then the columns come whole
+            streams = hasattr(
+                query, "collect_batches"
+            )  # without it (before Polars 1.34), the result is collected as a whole
             pieces = query.collect_batches(chunk_size=size, maintain_order=True) if streams else [query.collect()]
             for piece in pieces:
                 frame = nw.from_native(piece, eager_only=True)

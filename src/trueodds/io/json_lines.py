@@ -17,7 +17,7 @@ _decoded = json.JSONDecoder(object_pairs_hook=unique_keys).decode
 
 
 class JsonLinesTable(Table):
-    """A file of JSON objects, one to a line; the keys of the first are the columns."""
+    """A file with one JSON object per line; the keys of the first are the columns."""
 
     format = "jsonl"
     unit: ClassVar[str] = "line"
@@ -30,7 +30,7 @@ class JsonLinesTable(Table):
         self.columns = unique_columns(path, tuple(first[1]))
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """The values of the named keys; other keys may be there or not."""
+        """Yield batches of the values of the named keys; other keys are ignored."""
         families: dict[str, str] = {}
         for start, records in self._grouped(size):
             columns = {name: self._column(records, name, start) for name in names}
@@ -38,7 +38,7 @@ class JsonLinesTable(Table):
                 family = "text" if column.dtype.kind == "U" else "numbers"
                 if families.setdefault(name, family) != family:
                     raise Place(self.name, name, start).changed(0, families[name], family)
-            # JSON has one type of number: 1 beside 0.5 is no other type than 1.0
+            # JSON has only one type of number: 1 and 0.5 in a column are of the same type
             yield {
                 name: column.astype(np.float64) if name in numeric and column.dtype.kind in "iu" else column
                 for name, column in columns.items()
@@ -71,7 +71,7 @@ class JsonLinesTable(Table):
             yield start, records
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Each object with the number of its line."""
+        """Yield each object with its line number."""
         try:
             with open(self.name, encoding="utf-8-sig") as lines:
                 for number, line in enumerate(lines, start=1):
@@ -116,7 +116,7 @@ class RecordTable(JsonLinesTable):
         self.columns = tuple(next(self.records())[1]) if records else ()
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Each record with its number, from 1."""
+        """Yield each record with its number, from 1."""
         for number, record in enumerate(self._records, start=1):
             if not isinstance(record, dict):
                 raise self._broken(number, f"a {type(record).__name__}")

@@ -17,9 +17,9 @@ from trueodds.io.source import Progress, Source
 from trueodds.io.table import Table
 from trueodds.io.table_source import TableSource, agree
 
-FAN = 16  # sums that are added up in one place
+FAN = 16  # number of sums added in one task
 UNSTEADY = "Save the rows and read the saved file; if rows were added, create a new source."
-Opened = Callable[[], Sequence[Table]]  # the tables of one partition, where it lies
+Opened = Callable[[], Sequence[Table]]  # returns the tables of one partition, on its worker
 
 
 def open_file(path: str) -> Sequence[Table]:
@@ -43,11 +43,11 @@ def open_frame(data: Any, name: str) -> Sequence[Table]:
 class Part:
     """The sum over some partitions, with their numbers."""
 
-    ids: tuple[int, ...]  # rising
+    ids: tuple[int, ...]  # numbers of the partitions, sorted
     rows: int
-    value: Any = None  # None where no partition had a row
-    problem: InputError | None = None  # of the first partition that has one
-    size: int = 0  # rows times classes
+    value: Any = None  # the sum; None if no partition has rows
+    problem: InputError | None = None  # error of the first partition that has one
+    size: int = 0  # number of rows times number of classes
 
     def __add__(self, other: Part) -> Part:
         problem, value = self.problem or other.problem, None
@@ -69,10 +69,10 @@ class Reading:
     classes: Sequence[Any] | None = None
     sum_tolerance: float | None = None
     batch_rows: int = 65536
-    head: tuple[str, tuple[str, ...]] | None = None  # what was settled first, and its columns: the others have them too
+    head: tuple[str, tuple[str, ...]] | None = None  # name and columns of the first table, which all others must have
 
     def source(self, tables: Sequence[Table]) -> TableSource:
-        """The rows of these tables."""
+        """Return the source of the rows of these tables."""
         how = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
         table_source = TableSource(tables, self.choice, **how)  # type: ignore[arg-type]
         if self.head is not None:
@@ -80,7 +80,7 @@ class Reading:
         return table_source
 
     def part(self, step: Callable[..., Any], keyed: bool, number: int, opened: Opened) -> Part:
-        """The sum over one partition. What is wrong with its rows travels back as it is: no engine tries it again."""
+        """Sum over one partition. An InputError is returned in the result, so that the engine does not retry."""
         total, rows, size = None, 0, 0
         try:
             tables = opened()
@@ -92,7 +92,7 @@ class Reading:
                 total, rows = step_result if total is None else total + step_result, rows + batch_args[0].n
                 size += batch_args[0].n * batch_args[0].k
         except InputError as problem:
-            # Whatever its table knew of itself, it has no row; nor has it one where all have the weight 0.
+            # The partition is empty, or all of its rows have weight 0.
             if rows == 0 and (problem.code == "TO312" or problem.problem == WEIGHTLESS):
                 return Part((number,), 0)
             return Part((number,), 0, None, problem)
@@ -132,11 +132,11 @@ class PartitionedSource(Source):
     @property
     @abstractmethod
     def partitions(self) -> int:
-        """How many there are, numbered from 0."""
+        """Number of partitions."""
 
     @abstractmethod
     def gathered(self) -> Iterator[Table]:
-        """The partitions as tables on this machine, one after the other."""
+        """Yield the tables of each partition in this process, one partition at a time."""
 
     def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
         """Run `step` on the batches of each partition on its worker, and sum the results."""
@@ -157,15 +157,15 @@ class PartitionedSource(Source):
         return total.value
 
     def batches(self) -> Iterator[Predictions]:
-        """The rows, partition by partition, on this machine."""
+        """Yield the rows in this process, partition by partition."""
         return self._local_source().batches()
 
     def keyed(self) -> Iterator[tuple[Predictions, Array]]:
-        """The rows with their ids, partition by partition, on this machine."""
+        """Yield the rows with their ids in this process, partition by partition."""
         return self._local_source().keyed()
 
     def collect(self, progress: Progress | None = None) -> Predictions:
-        """All rows, checked together, on this machine."""
+        """Return all rows in this process, validated together."""
         return self._local_source().collect(progress)
 
     def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
@@ -174,11 +174,11 @@ class PartitionedSource(Source):
 
     @property
     def probabilities(self) -> int | None:
-        """Rows times classes, once the rows were counted."""
+        """Number of rows times number of classes, once the rows have been counted."""
         return self._size
 
     def describe(self) -> dict[str, Any]:
-        """What is read."""
+        """Return what is read: file, format, rows, columns and notes."""
         return {
             "file": self._files[0] if len(self._files) == 1 else self._files or None,
             "format": self._format,

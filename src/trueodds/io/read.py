@@ -1,4 +1,4 @@
-"""Read arrays, data frames or files as a source of predictions, and tell one model from several."""
+"""Read arrays, data frames or files as a source of predictions, and distinguish one model from several."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trueodds.io.table import Table
 from trueodds.tallies.tally import Tally
 
 ENGINES = ("arrow", "dask", "spark")
-_HOMES = {"dask": "dask", "pyspark": "spark"}  # the engine that holds what was handed in, by its package
+_HOMES = {"dask": "dask", "pyspark": "spark"}  # module that reads the data, by the package of their type
 
 
 def read(

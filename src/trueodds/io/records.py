@@ -65,7 +65,7 @@ class Record:
         return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.place}", fix)
 
     def number(self, field: str, value: Any) -> float:
-        """A value of the field as a number; a numeral, which some evaluations write instead, is one."""
+        """Convert a value of the field to a number; text that is a numeral is accepted."""
         value = _plain(value)
         if isinstance(value, str) and is_readable(value.strip(), "number"):
             return float(value)
@@ -77,14 +77,14 @@ class Record:
             raise self.wrong(field, value, "Write a number that a float can represent.") from None
 
     def text(self, field: str, value: Any) -> str:
-        """A value of the field as text."""
+        """Convert a value of the field to text."""
         try:
             return str(value)
-        except ValueError:  # Python writes whole numbers of up to 4,300 digits
+        except ValueError:  # Python converts integers of at most 4,300 digits to text
             raise self.wrong(field, value, "Write it as text.") from None
 
     def name(self, field: str, value: Any) -> str:
-        """A value of the field as a name, which can be written to a file."""
+        """Convert a value of the field to a name that can be written to a file."""
         text = self.text(field, value)
         try:
             text.encode()
@@ -112,14 +112,14 @@ class Record:
         return word in YES
 
     def wrong(self, field: str, value: Any, fix: str) -> InputError:
-        """A value of a type that has no meaning here."""
+        """Create the error for a value of an invalid type."""
         return InputError(
             "TO307", f"The field {field!r} has the wrong type.", f"{describe_cell(value)} in {self.place}", fix
         )
 
 
 def records(data: Any) -> Iterator[Record]:
-    """The records of a .jsonl file, of several, of any table's rows, or of objects that are in memory."""
+    """Yield the records of one or several .jsonl files, of the rows of a table, or of objects in memory."""
     paths = files.paths(data)
     if paths is None:
         yield from _memory_records(data)
@@ -197,7 +197,7 @@ def _inside(fields: Any, name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value without NumPy's wrapping."""
+    """Convert a NumPy scalar to a Python value."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
@@ -225,7 +225,7 @@ def count_questions(rows: list[Record], n_queries: int, question: str | None) ->
 
 
 def question_ids(rows: list[Record], question: str | None) -> Array | None:
-    """Return the question of each row, as whole numbers or else texts."""
+    """Return the question of each row, as integers if possible, else as text."""
     if question is None:
         return None
     keys = np.array([field_key(row, question) for row in rows])

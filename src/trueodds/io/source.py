@@ -20,16 +20,16 @@ class Source(ABC):
     """Rows of predictions that are read on demand, in batches, as often as needed."""
 
     name: str
-    rows: int | None  # where it is known without reading
+    rows: int | None  # number of rows, if known without reading
     notes: tuple[Note, ...] = ()
 
     @abstractmethod
     def batches(self) -> Iterator[Predictions]:
-        """The rows in order, each batch checked; errors name the file and the row of the file."""
+        """Yield the rows in order in validated batches; errors name the file and the row of the file."""
 
     @abstractmethod
     def collect(self, progress: Progress | None = None) -> Predictions:
-        """All rows, checked together."""
+        """Return all rows, validated together."""
 
     @abstractmethod
     def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
@@ -38,7 +38,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def probabilities(self) -> int | None:
-        """Rows times classes, if known without reading."""
+        """Number of rows times number of classes, if known without reading."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Source(ABC):
 
     @abstractmethod
     def keyed(self) -> Iterator[tuple[Predictions, Array]]:
-        """The batches, each with the ids of its rows, (n,) uint64."""
+        """Yield each batch with the ids of its rows, (n,) uint64."""
 
     def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
         """Apply `step` to each batch and sum the results with ``+``, in the order of the rows.
@@ -68,9 +68,9 @@ class Source(ABC):
 
 
 class InMemorySource(Source):
-    """Predictions that are in memory already."""
+    """A source of predictions in memory."""
 
-    n_queries: int | None = None  # how many answers were asked for, where not all were given
+    n_queries: int | None = None  # number of questions, if some were not answered
 
     def __init__(self, preds: Predictions, batch_rows: int) -> None:
         self.name = "Predictions"
@@ -90,27 +90,27 @@ class InMemorySource(Source):
             start = stop
 
     def keyed(self) -> Iterator[tuple[Predictions, Array]]:
-        """The subsets with the numbers of their rows."""
+        """Yield the subsets with the numbers of their rows."""
         start = 0
         for batch in self.batches():
             yield batch, np.arange(start, start + batch.n, dtype=np.uint64)
             start += batch.n
 
     def collect(self, progress: Progress | None = None) -> Predictions:
-        """The Predictions themselves."""
+        """Return the predictions."""
         if progress is not None:
             progress(self._preds.n, self._preds.n)
         return self._preds
 
     def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
-        """The Predictions themselves, unless they are more than the limit."""
+        """Return the predictions, or None if they have more than `limit` probabilities."""
         return self.collect(progress) if self.probabilities <= limit else None
 
     @property
     def probabilities(self) -> int:
-        """Rows times classes."""
+        """Number of rows times number of classes."""
         return self._preds.n * self._preds.k
 
     def describe(self) -> dict[str, Any]:
-        """What is read."""
+        """Return a description of the predictions: rows, columns and notes."""
         return {"file": None, "format": "Predictions", "rows": self.rows, "columns": {}, "notes": []}

@@ -25,7 +25,7 @@ Keyed = tuple[int, bytes]  # a number and the pickle of a Part
 
 
 class SparkTable(Table):
-    """The columns of a Spark dataframe and, on a worker, the record batches of one partition, which pass by once."""
+    """The columns of a Spark data frame and, on a worker, the record batches of one partition, iterated only once."""
 
     format = "Spark dataframe"
 
@@ -35,13 +35,13 @@ class SparkTable(Table):
         self._batches = batches
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Views of the memory in which Spark hands the rows over."""
+        """Yield batches as views of Spark's Arrow memory."""
         renamed = (batch.rename_columns(list(self.columns)) for batch in self._batches)
         return arrow_batches(self.name, (batch.select(list(names)) for batch in renamed), size)
 
 
 class SparkSource(PartitionedSource):
-    """The partitions of a Spark dataframe (3.5 or later), or files, one to a partition."""
+    """The partitions of a Spark data frame (3.5 or later), or files with one partition each."""
 
     def __init__(self, data: Any, reading: Reading, spark: Any = None) -> None:
         self._many: int | None = len(data) if isinstance(data, list) else None
@@ -57,14 +57,14 @@ class SparkSource(PartitionedSource):
             )
             raise InputError("TO302", "Data of this type cannot be read.", kind, fix)
         super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
-        # Under plain names, since Spark stumbles over some that others allow
+        # Columns are renamed, because Spark does not support all names
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
         plain = (_plain(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.plan.names))
         self._frame = data.select(*plain)
 
     @property
     def partitions(self) -> int:
-        """How many there are; of a dataframe, as Spark planned it when it was last summed up."""
+        """Number of partitions; for a data frame, as Spark planned it in the last sum."""
         return self._frame.rdd.getNumPartitions() if self._many is None else self._many
 
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
@@ -74,12 +74,12 @@ class SparkSource(PartitionedSource):
             sums = paths.map(partial(_of_file, work=work))
         else:
             sums = self._frame.mapInArrow(_of_rows(work, self.plan.names), SUMS).rdd.map(tuple)
-            # Asked of these sums and not of the frame: Spark settles it as it runs, and not the same way for both.
+            # From the sums and not the data frame: Spark plans partitions at run time, and differently for both.
             self._many = sums.getNumPartitions()
         many = self.partitions
         while many > 1:
             many = -(-many // FAN)
-            # Neighbors go together, so that the order of the sum is that of the partitions.
+            # Neighbors are added first, so that the order of the sum is that of the partitions.
             sums = sums.map(lambda pair: (pair[0] // FAN, pair[1])).partitionBy(many, int).mapPartitions(_added)
         return sum_parts(pickle.loads(pickled) for _, pickled in sums.collect())
 
@@ -127,7 +127,7 @@ def _serialized(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _plain(name: str, kind: str) -> Any:
-    """A column, whatever its name; a vector of Spark's own models as a list."""
+    """Return a column with any name; vectors of Spark ML become arrays."""
     column = fn.col("`" + name.replace("`", "``") + "`")
     if kind != "VectorUDT":
         return column
@@ -137,5 +137,5 @@ def _plain(name: str, kind: str) -> Any:
 
 
 def opened(data: Any, reading: Reading) -> SparkSource:
-    """The source of a collection, or of a list of files."""
+    """Return the source of a data frame or of a list of files."""
     return SparkSource(data, reading)

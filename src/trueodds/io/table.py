@@ -18,11 +18,11 @@ Batch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n
 class Table(ABC):
     """Named columns in a fixed order, read again from the start by each call of `batches`."""
 
-    keyed: ClassVar[bool] = False  # arrays under keys, (n,) or (n, K), rather than columns
+    keyed: ClassVar[bool] = False  # whether the table has arrays (n,) or (n, K) under keys instead of columns
     format: ClassVar[str]
-    name: str  # the file, or "pandas frame"; errors begin with it
+    name: str  # file name, or a description such as "pandas frame"; errors begin with it
     columns: tuple[str, ...]  # in the order of the file
-    rows: int | None = None  # where it is known without reading
+    rows: int | None = None  # number of rows, if known without reading
 
     @abstractmethod
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
@@ -33,16 +33,16 @@ class Table(ABC):
         """
 
     def width(self, name: str) -> int:
-        """How many classes a single column speaks of: the length of its lists, two for plain numbers."""
+        """Return the number of classes of a single column: the length of its lists, or 2 for numbers."""
         first = next(iter(self.batches([name], {name}, 1)))[name]
         return first.shape[1] if first.ndim == 2 else 2
 
     def numbers(self, cells: Any, place: Place) -> Array:
-        """A column of a chunk as plain numbers."""
+        """Convert a column of a chunk to an array of numbers."""
         return to_array(cells, place)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Every column as the file has it, for writing back: arrays, Arrow arrays or lists."""
+        """Yield chunks of all columns in the file's own types, for writing: arrays, Arrow arrays or lists."""
         raise InputError(
             "TO314", "Only files can be rewritten.", self.name, "Apply the calibrator with predict_proba instead."
         )
@@ -62,7 +62,7 @@ def unique_columns(name: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def slice_batches(columns: Mapping[str, Array], size: int) -> Iterator[Batch]:
-    """Arrays that are in memory, in batches that are views."""
+    """Yield batches of arrays in memory, as views."""
     n = max((len(column) for column in columns.values()), default=0)
     for start in range(0, n, size):
         yield {name: column[start : start + size] for name, column in columns.items()}
@@ -89,7 +89,7 @@ class Writer(ABC):
 
     @abstractmethod
     def close(self, complete: bool) -> None:
-        """Finish the table, or let go of it; the file stays open."""
+        """Finish the table if `complete`, else discard it; the file stays open."""
 
 
 def to_list(cells: Any) -> list[Any]:

@@ -23,7 +23,7 @@ _UNANSWERED = (
 
 
 class TableSource(Source):
-    """Rows of one table, or of several with the same columns one after the other."""
+    """A source of the rows of one table, or of several tables with the same columns."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class TableSource(Source):
         self._cached_width: int | None = None
 
     def batches(self) -> Iterator[Predictions]:
-        """The rows in order, each batch checked; errors name the file and the row of the file."""
+        """Yield the rows in order in validated batches; errors name the file and the row of the file."""
         yield from self.batches_after(0)
 
     def batches_after(self, rows: int) -> Iterator[Predictions]:
-        """Return the batches after a number of rows; files that lie before it are not read."""
+        """Return the batches after a number of rows; files that end before it are not read."""
         for block in self._weighted(rows):
             yield self.predictions(block, part=True)
 
@@ -65,7 +65,7 @@ class TableSource(Source):
             yield self.predictions(block, part=True), row_ids(block, first)
 
     def stamps(self) -> list[list[Any]]:
-        """Name, size and time of change of each file, by which a count that was stopped knows them again."""
+        """Return name, size and modification time of each file, by which a resumed tally recognizes the files."""
         return [_stamp(table.name) for table in self.tables]
 
     def how(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class TableSource(Source):
         }
 
     def collect(self, progress: Progress | None = None) -> Predictions:
-        """All rows, checked together, so that notes count over all of them."""
+        """Return all rows, validated together, so that notes count over all of them."""
         preds = self._collected(None, progress)
         assert preds is not None
         return preds
@@ -103,11 +103,11 @@ class TableSource(Source):
 
     @property
     def probabilities(self) -> int | None:
-        """Rows times classes, if the number of rows is known without reading."""
+        """Number of rows times number of classes, if known without reading."""
         return None if self.rows is None else self.rows * self._width
 
     def describe(self) -> dict[str, Any]:
-        """What is read: file, format, rows, columns and notes."""
+        """Return what is read: file, format, rows, columns and notes."""
         files = [table.name for table in self.tables]
         return {
             "file": files[0] if len(files) == 1 else files,
@@ -121,7 +121,7 @@ class TableSource(Source):
     def size(self) -> int:
         """The maximum number of rows of a batch."""
         if self.rows is None and len(self.plan.probs) == 1:
-            return self._batch_rows  # lists of a length that only reading would tell
+            return self._batch_rows  # the length of the lists is unknown before reading
         return min(self._batch_rows, max(1024, WIDEST // self._width))
 
     @property
@@ -134,7 +134,7 @@ class TableSource(Source):
         return self._cached_width
 
     def blocks(self, after: int = 0) -> Iterator[Block]:
-        """The raw arrays of each batch, not yet checked, without those of the first rows."""
+        """Yield the raw arrays of each batch before validation, without those of the skipped first rows."""
         same, none, remaining = Sameness(), after == 0, after
         for number, table in enumerate(self.tables):
             start = 0
@@ -210,7 +210,7 @@ class TableSource(Source):
             return None
         if self.plan.kind in ("votes", "multilabel"):
             return suffixes
-        # p_1, p_10, p_2: where the columns bear numbers of their own, a label means the column of that number.
+        # p_1, p_10, p_2: if column names end with numbers, a label refers to the column with this number.
         return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
 
     def _others(self, after: int) -> InputError:
@@ -224,7 +224,7 @@ class TableSource(Source):
 def _stamp(path: str) -> list[Any]:
     try:
         file_stat = os.stat(path)
-    except OSError:  # a frame in memory, which nothing tells from another one
+    except OSError:  # a data frame in memory, which cannot be identified
         return [path]
     return [os.path.abspath(path), file_stat.st_size, file_stat.st_mtime_ns]
 
@@ -234,7 +234,7 @@ def _any(block: Block) -> bool:
 
 
 def agree(first: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:
-    """The chosen columns of every file must be those of the first."""
+    """Raise an error if the columns of a file differ from those of the first file."""
     differ = set(names) ^ set(others)
     if differ:
         raise InputError(

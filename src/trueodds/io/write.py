@@ -1,4 +1,4 @@
-"""Write columns as CSV, JSON Lines, .npz, Parquet or Arrow files, and rewrite a file with recalibrated probabilities."""
+"""Write columns as CSV, JSON Lines, .npz, Parquet or Arrow files, and copy a file with recalibrated probabilities."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from trueodds.io.table_source import TableSource
 
 
 def write_columns(path: str, columns: Mapping[str, Any]) -> None:
-    """A table of these columns in the format of the suffix; it is there as a whole or not at all."""
+    """Open a table of these columns for atomic writing, in the format of the suffix."""
     target = Path(path).expanduser()
     form = files.format_of(str(target), "TO314")
     if form in ("parquet", "arrow"):
@@ -42,7 +42,7 @@ def write_columns(path: str, columns: Mapping[str, Any]) -> None:
 
 
 def make_writer(form: str, file: IO[bytes], target: str) -> Writer:
-    """The writer of a format."""
+    """Return the writer of a format."""
     if form in ("parquet", "arrow"):
         from trueodds.io.arrow_files import ArrowWriter
 
@@ -53,7 +53,7 @@ def make_writer(form: str, file: IO[bytes], target: str) -> Writer:
 
 
 class _TextWriter(Writer):
-    """Text in UTF-8, with the line ends of Unix."""
+    """Base class of writers of text in UTF-8 with Unix line ends."""
 
     def __init__(self, file: IO[bytes], target: str) -> None:
         super().__init__(file, target)
@@ -65,14 +65,14 @@ class _TextWriter(Writer):
 
 
 class CsvWriter(_TextWriter):
-    """Floats in the shortest form that reads back the same; a matrix becomes one column per class."""
+    """Writer of CSV: floats in the shortest form that round-trips, and a matrix as one column per class."""
 
     def __init__(self, file: IO[bytes], target: str) -> None:
         super().__init__(file, target)
         self._rows = csv.writer(self._text, lineterminator="\n")
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
-        """Append rows, after the line of names."""
+        """Append rows; the first call writes the header before them."""
         flat: dict[str, list[Any]] = {}
         for name, cells in columns.items():
             if isinstance(cells, np.ndarray) and cells.ndim == 2:
@@ -85,7 +85,7 @@ class CsvWriter(_TextWriter):
 
 
 class JsonLinesWriter(_TextWriter):
-    """Strict JSON, one object per row; text that spells a number stays text."""
+    """Writer of JSON Lines: strict JSON with one object per row; numerals in text stay text."""
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append rows."""
@@ -96,7 +96,7 @@ class JsonLinesWriter(_TextWriter):
 
 
 class NpzWriter(Writer):
-    """Arrays under the names of the columns, written in one piece at the end."""
+    """Writer of .npz: arrays under the names of the columns, written as a whole at the end."""
 
     def __init__(self, file: IO[bytes], target: str) -> None:
         super().__init__(file, target)
@@ -135,7 +135,7 @@ def rewrite(
     percent: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> int:
-    """Write the rows of a file with other probabilities; the number of rows written.
+    """Write the rows of a file with other probabilities, and return the number of rows written.
 
     Columns, names and order stay; the probability columns hold the new values in float64. Columns of logits become
     columns of probabilities, named ``p_…`` instead. No label is needed: read with ``label=None``.
@@ -219,7 +219,7 @@ def _renewed(
 
 
 def _chunks(table: Table, plan: Plan, size: int, form: str) -> Iterator[dict[str, Any]]:
-    """Every column; a format with types gets them from Arrow, where CSV has none."""
+    """Return an iterator of chunks of all columns, with typed values if the target format `form` has types."""
     numeric = frozenset(plan.probs)
     if form in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
         return table.typed_chunks(numeric, size)
@@ -268,7 +268,7 @@ def _replaced(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, name: str)
 
 
 def _new_names(plan: Plan) -> tuple[str, ...]:
-    """Probabilities are not written under the name of logits."""
+    """Raise an error if probabilities would be written under the name of logits."""
     if not plan.logits:
         return plan.probs
     if len(plan.probs) == 1:

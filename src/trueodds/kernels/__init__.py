@@ -1,4 +1,4 @@
-"""Compile loops with numba and run them over fixed blocks on threads, so that no result depends on the number of threads."""
+"""Compile loops with numba and run them on threads over fixed blocks: results do not depend on the thread count."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from trueodds.core.typing import Array
 
 T = TypeVar("T")
 
-SERIAL_ROWS = 4096  # rows that are added up sooner than another thread is awake
-_inside = threading.local()  # blocks within blocks run where they are: waiting for one's own pool would never end
+SERIAL_ROWS = 4096  # number of rows up to which a second thread costs more than it saves
+_inside = threading.local()  # nested calls run serially: a worker that waited for its own pool would deadlock
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function on first use and cache it on disk, or in memory if no folder is writable."""
     try:
         dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-    except RuntimeError:  # numba found no place for its cache
+    except RuntimeError:  # numba found no writable folder for its cache
         return numba.njit(nogil=True, error_model="numpy", **options)(function)
-    # Numba takes a cache for stale by the function's own file, and has built functions of other files into it.
+    # Numba invalidates its cache only if the function's own file changes, but it inlines functions of other files.
     file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if file is not None and hasattr(file, "_source_stamp"):
         file._source_stamp = (file._source_stamp, _written())
@@ -46,7 +46,7 @@ def _written() -> str:
 
 
 def reordered(function: Callable[..., Any]) -> Any:
-    """Compiled, with leave to add up in another order: many sums side by side, as vector instructions do."""
+    """Compile a function and allow the compiler to reorder sums, so that they can be vectorized."""
     return compiled(function, fastmath={"reassoc", "nsz"})
 
 
@@ -88,7 +88,7 @@ def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
     try:
         in_turn()
     finally:
-        turn = itertools.count(len(spans))  # after an error nobody begins another block
+        turn = itertools.count(len(spans))  # after an error no thread starts another block
         for future in waiting:
             future.result()
     return results
@@ -97,7 +97,7 @@ def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
 def summed(
     add: Callable[[int, int, Array], None], total: int, shape: tuple[int, ...], *, block: int, room: int = 2**19
 ) -> Array:
-    """Sum over the rows 0..total−1 what `add(start, stop, out)` adds to float64 arrays of this shape.
+    """Sum over the rows 0..total−1, where `add(start, stop, out)` adds rows to a float64 array `out` of this shape.
 
     The rows are split into at most 64 spans that depend only on their number and the shape, so that all partial sums
     fit into `room` numbers. The partial sums are added in the order of the spans, so the result does not depend on the
@@ -119,7 +119,10 @@ def summed(
 
 
 def plain(x: Array) -> Array:
-    """The array in one layout and one mutability, so that each kernel is compiled once per dtype; float16 widened."""
+    """Return a C-contiguous, aligned, read-only view or copy, so that each kernel is compiled only once per dtype.
+
+    float16 is converted to float32.
+    """
     if x.dtype == np.float16:
         x = x.astype(np.float32)
     x = np.require(x, requirements=["C", "A"]).view()

@@ -1,4 +1,4 @@
-"""Bin many sets of sorted scores side by side, between edges or linearly between grid points."""
+"""Bin many sets of sorted scores at once, between edges or linearly between grid points."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks
 
-_BLOCK = 2**16  # scores worth a thread's while
+_BLOCK = 2**16  # minimum number of scores per thread task
 
 
 def upper_share(x: Any, low: Any, high: Any, swapped: bool) -> Any:
-    """Return the share of a score between two bin centers that belongs to the upper one; for a number or for arrays."""
+    """Return the share of a score between two bin centers that is assigned to the upper one; for scalars or arrays."""
     u = (x - low) / (high - low)
     return 1 - u if swapped else u
 
@@ -43,12 +43,12 @@ def _between(p, y, inner, right, out):  # type: ignore[no-untyped-def]
 def _shared(p, y, centers, right, swapped, out):  # type: ignore[no-untyped-def]
     c = np.empty(centers.shape[1])
     for r in range(p.shape[0]):
-        m = 0  # equal centers are one
+        m = 0  # number of distinct centers
         for center in centers[min(r, centers.shape[0] - 1)]:
             if m == 0 or center > c[m - 1]:
                 c[m] = center
                 m += 1
-        a = 0  # how many centers lie below
+        a = 0  # number of centers below the score
         for i in range(p.shape[1]):
             while a < m and _beyond(p[r, i], c[a], right):
                 a += 1
@@ -69,7 +69,7 @@ def _bin_linearly(p, y, low, high, place, out):  # type: ignore[no-untyped-def]
             t = (min(max(p[r, i], low), high) - low) / (high - low) * size - 0.5
             cell = np.int64(np.floor(t))
             u = t - cell
-            # Beyond the outer midpoints lie the mirror images of the outer cells.
+            # Shares beyond the outer midpoints are reflected into the outer cells.
             below, above = place[max(cell, 0)], place[min(cell + 1, size - 1)]
             out[r, 0, below] += 1.0 - u
             out[r, 0, above] += u
@@ -78,9 +78,10 @@ def _bin_linearly(p, y, low, high, place, out):  # type: ignore[no-untyped-def]
 
 
 def sum_between_edges(p: Array, y: Array, inner: Array, closed: str) -> Array:
-    """n, Σp and Σy of the bins of each set (3, sets, bins), cut by its own rising inner edges or by those of all.
+    """Return n, Σp and Σy per bin for each set of sorted scores, (3, sets, bins).
 
-    p and y are (sets, m) by rising p, inner (1 or sets, bins − 1); a bin above an infinite edge is empty.
+    p and y are (sets, m), sorted by p. The sorted inner edges `inner` are (sets, bins − 1), or (1, bins − 1) if all
+    sets share them. A bin above an infinite edge is empty.
     """
     out = np.zeros((3, len(p), inner.shape[1] + 1))
     _side_by_side(p, lambda a, b: _between(p[a:b], y[a:b], _own(inner, a, b), closed == "right", out[:, a:b]))
@@ -88,9 +89,10 @@ def sum_between_edges(p: Array, y: Array, inner: Array, closed: str) -> Array:
 
 
 def sum_linear_shares(p: Array, y: Array, centers: Array, closed: str, swapped: bool) -> Array:
-    """Σ(y − p) of the bins of each set (sets, bins), a score between two centers shared by their bins (see `upper_share`).
+    """Return Σ(y − p) per bin for each set of sorted scores, with linear binning between bin centers, (sets, bins).
 
-    The rising centers (1 or sets, bins) are those of each set or of all; bins of one center are one.
+    A score between two centers is split between their bins (see `upper_share`). p and y are (sets, m), sorted by p. The
+    sorted centers are (sets, bins), or (1, bins) if all sets share them. Bins with equal centers are merged.
     """
     out = np.zeros((len(p), centers.shape[1]))
     _side_by_side(p, lambda a, b: _shared(p[a:b], y[a:b], _own(centers, a, b), closed == "right", swapped, out[a:b]))
@@ -98,9 +100,9 @@ def sum_linear_shares(p: Array, y: Array, centers: Array, closed: str, swapped: 
 
 
 def bin_linearly(p: Array, y: Array, low: float, high: float, place: Array) -> Array:
-    """Linear binning: count rows and events of each set in equal cells of [low, high], (sets, 2, cells).
+    """Return the linearly binned counts of rows and events of each set in equal cells of [low, high], (sets, 2, cells).
 
-    Each score is shared by the two nearest midpoints; cell j is stored at place[j].
+    Each score is split between the cells with the two nearest midpoints. Cell j is stored at index `place[j]`.
     """
     out = np.zeros((len(p), 2, len(place)))
     _side_by_side(p, lambda a, b: _bin_linearly(p[a:b], y[a:b], low, high, place, out[a:b]))

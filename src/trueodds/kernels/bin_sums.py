@@ -1,4 +1,4 @@
-"""Sum predicted probabilities and outcomes per bin: of one column, of every class against the rest, or of sorted scores."""
+"""Sum predicted probabilities and outcomes per bin, for one column, every class against the rest, or sorted scores."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from trueodds.kernels.bins import merge_outer_bins, number_bins, scale, threshol
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 from trueodds.kernels.sort import bits_of, decode_scores
 
-ROWS = 1024  # placed at a time
-_COLUMN_ROWS = 2**16  # rows worth a thread's while
+ROWS = 1024  # number of rows binned at a time
+_COLUMN_ROWS = 2**16  # minimum number of rows per thread task
 
 
 @compiled
 def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
-    """n, Σp and Σp² of the rows of other labels and of this one, by bin, into out (2·(bins + 2), 3)."""
+    """Add n, Σp and Σp² per bin of the rows with other labels and with this label to `out` (2·(bins + 2), 3)."""
     bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), empty_sums(out.shape[0])
     for start in range(0, p.shape[0], ROWS):
         block, labels = p[start : start + ROWS], y[start : start + ROWS]
@@ -32,7 +32,7 @@ def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-d
 
 @compiled
 def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
-    """Bin sums of rows given as keys (see `sort.row_keys`): non-events and events."""
+    """Add n, Σp and Σp² per bin of non-events and events, given as keys (see `sort.row_keys`), to `out`."""
     bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), empty_sums(out.shape[0])
     bits = np.empty(ROWS, dtype=keys.dtype)
     scores = bits.view(bounds.dtype)
@@ -50,13 +50,13 @@ def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def empty_sums(size):  # type: ignore[no-untyped-def]
-    """Return the zeros to which `scatter_scores` adds: count, Σp and Σp² of each slot."""
+    """Return the zero arrays for `scatter_scores`: count, Σp and Σp² by index, each (size,)."""
     return np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
 
 
 @compiled
 def scatter_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
-    """Adds each score to its slot."""
+    """Add the first m scores p to the count, Σp and Σp² at their indices `bin_index`."""
     count, one, two = sums
     for i in range(m):
         s, x = np.uint32(bin_index[i]), np.float64(p[i])
@@ -67,7 +67,7 @@ def scatter_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_sums(sums, out):  # type: ignore[no-untyped-def]
-    """Add the scattered sums to `out` (slots, 3)."""
+    """Add the arrays (size,) of `sums` to the columns of `out` (size, 3)."""
     count, one, two = sums
     for t in range(out.shape[0]):
         out[t, 0] += np.float64(count[t])
@@ -77,7 +77,7 @@ def add_sums(sums, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def _of_rows(p, y, w, n, bounds, bins, by, out):  # type: ignore[no-untyped-def]
-    """n, Σw, Σwp, Σwy and the sums of a View by bin, into out (bins + 2, 10)."""
+    """Add the ten sums of `row_sums` per bin to `out` (bins + 2, 10)."""
     bin_index, none = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32)
     for start in range(0, p.shape[0], ROWS):
         m = min(ROWS, p.shape[0] - start)
@@ -99,7 +99,10 @@ def _of_rows(p, y, w, n, bounds, bins, by, out):  # type: ignore[no-untyped-def]
 
 
 def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Array:
-    """n, Σp and Σp², (bins, 2, 3): rows of another label than this, and its own. p (n,), y (n,) int64."""
+    """Return n, Σp and Σp² per bin of the rows with other labels and with this label, (bins, 2, 3).
+
+    p (n,) are the scores, y (n,) int64 the labels.
+    """
     bounds, bins, by = _bounds(p, edges, closed)
 
     def add(start: int, stop: int, out: Array) -> None:
@@ -122,7 +125,10 @@ def key_sums(keys: Array, edges: Array, closed: str) -> Array:
 
 
 def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) -> Array:
-    """n, Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)², (bins, 10); all but p float64."""
+    """Return n, Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)² per bin, (bins, 10).
+
+    All arrays are (n,); y, w and n are float64.
+    """
     bounds, bins, by = _bounds(p, edges, closed)
 
     def add(start: int, stop: int, out: Array) -> None:
@@ -138,16 +144,16 @@ def _bounds(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
     return thresholds(edges, closed, dtype), len(edges) - 1, scale(edges, closed, dtype)
 
 
-_BUFFER = 512  # values placed at a time: they stay in the nearest cache
-_MANY = 256  # classes beyond which most values lie in the first bin, where nothing has to be looked up
-_RUN = 128  # values looked at together for one beyond the first bin
-_CLASS_VALUES = 2**18  # values worth a thread's while
-_COPIED_VALUES = 2**18  # copied at a time where the rows do not lie one behind the other
+_BUFFER = 512  # number of values binned at a time, so that they stay in the L1 cache
+_MANY = 256  # number of classes above which most values lie in the first bin, which requires no search
+_RUN = 128  # number of values checked together for any above the first bin
+_CLASS_VALUES = 2**18  # minimum number of values per thread task
+_COPIED_VALUES = 2**18  # number of values copied at a time if the array is not C-contiguous
 
 
 @compiled
 def _every(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
-    """n, Σp, Σy and Σpy of every class and bin into out (K·(bins + 2), 4)."""
+    """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4)."""
     n, k = P.shape
     size = bins + 2
     values = P.reshape(-1)
@@ -190,7 +196,10 @@ def _bin(x, bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-untyped-def]
-    """Bin sums if few values of a row lie above the first bin; `limit` has the bits of its upper edge."""
+    """Add the sums of `_every`, faster if few values of a row lie above the first bin.
+
+    `bits` is P as integers, and `limit` the bits of the upper edge of the first bin.
+    """
     n, k = P.shape
     size = bins + 2
     low, beyond_first = np.zeros(k), np.zeros(k, dtype=np.int64)
@@ -219,7 +228,7 @@ def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-unt
 
 
 def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
-    """n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
+    """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
     n, k = P.shape
     dtype = np.float64 if P.dtype == np.float64 else np.float32
     bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
@@ -243,12 +252,15 @@ def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
 
 
 _SORTED_ROWS = 2**17
-_PART_ROWS = 2**14  # whose scores are read off their keys at a time, so that they stay in a core's own cache
+_PART_ROWS = 2**14  # number of keys decoded at a time, so that the scores stay in the core's own cache
 
 
 @reordered
 def _spans(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
-    """n, Σp, Σy, Σpy and Σp² of the rows between ends, into out (bins, 5); p and keys are those from `start` on."""
+    """Add n, Σp, Σy, Σpy and Σp² per bin to `out` (bins, 5), for the sorted rows from number `start` on.
+
+    `p` and `keys` belong to these rows; bin b contains the rows from number `ends[b − 1]` up to `ends[b]`.
+    """
     i, b = 0, np.searchsorted(ends, start, "right")
     while i < p.shape[0]:
         stop = min(ends[b] - start, p.shape[0])
@@ -271,13 +283,13 @@ def _spans(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
 def edge_keys(edges: Array, closed: str, dtype: Any) -> list[Any]:
     """Return the largest key within each inner edge, or None if there is none."""
     bounds = thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
-    # A row that does not exceed a bound of its bin comes no later than one that says the bound itself and came.
+    # The largest key of a score is that of an event, so it has the outcome bit set.
     keys = (bits_of(np.maximum(bounds, 0)) << dtype.type(1)) | dtype.type(1)
     return [None if bound < 0 else key for bound, key in zip(bounds, keys, strict=True)]
 
 
 def sorted_sums(keys: Array, edges: Array, closed: str) -> Array:
-    """n, Σp, Σy, Σpy and Σp² of the rows of sorted keys in each bin, (bins, 5)."""
+    """Return n, Σp, Σy, Σpy and Σp² per bin, (bins, 5), from sorted keys (see `sort.row_keys`)."""
     bins = len(edges) - 1
     within = edge_keys(edges, closed, keys.dtype)
     ends = np.array([0 if key is None else np.searchsorted(keys, key, "right") for key in within] + [len(keys)])

@@ -14,15 +14,15 @@ Closed = Literal["left", "right"]
 
 
 class FittedPartition(Protocol):
-    """A partition that has been chosen: it places any score."""
+    """A fitted partition of the scores, which assigns any score to a cell."""
 
     @property
     def size(self) -> int:
-        """How many cells."""
+        """Number of cells."""
         ...
 
     def index(self, at: Array) -> Array:
-        """The cell of each score."""
+        """Return the cell index of each score."""
         ...
 
 
@@ -43,24 +43,24 @@ class Bins:
 
     @property
     def size(self) -> int:
-        """How many bins."""
+        """Number of bins."""
         return len(self.edges) - 1
 
     def index(self, at: Array) -> Array:
-        """The bin of each score."""
+        """Return the bin index of each score, (n,) int64."""
         return find_bins(at, self.edges, self.closed)
 
 
-MAX_LINEAR_SEARCH = 64  # inner edges up to which comparing with every one is faster than a search
-_STEP = 8  # edges compared in one go over a buffer
+MAX_LINEAR_SEARCH = 64  # number of inner edges up to which comparison with all is faster than binary search
+_STEP = 8  # number of edges compared in one pass over a buffer
 _BLOCK = 2**18
 
 
 def thresholds(edges: Array, closed: str, dtype: Any) -> Array:
-    """What a value of this dtype must exceed to lie beyond each inner edge, padded with infinities.
+    """Return the threshold that a value of this dtype must exceed to fall beyond each inner edge, padded with inf.
 
-    Exact: a float32 lies above an edge if it lies above the largest float32 that does not, and it lies at or above
-    an edge if it exceeds the float32 before the smallest that does.
+    The thresholds are exact. For right-closed bins, a threshold is the largest number of this dtype that is not above
+    the edge. For left-closed bins, it is the predecessor of the smallest number that is not below the edge.
     """
     inner = np.asarray(edges[1:-1], dtype=np.float64)
     near = inner.astype(dtype)
@@ -93,7 +93,11 @@ def scale(edges: Array, closed: str, dtype: Any) -> float:
 
 @compiled
 def number_bins(x, m, bounds, bins, scale, base, bin_index):  # type: ignore[no-untyped-def]
-    """Set slot[j] to base[j] plus the bin number of x[j], from 1; 0 and bins + 1 may denote the outermost bins."""
+    """Set bin_index[j] to base[j] plus the bin number of x[j], for the first m values x.
+
+    Bins are numbered from 1. The numbers 0 and bins + 1 can occur for values in the first and the last bin (see
+    `merge_outer_bins`). `bounds` and `scale` are the results of `thresholds` and `scale`.
+    """
     if scale > 0:
         limit = np.float64(bins + 1)
         for j in range(m):
@@ -124,7 +128,7 @@ def number_bins(x, m, bounds, bins, scale, base, bin_index):  # type: ignore[no-
 
 
 def merge_outer_bins(table: Array) -> Array:
-    """Sums by the numbers of `number_bins` (…, bins + 2, sums) as sums by bin, (…, bins, sums)."""
+    """Convert sums by bin number of `number_bins` (…, bins + 2, sums) to sums by bin (…, bins, sums)."""
     sums = table[..., 1:-1, :].copy()
     sums[..., 0, :] += table[..., 0, :]
     sums[..., -1, :] += table[..., -1, :]
@@ -132,7 +136,7 @@ def merge_outer_bins(table: Array) -> Array:
 
 
 def find_bins(x: Array, edges: Array, closed: str) -> Array:
-    """The cell of each value, int64."""
+    """Return the bin index of each value x (n,), from 0, as (n,) int64; values outside belong to the outer bins."""
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
     dtype = np.float64 if x.dtype == np.float64 else np.float32
     bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1

@@ -10,11 +10,11 @@ from trueodds.core.typing import Array
 from trueodds.kernels import compiled
 from trueodds.kernels.random_labels import mix
 
-LEVELS = 6  # multiplicities 0..5 are told by 16 bits; what these leave open, 1 in 1,500, by 32 more
-TAIL = 16  # a Poisson(1) number is 16 or more once in 5e13
+LEVELS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
+TAIL = 16  # a Poisson(1) variable is 16 or more with probability 2e-14
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
-_TURN = 4096  # rows whose balls are counted in 16 bits: at most 4096 (TAIL − 1) of them
+_TURN = 4096  # number of rows whose multiplicities are summed in 16 bits: the sum is at most 4096 (TAIL − 1)
 
 
 class Multiplicities:
@@ -32,7 +32,7 @@ class Multiplicities:
         self.levels, self.tail = _cuts(n)
 
     def of(self, start: int, stop: int) -> Array:
-        """Those of the resamples start..stop−1, (n, stop − start) uint8."""
+        """Return the multiplicities in the resamples start..stop−1, (n, stop − start) uint8."""
         first, last = start // 2, -(-stop // 2)  # two resamples share a 32-bit number
         pairs = np.arange(first, last, dtype=np.uint64)
         out, total = self._poisson(pairs, 0)
@@ -46,7 +46,7 @@ class Multiplicities:
         return out[:, start - 2 * first : stop - 2 * first]
 
     def _poisson(self, pairs: Array, attempt: int) -> tuple[Array, Array]:
-        """Poisson numbers for these pairs of resamples, and their totals."""
+        """Draw Poisson counts for these pairs of resamples, (n, 2 · pairs), and their totals, (2 · pairs,)."""
         out = np.empty((self.n, 2 * len(pairs)), dtype=np.uint8)
         total = np.zeros(2 * len(pairs), dtype=np.int64)
         _poisson(self.rows, self._stream(pairs, attempt), self.levels, self.tail, out, total)
@@ -57,7 +57,7 @@ class Multiplicities:
 
 
 def _words(key: int, numbers: Array) -> Array:
-    """Two 32-bit words for each number, (2, …) uint32."""
+    """Return two pseudorandom 32-bit words for each number, (2, …) uint32."""
     bits = mix(mix(np.full(1, key, dtype=np.uint64) + _GOLDEN) + (numbers + np.uint64(1)) * _GOLDEN)
     return np.stack([bits & _LOW, bits >> np.uint64(32)]).astype(np.uint32)
 
@@ -76,7 +76,7 @@ def _cuts(n: int) -> tuple[Array, Array]:
 
 @compiled
 def scramble(a, b, c, d):  # type: ignore[no-untyped-def]
-    """32 random bits from two pairs of 32-bit words; no product exceeds 64 bits."""
+    """Return 32 random bits from two pairs of 32-bit words; no product exceeds 64 bits."""
     x = np.uint32(a ^ c)
     x = np.uint32(x ^ (x >> np.uint32(16)))
     x = np.uint32((np.uint64(x) * np.uint64(0x7FEB352D)) & np.uint64(0xFFFFFFFF))
@@ -134,15 +134,16 @@ def _fill(pairs, total, out):  # type: ignore[no-untyped-def]
 
 
 def order_by_bin(bin_index: Array, size: int) -> Array:
-    """The order in which slots below `size` rise, the first of equals first; sixteen bits are sorted by radix, ten times as fast."""
+    """Return the stable sort order of bin indices below `size`; 16-bit integers are radix-sorted ten times as fast."""
     return np.argsort(bin_index.astype(np.uint16) if size <= 2**16 else bin_index, kind="stable")
 
 
 class Resampler:
-    """Bootstrap sums Σw, Σwp and Σwy per slot, from the multiplicity of each unit (a row or a cluster).
+    """Bootstrap sums Σw, Σwp and Σwy per cell, from the multiplicity of each unit (a row or a cluster).
 
-    `slots`, `w`, `wp` and `wy` (n, columns) say to which slot each row adds which values; `unit` (n,) says which
-    multiplicity it has. The entries are sorted by slot, so that the sums of a slot stay in the cache.
+    The values `w`, `wp` and `wy` (n, columns) of each row are added to the cells with the indices `slots` (n, columns),
+    times the multiplicity of the row's unit. `unit` (n,) has the unit of each row; by default each row is one. Entries
+    are sorted by cell, so that the sums of a cell stay in the cache.
     """
 
     def __init__(self, slots: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
@@ -157,14 +158,14 @@ class Resampler:
         self.size = size
 
     def sums(self, times: Array) -> Array:
-        """The sums for the multiplicities `times` (units, resamples) uint8: (3, resamples, size)."""
+        """Return Σw, Σwp and Σwy (3, resamples, size) for the multiplicities `times` (units, resamples) uint8."""
         out = np.zeros((self.size, 3, times.shape[1]))
         _add_cells(np.ascontiguousarray(times), self.unit, self.bin_index, self.parts, out)
         return out.transpose(1, 2, 0)
 
 
 def _sum_cells(times, unit, bin_index, parts, out):  # type: ignore[no-untyped-def]
-    """Every resample at once for each entry; four entries of one slot together, so that its sums are touched once."""
+    """Add each entry to all resamples; four entries of one cell are added at once, so its sums are written once."""
     i, m = 0, unit.shape[0]
     while i < m:
         mass, wp, wy = out[bin_index[i], 0], out[bin_index[i], 1], out[bin_index[i], 2]
@@ -188,18 +189,19 @@ def _sum_cells(times, unit, bin_index, parts, out):  # type: ignore[no-untyped-d
             i += 1
 
 
-_add_cells = compiled(_sum_cells, fastmath={"contract"})  # a product and its sum in one instruction
+_add_cells = compiled(_sum_cells, fastmath={"contract"})  # allow fused multiply-add instructions
 
 
-_TILE = 64  # rows whose multiplicities are turned at a time
+_TILE = 64  # number of rows whose multiplicities are transposed at a time
 
 
 class VectorResampler:
     """Bootstrap sums Σw, Σwp and Σwy per cell for vectors p and y, from the multiplicity of each unit.
 
-    A unit is a row or a cluster. `cell`, `w` (n,), `wp` and `wy` (n, m) say to which cell each row adds which values;
-    `unit` (n,) says which multiplicity it has. The rows are sorted by cell, and the values of a row are contiguous:
-    this is for many cells with few rows, and `Resampler` for few slots with many rows.
+    A unit is a row or a cluster. The weight `w` (n,) and the vectors `wp` and `wy` (n, m) of each row are added to the
+    cell `cell` (n,), times the multiplicity of the row's unit. `unit` (n,) has the unit of each row; by default each
+    row is one. Rows are sorted by cell, and the values of a row are contiguous. Use this class for many cells with few
+    rows each, and `Resampler` for few cells with many rows.
     """
 
     def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
@@ -213,17 +215,20 @@ class VectorResampler:
 
     @property
     def numbers(self) -> int:
-        """How many sums a resample has."""
+        """Number of sums per resample."""
         return (len(self.first) - 1) * self.vectors.shape[1]
 
     def arranged(self, times: Array) -> Array:
-        """Of the multiplicities `times` (units, resamples) uint8 those of the rows as they lie here, (resamples, rows)."""
+        """Return the multiplicities of the rows in sorted order, (resamples, rows) uint8.
+
+        `times` (units, resamples) uint8 are the multiplicities of the units.
+        """
         out = np.empty((times.shape[1], len(self.unit)), dtype=np.uint8)
         _arrange(np.ascontiguousarray(times), self.unit, out)
         return out
 
     def sums(self, times: Array) -> tuple[Array, Array, Array]:
-        """Σw (resamples, size), Σwp and Σwy (resamples, size, m) for arranged multiplicities."""
+        """Return Σw (resamples, size), Σwp and Σwy (resamples, size, m) for multiplicities from `arranged`."""
         m = self.vectors.shape[1] // 2
         out = np.zeros((len(times), len(self.first) - 1, 2 * m + 1))
         _add_vectors(times, self.first, self.vectors, out)
@@ -244,7 +249,7 @@ def _arrange(times, unit, out):  # type: ignore[no-untyped-def]
 
 
 def _sum_vectors(times, first, vectors, out):  # type: ignore[no-untyped-def]
-    """A resample after the other for each cell, whose rows stay in the nearest cache."""
+    """Add all resamples of one cell before the next cell, so that its rows stay in the L1 cache."""
     for c in range(first.shape[0] - 1):
         for r in range(times.shape[0]):
             sums = out[r, c]
@@ -254,4 +259,4 @@ def _sum_vectors(times, first, vectors, out):  # type: ignore[no-untyped-def]
                     sums[k] += t * vector[k]
 
 
-_add_vectors = compiled(_sum_vectors, fastmath={"contract"})  # a product and its sum in one instruction
+_add_vectors = compiled(_sum_vectors, fastmath={"contract"})  # allow fused multiply-add instructions

@@ -9,26 +9,29 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import in_blocks, plain, reordered
 
-_ROWS = 256  # turned into columns at a time
-_WIDE = 16  # classes beyond which a row is long enough to be read as it lies
-_VALUES = 2**18  # looked at by a thread at a time
+_ROWS = 256  # number of rows transposed at a time
+_WIDE = 16  # number of classes above which rows are summed without transposing
+_VALUES = 2**18  # number of values per thread task
 
 
 class TableCheck(NamedTuple):
     """Result of one validation pass over a table of probabilities."""
 
-    lowest: float  # a value below 0, −0 or no number is lower than every other
-    highest: float
-    worst: int  # the row whose sum is farthest from 1
-    distance: float  # of that sum from 1
-    n_inexact: int  # rows whose sum is farther from 1 than rounding explains
+    lowest: float  # smallest value; a value with a sign bit (negative, −0 or NaN) takes precedence
+    highest: float  # largest value
+    worst: int  # index of the row whose sum is farthest from 1
+    distance: float  # absolute difference of that sum from 1
+    n_inexact: int  # number of rows whose sum differs from 1 by more than rounding
 
 
 @reordered
 def _check_rows(P, bits, exact, extremes, bad_rows, distance):  # type: ignore[no-untyped-def]
-    """Write the smallest and largest bits to `extremes`, and the invalid rows and the worst row to `found`.
+    """Write the smallest and largest value of `bits` to `extremes` (2,), and check the row sums.
 
-    The bits of nonnegative floats are ordered like the floats; those of negative values and NaN are larger.
+    `bad_rows` (2,) receives the number of rows whose sum differs from 1 by more than `exact`, and the index of the row
+    with the largest difference, `distance` (1,) this difference. `bits` is P as signed integers. Those of nonnegative
+    floats are ordered like the floats; those of numbers with a sign bit are negative, and those of NaN exceed all
+    others.
     """
     n, k = P.shape
     flat = bits.reshape(-1)
@@ -63,7 +66,7 @@ def _check_rows(P, bits, exact, extremes, bad_rows, distance):  # type: ignore[n
 
 
 def check_table(P: Array, exact: float) -> TableCheck:
-    """One look at P (n, K); sums within `exact` of 1 are rounding."""
+    """Check the values and row sums of P (n, K) in one pass; deviations of a sum from 1 up to `exact` are rounding."""
     words = np.int64 if P.dtype == np.float64 else np.int32
 
     def work(start: int, stop: int) -> tuple[Array, Array, Array]:
@@ -74,13 +77,13 @@ def check_table(P: Array, exact: float) -> TableCheck:
         return extremes.view(block.dtype), bad_rows, distance
 
     parts = in_blocks(work, len(P), max(1, _VALUES // P.shape[1]))
-    worst = max(range(len(parts)), key=lambda i: parts[i][2][0])  # of equals the first
+    worst = max(range(len(parts)), key=lambda i: parts[i][2][0])  # the first one if tied
     low, high = (np.array([extremes[i] for extremes, _, _ in parts]) for i in (0, 1))
     n_inexact = int(sum(bad_rows[0] for _, bad_rows, _ in parts))
     return TableCheck(_lowest(low), float(np.max(high)), int(parts[worst][1][1]), float(parts[worst][2][0]), n_inexact)
 
 
 def _lowest(low: Array) -> float:
-    """Return the smallest value from its bits; any negative value precedes all others."""
+    """Return the smallest value of the blocks; a value with a sign bit takes precedence over all others."""
     signed = low[np.signbit(low)]
     return float(signed[0] if len(signed) else np.min(low))

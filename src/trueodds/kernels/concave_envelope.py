@@ -29,7 +29,7 @@ def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-
         at[m], at[m + 1], at[m + 2] = 0.0, 0.5, 1.0
         m += 3
         at[:m].sort()
-        up, steeper = np.zeros(m), np.zeros(m)  # how the line of the pieces changes at each end of an interval
+        up, steeper = np.zeros(m), np.zeros(m)  # change of intercept and slope at each end of an interval
         for b in range(k):
             if low[r, b] < high[r, b]:
                 i = np.searchsorted(at[:m], low[r, b])
@@ -56,7 +56,7 @@ def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-
         x[n], y[n] = 1.0, 0.0
         n += 1
         h = 0
-        for j in range(n):  # the upper hull; x rises, with two limits at a jump
+        for j in range(n):  # upper convex hull; x is sorted, with two limits at a jump
             while h > 0 and x[hull[h - 1]] == x[j] and y[hull[h - 1]] <= y[j]:
                 h -= 1
             if h > 0 and x[hull[h - 1]] == x[j]:

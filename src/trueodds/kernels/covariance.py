@@ -1,7 +1,7 @@
 """Sum the covariances of the class indicators, given the predicted probabilities, by the bins of both classes.
 
-In most rows most values lie in the first bin. Those meet each other as columns, and the others as vectors; only values
-beyond the first bin are gone through pair by pair.
+With many classes, most values of a row lie in the first bin. Products of two such values are summed by columns, and
+products of such a value and one above the first bin by vectors. Only values above the first bin are paired one by one.
 """
 
 from __future__ import annotations
@@ -13,27 +13,38 @@ from trueodds.kernels import compiled, reordered
 from trueodds.kernels.fine_grid import EDGES, find_tile_cells
 from trueodds.kernels.row_statistics import ROWS
 
-_MAX_ALL_PAIRS = 4  # classes up to which going through all pairs costs less than telling the first bin apart
-_STEP = 4  # numbers that are added in one go
+_MAX_ALL_PAIRS = 4  # number of classes up to which a loop over all pairs is faster than separating the first bin
+_STEP = 4  # number of values per vector operation
 
 
 def first_bin_edge(report: Array, k: int) -> float:
-    """Return the upper edge of the first bin; negative if K classes put all values beyond it."""
+    """Return the upper edge of the first bin, or −1 for few classes k, where no value is treated as in the first bin.
+
+    `report` (CELLS,) maps fine cells to bins.
+    """
     return -1.0 if k <= _MAX_ALL_PAIRS else float(EDGES[np.count_nonzero(report == 0)])
 
 
 def empty_sums(k: int, bins: int, first: float) -> tuple[Array, ...]:
-    """Return zero sums: Σ w²p(1 − p) of each class and bin, and Σ w²p_k p_l of two classes by the bins of both values.
+    """Return zero arrays for Σ w²p(1 − p) by class and bin, and for Σ w²p_k p_l by both classes and both bins.
 
-    `own` (K·bins,); `low` (K, K) if both are in the first bin, k < l; `mixed` (K·bins, …) by class and bin of the one
-    beyond it, and class of the other; `beyond` (K·bins, K·bins) if both are beyond it, k < l.
+    Returns
+    -------
+    own : ndarray of shape (K·bins,)
+        Σ w²p(1 − p).
+    low : ndarray of shape (K, K)
+        Σ w²p_k p_l, k < l, of two values in the first bin.
+    mixed : ndarray of shape (K·bins, …)
+        The same by class and bin of a value above the first bin, and by class of a value in the first bin.
+    beyond : ndarray of shape (K·bins, K·bins)
+        The same, k < l, of two values above the first bin.
     """
     size, wide = k * bins, -(-k // _STEP) * _STEP if first >= 0 else 0
     return np.zeros(size), np.zeros((k, k)), np.zeros((size, wide)), np.zeros((size, size))
 
 
 def covariance_matrix(sums: tuple[Array, ...]) -> Array:
-    """Σ w²(δ_kl p_k − p_k p_l) between the classes and bins, (K·bins, K·bins), upper triangle; uses up the sums."""
+    """Return Σ w²(δ_kl p_k − p_k p_l) between classes and bins, upper triangle (K·bins, K·bins); overwrites `sums`."""
     own, low, mixed, beyond = sums
     k, size = len(low), len(own)
     covariance = np.subtract(0.0, beyond, out=beyond)
@@ -49,7 +60,7 @@ def covariance_matrix(sums: tuple[Array, ...]) -> Array:
 
 @compiled
 def add_rows(P, w, report, bins, first, exact, edges, sums):  # type: ignore[no-untyped-def]
-    """Add the rows of P (n, K) with weights w (n,), or (0,) for weight 1; `report` (CELLS,) maps cells to bins."""
+    """Add the rows of P (n, K) with weights w (n,), or (0,) for weight 1; `report` (CELLS,) maps fine cells to bins."""
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
     x, q, room = np.empty(ROWS), np.empty(ROWS), covariance_buffers(k)
@@ -61,9 +72,11 @@ def add_rows(P, w, report, bins, first, exact, edges, sums):  # type: ignore[no-
 
 @compiled
 def covariance_buffers(k):  # type: ignore[no-untyped-def]
-    """Room for tiles of K classes: weights, values in the first bin as columns and as rows; the row of each value.
+    """Return the buffers of `add_covariance_tile` for K classes.
 
-    And of each value beyond the first bin its place, its row, its class and bin, whether others are behind it, w·p.
+    These are the weights, the weighted values in the first bin by column and by row, and the row of each value. For the
+    list of values above the first bin they are the positions, rows, indices of class and bin, the entries with further
+    values in their row, and w·p.
     """
     size = k * ROWS
     of = np.empty((5, size + 1), dtype=np.uint32)
@@ -75,7 +88,7 @@ def covariance_buffers(k):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_covariance_tile(P, start, m, columns, cells, w, report, bins, first, sums, room):  # type: ignore[no-untyped-def]
-    """Adds m rows of P that are also there as columns (K, ROWS), with their cells."""
+    """Add the rows start..start + m − 1 of P, given their transpose `columns` and its fine `cells`, both (K, ROWS)."""
     own, low, mixed, beyond = sums
     weight, low_columns, low_rows, row_of, at, row, bin_index, live, x = room
     for i in range(m if w.shape[0] > 0 else 0):
@@ -95,7 +108,7 @@ def add_covariance_tile(P, start, m, columns, cells, w, report, bins, first, sum
 
 @reordered
 def _low(columns, m, first, w, low, bins, own, sums):  # type: ignore[no-untyped-def]
-    """The values in the first bin: with themselves, and with each other."""
+    """Add the terms of values in the first bin: w²p(1 − p) of each, and products of two in the same row."""
     k = columns.shape[0]
     for c in range(k):
         column, values, total = columns[c], low[c], 0.0
@@ -108,7 +121,7 @@ def _low(columns, m, first, w, low, bins, own, sums):  # type: ignore[no-untyped
         own[c * bins] += total
     for c in range(k):
         values = low[c]
-        for d in range(c + 1, k - 3, 4):  # four at a time: `values` is read once for them
+        for d in range(c + 1, k - 3, 4):  # four columns at a time, so that `values` is read once for them
             a, b, e, f = low[d], low[d + 1], low[d + 2], low[d + 3]
             of_a = of_b = of_e = of_f = 0.0
             for i in range(ROWS):
@@ -130,7 +143,7 @@ def _low(columns, m, first, w, low, bins, own, sums):  # type: ignore[no-untyped
 
 @compiled
 def _beyond(values, first, at):  # type: ignore[no-untyped-def]
-    """Lists the values beyond the first bin; how many they are."""
+    """Write the positions of the values above `first` to `at`; return their number."""
     n_beyond = 0
     for j in range(values.shape[0]):
         at[np.uint32(n_beyond)] = j
@@ -140,7 +153,7 @@ def _beyond(values, first, at):  # type: ignore[no-untyped-def]
 
 @compiled
 def _mixed(values, n_beyond, cells, w, low_rows, row_of, at, report, bins, own, mixed, row, bin_index, x):  # type: ignore[no-untyped-def]
-    """Each of them with itself and with those of its row that lie in the first bin."""
+    """Add the terms of values above the first bin: w²p(1 − p), and products with first-bin values of the same row."""
     k, wide, count = np.uint32(cells.shape[0]), mixed.shape[1], np.uint32(bins)
     for h in range(n_beyond):
         j = at[h]
@@ -153,14 +166,14 @@ def _mixed(values, n_beyond, cells, w, low_rows, row_of, at, report, bins, own, 
         into, low = mixed[s], low_rows[np.uint32(i * k) :]
         for d in range(wide):
             into[d] += p * low[d]
-    row[n_beyond] = ROWS  # behind the last one a row that there is not
+    row[n_beyond] = ROWS  # sentinel: no such row
 
 
 @compiled
 def _pairs(n_beyond, row, bin_index, x, live, beyond):  # type: ignore[no-untyped-def]
-    """Add the products of each entry with the entries behind it in its row, at distance 1, then 2, and so on.
+    """Add the products of two values above the first bin in the same row, at lag 1, then 2, and so on.
 
-    Entries without a partner at a distance are removed from the list, so that the loops are long.
+    Entries without a partner at the next lag are removed from the list `live`, so that the inner loop has no branch.
     """
     left = 0
     for h in range(n_beyond):
@@ -179,15 +192,15 @@ def _pairs(n_beyond, row, bin_index, x, live, beyond):  # type: ignore[no-untype
         lag = np.uint32(lag + one)
 
 
-_ROWS = 1000  # rows turned into columns at a time; columns a power of two apart would share cache sets
+_ROWS = 1000  # number of rows transposed at a time; with a power of two, columns would share cache sets
 
 
 @compiled
 def add_covariance(P, w, bins, out):  # type: ignore[no-untyped-def]
-    """Σ w²(δ_kl p_k − p_k p_l) of each pair of classes k ≤ l and their bins, into out (K(K + 1)/2, size, size).
+    """Add Σ w²(δ_kl p_k − p_k p_l) of each pair of classes k ≤ l and their bins to `out` (K(K + 1)/2, size, size).
 
-    P (n, K), w (n,), or (0,) for rows of weight 1, bins (n, K). Pair of classes by pair, so that the sums in use fit
-    the nearest cache. A tally's classes share their bins, which is quicker (see together.py).
+    P is (n, K), w (n,), or (0,) for weight 1, and bins (n, K). The loop runs over the pairs of classes, so that the
+    sums of a pair fit the L1 cache. If all classes share their bins, as in a tally, `add_rows` is faster.
     """
     k, weighted = P.shape[1], w.shape[0] > 0
     x, scaled = np.empty((k, _ROWS)), np.empty((k, _ROWS))

@@ -8,36 +8,37 @@ from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain
 from trueodds.kernels.row_statistics import ROWS, transpose_rows
 
-WIDTH = 3840  # 2⁸·3·5: 10, 12, 15, 16, 20, 30 and 64 bins nest in it
-HALVINGS = 20  # of the first and of the last cell
+WIDTH = 3840  # number of equal cells, 2⁸·3·5: a multiple of 10, 12, 15, 16, 20, 30 and 64 bins
+HALVINGS = 20  # number of times the first and the last cell are halved
 CELLS = WIDTH + 2 * HALVINGS
 
 
 def _edges() -> Array:
     halves = 1 / WIDTH / 2.0 ** np.arange(1, HALVINGS + 1)
-    # i/k, not linspace: i/3840 and j/15 are then the same float wherever they are the same number.
+    # Not linspace: with i/k, i/3840 and j/15 are the same float wherever the numbers are equal.
     return np.concatenate(([0.0], halves[::-1], np.arange(1, WIDTH) / WIDTH, 1 - halves, [1.0]))
 
 
 EDGES: Array = _edges()  # (CELLS + 1,)
 EDGES.flags.writeable = False
-MIDDLES: Array = (EDGES[:-1] + EDGES[1:]) / 2  # strictly inside: edges that nest place a cell as they place its rows
+MIDDLES: Array = (EDGES[:-1] + EDGES[1:]) / 2  # strictly inside: coarser bins contain a cell's middle with its rows
 MIDDLES.flags.writeable = False
 
-# The bits of a positive float rise with it, so a shift by the mantissa's width finds the halving without a search.
+# The bits of positive floats have the same order as the floats, so a shift by the mantissa's width finds the halved
+# cell without a search.
 _BITS = int(np.float64(1 / WIDTH).view(np.int64))
 _FRACTION = (1 << 52) - 1
 _MANTISSA = _BITS & _FRACTION
 _EXPONENT = _BITS >> 52
 _FIRST = 1 / WIDTH
 _LAST = (WIDTH - 1) / WIDTH
-# 1 − x is exact, but the stored edges there are rounded: by less than this share of the narrowest cell's mantissa.
+# 1 − x is exact, but the stored edges near 1 are rounded, by less than this difference of mantissas.
 _NEAR_ONE = 1 << 31
 
 
 @compiled
 def find_cells(x, q, edges, exact, cells):  # type: ignore[no-untyped-def]
-    """Return the cell of each x, given q = 1 − x; `exact` if the arithmetic is exact, as for float32 values."""
+    """Write the fine cell of each x to `cells`, given q = 1 − x; `exact` if arithmetic is exact, as for float32."""
     x_bits = x.view(np.int64)
     q_bits = q.view(np.int64)
     for j in range(x.shape[0]):
@@ -47,7 +48,7 @@ def find_cells(x, q, edges, exact, cells):  # type: ignore[no-untyped-def]
         cells[j] = low if x[j] <= _FIRST else (high if x[j] > _LAST else middle)
     if exact:
         return
-    near = 0  # in float64 the product can round across an edge, by less than 1e-12: then the stored edges decide
+    near = 0  # the float64 product can round across an edge, by less than 1e-12; x is then compared with the edges
     for j in range(x.shape[0]):
         t = x[j] * WIDTH
         inner = (x[j] > _FIRST) & (abs(t - np.rint(t)) < 1e-11)
@@ -61,7 +62,7 @@ def find_cells(x, q, edges, exact, cells):  # type: ignore[no-untyped-def]
 
 @compiled
 def find_column_cells(column, m, edges, exact, x, q, cells):  # type: ignore[no-untyped-def]
-    """The cells of the first m values of a column; x and q are room for as many float64."""
+    """Write the fine cells of the first m values of a column to `cells`; x and q are float64 buffers of m or more."""
     for i in range(m):
         x[i] = column[i] + 0.0  # −0 becomes 0, whose bits are the lowest
     for i in range(m):
@@ -71,7 +72,7 @@ def find_column_cells(column, m, edges, exact, x, q, cells):  # type: ignore[no-
 
 @compiled
 def find_tile_cells(P, start, m, first, edges, exact, columns, x, q, cells):  # type: ignore[no-untyped-def]
-    """The rows from `start` on as columns (k, ROWS), from the class `first` on, and the cell of each value."""
+    """Transpose m rows of P from `start` into `columns` (k, ROWS), from class `first` on, and find their `cells`."""
     transpose_rows(P, start, m, first, columns)
     for c in range(columns.shape[0]):
         find_column_cells(columns[c], m, edges, exact, x, q, cells[c])
@@ -79,7 +80,10 @@ def find_tile_cells(P, start, m, first, edges, exact, columns, x, q, cells):  # 
 
 @compiled
 def cells_of_classes(P, first, last, edges, exact, out):  # type: ignore[no-untyped-def]
-    """The cell of every value of the classes first..last−1 of P, out (n, last − first) uint16, best class by class."""
+    """Write the fine cell of every value of the classes first..last−1 of P to `out` (n, last − first) uint16.
+
+    `out` is best in Fortran order, because it is written class by class.
+    """
     k = last - first
     columns = np.empty((k, ROWS), dtype=P.dtype)
     x, q, cells = np.empty(ROWS), np.empty(ROWS), np.empty(ROWS, dtype=np.int32)
@@ -94,7 +98,10 @@ def cells_of_classes(P, first, last, edges, exact, out):  # type: ignore[no-unty
 
 
 def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return bin, number of rows and mean of p of each nonempty pair of a bin and a fine cell, sorted by bin."""
+    """Split bins into fine cells: return bin, number of rows and mean of p of each nonempty part, sorted by bin.
+
+    p (n,) are the scores, `index` (n,) their bins and `size` the number of bins.
+    """
     p, index = plain(p), plain(index)
     cell = np.empty((1, len(p)), dtype=np.uint16).T
     cells_of_classes(p[:, None], 0, 1, EDGES, p.dtype == np.float32, cell)
@@ -110,7 +117,7 @@ def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Arr
 
 @compiled
 def _cell_range(index, cell, low, high):  # type: ignore[no-untyped-def]
-    """The first and the last cell of each bin."""
+    """Write the first and the last cell of each bin to `low` and `high`."""
     for i in range(index.shape[0]):
         b, c = index[i], np.int64(cell[i])
         low[b] = min(low[b], c)
@@ -127,7 +134,7 @@ def _add_subcells(index, cell, p, first, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def occupied_cells(table_n, table):  # type: ignore[no-untyped-def]
-    """The rows of a table with table_n > 0: their numbers, that count and their sums; leaves zeros."""
+    """Return index, count and sums of the cells of a table with count table_n > 0; the table is set to zero."""
     size = 0
     for i in range(table_n.shape[0]):
         size += table_n[i] > 0
@@ -147,10 +154,10 @@ def occupied_cells(table_n, table):  # type: ignore[no-untyped-def]
 
 @compiled
 def merge_cells(a, a_n, a_sums, b, b_n, b_sums):  # type: ignore[no-untyped-def]
-    """Two tables with rising numbers as one; rows of the same number are added."""
+    """Merge two tables of cells (sorted index, count, sums); cells with the same index are added."""
     at_a, at_b = np.empty(a.shape[0], dtype=np.uint32), np.empty(b.shape[0], dtype=np.uint32)
     i = j = m = 0
-    while i < a.shape[0] and j < b.shape[0]:  # without a branch, since nobody can guess which number comes next
+    while i < a.shape[0] and j < b.shape[0]:  # without branches, which would be unpredictable
         x, y = a[i], b[j]
         at_a[i], at_b[j] = m, m
         i += x <= y

@@ -19,7 +19,7 @@ from trueodds.kernels.row_statistics import (
 
 @compiled
 def add_tile(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
-    """Counts, Σp and Σp² of a tile of rows: columns (k, ROWS) with their cells, n (k·CELLS,), sums (k·CELLS, …)."""
+    """Add counts, Σp and Σp² of m rows to n (k·CELLS,) and sums (k·CELLS, …), from `columns` and `cells` (k, ROWS)."""
     for c in range(columns.shape[0]):
         column, cell = columns[c], cells[c]
         count, total = n[c * CELLS : (c + 1) * CELLS], sums[c * CELLS : (c + 1) * CELLS]
@@ -32,7 +32,10 @@ def add_tile(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_by_label(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
-    """n and Σp, Σp², Σy, Σpy of the classes first..last−1 against labels y (n,), into n (…,) and sums (…, 4)."""
+    """Add counts to n and Σp, Σp², Σy, Σpy to sums (…, 4) by class and cell, for labels y (n,).
+
+    Only the classes first..last−1 of P are used; y is the indicator of the class.
+    """
     k = last - first
     columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
     x, q = np.empty(ROWS), np.empty(ROWS)
@@ -50,7 +53,7 @@ def add_by_label(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-u
 
 @compiled
 def add_by_hit(P, hit, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
-    """The same sums for columns with a yes or no each, hit (n, last − first)."""
+    """Add the sums of `add_by_label`, with a binary outcome for each value, hit (n, last − first)."""
     k = last - first
     columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
     x, q = np.empty(ROWS), np.empty(ROWS)
@@ -67,7 +70,10 @@ def add_by_hit(P, hit, first, last, edges, exact, n, sums):  # type: ignore[no-u
 
 @compiled
 def add_by_share(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
-    """n and Σw, Σwp, Σwy and a View's sums for weights w (n,) and outcome shares Y (n, last − first); sums (…, 9)."""
+    """Add counts to n and the nine sums of `add_share` to sums (…, 9) by class and cell.
+
+    The rows have weights w (n,) and outcome shares Y (n, last − first).
+    """
     k = last - first
     columns, cell = np.empty((k, ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
     x, q = np.empty(ROWS), np.empty(ROWS)
@@ -83,7 +89,10 @@ def add_by_share(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[n
 
 @compiled
 def add_by_bin(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
-    """n (m,) and the sums of `add_by_hit` (m, 4) or `add_by_share` (m, 9) for values P with outcomes Y, each in its slot."""
+    """Add counts to n (m,) and sums (m, 4) of `add_hit`, or (m, 9) of `add_share`, by `bin_index`.
+
+    P, the outcomes Y and `bin_index` are (n, k), the weights w (n,).
+    """
     for i in range(P.shape[0]):
         for c in range(P.shape[1]):
             s, p, z = bin_index[i, c], np.float64(P[i, c]), Y[i, c]
@@ -95,7 +104,7 @@ def add_by_bin(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_hit(s, p, z, n, sums):  # type: ignore[no-untyped-def]
-    """Count a value p with outcome z in slot s."""
+    """Add a value p with outcome z to the count, Σp, Σp², Σy and Σpy at index s."""
     n[s] += 1
     sums[s, 0] += p
     sums[s, 1] += p * p
@@ -105,7 +114,10 @@ def add_hit(s, p, z, n, sums):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_share(s, a, p, z, n, sums):  # type: ignore[no-untyped-def]
-    """Count a value p with outcome share z and weight a in slot s."""
+    """Add a value p with outcome share z and weight a to the count and the weighted sums at index s.
+
+    The sums are Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1 − p) and Σw²(y − p)².
+    """
     n[s] += 1
     sums[s, 0] += a
     sums[s, 1] += a * p
@@ -120,12 +132,12 @@ def add_share(s, a, p, z, n, sums):  # type: ignore[no-untyped-def]
 
 @compiled
 def tally_rows(P, y, ranks, atol, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs):  # type: ignore[no-untyped-def]
-    """Tally P (n, K) with labels y (n,), tile by tile, so that each row is fetched once.
+    """Tally P (n, K) with labels y (n,), tile by tile, so that each row is read from memory once.
 
     n ((ranks + K)·CELLS,) and sums (…, 4) receive counts and Σp, Σp², Σy, Σpy of the largest values and of the classes.
-    `counts` and `extremes` receive the results of `surveyed`; `scores` (2, 3) the number of rows with a finite Brier
-    score and log loss, their sum and their sum of squares (`single` as in `scored`); `pairs` receives the sums of
-    `together`, unless there are no bins.
+    `counts` and `extremes` receive the results of `survey_rows`. `scores` (2, 3) receives the number of rows with a
+    finite Brier score and log loss, their sum and their sum of squares (`single` as in `score_rows`). `pairs` receives
+    the sums of `covariance.empty_sums`, unless `bins` is 0.
     """
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)

@@ -8,12 +8,12 @@ import numpy as np
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
-    """Holm's step-down p-values: valid for any dependence between the claims. Source: Holm (1979).
+    """Return Holm's step-down adjusted p-values, valid under any dependence of the tests. Source: Holm (1979).
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    order = np.argsort(pvalues, kind="stable")  # an undefined p (NaN) comes last and stays undefined
+    order = np.argsort(pvalues, kind="stable")  # NaN is sorted last and stays NaN
     stepped = np.maximum.accumulate([(len(pvalues) - i) * pvalues[j] for i, j in enumerate(order)])
     adjusted = np.empty(len(pvalues))
     adjusted[order] = np.where(np.isnan(stepped), np.nan, np.minimum(stepped, 1.0))

@@ -11,10 +11,10 @@ from trueodds.kernels import compiled, plain, sort
 
 
 class Blocks(NamedTuple):
-    """Stretches of rising scores whose means rise strictly, each (b,) float64."""
+    """Blocks of an isotonic fit: intervals of sorted scores with strictly increasing means; each (b,) float64."""
 
-    low: Array  # the first score of each
-    high: Array  # and the last one
+    low: Array  # first score of the block
+    high: Array  # last score of the block
     mass: Array  # Σw
     events: Array  # Σwy
 
@@ -23,7 +23,7 @@ class Blocks(NamedTuple):
 def pool_block(mass, events, last, k):  # type: ignore[no-untyped-def]
     """Pool the last of k blocks with all preceding blocks whose mean is not lower; return the number of blocks left.
 
-    There is no division, so means are not rounded; with whole numbers the result is exact.
+    Means are compared without division, so the result is exact for integers.
     """
     while k > 1 and events[k - 2] * mass[k - 1] >= events[k - 1] * mass[k - 2]:
         mass[k - 2] += mass[k - 1]
@@ -35,10 +35,10 @@ def pool_block(mass, events, last, k):  # type: ignore[no-untyped-def]
 
 @compiled
 def _of_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
-    """Isotonic blocks of sorted keys; `last` receives the number of their last key.
+    """Compute the isotonic blocks of sorted keys and return their number; `last` receives the index of their last key.
 
-    A block can begin only between scores that neither all precede it as events nor all follow as non-events. Among
-    equal scores outcomes are sorted, so the first key of a score tells whether all of its rows are events.
+    A block can begin only after a score that has a non-event, and at a score that has an event. Outcomes are sorted
+    among equal scores, so the first key of a score shows whether all of its rows are events.
     """
     n, one = keys.shape[0], keys.dtype.type(1)
     k, start, ones = 0, 0, np.int64(0)
@@ -58,7 +58,10 @@ def _of_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
 
 @compiled
 def _of_rows(p, y, w, order, low, high, mass, events):  # type: ignore[no-untyped-def]
-    """Blocks of the rows that have weight, by rising score; equal scores are one before they meet others."""
+    """Compute the isotonic blocks of the rows with positive weight, in the given order by score; return their number.
+
+    Rows with equal scores are summed first.
+    """
     k, x, a, wy = 0, 0.0, 0.0, 0.0
     for j in range(order.shape[0] + 1):
         i = order[min(j, order.shape[0] - 1)]
@@ -93,7 +96,7 @@ def _means(w, wy, fit):  # type: ignore[no-untyped-def]
         start = 0
         for k in range(blocks):
             mean = events[k] / mass[k]
-            # Cells without weight behind a block's last belong to it, those before the first block to the first.
+            # Cells without weight take the mean of the preceding block, those before the first block that of the first.
             for j in range(start, last[k] + 1):
                 fit[b, j] = mean
             start = last[k] + 1
@@ -120,13 +123,13 @@ def fit_keys(keys: Array) -> Blocks:
 
 
 def fit_rows(p: Array, y: Array, w: Array) -> Blocks:
-    """The blocks of scores p (n,) ≥ 0 with outcome shares y and weights w; rows without weight are absent."""
+    """Return the isotonic blocks of scores p (n,) ≥ 0 with outcome shares y and weights w; weights of 0 are ignored."""
     buffers = np.empty((4, len(p)))
     if len(p) == 0:
         return Blocks(*buffers)
-    # By a power of two, which rounds nothing: products of the largest or the smallest weights stay numbers.
+    # Weights are scaled by a power of two, which does not round, so that products neither overflow nor underflow.
     power = int(np.frexp(w.max())[1])
-    narrow = p.astype(np.float32)  # is put in order several times as fast
+    narrow = p.astype(np.float32)  # float32 is sorted several times as fast
     p = narrow if (narrow == p).all() else p
     rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -power, dtype=np.float64), sort.argsort_scores(p))
     k = _of_rows(*(plain(x) for x in rows), *buffers)
@@ -135,13 +138,13 @@ def fit_rows(p: Array, y: Array, w: Array) -> Blocks:
 
 
 def isotonic_means(w: Array, wy: Array) -> Array:
-    r"""The non-falling means that fit cells in rising order best, (…, m) from Σw and Σwy (…, m).
+    r"""Return the isotonic least-squares fit of the means of ordered cells, (…, m), from Σw and Σwy (…, m).
 
     .. math:: \min_{r_1 \le \dots \le r_m} \sum_j w_j (y_j - r_j)^2
 
-    which is also the best fit by every other proper score. Leading axes broadcast. Cells without weight take no
-    part and show their lower neighbor's value (the first ones their upper neighbor's), so that sums over cells
-    may run over them. Cost: O(m) per draw.
+    The fit is optimal for every other proper score, too. Leading axes broadcast. Cells without weight do not affect
+    the fit; they receive the value of the preceding cell, or of the first cell with weight, so that sums over cells
+    can include them. Cost: O(m) per draw.
     Source: Ayer et al. (1955), pool adjacent violators.
 
     >>> isotonic_means(np.array([1.0, 1.0, 2.0]), np.array([1.0, 0.0, 2.0])).tolist()
@@ -159,21 +162,21 @@ def isotonic_means(w: Array, wy: Array) -> Array:
 
 @compiled
 def _turn(ax, ay, bx, by, cx, cy):  # type: ignore[no-untyped-def]
-    """Return a positive number if the path from a over b to c turns left."""
+    """Return the cross product of the vectors a → b and b → c, which is positive if the path turns left."""
     return (bx - ax) * (cy - by) - (by - ay) * (cx - bx)
 
 
 @compiled
 def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
-    """Return the isotonic mean (rise/run) of an added event of weight 1, just below each of the sorted scores.
+    """Compute the isotonic mean (rise/run) of an added event of weight 1, just below each of the sorted scores.
 
     The cumulative sums (Σw, Σwy) are points, and the isotonic means are slopes of their greatest convex minorant. The
     added row is a step (1, 1). As it moves up by one score, one point changes. The slope over it never decreases, so
     corners on its left are not needed again.
     """
     m = mass.shape[0]
-    x, y = np.empty(m + 1), np.empty(m + 1)  # corners from the right to the left
-    x[0], y[0] = -1.0, -1.0  # first from the left to the right, with the added row before all others
+    x, y = np.empty(m + 1), np.empty(m + 1)  # corners of the minorant, eventually from right to left
+    x[0], y[0] = -1.0, -1.0  # built from left to right, with the added row before all others
     corners, w, wy = 1, 0.0, 0.0
     for i in range(m):
         w += mass[i]
@@ -190,7 +193,7 @@ def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
         w += mass[i]
         wy += events[i]
         if _turn(x[top], y[top], w, wy, x[top - 1], y[top - 1]) <= 0.0:
-            continue  # the new point lies not below the line over the added row
+            continue  # the new point is not below the segment over the added row
         corners -= 1
         while corners > 1 and _turn(w, wy, x[corners - 1], y[corners - 1], x[corners - 2], y[corners - 2]) <= 0.0:
             corners -= 1
@@ -206,12 +209,12 @@ def means_of_added_row(mass: Array, events: Array) -> tuple[Array, Array]:
     Cost: O(m). Source: Vovk, Petej & Fedorova (2015), algorithms 1 to 4.
     """
     rise, run = np.empty((2, len(mass))), np.empty((2, len(mass)))
-    # That it did not come is that the opposite came, seen from above.
+    # A non-event is an event of the complementary outcome, with the scores in reverse order.
     ways = ((mass - events)[::-1], events)
     for way, wy in enumerate(ways):
         _with_added_event(plain(mass[::-1] if way == 0 else mass), plain(wy), rise[way], run[way])
-    run = np.maximum(run, 1.0)  # weights beyond 2⁵³ swallow the added row
+    run = np.maximum(run, 1.0)  # the added row is lost in rounding if weights exceed 2⁵³
     low, high = ((run[0] - rise[0]) / run[0])[::-1], rise[1] / run[1]
-    # Sums of weighted rows are rounded: the means are not to fall for it, nor to leave [0, 1].
+    # Weighted sums are rounded: keep the means nondecreasing and within [0, 1].
     low, high = (np.clip(np.maximum.accumulate(means), 0.0, 1.0) for means in (low, high))
     return np.minimum(low, high), high

@@ -11,22 +11,25 @@ from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 from trueodds.kernels.row_statistics import ROWS, transpose_rows
 from trueodds.kernels.smoothing import add_moments
 
-_WIDE = 16  # classes beyond which a row is long enough to be read as it lies
-_PART = 128  # values of a long row whose largest is kept, so that its equals are looked for in few of them
-_AHEAD = 52 * CACHE_LINE  # bytes between what is read of a long row and what is asked for
-# Values handed to a thread at a time: of short rows, of long ones, which are read faster, and where each is copied first.
+_WIDE = 16  # number of classes above which rows are searched without transposing
+_PART = 128  # number of values per part of a long row; ties are searched only in a part with the maximum
+_AHEAD = 52 * CACHE_LINE  # prefetch distance in bytes for long rows
+# Number of values per thread task: for short rows, for long rows, which are read faster, and for rows copied first.
 _VALUES, _LONG, _COPIED = 2**19, 2**21, 2**18
 
 
 @compiled
 def _top_of_columns(columns, m, top, second, at):  # type: ignore[no-untyped-def]
-    """The largest value of each row, the lowest class that has it, and the largest of the others."""
+    """Find the largest value of each row, the lowest class that has it, and the second largest value.
+
+    `columns` (K, ROWS) are m transposed rows. The results are written to `top`, `at` and `second`.
+    """
     k = columns.shape[0]
     for i in range(m):
         top[i] = columns[0, i]
         second[i] = -1.0
         at[i] = 0
-    for c in range(1, k - 1, 2):  # two at a time, for half the stores
+    for c in range(1, k - 1, 2):  # two columns at a time, to halve the number of stores
         column, after = columns[c], columns[c + 1]
         for i in range(m):
             x, t, o, q = column[i], top[i], second[i], at[i]
@@ -54,7 +57,10 @@ def _top_of_columns(columns, m, top, second, at):  # type: ignore[no-untyped-def
 
 @compiled
 def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped-def]
-    """The same for long rows: the bits of floats that are not below 0 rise with them, and compare faster."""
+    """Find the largest value of each long row and the lowest class that has it; `second` equals `top` only if tied.
+
+    Values are compared by their `bits`, which is faster: bits of nonnegative floats have the same order as the floats.
+    """
     k = np.int32(P.shape[1])
     for i in range(m):
         row = bits[start + i]
@@ -73,7 +79,7 @@ def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped
 
 @compiled
 def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyped-def]
-    """The same of rows of any length, and how many have several largest values."""
+    """Write `top`, `second` and `at` for m rows of any length; return the number of rows with a tied maximum."""
     if P.shape[1] <= _WIDE:
         transpose_rows(P, start, m, 0, columns)
         _top_of_columns(columns, m, top, second, at)
@@ -87,7 +93,7 @@ def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyp
 
 @compiled
 def _largest_of_two(flat, a, b, m):  # type: ignore[no-untyped-def]
-    """The largest of the m values from a on, and of those from b on; unsigned places leave no check for negative ones."""
+    """Return the maxima of the m values from index a and from index b; unsigned indices avoid wraparound checks."""
     highest, beyond = flat[a], flat[b]
     for c in range(m):
         highest = max(highest, flat[a + np.uint64(c)])
@@ -97,7 +103,7 @@ def _largest_of_two(flat, a, b, m):  # type: ignore[no-untyped-def]
 
 @compiled
 def _several(flat, a, m, top, parts):  # type: ignore[no-untyped-def]
-    """Whether a row has its largest value more than once: in several parts, or within the one of m values from a on."""
+    """Return whether a row's maximum is tied: it occurs in several parts, or repeatedly in m values from index a."""
     count = np.int32(0)
     for c in range(m):
         count += np.int32(flat[a + np.uint64(c)] == top)
@@ -106,7 +112,7 @@ def _several(flat, a, m, top, parts):  # type: ignore[no-untyped-def]
 
 @compiled
 def _hits(row, top, several, label):  # type: ignore[no-untyped-def]
-    """Return whether the label has the largest value; ties are resolved to the lowest class."""
+    """Return whether the label is the top class; ties are resolved to the lowest class."""
     if not several:
         return row[label] == top
     first = 0
@@ -117,16 +123,16 @@ def _hits(row, top, several, label):  # type: ignore[no-untyped-def]
 
 @compiled
 def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
-    """The bits of the largest value of long rows, and whether the label has it; how many rows have several.
+    """Write the bits of the maximum of long rows to `tops`, and whether it is the label's to `hit`; return the ties.
 
-    Rows far apart are read side by side: memory answers two such streams faster than one.
+    Two distant rows are processed at a time, because two memory streams are faster than one.
     """
     flat, k, ties, half = bits.reshape(-1), bits.shape[1], 0, (m + 1) // 2
     line, ahead = CACHE_LINE // bits.itemsize, _AHEAD // bits.itemsize
     for i in range(half):
         j = min(i + half, m - 1)
         row, other = np.uint64((start + i) * k), np.uint64((start + j) * k)
-        top, within, parts = flat[row], 0, 0  # the largest so far, a part that has it, and how many parts have it
+        top, within, parts = flat[row], 0, 0  # maximum so far, a part that has it, number of such parts
         other_top, there, others = flat[other], 0, 0
         for c in range(0, k, _PART):
             for soon in range(c + ahead, c + ahead + _PART, line):
@@ -150,7 +156,7 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
 
 @compiled
 def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
-    """n, Σp and Σp² of the wrong and of the right rows of each bin into out (bins + 2, 2, 4); tied rows at [0, 0, 3]."""
+    """Add n, Σp and Σp² of incorrect and correct rows per bin to `out` (bins + 2, 2, 4), tied rows to [0, 0, 3]."""
     n, k = P.shape
     columns = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype)
     tops, second = np.empty(ROWS, dtype=bits.dtype), np.empty(ROWS, dtype=P.dtype)
@@ -187,7 +193,10 @@ def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
-    """The largest value of each row, and its class, or with labels y whether it is theirs; how many rows have several."""
+    """Write the largest value of each row to `top`; return the number of rows with a tied maximum.
+
+    `out` receives the class of the largest value, or with labels y whether this class is the label.
+    """
     n, k = P.shape
     columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
     second = np.empty(ROWS, dtype=P.dtype)
@@ -207,7 +216,7 @@ def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
-    """The bits of the largest value of each row and whether its class is the label, as `sort.row_keys` has them."""
+    """Write the keys of top probability and correctness (see `sort.row_keys`); return the number of tied rows."""
     n, k = P.shape
     columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
     top, second = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype)
@@ -224,7 +233,7 @@ def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
 
 @compiled
 def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
-    """Add the moments of the residuals to `out` (cells, powers); return the number of tied rows."""
+    """Add the moments of correctness minus confidence to `out` (cells, powers); return the number of tied rows."""
     n, k = P.shape
     columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
     top, second, residuals = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype), np.empty(ROWS)
@@ -252,9 +261,10 @@ def _laid(P: Array) -> tuple[Array, int]:
 
 
 def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:
-    """n, Σp and Σp² of the largest value of each row, (bins, 2, 3): rows whose label is another class, and its own.
+    """Return n, Σp and Σp² of the top probability per bin, (bins, 2, 3), for incorrect and correct rows.
 
-    Also how many rows have several largest values; the lowest class counts. P (n, K), y (n,) int64.
+    The second result is the number of rows with a tied maximum, where the lowest class counts. P is (n, K), y (n,)
+    int64.
     """
     dtype = np.float64 if P.dtype == np.float64 else np.float32
     bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
@@ -272,7 +282,10 @@ def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, 
 
 
 def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:
-    """Moments of correctness minus confidence of the top class (the lowest if tied), and the number of tied rows."""
+    """Return the moments of correctness minus confidence of the top class per cell, and the number of tied rows.
+
+    The moments are (cells, powers), see `smoothing.moments`. If the maximum is tied, the lowest class counts.
+    """
     (P, step), y = _laid(P), plain(y)
     ties: list[int] = []
 
@@ -285,12 +298,12 @@ def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array,
 
 
 def largest(P: Array) -> tuple[Array, Array, int]:
-    """The largest value of each row, the lowest class that has it (int32), and how many rows have several."""
+    """Return the largest value of each row, the lowest class that has it (int32), and the number of tied rows."""
     return _find_largest(P, np.empty(0, dtype=np.int64), np.empty(len(P), dtype=np.int32))
 
 
 def largest_hits(P: Array, y: Array) -> tuple[Array, Array, int]:
-    """The largest value of each row, whether the lowest class that has it is the label (bool), and how many are tied."""
+    """Return the largest value of each row, whether its (lowest) class is the label, and the number of tied rows."""
     return _find_largest(P, y, np.empty(len(P), dtype=np.bool_))
 
 
@@ -306,7 +319,7 @@ def _find_largest(P: Array, y: Array, out: Array) -> tuple[Array, Array, int]:
 
 
 def largest_keys(P: Array, y: Array) -> tuple[Array, int]:
-    """The same as one number for each row, which `sort.row_keys` would make of the first two."""
+    """Return the first two results of `largest_hits` as keys (see `sort.row_keys`), and the number of tied rows."""
     keys = np.empty(len(P), dtype=np.uint64 if P.dtype == np.float64 else np.uint32)
     (P, step), y = _laid(P), plain(y)
 

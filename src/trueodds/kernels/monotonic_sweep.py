@@ -1,4 +1,4 @@
-"""Find the largest number of bins whose outcome rates do not fall, for every draw."""
+"""Find the largest number of bins with nondecreasing event rates, for every draw (monotonic sweep)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks
 
-TOLERANCE = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
-FALL = 1e-12  # equal rates may differ by the rounding of the sums, which is a share of all weight
+TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a cumulative weight are equal to it
+FALL = 1e-12  # tolerance of equal rates for the rounding of sums, relative to the total weight
 
 
 @compiled
 def _cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
-    """The first of the cuts j · whole / k, j from 1, that is not below `at`."""
+    """Return the number j ≥ 1 of the first cut j · extent / k that is not below `at`."""
     if not at > 0:
         return 1
     j = np.int64(np.ceil((at + tolerance) / extent * k))  # up to rounding
@@ -26,7 +26,7 @@ def _cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
 
 @compiled
 def _end(place, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
-    """Return the number of cells at or below cut j, which is at least t."""
+    """Return the number of cells at or below cut j, by binary search from t to m."""
     if j >= k:
         return m
     cut = j * extent / k - tolerance
@@ -42,14 +42,17 @@ def _end(place, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
 
 @compiled
 def _falls(mass, events, m, a, t, c):  # type: ignore[no-untyped-def]
-    """Whether the outcome rate of the cells t to c is below that of the cells a to t."""
+    """Return whether the event rate of the cells t..c−1 is below that of the cells a..t−1."""
     before, after = mass[t] - mass[a], mass[c] - mass[t]
     return (events[c] - events[t]) / after < (events[t] - events[a]) / before - FALL * mass[m] / min(before, after)
 
 
 @compiled
 def _above_hull(mass, events, m, above, hull):  # type: ignore[no-untyped-def]
-    """Return the number of points of the curve (mass, observed) above its greatest convex minorant, and the points."""
+    """Return the number of points of the curve (mass, events) above its greatest convex minorant.
+
+    `above` receives the indices of these points, `hull` those on the minorant.
+    """
     size = 0
     for t in range(m + 1):
         while size >= 2:
@@ -70,9 +73,10 @@ def _above_hull(mass, events, m, above, hull):  # type: ignore[no-untyped-def]
 
 @compiled
 def _rises(mass, events, place, m, k, extent, tolerance, above, n_above):  # type: ignore[no-untyped-def]
-    """Whether the rates of k bins do not fall.
+    """Return whether the event rates of k bins are nondecreasing.
 
-    They can fall only at a boundary above the hull, so the shorter list is gone through: bins or such points.
+    They can decrease only at a boundary above the convex minorant, so the loop runs over the bins or over these points,
+    whichever are fewer.
     """
     if k <= n_above:
         a, t = 0, 0
@@ -103,7 +107,7 @@ def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  
         m = 0
         mass[0] = predicted[0] = events[0] = 0.0
         for i in range(size):
-            if w[of_w, i] > 0:  # a score that was not drawn is absent
+            if w[of_w, i] > 0:  # skip scores without weight in this draw
                 if not by_mass:
                     place[m] = s[i]
                 m += 1
@@ -123,7 +127,7 @@ def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  
             k = 1
             while k < max_bins and _rises(mass, events, place, m, k + 1, extent, tolerance, above, n_above):
                 k += 1
-        # High powers of small gaps underflow: the largest gap is found first, and the others are taken relative to it.
+        # High powers of small gaps underflow, so gaps are divided by the largest one, which is found first.
         largest, total = 0.0 if order > 2 else 1.0, 0.0
         for summed in range(0 if order > 2 else 1, 2):
             t = 0
@@ -143,15 +147,15 @@ def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  
 def sweep(
     w: Array, wp: Array, wy: Array, s: Array, *, max_bins: int, by_mass: bool, order: float
 ) -> tuple[Array, Array]:
-    """Binned error of each draw with the largest number of bins whose event rates are nondecreasing, and that number.
+    """Return the binned error of each draw with the largest number of bins of nondecreasing rates, and that number.
 
     `w`, `wp` and `wy` are (draws, m) or (1, m), the sums at the sorted scores `s` (m,). Bins have equal weight
-    (`by_mass`) or equal width; numbers from 2 to `max_bins` are tried. Time: O(m + k² log m) for k bins found.
+    (`by_mass`) or equal width; numbers from 2 to `max_bins` are tried. Cost: O(m + k² log m) for a result of k bins.
     """
     draws = max(len(w), len(wp), len(wy))
     values, bins = np.empty(draws), np.empty(draws, np.int64)
     arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, s)]
     max_bins, order = max(1, max_bins), float(order)
-    block = max(32, 2**17 // len(s))  # few scores are not worth a thread
+    block = max(32, 2**17 // len(s))  # minimum work per thread task
     list(in_blocks(lambda a, b: _sweep(*arrays, max_bins, by_mass, order, a, b, values, bins), draws, block))
     return values, bins

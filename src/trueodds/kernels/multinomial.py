@@ -7,16 +7,20 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain, reordered, summed
 
-_ROOM = 2**16  # numbers of a tile of rows, whose arrays thus stay in a core's own cache
-_ROWS = 512  # that a tile has at least: the products of its columns are long sums
-_BLOCK = 2**14  # probabilities below which another thread is not worth its start
+_ROOM = 2**16  # number of values per tile of rows, so that its arrays stay in the core's own cache
+_ROWS = 512  # minimum number of rows per tile, so that dot products of its columns are long sums
+_BLOCK = 2**14  # minimum number of probabilities per thread task
 
-# A tile lies class by class, (K, rows): every loop runs along the rows and becomes vectors, however few classes.
+# Tiles are stored class by class, (K, rows): inner loops run along the rows and are vectorized for any K.
 
 
 @compiled
 def _relative(eta, Y, start, top, where, observed):  # type: ignore[no-untyped-def]
-    """Return η minus the maximum of each row, the class of the maximum, and the mean of η over the outcomes."""
+    """Subtract the maximum of each row from η (K, m) in place.
+
+    `top` receives the maximum of each row, `where` its class, and `observed` the mean of the new η over the outcome
+    shares Y (K, n) of the rows from `start` on.
+    """
     top[:], where[:], observed[:] = eta[0], 0, 0.0
     for k in range(1, eta.shape[0]):
         for i in range(eta.shape[1]):
@@ -62,9 +66,9 @@ def _total(x):  # type: ignore[no-untyped-def]
 
 @compiled
 def _separate_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
-    """o_k + a_k·F_k + b_k into eta (K, m), for the rows of F (K, d, n) from `start` on; theta (K, d + 1).
+    """Write the linear predictor o_k + a_k·F_k + b_k to `eta` (K, m), for m rows of F (K, d, n) from `start` on.
 
-    The offset is (K, n), or (0, n) for none.
+    theta (K, d + 1) has a_k and b_k. The offset o is (K, n), or (0, n) for none.
     """
     stop = start + eta.shape[1]
     for k in range(F.shape[0]):
@@ -77,7 +81,7 @@ def _separate_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-d
 
 @compiled
 def _shared_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
-    """The same from F (d, n)."""
+    """Write the linear predictor o_k + a_k·F + b_k to `eta` (K, m), for features F (d, n) shared by the classes."""
     stop = start + eta.shape[1]
     for k in range(eta.shape[0]):
         eta[k] = theta[k, F.shape[0]]
@@ -88,8 +92,11 @@ def _shared_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def
 
 @compiled
 def _separate_sums(F, start, r, q, v, room, gradient, own, across):  # type: ignore[no-untyped-def]
-    """With f = (F, 1): Σ r_k f_k into gradient (K, d + 1), Σ v_k f_k f_kᵀ into own (K, d + 1, d + 1) and, unless it is
-    (0, 0), Σ q_k q_l f_k f_lᵀ into the upper half of across (K(d + 1), K(d + 1))."""
+    """Add a tile of rows to the gradient and the terms of the Hessian, with f = (F, 1) by class.
+
+    `gradient` (K, d + 1) receives Σ r_k f_k, `own` (K, d + 1, d + 1) Σ v_k f_k f_kᵀ, and the upper triangle of `across`
+    (K(d + 1), K(d + 1)) Σ q_k q_l f_k f_lᵀ. If `across` is (0, 0), only the gradient is computed.
+    """
     d, stop, f = F.shape[1], start + r.shape[1], room[-1]
     for k in range(F.shape[0]):
         gradient[k, d] += _total(r[k])
@@ -115,7 +122,10 @@ def _separate_sums(F, start, r, q, v, room, gradient, own, across):  # type: ign
 
 @compiled
 def _shared_sums(F, start, r, q, room, gradient, across):  # type: ignore[no-untyped-def]
-    """The same from F (d, n): Σ r_k f, and Σ q_k q_l f_a f_b of each k < l and a ≤ b unless across is (0, 0)."""
+    """Add a tile of rows to the gradient and the terms of the Hessian, for features F (d, n) shared by the classes.
+
+    `gradient` (K, d + 1) receives Σ r_k f, and `across` Σ q_k q_l f_a f_b of each k < l and a ≤ b, unless it is (0, 0).
+    """
     d, kinds = F.shape[0], across.shape[0]
     f, both = room[: d + 1], room[d + 1 + kinds :]
     for a in range(d):
@@ -158,7 +168,7 @@ def likelihood_sums(
         numbers, where = np.empty((deep + 4 * k + 3) * rows), np.empty(rows, dtype=np.int64)
         for i in range(start, stop, tile):
             m = min(tile, stop - i)
-            every = numbers[: (deep + 4 * k + 3) * m].reshape(-1, m)  # so that each part lies in one piece
+            every = numbers[: (deep + 4 * k + 3) * m].reshape(-1, m)  # so that each part is contiguous
             (top, observed, others), (eta, r, q, v), room = (
                 every[:3],
                 every[3 : 3 + 4 * k].reshape(4, k, m),
@@ -178,11 +188,11 @@ def likelihood_sums(
 
 
 def _along(x: Array) -> Array:
-    """Rows last, in one piece."""
+    """Return x as a C-contiguous float64 array with the rows as the last axis."""
     return plain(x.astype(np.float64, copy=False).transpose(*range(1, x.ndim), 0))
 
 
-# Ours rather than the library's matrix product, whose own threads wait for each other when several of ours call it.
+# BLAS is not used here: its own threads would compete with those of `in_blocks`.
 
 
 @compiled
@@ -197,13 +207,13 @@ def pair_products(x, above, out):  # type: ignore[no-untyped-def]
 
 
 def _fused(function):  # type: ignore[no-untyped-def]
-    """With leave to add up in another order and to multiply and add at once."""
+    """Compile a function and allow the compiler to reorder sums and to use fused multiply-add instructions."""
     return compiled(function, fastmath={"reassoc", "nsz", "contract"})
 
 
 @_fused
 def dot(x, y):  # type: ignore[no-untyped-def]
-    """Σ x y."""
+    """Return the dot product of x (n,) and y (n,)."""
     total = 0.0
     for i in range(x.shape[0]):
         total += x[i] * y[i]
@@ -212,7 +222,7 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 
 @_fused
 def _dots(a, b, c, d, x, y, z, u, out, p, q):  # type: ignore[no-untyped-def]
-    """The sixteen dot products of four rows with four rows: each number that is read serves four of them."""
+    """Add the 16 dot products of the rows a..d with the rows x..u to `out` from (p, q); each value is used 4 times."""
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = 0.0
     for i in range(a.shape[0]):
         f0, f1, f2, f3 = x[i], y[i], z[i], u[i]
@@ -240,7 +250,7 @@ def _dots(a, b, c, d, x, y, z, u, out, p, q):  # type: ignore[no-untyped-def]
 
 @compiled
 def cross_product(X, Y, symmetric, out):  # type: ignore[no-untyped-def]
-    """X Yᵀ, added to out (a, b), of X (a, n) and Y (b, n); a `symmetric` one only on and above the diagonal."""
+    """Add X Yᵀ to `out` (a, b), for X (a, n) and Y (b, n); if `symmetric`, only on and above the diagonal."""
     a, b = X.shape[0] - X.shape[0] % 4, Y.shape[0] - Y.shape[0] % 4
     for p in range(0, a, 4):
         for q in range(p if symmetric else 0, b, 4):
@@ -259,14 +269,14 @@ def _plus(out, a, b, c, d, x, y, z, u):  # type: ignore[no-untyped-def]
 
 @_fused
 def add_scaled(out, a, x):  # type: ignore[no-untyped-def]
-    """out += a x."""
+    """Add a · x to `out` (n,), for a scalar a and x (n,)."""
     for i in range(out.shape[0]):
         out[i] += a * x[i]
 
 
 @compiled
 def weighted_sum(a, X, start, out):  # type: ignore[no-untyped-def]
-    """Σ a_k X_k, added to out (m,), of a (k or more,) and the columns of X (k, n) from `start` on."""
+    """Add Σ_k a_k X_k to `out` (m,), for m columns of X (k, n) from `start` on; a has at least k values."""
     stop, n_unrolled = start + out.shape[0], X.shape[0] - X.shape[0] % 4
     for k in range(0, n_unrolled, 4):
         x, y, z, u = X[k, start:stop], X[k + 1, start:stop], X[k + 2, start:stop], X[k + 3, start:stop]

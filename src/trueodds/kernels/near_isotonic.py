@@ -10,35 +10,35 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain
 
-EQUAL_LEVELS = 1e-12  # levels nearer than that are one: they differ by rounding
-AT_ONCE = 1e-10  # meetings whose λ differ by this share happen together
+EQUAL_LEVELS = 1e-12  # levels that differ by less are considered equal
+AT_ONCE = 1e-10  # merges whose λ differ by less than this share belong to the same model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """Every block of the path: a block of weight W and mean m/W lies at (m + λc)/W as long as it lives.
+    """All blocks of the path of near-isotonic fits: a block of weight W and mean m/W has the level (m + λc)/W.
 
-    Blocks are numbered as they arise, so the parts of a block have lower numbers than the whole.
+    Blocks are numbered in the order of their creation, so the parts of a block have lower numbers than the block.
     """
 
     mass: Array  # (blocks,) W
     events: Array  # (blocks,) m = Σwy
-    pull: Array  # (blocks,) c: 1 if its left neighbor lies above it, less 1 if its right one lies below it
-    parent: Array  # (blocks,) int64, the block it became part of, −1 at the end
-    born: Array  # (blocks,) int64, the first model that has it
-    died: Array  # (blocks,) int64, the first model that has it no more
-    lambdas: Array  # (models,) rising from 0
+    pull: Array  # (blocks,) c: 1 if the left neighbor is higher, minus 1 if the right neighbor is lower
+    parent: Array  # (blocks,) int64, the block into which it was merged; −1 if none
+    born: Array  # (blocks,) int64, the first model that contains it
+    died: Array  # (blocks,) int64, the first later model that does not contain it
+    lambdas: Array  # (models,) sorted penalties, from 0
     start: Array  # (m,) int64, the block of each value at λ = 0
 
     @property
     def sizes(self) -> Array:
-        """How many blocks each model has."""
+        """Number of blocks of each model, (models,)."""
         models = len(self.lambdas)
         changes = np.bincount(self.born, minlength=models + 1) - np.bincount(self.died, minlength=models + 1)
         return np.cumsum(changes)[:models]
 
     def levels(self, model: int) -> tuple[Array, Array]:
-        """Return the blocks of one model and their positions."""
+        """Return the blocks of one model and their levels, clipped to [0, 1]."""
         alive = np.flatnonzero((self.born <= model) & (self.died > model))
         level = (self.events[alive] + self.lambdas[model] * self.pull[alive]) / self.mass[alive]
         return alive, np.clip(level, 0.0, 1.0)
@@ -46,7 +46,7 @@ class Path:
 
 @compiled
 def _meeting(a, b, now, mass, events, pull):  # type: ignore[no-untyped-def]
-    """The λ from `now` on at which two neighbors lie at the same level; infinite if they never do."""
+    """Return the λ ≥ `now` at which two neighboring blocks reach the same level; infinite if they never do."""
     gap = events[b] / mass[b] - events[a] / mass[a]
     closing = pull[a] / mass[a] - pull[b] / mass[b]
     left = gap - now * closing
@@ -59,7 +59,7 @@ def _meeting(a, b, now, mass, events, pull):  # type: ignore[no-untyped-def]
 
 @compiled
 def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: ignore[no-untyped-def]
-    """Merge neighbors in the order in which they meet; returns how many blocks and models there were."""
+    """Merge neighboring blocks in the order of their λ; return the numbers of blocks and models."""
     before, after = np.empty(2 * blocks, np.int64), np.empty(2 * blocks, np.int64)
     for a in range(blocks):
         before[a], after[a] = a - 1, a + 1 if a + 1 < blocks else -1
@@ -75,13 +75,13 @@ def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: i
         if at == np.inf:
             break
         if parent[a] >= 0 or parent[b] >= 0:
-            continue  # one of them has met another since
+            continue  # one of them has been merged since
         if at > lambdas[model] * (1.0 + AT_ONCE):
             model += 1
             lambdas[model] = at
         new = blocks
         blocks += 1
-        # A fall between them pulled one down and the other up, which cancels.
+        # The penalty of a decrease between the two pulled them in opposite directions, which cancels in the sum.
         mass[new], events[new], pull[new] = mass[a] + mass[b], events[a] + events[b], pull[a] + pull[b]
         born[new], died[a], died[b], parent[a], parent[b] = model, model, model, new, new
         before[new], after[new] = before[a], after[b]
@@ -96,7 +96,7 @@ def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: i
 
 @compiled
 def _merge_equal(mass, events, w, m, start):  # type: ignore[no-untyped-def]
-    """Neighbors that are equal from the start become one; returns how many are left."""
+    """Merge neighboring values with equal means; return the number of blocks. `start` receives each value's block."""
     blocks = 0
     for i in range(mass.shape[0]):
         if blocks > 0 and abs(m[blocks - 1] / w[blocks - 1] - events[i] / mass[i]) <= EQUAL_LEVELS:
@@ -138,9 +138,9 @@ def near_isotonic(mass: Array, events: Array) -> Path:
 
 
 def average_levels(path: Path, weights: Array) -> Array:
-    """The mean of the models' levels at each value (m,), for weights (models,) of sum 1.
+    """Return the weighted mean of the models' levels at each value, (m,), for weights (models,) that sum to 1.
 
-    Each block adds its share to all of which it is made: no model is ever written out. Cost: O(m).
+    The contribution of each block is passed on to its parts, so no single model is expanded. Cost: O(m).
     """
     share, moved = (np.concatenate([[0.0], np.cumsum(x)]) for x in (weights, weights * path.lambdas))
     born, died = path.born, path.died

@@ -12,10 +12,10 @@ from trueodds.kernels.bin_sums import ROWS, add_sums, edge_keys, empty_sums, key
 from trueodds.kernels.sort import decode_scores
 
 _BITS = 13
-_CELLS = 2**_BITS  # of equal width between the least key and the largest; their counts stay in a core's own cache
+_CELLS = 2**_BITS  # number of equal cells between the smallest and the largest key; counts stay in the core's own cache
 _BLOCK = 2**18
-_SAMPLE = 1000  # keys that tell where cells are wanted
-_NEAR = 0.25  # of the sample: if more than that shares a cell with a rank, to sort everything is no slower
+_SAMPLE = 1000  # number of sampled keys, from which the cells of the ranks are estimated
+_NEAR = 0.25  # maximum share of the sample in these cells; above it, sorting all keys is not slower
 
 
 @compiled
@@ -39,7 +39,11 @@ def _counted(keys, low, shift, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def _parted(keys, like, low, shift, segment, near, out):  # type: ignore[no-untyped-def]
-    """Lists the keys in cells of stretch 0, and adds the others up by stretch and outcome; how many are listed."""
+    """Write the keys of segment 0 to `near` and return their number; add n, Σp and Σp² to `out`.
+
+    `segment` (cells,) has the segment of each cell. `out` (2 · segments, 3) has rows for non-events and events of each
+    segment.
+    """
     bin_index, bits, sums = np.empty(ROWS, dtype=np.int32), np.empty(ROWS, dtype=keys.dtype), empty_sums(out.shape[0])
     scores = bits.view(like.dtype)
     count = 0
@@ -59,13 +63,13 @@ def _parted(keys, like, low, shift, segment, near, out):  # type: ignore[no-unty
 
 
 class OrderStatistics:
-    """The sorted keys in the cells that contain some ranks, and the sums of the keys in the segments between them.
+    """The sorted keys of the cells that contain given ranks, and the sums of the keys in the segments between them.
 
     Segments are numbered from 1; the cells with sorted keys are segment 0.
     """
 
     def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
-        self._up_to = np.cumsum(count)  # keys up to each cell and with it
+        self._up_to = np.cumsum(count)  # number of keys up to and including each cell
         selected = _cell_mask(self._holding(ranks))
         segment = np.where(selected, 0, np.cumsum(selected) + 1).astype(np.int32)
         size, scores = 2 * (int(selected.sum()) + 2), decode_scores(keys[:0])
@@ -79,14 +83,14 @@ class OrderStatistics:
         self.keys.sort()
         self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
         self._low, self._shift, self._selected, self._count = low, shift, selected, count
-        self._others = np.cumsum(np.where(selected, 0.0, count))  # those of them that are not listed
+        self._others = np.cumsum(np.where(selected, 0.0, count))  # the same without the cells of sorted keys
 
     def at(self, ranks: Array) -> Array:
-        """The keys at these ranks, from 0, which are all among the listed."""
+        """Return the order statistics (keys) at these ranks, from 0, whose cells must contain sorted keys."""
         return self.keys[ranks - self._others[self._holding(ranks)].astype(np.int64)]
 
     def _holding(self, ranks: Array) -> Array:
-        """The cell of each rank."""
+        """Return the cell of each rank."""
         return np.searchsorted(self._up_to, ranks, "right")
 
     def in_bins(self, edges: Array, closed: str) -> Array | None:
@@ -114,7 +118,10 @@ class OrderStatistics:
 
 
 def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None:
-    """The keys near these ranks, from 0, when keys (n,) are put in order (see `sort.row_keys`); None: better sort all."""
+    """Return the order statistics of keys (n,) near these ranks, from 0; None if sorting all keys is not slower.
+
+    The keys, in any order, are those of `sort.row_keys`.
+    """
     keys = plain(keys)
     ends = np.array(in_blocks(lambda a, b: _ends(keys[a:b]), len(keys), _BLOCK), dtype=keys.dtype)
     low, high = ends.min(), ends.max()
@@ -127,7 +134,7 @@ def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None
 
 
 def _cell_mask(cells: Array) -> Array:
-    """Which of all cells are among these."""
+    """Return a mask (_CELLS,) that is True for the given cells."""
     mask = np.zeros(_CELLS, dtype=np.bool_)
     mask[cells] = True
     return mask

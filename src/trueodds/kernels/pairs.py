@@ -15,7 +15,7 @@ def _pairwise_distances(P, Q, absolute, out):  # type: ignore[no-untyped-def]
         row[:] = 0.0
         for c in range(P.shape[1]):
             x = P[i, c]
-            # The innermost loop runs along memory and adds to no single number, so that it is done several at a time.
+            # The inner loop is contiguous and adds to separate numbers, so that it is vectorized.
             if absolute:
                 for j in range(row.shape[0]):
                     row[j] += abs(x - Q[c, j])
@@ -66,7 +66,7 @@ def _pair_product(k, XT, top):  # type: ignore[no-untyped-def]
 
 
 def pairwise_distances(P: Array, Q: Array, *, absolute: bool) -> Array:
-    """Σ|p − q| or Σ(p − q)² of each row of P (a, m) and of Q (b, m), as (a, b); equal rows are exactly 0 apart."""
+    """Return Σ|p − q| (`absolute`) or Σ(p − q)² between rows of P (a, m) and Q (b, m), (a, b); 0 for equal rows."""
     out = np.empty((len(P), len(Q)))
     _pairwise_distances(np.ascontiguousarray(P), np.ascontiguousarray(Q.T), absolute, out)
     return out
@@ -99,13 +99,13 @@ def symmetric_product(k: Array, XT: Array, top: int) -> Array:
 
 
 def pair_product(k: Array, XT: Array, top: int) -> float:
-    """Σ k_ij x_i·x_j over the same pairs, each once."""
+    """Return Σ k_ij x_i·x_j over the pairs j < i of `symmetric_product`, each counted once."""
     return float(_pair_product(plain(k), plain(XT), top))
 
 
-HALF = 2**21  # a similarity is a whole number of 2⁻⁴², held as two halves
-RUN = 512  # pairs whose halves add up below 2³¹
-DRAWS = 1024  # draws whose sums stay in the nearest cache
+HALF = 2**21  # similarities are stored as multiples of 2⁻⁴², in an upper and a lower half of 21 bits
+RUN = 512  # number of pairs whose halves sum to less than 2³¹
+DRAWS = 1024  # number of draws whose sums stay in the L1 cache
 NOTHING = np.int32(0)
 
 
@@ -116,9 +116,9 @@ def _if(same, x):  # type: ignore[no-untyped-def]
 
 @compiled
 def _run(own_labels, labels, start, stop, first, last, high, low, upper, lower):  # type: ignore[no-untyped-def]
-    """Add the halves of rows start to stop whose label is `own_labels`, for each draw from first to last."""
+    """Add the halves of the rows start..stop−1 whose label equals `own_labels`, for each draw in first..last−1."""
     j = start
-    while j + 4 <= stop:  # four at a time, so that the sums are read and written once for four
+    while j + 4 <= stop:  # four rows at a time, so that the sums are read and written once for four
         a, b, c, d = (
             labels[j, first:last],
             labels[j + 1, first:last],
@@ -148,7 +148,7 @@ def _matches(k, top, start, blocks, labels, out):  # type: ignore[no-untyped-def
     high, low = np.empty(RUN, dtype=np.int32), np.empty(RUN, dtype=np.int32)
     upper, lower = np.empty(DRAWS, dtype=np.int32), np.empty(DRAWS, dtype=np.int32)
     bottom = top + k.shape[0]
-    for tile in range(start, bottom, RUN):  # labels of so many rows stay near while all rows of the strip meet them
+    for tile in range(start, bottom, RUN):  # the labels of a tile stay in the cache for all rows of the strip
         for first in range(0, labels.shape[1], DRAWS):
             last = min(first + DRAWS, labels.shape[1])
             for i in range(max(top, tile + 1), bottom):
@@ -180,8 +180,9 @@ def add_matches(k: Array, top: int, start: int, blocks: Array, labels: Array, ou
     """Add to `out` (2, draws), int64, the similarities of pairs with the same label, for the rows of one strip.
 
     `k` (rows, earlier) in [0, 1] has the similarities of rows `top`, `top` + 1, … with rows `start`, `start` + 1, …;
-    row i is paired with the rows from `blocks[i]` to i − 1. `labels` (n, draws) are small whole numbers. The sums are
-    whole numbers, with separate upper and lower halves (see `difference`), and do not depend on the order of the pairs.
+    row i is paired with the rows from `blocks[i]` to i − 1. `labels` (n, draws) are small integers. The sums are
+    integers, with separate upper and lower halves (see `match_differences`), and do not depend on the order of the
+    pairs.
     """
     _matches(plain(k), top, start, blocks, plain(labels), out)
 
@@ -193,7 +194,7 @@ def match_differences(sums: Array) -> Array:
 
 
 def label_differences(table: Array, labels: Array) -> Array:
-    """Σ_i table[i, label] of each draw but the first, less the first, for labels (n, draws)."""
+    """Return Σ_i table[i, label] of each draw minus that of the first draw, (draws − 1,), for labels (n, draws)."""
     table, labels = plain(table), plain(labels)
 
     def work(first: int, last: int) -> Array:

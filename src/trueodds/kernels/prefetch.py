@@ -9,11 +9,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-CACHE_LINE = 64  # bytes that come at a time
+CACHE_LINE = 64  # bytes per cache line
 
 
 def _prefetch(_typing: Any, x: Any, place: Any) -> Any:
-    """What `prefetch` compiles to: one instruction, which reads nothing and so fails nowhere."""
+    """Generate the code of `prefetch`: one prefetch instruction, which never faults, even at an invalid address."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -29,8 +29,8 @@ def _prefetch(_typing: Any, x: Any, place: Any) -> Any:
 
 
 def _nothing(_x: Any, _place: Any) -> None:
-    """Without a compiler."""
+    """Replace `prefetch` without a compiler."""
 
 
-# Asks for the line of memory that holds x[place], x (n,) in one piece; the place may lie beyond the end.
+# Prefetch the cache line of x[place], for a contiguous x (n,); `place` may be out of bounds.
 prefetch: Any = _nothing if getattr(numba.config, "DISABLE_JIT", False) else intrinsic(_prefetch)

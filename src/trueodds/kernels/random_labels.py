@@ -1,4 +1,4 @@
-"""Draw labels from the predicted probabilities with counter-based random numbers, and sum weights per cell of each draw."""
+"""Draw labels from predicted probabilities with counter-based random numbers, and sum weights per cell and draw."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, draws_at_once, in_blocks, plain
 
-DRAW_RANGE = 4294967296.0  # numbers are drawn below 2^32
-AT_ONCE = 512  # draws of few classes made together: they fill the vectors, and their sums a core's own cache
+DRAW_RANGE = 4294967296.0  # random integers are below 2^32
+AT_ONCE = 512  # maximum number of draws per block with few classes, so that sums stay in the core's own cache
 
 
 @compiled
 def mix(z):  # type: ignore[no-untyped-def]
-    """The splitmix64 finalizer: a counter becomes 64 random bits."""
+    """Return 64 random bits from a counter, by the finalizer of splitmix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -21,34 +21,37 @@ def mix(z):  # type: ignore[no-untyped-def]
 
 @compiled
 def uniform(row_key, draw):  # type: ignore[no-untyped-def]
-    """A whole number below 2^32 that depends on nothing but the row's key and the number of the draw."""
+    """Return a uniform integer below 2^32, which depends only on the row's key and the number of the draw."""
     bits = mix(row_key + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
     return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
 
 
 @compiled
 def uniform_pairs(row_key, first, words):  # type: ignore[no-untyped-def]
-    """Return two uniform draws per random word, starting with an even one; the lower half is first in memory."""
+    """Fill `words` with random bits: two uniform draws per word, from draw 2 · first on, the lower half first."""
     for j in range(words.shape[0]):
         words[j] = mix(row_key + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
 
 
 @compiled
 def threshold(share, dither):  # type: ignore[no-untyped-def]
-    """How many of the 2^32 numbers mean yes: rounded up or down by the row's own chance, so that it is exact on average."""
+    """Return the number of the 2^32 integers that represent a probability; randomized rounding makes it unbiased.
+
+    `dither` in [0, 1) is the random number of the row (see `dither_of`).
+    """
     return np.floor(share * DRAW_RANGE + dither)
 
 
 @compiled
 def row_key(key, row):  # type: ignore[no-untyped-def]
-    """The stream of one row."""
+    """Return the key of the random stream of one row."""
     return mix(np.uint64(key) + np.uint64(row + 1) * np.uint64(0xD1B54A32D192ED03))
 
 
 @compiled
 def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
     """Return the first class whose cumulative probability exceeds u, or the last possible class in case of rounding."""
-    if k <= 16:  # sooner compared with all than guessed at
+    if k <= 16:  # comparison with all is faster than a search with unpredictable branches
         c = 0
         for before in range(k - 1):
             c += int(u >= cumulative[before])
@@ -65,13 +68,13 @@ def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
 
 @compiled
 def dither_of(stream):  # type: ignore[no-untyped-def]
-    """A number in [0, 1) of the row."""
+    """Return a uniform random number in [0, 1) for the row with this stream."""
     return np.float64(mix(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @compiled
 def _accumulate(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
-    """The thresholds of a row's classes."""
+    """Write the cumulative thresholds of the classes of row i to `cumulative` (K,)."""
     total = 0.0
     last = 0
     k = P.shape[1]
@@ -83,12 +86,12 @@ def _accumulate(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
     for c in range(k):
         cumulative[c] = threshold(cumulative[c] / total, dither)
     for c in range(last, k):
-        cumulative[c] = DRAW_RANGE  # no label is ever drawn that was said to be impossible
+        cumulative[c] = DRAW_RANGE  # a label with predicted probability 0 is never drawn
 
 
 @compiled
 def chance(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
-    """The row's own number, or with probability `share` the one that all rows of its cluster have in this draw."""
+    """Return the random integer of the row, or with probability `share` that of its cluster, in this draw."""
     if share > 0.0 and uniform(mix(cluster_stream), draw) < share * DRAW_RANGE:
         return uniform(cluster_stream, draw)
     return uniform(stream, draw)
@@ -122,14 +125,17 @@ def _add_draws(P, w, tables, rows, cluster, share, key, start, stop, out):  # ty
 
 @compiled
 def _between(out, u, low, width, weight):  # type: ignore[no-untyped-def]
-    """Return the weight of a row if low ≤ u < low + width, with one comparison in unsigned arithmetic."""
+    """Add `weight` to `out` (draws,) where low ≤ u < low + width, with one comparison in unsigned arithmetic."""
     for r in range(u.shape[0]):
         out[r] += weight if np.uint32(u[r] - low) < width else weight - weight
 
 
 @compiled
 def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
-    """The same for few classes and independent rows, many draws at a time: each run of labels that share a slot."""
+    """Add the weights of `_add_draws` for few classes and independent rows, with vectorized loops over the draws.
+
+    Consecutive labels with the same cell are treated as one interval of random integers.
+    """
     k = P.shape[1]
     cumulative = np.empty(k)
     skipped = start & 1
@@ -170,17 +176,18 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
                             out[bin_index, r - start] += w[i]
 
 
-MAX_LINEAR_SEARCH = 32  # classes up to which comparing with every threshold is faster than a search
-MANY = 2**16  # slots beyond which rows come label by label, and best in the order of their slots
+MAX_LINEAR_SEARCH = 32  # number of classes up to which comparison with all thresholds is faster than binary search
+MANY = 2**16  # number of cells above which labels are drawn one by one, best for rows sorted by cell
 _NONE = np.empty(0, dtype=np.int64)
 
 
 def draw_labels(
     P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0
 ) -> Array:
-    """One label per row and draw, (stop − start, n), each with its stated probability.
+    """Draw a label for each row and draw from the predicted probabilities P (n, K), (stop − start, n).
 
-    With `share`, the rows of a cluster use one random number in that share of the draws, each its own in the others.
+    With probability `share`, a row uses the random number of its cluster in a draw, otherwise its own. The result for a
+    draw depends only on `key` and the number of the draw.
     """
     P = np.ascontiguousarray(P)
     of = _NONE if cluster is None else cluster
@@ -207,22 +214,22 @@ def sum_draws(
     cluster: Array | None = None,
     share: float = 0.0,
 ) -> Array:
-    """Return the weight per slot and draw, (stop − start, size), with labels drawn from the predictions.
+    """Return the total weight per cell and draw, (stop − start, size), with labels drawn from the predictions.
 
-    `tables[t, i, c]` is the slot to which row i adds its weight if label c is drawn, or −1. With `separate` the labels
-    are independent (multilabel). `rows` are the numbers of these rows, if they are sorted by slot for locality. `share`
+    `tables[t, i, c]` is the cell to which row i adds its weight if label c is drawn, or −1. With `separate` the labels
+    are independent (multilabel). `rows` are the numbers of the rows, if they are sorted by cell for locality. `share`
     is as in `draw_labels`.
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
     of, known = (_NONE if array is None else array for array in (cluster, rows))
     small = P.shape[1] <= MAX_LINEAR_SEARCH and size <= MANY and share == 0 and not separate and rows is None
     assert rows is None or not separate
-    counted = small and bool((w == 1).all())  # whole numbers: exact, and half as wide
+    counted = small and bool((w == 1).all())  # integer counts are exact and take half the memory
 
     def work(a: int, b: int) -> Array:
         shape = (size, b - a) if rows is None else (b - a, size)
         out = np.zeros(shape, dtype=np.int32 if counted else np.float64)
-        out = out if rows is None else out.T  # slots side by side, as they are met and as they are wanted
+        out = out if rows is None else out.T  # cells contiguous, in the order of access and of the result
         if small:
             _sums_small_k(P, w, tables, key, a + start, b + start, out)
         elif separate:
@@ -231,7 +238,7 @@ def sum_draws(
             _add_draws(P, w, tables, known, of, share, key, a + start, b + start, out)
         return out.T
 
-    chunk = draws_at_once(size) if rows is None else 8  # rows in the order of their slots need no cache for all of them
+    chunk = draws_at_once(size) if rows is None else 8  # rows sorted by cell access few cells at a time
     block = max(chunk, min(AT_ONCE, 2**19 // max(1, size))) if small else chunk
     parts = in_blocks(work, stop - start, block)
     return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)
@@ -242,7 +249,10 @@ ROWS = 256
 
 @compiled
 def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
-    """Labels of rows that begin with number `row`: how many thresholds lie at or below each row's number."""
+    """Write the labels of the rows from number `row` on to `out` (rows, draws).
+
+    A label is the number of cumulative thresholds at or below the random integer.
+    """
     cumulative = np.empty(P.shape[1])
     skipped = start & 1
     words = np.empty((out.shape[1] + skipped + 1) >> 1, dtype=np.uint64)

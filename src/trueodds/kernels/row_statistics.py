@@ -1,4 +1,4 @@
-"""Compute statistics of each row of probabilities: its three largest values, its sum of squares, its Brier score and log loss."""
+"""Compute statistics of each row of probabilities: three largest values, sum of squares, Brier score and log loss."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from trueodds.kernels import compiled, reordered
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 
-# Rows turned into columns at a time, so that a step is one instruction for many rows. Not a power of two: columns that
-# far apart would share cache sets.
+# Number of rows transposed at a time, so that loops over the rows are vectorized. It is not a power of two, because
+# columns would then share cache sets.
 ROWS = 240
-_MAX_TRANSPOSED = 64  # columns up to which turning pays; longer rows are read as they lie
-_RUN = 32  # values of a long row whose largest is kept, so that the next one is not looked for everywhere
+_MAX_TRANSPOSED = 64  # number of columns up to which transposing is faster
+_RUN = 32  # number of values per run of a long row; after removing the maximum, only its run is searched again
 
 
 @compiled
@@ -25,11 +25,11 @@ def tile_buffers(P):  # type: ignore[no-untyped-def]
 
 @compiled
 def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
-    """The rows from `start` on as columns (k, ROWS), from the class `first` on."""
+    """Write m rows of P from `start` on, transposed, to `columns` (k, ROWS), for k classes from `first` on."""
     rows, values, after = P[start : start + m], P.reshape(-1), (start + m) * P.shape[1]
     for c in range(columns.shape[0]):
         column = columns[c]
-        if columns.shape[0] == P.shape[1]:  # what comes next lies in one piece
+        if columns.shape[0] == P.shape[1]:  # the next rows are contiguous
             for i in range(0, m, CACHE_LINE // P.itemsize):
                 prefetch(values, after + c * m + i)
         for i in range(m):
@@ -38,7 +38,10 @@ def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
 
 @compiled
 def survey_tile(columns, m, rounding_tolerance, ranks, room, counts, extremes):  # type: ignore[no-untyped-def]
-    """Fills the room for m rows; `counts` and `extremes` as `survey_rows` has them."""
+    """Compute the statistics of m transposed rows into the buffers `room`; add to `counts` and `extremes`.
+
+    `room` are the buffers of `tile_buffers`; `counts` and `extremes` are as in `survey_rows`.
+    """
     total, square, top, at = room
     _sums(columns, m, total, square)
     for i in range(m):
@@ -54,10 +57,10 @@ def survey_tile(columns, m, rounding_tolerance, ranks, room, counts, extremes): 
 def survey_rows(P, bits, rounding_tolerance, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """Compute the largest values of each row, its Σp² and counts of special values, in one pass.
 
-    `which` (n, ranks) receives the columns of up to three largest values, lower columns first among equals. `counts`
-    sums exact zeros, exact ones, values above 1, rows whose sum deviates by more than `rounding_tolerance`, and rows
-    with several largest values. `extremes` receives the largest excess over 1 and the largest deviation of a sum from
-    1. `bits` is P as integers, which have the same order as the values.
+    `which` (n, ranks) receives the columns of up to three largest values, lower columns first if tied. `squares` (n,)
+    receives Σp². `counts` (5,) counts exact zeros, exact ones, values above 1, rows whose sum differs from 1 by more
+    than `rounding_tolerance`, and rows with a tied maximum. `extremes` (2,) receives the largest excess over 1 and the
+    largest of these differences. `bits` is P as integers, which have the same order as the values.
     """
     n, k = P.shape
     if k > _MAX_TRANSPOSED:
@@ -87,7 +90,7 @@ def survey_rows(P, bits, rounding_tolerance, which, squares, counts, extremes): 
 
 @compiled
 def survey_groups(P, bits, rounding_tolerance, starts, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
-    """`survey_rows` for each group g of the rows from starts[g] up to starts[g + 1]: counts (G, 5), extremes (G, 2)."""
+    """Apply `survey_rows` to each group of rows starts[g]..starts[g + 1] − 1: counts (G, 5), extremes (G, 2)."""
     for g in range(starts.shape[0] - 1):
         a, b = starts[g], starts[g + 1]
         survey_rows(P[a:b], bits[a:b], rounding_tolerance, which[a:b], squares[a:b], counts[g], extremes[g])
@@ -95,7 +98,7 @@ def survey_groups(P, bits, rounding_tolerance, starts, which, squares, counts, e
 
 @compiled
 def _sums(columns, m, total, square):  # type: ignore[no-untyped-def]
-    """Σp and Σp² of each row."""
+    """Write Σp and Σp² of m transposed rows to `total` and `square`."""
     total[:], square[:] = 0.0, 0.0
     for j in range(columns.shape[0]):
         column = columns[j]
@@ -107,7 +110,7 @@ def _sums(columns, m, total, square):  # type: ignore[no-untyped-def]
 
 @reordered
 def _sum(row):  # type: ignore[no-untyped-def]
-    """The same of one long row."""
+    """Return Σp and Σp² of one row."""
     total = square = 0.0
     for j in range(row.shape[0]):
         x = np.float64(row[j])
@@ -125,7 +128,10 @@ def _count_inexact(total, rounding_tolerance, counts, extremes):  # type: ignore
 
 @reordered
 def _special(columns, m, counts, extremes):  # type: ignore[no-untyped-def]
-    """How many values are 0, 1 and above 1, counted in numbers as wide as the values; the largest excess."""
+    """Add the numbers of values 0, 1 and above 1 to `counts`, and update the largest excess over 1 in `extremes`.
+
+    The counters have the dtype of the values, so that the loop is vectorized.
+    """
     one, none = columns.dtype.type(1.0), columns.dtype.type(0.0)
     zeros, ones, above = none, none, none
     for j in range(columns.shape[0]):
@@ -146,7 +152,10 @@ def _special(columns, m, counts, extremes):  # type: ignore[no-untyped-def]
 
 @compiled
 def _largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-def]
-    """The three largest values of each row and their columns, numbers as wide as the values."""
+    """Write the three largest values of m transposed rows to a, b and c, and their columns to at_a, at_b and at_c.
+
+    Column numbers have the dtype of the values, so that the loop is vectorized.
+    """
     low, none = columns.dtype.type(-1.0), columns.dtype.type(0.0)
     a[:], b[:], c[:] = low, low, low
     at_a[:], at_b[:], at_c[:] = none, none, none
@@ -165,7 +174,7 @@ def _largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-
 
 @compiled
 def _long(word, left, run_max, at):  # type: ignore[no-untyped-def]
-    """Where the three largest of a long row are, by its bits; whether the first two are equal."""
+    """Write the columns of a row's three largest values to `at`, given its bits; return whether the maximum is tied."""
     k, none = word.shape[0], word.dtype.type(0)
     for c in range(k):
         left[c] = max(word[c], none)  # −0 is 0
@@ -173,7 +182,7 @@ def _long(word, left, run_max, at):  # type: ignore[no-untyped-def]
         run_max[run] = _max_value(left[run * _RUN : (run + 1) * _RUN])
     first, tied = none, False
     for rank in range(3):
-        top_run = np.argmax(run_max)  # the lowest of equals
+        top_run = np.argmax(run_max)  # the first one if tied
         top, values = run_max[top_run], left[top_run * _RUN : (top_run + 1) * _RUN]
         c = 0
         while values[c] != top:
@@ -201,16 +210,19 @@ def score_row(p, square):  # type: ignore[no-untyped-def]
 
 @compiled
 def score_binary_row(p, q, y):  # type: ignore[no-untyped-def]
-    """The same for two classes, as a binary view scores them: p of the second, q of the first."""
+    """Return the Brier score and the log loss of a binary row, given p of the second and q of the first class.
+
+    The Brier score is that of a binary view, (p − y)².
+    """
     observed = p if y == 1 else q
     return (p - y) * (p - y), -math.log(observed) if observed > 0 else np.inf
 
 
 @compiled
 def score_rows(P, y, squares, single, brier, loss):  # type: ignore[no-untyped-def]
-    """Return the Brier score and the log loss of each row with its label, given its Σp².
+    """Write the Brier score and the log loss of each row to `brier` and `loss`, given the labels y and Σp².
 
-    With `single` only the last column is read: the probability of the second of two classes.
+    With `single`, only the last column is used: the probability of the second of two classes.
     """
     k = P.shape[1]
     for i in range(P.shape[0]):

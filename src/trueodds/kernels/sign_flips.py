@@ -11,7 +11,7 @@ from trueodds.kernels.random_labels import mix, row_key
 
 @compiled
 def random_sign(stream, draw):  # type: ignore[no-untyped-def]
-    """+1 or −1, by one bit of the stream."""
+    """Return +1 or −1, each with probability 1/2, by one random bit of the stream."""
     bits = mix(stream + np.uint64(draw // 64 + 1) * np.uint64(0x9E3779B97F4A7C15))
     return 1.0 if (bits >> np.uint64(draw % 64)) & np.uint64(1) else -1.0
 
@@ -35,14 +35,18 @@ def _sums(cluster, slots, residuals, key, start, stop, out):  # type: ignore[no-
 
 
 def random_signs(clusters: int, key: int, start: int, stop: int) -> Array:
-    """One sign per cluster and draw, (stop − start, clusters)."""
+    """Return a random sign for each draw and cluster, (stop − start, clusters)."""
     out = np.empty((stop - start, clusters))
     _signs(clusters, key, start, stop, out)
     return out
 
 
 def sum_sign_flips(cluster: Array, slots: Array, residuals: Array, size: int, key: int, start: int, stop: int) -> Array:
-    """Σ ± residual per slot and draw, (stop − start, size); rows of a cluster share their sign."""
+    """Return the sums of residuals with random signs per draw and cell, (stop − start, size).
+
+    `cluster` (n,) is the cluster of each row, whose rows share a sign. `slots` (n, m) are the cells of the residuals
+    (n, m), and `size` is the number of cells.
+    """
 
     def work(a: int, b: int) -> Array:
         out = np.zeros((size, b - a))

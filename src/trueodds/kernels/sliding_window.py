@@ -39,11 +39,11 @@ def _passed(e, first, behind, length, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def _between(s, sums, width, start, stop):  # type: ignore[no-untyped-def]
-    """The integral while the scores start, …, stop − 1 are the lowest in the window, one after the other."""
+    """Return the part of the integral where the lowest score in the window is one of the scores start..stop−1."""
     m = s.shape[0]
     at = s[start - 1] if start > 0 else s[0] - width
     high = np.searchsorted(s, at + width, "right") if start > 0 else 0
-    while high > 0 and s[high - 1] - width > at:  # the sum rounds
+    while high > 0 and s[high - 1] - width > at:  # at + width is rounded
         high -= 1
     total = 0.0
     for low in range(start, stop):
@@ -58,14 +58,14 @@ def _between(s, sums, width, start, stop):  # type: ignore[no-untyped-def]
 
 
 def mean_absolute(s: Array, e: Array, width: float) -> float:
-    """∫ |Σ of e in the window [a, a + width)| da / width, for one e (m,) at the rising scores `s` (m,)."""
+    """Return ∫ |Σ of e in the window [a, a + width)| da / width, for values e (m,) at sorted scores s (m,)."""
     s, sums = plain(s), np.zeros(len(s) + 1)
     np.cumsum(e, out=sums[1:])
     return sum(in_blocks(lambda a, b: _between(s, sums, width, a, b), len(s), _SCORES)) / width
 
 
 class Windows:
-    """Sums in a window [a, a + width) of sorted scores `s` (m,) as `a` moves along the line, for many draws."""
+    """Sums of values in a sliding window [a, a + width) over sorted scores `s` (m,), for many draws."""
 
     def __init__(self, s: Array, width: float) -> None:
         self.width = width
@@ -74,7 +74,7 @@ class Windows:
         _stops(s, width, self.first, self.behind, self.length)
 
     def mean_absolute(self, e: Array) -> Array:
-        """∫ |Σ of e in the window| da / width, for each row of e (draws, m)."""
+        """Return ∫ |Σ of e in the window| da / width for each row of e (draws, m), (draws,)."""
         e = np.ascontiguousarray(e)
 
         def work(a: int, b: int) -> Array:

@@ -1,4 +1,4 @@
-"""Sum masses for kernel smoothing: moments per grid cell, Gaussian-weighted sums, and the triweight kernel's transform."""
+"""Sums for kernel smoothing: moments per grid cell, Gaussian kernel sums, and the triweight kernel's transform."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain, summed
 
-_ROWS = 2**15  # whose masses are made at a time, so that they stay in a core's own cache
-_STEP = 1024  # of them that are placed at a time
+_ROWS = 2**15  # number of rows whose masses are computed at a time, so that they stay in the core's own cache
+_STEP = 1024  # number of rows assigned to cells at a time
 
 
 @compiled
 def add_moments(x, mass, m, first, per, middle, offset, place, out):  # type: ignore[no-untyped-def]
-    """Adds the moments of the first m masses at x to out (cells, powers); slot and place are room for as many rows."""
+    """Add the moments of the first m masses at x to `out` (cells, powers), see `moments`.
+
+    `per` is the number of cells per unit of x. `offset` (int32) and `place` (float64) are buffers of m or more.
+    """
     cells, powers = out.shape
     last, sums = np.float64(cells - 1), out.reshape(-1)
     for i in range(m):
@@ -23,7 +26,7 @@ def add_moments(x, mass, m, first, per, middle, offset, place, out):  # type: ig
         cell = min(max(np.floor(t), 0.0), last)
         place[i] = t - cell - middle
         offset[i] = np.int32(cell) * powers
-    if powers == 4:  # those of a cubic, of which rows are seen in the millions
+    if powers == 4:  # unrolled for the most frequent case
         for i in range(m):
             s, u, one = np.uint32(offset[i]), place[i], mass[i]
             two = one * u
@@ -42,7 +45,7 @@ def add_moments(x, mass, m, first, per, middle, offset, place, out):  # type: ig
 
 @compiled
 def _of_masses(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
-    """The same of any number of masses."""
+    """Add the moments of all masses at x to `out` (cells, powers)."""
     offset, place = np.empty(_STEP, dtype=np.int32), np.empty(_STEP)
     for a in range(0, x.shape[0], _STEP):
         m = min(_STEP, x.shape[0] - a)
@@ -56,7 +59,7 @@ def _residuals(p, y, out):  # type: ignore[no-untyped-def]
 
 
 def residuals(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array]:
-    """w(y − p) of rows from one number to another, for `moments`."""
+    """Return a function of start and stop that computes w(y − p) of these rows, for `moments`."""
 
     def mass(start: int, stop: int) -> Array:
         out = np.empty(stop - start)
@@ -91,8 +94,8 @@ def moments(
     return summed(add, len(x), (cells, powers), block=2 * _ROWS)
 
 
-_LOST = 74.0  # e^(−74/2) is below the rounding of 1
-_POINTS = 64  # places worth a thread's while
+_LOST = 74.0  # e^(−74/2) is less than the rounding error of 1
+_POINTS = 64  # minimum number of points per thread task
 
 
 @compiled
@@ -124,7 +127,7 @@ def _gaussian_sums(at, s, w, wy, h, lost, out):  # type: ignore[no-untyped-def]
 
 
 def gaussian_sums(at: Array, s: Array, w: Array, wy: Array, h: float) -> Array:
-    r"""Return Gaussian kernel sums of weights and outcomes at given places, with their derivatives.
+    r"""Return Gaussian kernel sums of weights and outcomes at given points, with their derivatives.
 
     The sums are :math:`\sum_k w_k g(x - s_k)` and the same with wy, with :math:`g(u) = e^{-u^2/2h^2}`. The result (n,
     5) has Σwg, Σwyg and their two derivatives, all divided by the g of the nearest score, and the log of that g. So
@@ -136,14 +139,14 @@ def gaussian_sums(at: Array, s: Array, w: Array, wy: Array, h: float) -> Array:
     return out
 
 
-_TERMS = 12  # of the series, whose last is below 1e-16 up to _NEAR
-_NEAR = 2.0  # below it the closed form loses digits
-_TURN = 32  # multiples whose sines follow from those of two angles
+_TERMS = 12  # number of terms of the series; the last is below 1e-16 up to _NEAR
+_NEAR = 2.0  # argument below which the closed form loses digits, so that the series is used
+_TURN = 32  # number of multiples whose sines and cosines are computed by the addition theorem
 
 
 @compiled
 def _series(q):  # type: ignore[no-untyped-def]
-    """The series in q = z²."""
+    """Return the power series of the transform in q = z²."""
     value = 1.0
     for k in range(_TERMS, 0, -1):
         value = 1.0 - value * q / (2 * k * (2 * k + 7))
@@ -181,14 +184,14 @@ def _multiples(z, out):  # type: ignore[no-untyped-def]
 
 
 def triweight_transform(z: Array) -> Array:
-    """Of each z ≥ 0."""
+    """Return the Fourier transform of the triweight kernel on [−1, 1] at each z ≥ 0; it is 1 at z = 0."""
     out = np.empty(np.size(z))
     _evaluate(np.ravel(np.asarray(z, dtype=np.float64)), out)
     return out.reshape(np.shape(z))
 
 
 def triweight_transform_of_multiples(z: Array, count: int) -> Array:
-    """Of 0, z, 2z … count · z for each z ≥ 0, (…, count + 1)."""
+    """Return the transform (see `triweight_transform`) at 0, z, 2z, …, count · z for each z ≥ 0, (…, count + 1)."""
     out = np.empty((np.size(z), count + 1))
     _multiples(np.ravel(np.asarray(z, dtype=np.float64)), out)
     return out.reshape((*np.shape(z), count + 1))

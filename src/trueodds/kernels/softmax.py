@@ -11,19 +11,22 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain
 
-_MIN_EXPONENT = -1021.0  # 2 to what is less than that is taken for 0
-# √½ as a whole number: the mantissa is counted from there on, so that its log lies around 0.
+_MIN_EXPONENT = -1021.0  # exponents of 2 below this are treated as −∞
+# The bits of √½ as an integer: mantissas are reduced to [√½, √2), so that their logarithms are centered at 0.
 _HALF = 0x3FE6A09E667F3BCD
 _FARTHEST = (3 - math.sqrt(8)) ** 2  # s² for mantissas of √½ and √2
 
 
 def loop(function: Any) -> Any:
-    """Compiled with leave to add up in another order and to multiply and add at once."""
+    """Compile a function and allow the compiler to reorder sums and to use fused multiply-add instructions."""
     return compiled(function, fastmath={"reassoc", "nsz", "contract"})
 
 
 def _polynomial(function: Callable[[float], float], low: float, high: float, degree: int) -> tuple[float, ...]:
-    """The one that meets the function at Chebyshev's points, which is all but the closest there is."""
+    """Return the coefficients of the polynomial that interpolates a function at the Chebyshev nodes of [low, high].
+
+    Its maximum error is close to that of the best approximation.
+    """
     angle = (np.arange(degree + 1) + 0.5) * math.pi / (degree + 1)
     at = (low + high) / 2 + (high - low) / 2 * np.cos(angle)
     return tuple(np.linalg.solve(at[:, None] ** np.arange(degree + 1), [function(x) for x in at.tolist()]).tolist())
@@ -36,12 +39,12 @@ def _odd(z: float) -> float:
 
 
 _LOG = _polynomial(_odd, 0, _FARTHEST, 7)
-_EXP = _polynomial(lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 10)  # whose points leave 0 out by a hair
+_EXP = _polynomial(lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 10)  # 0 is a node up to rounding
 
 
 @loop
 def log2(x):  # type: ignore[no-untyped-def]
-    """log₂ x of a positive normal number, to 1e-15 of itself."""
+    """Return log₂ x of a positive normal number, with relative error 1e-15."""
     bits = np.float64(x).view(np.int64)
     power = np.int32((bits - _HALF) >> 52)
     m = np.int64(bits - (np.int64(power) << 52)).view(np.float64)
@@ -53,7 +56,7 @@ def log2(x):  # type: ignore[no-untyped-def]
 
 @loop
 def exp2(y):  # type: ignore[no-untyped-def]
-    """2^y for y ≤ 0, to 1e-15 of itself."""
+    """Return 2^y for y ≤ 0, with relative error 1e-15; 0 for y ≤ −1021."""
     inside = y if y > _MIN_EXPONENT else _MIN_EXPONENT
     power = np.int32(inside - 0.5)
     f = inside - np.float64(power)
@@ -66,7 +69,7 @@ def exp2(y):  # type: ignore[no-untyped-def]
 
 @loop
 def log2_clipped(p, min_prob, out):  # type: ignore[no-untyped-def]
-    """log₂ max(p, floor) of each into `out`."""
+    """Write log₂ max(p, min_prob) of each p to `out`."""
     for t in range(p.shape[0]):
         out[t] = log2(p[t] if p[t] > min_prob else min_prob)
 
@@ -81,14 +84,14 @@ def exp2_scaled(y, by, out):  # type: ignore[no-untyped-def]
 _LOG_OF_2 = math.log(2)
 _LOWEST, _BELOW = np.int64(-(2**63)), np.int64(2**63 - 1)
 
-# Positions are unsigned: of a signed one the compiler must ask each time whether it counts from the end. And rows are
-# no arrays of their own, since those would be counted in and out of use one by one.
+# Indices are unsigned, because signed ones are checked for negative values. Rows are not sliced, because each slice
+# would cost reference counting.
 
 
 @loop
 def copy_tile(source, start, m, out, at):  # type: ignore[no-untyped-def]
-    """Copies m numbers."""
-    # A pass of its own: among arithmetic, the processor would not look far enough ahead for what memory is to bring.
+    """Copy m numbers of `source` from index `start` to `out` from index `at`."""
+    # A separate pass, because the processor prefetches less well if loads are mixed with arithmetic.
     begin, to = np.uint64(start), np.uint64(at)
     for t in range(np.uint64(m)):
         out[to + t] = source[begin + t]
@@ -96,7 +99,7 @@ def copy_tile(source, start, m, out, at):  # type: ignore[no-untyped-def]
 
 @loop
 def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
-    """Subtract from each row of k numbers its maximum, which is found among integers of the same order."""
+    """Subtract the maximum from each row of k numbers; the maximum is found from `bits`, x as integers."""
     for row in range(x.shape[0] // k):
         start, stop = np.uint64(row * k), np.uint64((row + 1) * k)
         largest = _LOWEST
@@ -109,7 +112,11 @@ def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
 
 @loop
 def add_rows(x, y, by, e, k, Y, w, first, every, out):  # type: ignore[no-untyped-def]
-    """Add the terms of rows that are `every` apart in Y and w: e = 2^(by·y) are their weights, x their values."""
+    """Add the log-likelihood terms of the rows of x and their six derivatives to `out` (7,).
+
+    e = 2^(by·y) are the unnormalized class probabilities of each row, and x the values whose cumulants are the
+    derivatives. The rows are `every` rows apart in the outcomes Y and the weights w, starting with number `first`.
+    """
     for row in range(x.shape[0] // k):
         start, stop, which = np.uint64(row * k), np.uint64((row + 1) * k), (first + row) * every
         weight = w[which]
@@ -164,17 +171,17 @@ def _observed_means(x, y, Y, row, start):  # type: ignore[no-untyped-def]
 
 
 SUMS = 7  # the value and six derivatives
-BLOCK = 2**18  # numbers that one call works through
-_TILE = 2**12  # of which so many lie in a core's nearest cache at a time
+BLOCK = 2**18  # number of values per thread task
+_TILE = 2**12  # number of values processed at a time, so that they stay in the L1 cache
 _LN2 = math.log(2)
 _NORMAL, _NOTHING = 2.0**-1022, -1e300
 
 
 def tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, every: int = 1) -> Array:
-    """Return the negative log-likelihood of rows proportional to max(p, floor)^β, and six derivatives in β, (7,).
+    """Return the negative log-likelihood of rows proportional to max(p, min_prob)^β, and six derivatives in β, (7,).
 
     P (n, K) are probabilities of any float type, Y (n, K) shares of the outcomes or (n,) class numbers, w (n,) weights;
-    `every` selects every so many-th row, starting with the first. Logarithms are recomputed in every pass, which takes
+    only every `every`-th row is used, starting with the first. Logarithms are recomputed in every pass, which takes
     about as long as reading them from memory.
     """
     p, (n, k) = plain(P).reshape(-1), P.shape
@@ -187,7 +194,10 @@ def tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, every: 
 
 
 def linear(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
-    """The same for rows proportional to exp(o + θx), with derivatives by θ; X and o are (n, K)."""
+    """Return the negative log-likelihood of rows proportional to exp(o + θx), and six derivatives in θ, (7,).
+
+    X and the offsets o are (n, K); Y and w are as in `tempered`.
+    """
     x, (n, k) = plain(X).reshape(-1), X.shape
     outcomes, mass = _outcomes(Y), _wide(w)
     o = _wide(np.empty(0) if offset is None else offset).reshape(-1)
@@ -199,7 +209,7 @@ def linear(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = No
 
 
 def powered(P: Array, beta: float) -> Array:
-    """Rows proportional to p^β, (n, K) float64; an exact zero stays one."""
+    """Return rows proportional to p^β, normalized to sum 1, (n, K) float64; exact zeros stay zero."""
     p, (n, k) = plain(P).reshape(-1), P.shape
     out = np.empty((n, k))
     flat = out.reshape(-1)

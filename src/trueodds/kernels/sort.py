@@ -16,7 +16,10 @@ _BUCKETS = 4096  # a power of two, so that a score's bucket is exact
 
 @compiled
 def _key(bits, y, keys):  # type: ignore[no-untyped-def]
-    """The bits of each score followed by its outcome; returns how many outcomes are neither 0 nor 1."""
+    """Write the bits of each score followed by its outcome to `keys`; return the number of invalid outcomes.
+
+    An outcome is invalid if it is neither 0 nor 1.
+    """
     others = 0
     for i in range(bits.shape[0]):
         event = y[i] == 1
@@ -64,7 +67,7 @@ def _sum_rows(p, y, w, order, s, mass, events):  # type: ignore[no-untyped-def]
 
 @compiled
 def _starts(s, starts):  # type: ignore[no-untyped-def]
-    """The first of the rising scores in each bucket or beyond."""
+    """Write the index of the first sorted score in each bucket or a later one to `starts` (buckets + 1,)."""
     b = 0
     for j in range(s.shape[0]):
         bucket = int(min(s[j] * _BUCKETS, _BUCKETS - 1))
@@ -102,7 +105,7 @@ def sort_keys(p: Array, y: Array) -> Array | None:
 
 
 def row_keys(p: Array, y: Array) -> Array | None:
-    """The same in the order of the rows."""
+    """Return the keys of `sort_keys` unsorted, in the order of the rows; None if an outcome is neither 0 nor 1."""
     bits = bits_of(p)
     y = plain(y.view(np.uint8) if y.dtype == bool else y.astype(np.float64, copy=False))
     encoded = np.empty(len(bits), dtype=bits.dtype)
@@ -111,7 +114,7 @@ def row_keys(p: Array, y: Array) -> Array | None:
 
 
 def scores_of_keys(keys: Array) -> Array:
-    """The score of each key, float64."""
+    """Return the score of each key as float64."""
     return decode_scores(keys).astype(np.float64, copy=False)
 
 
@@ -144,7 +147,7 @@ def find_score(p: Array, s: Array) -> Array:
 
 
 def argsort_scores(p: Array) -> Array:
-    """The numbers of the rows by rising score, int64; of float32 scores in the order of the rows among equals."""
+    """Return the indices that sort the scores, (n,) int64; the sort is stable for float32 scores."""
     bits = bits_of(p)
     if bits.dtype == np.uint64:
         return np.argsort(p)
@@ -157,13 +160,13 @@ def argsort_scores(p: Array) -> Array:
 
 
 def bits_of(p: Array) -> Array:
-    """Scores as whole numbers, which rise with those that are not negative."""
+    """Return the bits of scores as unsigned integers, which have the same order as nonnegative scores."""
     x = plain(p)
     return x.view(np.uint64 if x.dtype == np.float64 else np.uint32)
 
 
 def decode_scores(keys: Array) -> Array:
-    """Return the score of each key as it was given."""
+    """Return the score of each key, in its original precision."""
     return _floats(keys >> keys.dtype.type(1))
 
 
@@ -173,14 +176,17 @@ def _floats(bits: Array) -> Array:
 
 T = TypeVar("T")
 
-_VALUES = 1024  # turned into keys at a time, so that they stay in the nearest cache
-_BLOCK = 2**18  # values worth a thread's while
-_MAX_KEYS = 2**24  # keys held at a time: what a million rows of sixteen classes take
+_VALUES = 1024  # number of values converted to keys at a time, so that they stay in the L1 cache
+_BLOCK = 2**18  # minimum number of values per thread task
+_MAX_KEYS = 2**24  # number of keys in memory at a time, as for a million rows of sixteen classes
 
 
 @compiled
 def _encode(p, scores, bits, words):  # type: ignore[no-untyped-def]
-    """Return the keys of scores p of non-events, and how many do not fit. `bits` are the scores as integers."""
+    """Write the keys of scores p, with outcome 0, to `words`; return the number of scores that are not exact.
+
+    `scores` is a buffer of the target precision, and `bits` its view as integers.
+    """
     misfits, one = 0, words.dtype.type(1)
     for j in range(p.shape[0]):
         scores[j] = p[j]
@@ -201,7 +207,10 @@ def _put_keys(words, k, start, keys):  # type: ignore[no-untyped-def]
 
 @compiled
 def _of_shares(P, Y, scores, bits, words, keys):  # type: ignore[no-untyped-def]
-    """The keys of every class, keys (K, n); how many scores do not fit, and how many outcomes are neither 0 nor 1."""
+    """Write the keys of every class to `keys` (K, n), for outcomes Y (n, K).
+
+    Return the number of scores that are not exact in this precision, and of outcomes that are neither 0 nor 1.
+    """
     n, k = P.shape
     rows = words.shape[0] // k
     predicted, outcomes = P.reshape(-1), Y.reshape(-1)
@@ -221,7 +230,10 @@ def _of_shares(P, Y, scores, bits, words, keys):  # type: ignore[no-untyped-def]
 
 @compiled
 def _of_labels(P, y, first, scores, bits, words, keys):  # type: ignore[no-untyped-def]
-    """The same for class numbers y (n,), of which the columns are first, first + 1, …"""
+    """Write the keys of every class to `keys` (K, n), for class numbers y (n,); the columns are first, first + 1, …
+
+    Return the number of scores that are not exact in this precision, and 0.
+    """
     n, k = P.shape
     rows = words.shape[0] // k
     predicted, one = P.reshape(-1), words.dtype.type(1)

@@ -1,4 +1,4 @@
-"""Evaluate curves through knots as lines or steps, and sum the logistic likelihood along a cubic spline."""
+"""Evaluate piecewise linear and step functions, and sum the logistic likelihood of a cubic spline."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain, summed
 
-_EVALUATED_ROWS = 2**15  # values worth a thread's while
-_MAX_BUCKETS = 4096  # buckets
-_TILE = 256  # values looked up together
+_EVALUATED_ROWS = 2**15  # number of values per thread task
+_MAX_BUCKETS = 4096  # maximum number of buckets
+_TILE = 256  # number of values looked up at a time
 
 
 @compiled
@@ -21,7 +21,7 @@ def _bucket(v, buckets):  # type: ignore[no-untyped-def]
 
 @compiled
 def _started(x, starts):  # type: ignore[no-untyped-def]
-    """The first knot in each bucket or beyond; there is one bucket fewer than starts."""
+    """Write the index of the first knot in each bucket or a later one to `starts` (buckets + 1,)."""
     buckets, b = np.float64(starts.shape[0] - 1), 0
     for j in range(x.shape[0]):
         bucket = _bucket(x[j], buckets)
@@ -59,7 +59,7 @@ def _lines(p, x, y, starts, half, out):  # type: ignore[no-untyped-def]
         for i in range(m):
             below = np.uint32(max(passed[i] - np.int32(1), np.int32(0)))
             above = np.uint32(below + np.uint32(1))
-            # A share of the way, so that no slope overflows, and not beyond either end for rounding.
+            # Interpolated by the share of the distance, so that no slope overflows; clipped against rounding.
             share = max(v[i] - x[below], 0.0) / (x[above] - x[below])
             there = y[below] + share * (y[above] - y[below])
             out[start + i] = min(max(there, min(y[below], y[above])), max(y[below], y[above]))
@@ -95,12 +95,12 @@ class Knots:
         self._x = plain(np.append(x, np.full(2 * int(self._half) + 1, np.inf)))
 
     def lines(self, p: Array, y: Array) -> Array:
-        """At each p (n,) ≥ 0 the straight line between the values y (m,) of its neighbors, flat beyond the ends."""
+        """Interpolate the values y (m,) at the knots linearly at each p (n,) ≥ 0; constant outside the knots."""
         y = plain(np.append(y, y[-1]))
         return _map_blocks(p, lambda some, out: _lines(some, self._x, y, self._starts, self._half, out))
 
     def steps(self, p: Array, y: Array, *, right: bool) -> Array:
-        """The value y (m + 1,) of how many knots lie below each p (n,) ≥ 0, or with `right` not above it."""
+        """Return y[j] for each p (n,) ≥ 0, where j knots are below p, or with `right` at or below p; y is (m + 1,)."""
         y = plain(np.asarray(y, dtype=np.float64))
         return _map_blocks(p, lambda some, out: _steps(some, self._x, y, self._starts, self._half, right, out))
 
@@ -112,13 +112,13 @@ def _map_blocks(p: Array, work: Callable[[Array, Array], None]) -> Array:
 
 
 def none_below(P: Array, lower: Array) -> Array:
-    """Which rows of P (n, K) have no value at or below that of its class (K,), or only such; (n,) bool."""
+    """Return a mask (n,) of the rows of P (n, K) with no value at or below `lower` (K,) of its class, or only such."""
     out, lower = np.empty(len(P), dtype=np.bool_), plain(np.asarray(lower, dtype=np.float64))
     in_blocks(lambda a, b: _none_at(plain(P[a:b]), lower, out[a:b]), len(P), max(1, 2**17 // max(1, P.shape[1])))
     return out
 
 
-SUMS = 15  # by interval: the value, its slope in four numbers, and its curvature in the ten pairs of them
+SUMS = 15  # sums per interval: the value, its gradient (4) and the lower triangle of its Hessian (10)
 _BLOCK = 2**14
 
 
@@ -136,7 +136,7 @@ def _spline_likelihood(x, events, missed, knots, f, curvature, out):  # type: ig
         up = (x[i] - low) / width
         down = 1.0 - up
         part[0], part[1] = down, up
-        # Beyond the knots the curve is a line: the cube is left out.
+        # Outside the knots the spline is linear, without the cubic terms.
         part[2] = (max(down, 0.0) ** 3 - down) * width * width / 6.0
         part[3] = (max(up, 0.0) ** 3 - up) * width * width / 6.0
         eta = part[0] * f[j] + part[1] * f[j + 1] + part[2] * curvature[j] + part[3] * curvature[j + 1]
@@ -145,7 +145,7 @@ def _spline_likelihood(x, events, missed, knots, f, curvature, out):  # type: ig
         complement = e * near
         q, rest = (near, complement) if eta >= 0.0 else (complement, near)
         n = events[i] + missed[i]
-        # No difference of numbers that are all but equal: where outcomes are sure, the slope keeps its digits.
+        # No difference of nearly equal numbers, so that the gradient keeps its digits for nearly certain outcomes.
         slope = missed[i] * q - events[i] * rest
         curve = n * near * complement
         out[j, 0] += n * np.log1p(e) + (missed[i] * eta if eta >= 0.0 else -events[i] * eta)
@@ -162,7 +162,8 @@ def spline_likelihood(x: Array, events: Array, missed: Array, knots: Array, f: A
 
     At a score the curve is linear in four numbers: its values and its second derivatives at the knots on both sides.
     Each row has the value, the gradient in these four numbers, and the lower triangle of the Hessian. x (n,) is sorted,
-    `came` and `missed` (n,) are the weights of events and non-events, f and bend (m,) belong to the knots (m,).
+    `events` and `missed` (n,) are the weights of events and non-events. f and `curvature` (m,) are the values and the
+    second derivatives of the spline at the knots (m,).
     """
     rows, fixed = [plain(v) for v in (x, events, missed)], [plain(v) for v in (knots, f, curvature)]
 
@@ -173,5 +174,5 @@ def spline_likelihood(x: Array, events: Array, missed: Array, knots: Array, f: A
     if len(x) > _BLOCK:
         return summed(add, len(x), shape, block=_BLOCK)
     out = np.zeros(shape)
-    add(0, len(x), out)  # a few rows are done before a thread has started
+    add(0, len(x), out)  # few rows are faster without threads
     return out

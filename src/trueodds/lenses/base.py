@@ -53,7 +53,7 @@ class Lens(Settings):
     """Base class of lenses. `predicted` returns the probabilities of each view, `outcomes` the mapping of labels."""
 
     name: str = ""
-    aggregate = "mean"  # how its views make one number, if not said otherwise
+    aggregate = "mean"  # default aggregation of the values of its views
     vector = True  # whether the lens needs a probability for every class
 
     def predicted(self, preds: Predictions) -> list[Array]:
@@ -71,7 +71,7 @@ class Lens(Settings):
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """The views of these predictions and their outcomes."""
         self.check(preds)
-        # Independent labels are a yes or no each; bare confidence does not tell how many classes there were.
+        # Independent labels are binary, and for bare confidence the number of classes is unknown.
         classes = {"multilabel": 2, "confidence": 0}.get(preds.kind, preds.k)
         plain = None if preds.y is None or preds.weight is not None else self.plain(preds, preds.y)
         names = self.view_names(preds)

@@ -66,7 +66,7 @@ class HypothesisLens(Lens):
     """A lens that bins rows by the model's predictions and compares outcomes with ρ."""
 
     lens: Lens
-    preds: Predictions  # as the model made them
+    preds: Predictions  # the model's original predictions
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -33,9 +33,9 @@ class SelectiveRisk:
     Geifman, Uziel & El-Yaniv (2019).
     """
 
-    threshold: Array  # (m,) falling: the distinct confidences
+    threshold: Array  # (m,) the distinct confidences, decreasing
     coverage: Array  # (m,) share of questions answered at this confidence or above
-    risk: Array  # (m,) of those answers, how many are wrong
+    risk: Array  # (m,) share of those answers that are wrong
     aurc: float
     random: float
     ideal: float
@@ -201,7 +201,7 @@ def _resampled(
     units = int(unit.max()) + 1
     for _ in range(resamples):
         times = np.bincount(rng.integers(0, units, units), minlength=units)[unit] * w
-        if times.any():  # a resample whose rows all have weight 0 says nothing
+        if times.any():  # skip a resample whose rows all have weight 0
             yield np.bincount(step, times, m), np.bincount(step, times * wrong, m)
 
 

@@ -117,14 +117,15 @@ class SubgroupPartition:
     groups: tuple[Subgroup, ...]
     smaller: tuple[Subgroup, ...] = ()  # beyond the largest VALUES_UP_TO
     weightless: tuple[Subgroup, ...] = ()  # all their rows have weight 0
-    empty: int = field(default=0)  # how many combinations of values no row has
+    empty: int = field(default=0)  # number of combinations of values that no row has
 
 
 def subgroup_partitions(preds: Predictions, max_columns: int = 1) -> list[SubgroupPartition]:
-    """The subgroups of every column, then of every two columns, up to `max_columns` columns at a time.
+    """Return the subgroups of each column, then of each pair of columns, up to `max_columns` columns at a time.
 
     >>> preds = Predictions([0, 1], [0.2, 0.9], group={"sex": ["f", "m"], "site": ["a", "b"]})
-    >>> [(column_groups.column, len(column_groups.groups), column_groups.empty) for column_groups in subgroup_partitions(preds, 2)]
+    >>> partitions = subgroup_partitions(preds, max_columns=2)
+    >>> [(partition.column, len(partition.groups), partition.empty) for partition in partitions]
     [('sex', 2, 0), ('site', 2, 0), ('sex × site', 2, 2)]
     """
     coded = {name: np.unique(labels, return_inverse=True) for name, labels in preds.group.items()}

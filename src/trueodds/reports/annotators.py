@@ -128,8 +128,8 @@ def select_furthest_rows(
 ) -> tuple[dict[str, Any], float | None]:
     """The rows with the largest distances between prediction and votes, and the majority error of a calibrated model.
 
-    `repeated` means that equal neighbors are copies of one row, which is listed once. `draws` is the number of times that
-    votes are simulated, by default 999 or as often as the size allows. Without vote counts their noise is unknown.
+    `repeated` means that equal neighbors are copies of one row, which is listed once. `draws` is the number of
+    simulations of the votes, by default 999 or as many as the size allows. Without vote counts their noise is unknown.
     """
     assert rows.votes is not None
     distances = _distances(rows, rows.votes)

@@ -64,7 +64,7 @@ class Audit:
 
     @property
     def verdict(self) -> Mapping[str, Any]:
-        """The summary: `sentence`, `state`, whether calibration is `rejected`, the family-wise `pvalue`, and `alpha`."""
+        """The overall result: `sentence`, `state`, whether calibration is `rejected`, family-wise `pvalue`, `alpha`."""
         verdict: Mapping[str, Any] = self.facts["verdict"]
         return verdict
 
@@ -107,7 +107,7 @@ class Audit:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """All notes of the report: on the data, the methods, the recalibration, and every estimate, test and diagram."""
+        """All notes of the report: on the data, methods, recalibration, estimates, tests and diagrams."""
         return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in every_note(self.facts)))
 
     def __repr__(self) -> str:
@@ -150,8 +150,8 @@ def audit(
     level : float, default=0.95
         Confidence level of the intervals.
     resamples : int, optional
-        Number of null draws of the labels; the smallest possible p-value is 1/(1 + resamples). The default is 999, or up
-        to 9,999 if Holm's correction for many classes requires more.
+        Number of null draws of the labels; the smallest possible p-value is 1/(1 + resamples). The default is 999, or
+        up to 9,999 if Holm's correction for many classes requires more.
     crossings : bool or int, default=False
         How many group columns are combined: 2 (or True) adds the subgroups of every two columns.
     min_effect : float, default=0.05
@@ -179,7 +179,8 @@ def audit(
     ------
     InputError
         TO101 to TO118 for invalid arrays, TO301 to TO313 for files and columns, TO203 for an invalid value or too few
-        `resamples` for `alpha`, TO205 for `cost` with clusters, TO323 and TO403 for `crossings` and `cost` with a tally.
+        `resamples` for `alpha`, TO205 for `cost` with clusters, TO323 and TO403 for `crossings` and `cost` with a
+        tally.
 
     See Also
     --------
@@ -318,7 +319,7 @@ def _fix(
 
 
 def _diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
-    """Reliability diagram and histogram through the default lens, a diagram per class, and all of 3 or 4 classes jointly."""
+    """Draw the reliability diagram, histogram, diagram per class, and simplex or tetrahedron for 3 or 4 classes."""
     drawn = [draw(rows, "reliability", level=level)]
     if rows.kind != "multilabel":
         drawn.append(draw(rows, "confidence_histogram", level=level))

@@ -1,4 +1,4 @@
-"""The measurements and tests of an audit on rows: errors with intervals, one family of tests, subgroups, standard measures."""
+"""Estimates and tests of an audit on rows: errors with intervals, a family of tests, subgroups, standard measures."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def _test_groups(
 
 
 def alpha_of_groups(lenses: Verdict, alpha: float) -> float:
-    """The level of the subgroups in the family: their share, or all of it once the tests of the lenses have rejected."""
+    """Return the subgroups' level: their share of alpha, or all of it once the tests of the lenses have rejected."""
     tests = alpha * (1 - FIX)
     return tests if lenses.pvalue <= tests * (1 - GROUPS) else tests * GROUPS
 
@@ -312,7 +312,7 @@ MIN_COPIES = 0.005  # share of copies below which no note is made
 
 
 def duplicate_notes(preds: Predictions) -> list[Note]:
-    """A note if some rows have exactly the prediction and outcome of another row, although most predictions are distinct.
+    """Return a note if some rows duplicate another row's prediction and outcome, although most are distinct.
 
     There is no note if clusters are given.
     """

@@ -143,8 +143,8 @@ def _o_e(view: View, large: Measure) -> Measure:
     """Observed over expected number of events (O:E ratio), with an interval from that of the calibration intercept.
 
     Shifting the log odds by the calibration intercept makes the expected number of events equal to the observed number.
-    The limits of its interval are therefore converted to limits of the ratio, and both intervals exclude the ideal value
-    in the same cases.
+    The limits of its interval are therefore converted to limits of the ratio, and both intervals exclude the ideal
+    value in the same cases.
     """
     expected = float(view.w @ view.p)
     if expected <= 0:
@@ -191,9 +191,10 @@ def _impossible(preds: Predictions) -> Array:
 def exponent(preds: Predictions) -> tuple[float, float]:
     """Maximum-likelihood exponent β = 1/T of the probabilities with its standard error; NaN if it is not finite.
 
-    Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave log-likelihood
-    of p^β / Σ p^β. The standard error is the sandwich estimate, summed within clusters. There is no finite maximum if
-    every observed class is the most probable one of its row, or the least probable one, or if one has probability 0.
+    Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave
+    log-likelihood of p^β / Σ p^β. The standard error is the sandwich estimate, summed within clusters. There is no
+    finite maximum if every observed class is the most probable one of its row, or the least probable one, or if one has
+    probability 0.
     """
     live = preds.w > 0
     Y, w, cluster = preds.Y[live], preds.w[live], None if preds.cluster is None else preds.cluster[live]
@@ -236,8 +237,8 @@ def exponent(preds: Predictions) -> tuple[float, float]:
 def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
     """The area under the ROC curve and its standard error; NaN if only one class occurs.
 
-    The standard error is that of DeLong, DeLong & Clarke-Pearson (1988), from the share of the other class that each row
-    is ranked above. It is NaN with fewer than two rows of either class. Rows count by weight; with votes, each row
+    The standard error is that of DeLong, DeLong & Clarke-Pearson (1988), from the share of the other class that each
+    row is ranked above. It is NaN with fewer than two rows of either class. Rows count by weight; with votes, each row
     belongs partly to both classes.
     """
     events, others = view.w * view.y, view.w * (1 - view.y)

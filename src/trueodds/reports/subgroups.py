@@ -119,7 +119,7 @@ def measure_groups(
     rng: np.random.Generator,
     progress: Callable[[float], None],
 ) -> Groups:
-    """Measure each subgroup of rows in memory: its error with the joint p-value, and the differences between subgroups."""
+    """Measure each subgroup of rows in memory: its error with the joint p-value, and differences between subgroups."""
     seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
     question = group_gaps.GroupErrors(
         ESTIMATORS.make("ece", {}), default_lens(preds), "mean", IntervalSpec(level=level), seed
@@ -129,13 +129,21 @@ def measure_groups(
     )
     right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
     return Groups(
-        group_results.groups, right, group_tests.min_pvalue, JOINT if group_tests.has_joint_draws else HOLM, whom.min_effect, question.interval_spec.level, alpha, group_results.widest,
-        group_tests.multicalibration, (*group_tests.notes, *group_results.notes),
-    )  # fmt: skip
+        group_results.groups,
+        right,
+        group_tests.min_pvalue,
+        JOINT if group_tests.has_joint_draws else HOLM,
+        whom.min_effect,
+        question.interval_spec.level,
+        alpha,
+        group_results.widest,
+        group_tests.multicalibration,
+        (*group_tests.notes, *group_results.notes),
+    )
 
 
 def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float) -> GroupPValues:
-    """Holm-adjusted p-values for subgroups without joint null draws; the smallest detectable errors are then unknown."""
+    """Adjust p-values of subgroups without joint null draws by Holm; the smallest detectable errors are unknown."""
     m = len(pvalues)
     note = Note(
         "TN165",

@@ -45,7 +45,7 @@ class Cells:
     ([4, 2], [0.5, 1.0])
     """
 
-    index: Array  # (m,) int64, rising
+    index: Array  # (m,) int64, increasing
     n: Array  # (m,) int64, rows in the cell, at least 1
     sums: Array  # (m, 4) float64 as PLAIN names them, or (m, 9) as FULL does
     bins: int | None = None  # uniform bins after `coarsen`; None for the fine grid
@@ -163,7 +163,7 @@ class Cells:
         return View(p, y, w, n=part.n, sums=sums, at=middle, name=name, classes=classes)
 
 
-# Classes whose dense cells are held at a time: 2.5 MB, or 1.6 of the wider ones; more falls out of the cache.
+# Number of classes with dense cells in memory at a time: 2.5 MB, or 1.6 MB of the wider ones, to fit the cache.
 CHUNK, WIDE_CHUNK = 16, 5
 
 
@@ -176,10 +176,10 @@ class Rows:
     y: Array | None  # (n,) labels, or (n, m) of 0 and 1 for multilabel
     shares: Array | None  # (n, m) votes
     w: Array | None  # (n,)
-    rounding_tolerance: float  # from 1; a sum that is farther off is no rounding
+    rounding_tolerance: float  # largest deviation of a row sum from 1 by rounding
     single: bool  # whether one column was given, so that the probability of the first of two classes is 1 − p
-    logits: Array | None = None  # (n,) or (n, m) as given, where P is made of them and may underflow
-    log_observed: Array | None = None  # (n,) log-probability of the observed class, where there are logits
+    logits: Array | None = None  # (n,) or (n, m) as given, if P was computed from logits and may underflow
+    log_observed: Array | None = None  # (n,) log-probability of the observed class, if there are logits
 
     @classmethod
     def of(cls, preds: Predictions, where: slice | Array) -> Rows:

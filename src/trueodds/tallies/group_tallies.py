@@ -24,14 +24,14 @@ T = TypeVar("T", bound=TallySums)
 
 _SCORE_SUMS = tuple(field.name for field in fields(ScoreSums))
 _EXTREMES = np.array([COUNTS.index(name) for name in EXTREMES])
-_PENDING = 4096  # cells that may always wait to be added
+_PENDING = 4096  # minimum number of cells that are collected before they are added
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupColumns(Generic[T]):
     """Tallies of G groups: concatenated cells, and one row per group of every other sum."""
 
-    template: T  # of any of the groups, for what all have in common
+    template: T  # tally of any group, for the attributes that all groups share
     names: tuple[str, ...]  # (G,) sorted
     n: Array  # (G,) int64
     weight: Array  # (G,)
@@ -168,7 +168,7 @@ def _layout(tally: TallySums) -> tuple[Any, ...]:
 
 
 def _sum_by(bin_index: Array, values: Array) -> Array:
-    """Sum of the values of each slot, in order."""
+    """Sum of the values of each index, added in order."""
     return np.bincount(bin_index, weights=values)
 
 
@@ -211,7 +211,7 @@ def _numbered(values: Array) -> tuple[Array, Array]:
 
 
 def _count_small_groups(rows: Rows, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
-    """The tallies of groups whose rows follow each other: group g has the rows from starts[g] up to starts[g + 1]."""
+    """Tallies of groups of consecutive rows: group g has the rows starts[g]..starts[g + 1] − 1."""
     ranks, classes = stored_views.default_views(template.kind, template.k, group=True)
     n, size = len(rows.P), np.diff(starts)
     which = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)

@@ -69,8 +69,8 @@ class Counts:
 COUNTS = tuple(field.name for field in fields(Counts))
 
 
-AT_ONCE = 32  # classes whose cells are held together: 5 MB
-LONG = 2**22  # values that a thread looks at
+AT_ONCE = 32  # number of classes whose cells are in memory together: 5 MB
+LONG = 2**22  # number of values per thread task
 NOTHING = plain(np.empty(0))
 
 

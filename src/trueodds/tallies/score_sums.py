@@ -44,7 +44,9 @@ class ScoreSums:
     @classmethod
     def counted(cls, n: int, finite: int, s: float, ss: float) -> ScoreSums:
         """Sums for n rows of weight 1, `finite` of them with a finite score, from Σs and Σs² of these."""
-        w = float(finite)  # as every sum, so that a tally has the same text before and after it was saved
+        w = float(
+            finite
+        )  # float like the other sums, so that saving and loading does not change the JSON text of a tally
         return cls(w, w, s, s, ss, n - finite, float(n - finite))
 
     def __add__(self, other: ScoreSums) -> ScoreSums:

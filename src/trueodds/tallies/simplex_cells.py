@@ -20,7 +20,7 @@ class SimplexCells:
     """
 
     bins: int
-    keys: Array  # (c, m) int32, the bin of each coordinate; rows rise in lexical order
+    keys: Array  # (c, m) int32, the bin of each coordinate; rows in lexicographic order
     n: Array  # (c,) int64
     w: Array  # (c,)
     ww: Array  # (c,)

@@ -22,7 +22,7 @@ class Likelihood:
     (2, 1.3863)
     """
 
-    value: float  # −Σ w log q of what came, in nats
+    value: float  # −Σ w log q of the observed outcomes, in nats
     gradient: Array  # (m,)
     hessian: Array  # (m, m), positive semidefinite; the outcomes do not enter it
     weight: float
@@ -49,7 +49,7 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
 
     Convex in θ. X is (n, K, m), Y (n, K) outcome shares with rows summing to 1, w (n,), θ (m,), o (n, K).
     Cost: O(nKm²) time, O(m²) memory beyond a block. The blocks are fixed, so the sums do not depend on the number of
-    threads. A single parameter, the common case, has a compiled loop of its own, which gives higher derivatives too.
+    threads. A compiled loop for a single parameter, the common case, also computes higher derivatives.
     """
     if X.shape[2] == 1:
         from trueodds.kernels.softmax import linear
@@ -66,8 +66,8 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
 def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, *, every: int = 1) -> Likelihood:
     r"""The sums of the model :math:`q_{ik} \propto \max(p_{ik}, \text{floor})^\beta`, one parameter β > 0 for all.
 
-    The same as `softmax_linear` of the logs, which are never kept. P is (n, K) of any float type, Y (n, K) outcome
-    shares or (n,) class numbers, w (n,); `every` takes one row of so many. Cost: O(nK) time, no memory beyond a block.
+    Equal to `softmax_linear` of the logarithms, which are not stored. P is (n, K) of any float type, Y (n, K) outcome
+    shares or (n,) class numbers, w (n,). Only every `every`-th row is used. Cost: O(nK) time and O(1) memory.
 
     >>> P, y = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1])
     >>> round(softmax_tempered(P, y, np.ones(2), 1.0, 1e-12).value, 6) == round(float(-np.log(0.9 * 0.5)), 6)
@@ -141,7 +141,7 @@ def softmax_by_class(
 def _assemble_hessian(own: Array, across: Array) -> Array:
     """Hessian blocks −Σ q_k q_l f_k f_lᵀ of pairs of classes, and the diagonal block of each class."""
     k, d = own.shape[:2]
-    upper = np.triu(across)  # what lies below is in part counted too
+    upper = np.triu(across)  # entries below the diagonal are incomplete
     H = -(upper + upper.T).reshape(k, d, k, d)
     H[np.arange(k), :, np.arange(k), :] = own
     return H.reshape(k * d, k * d)

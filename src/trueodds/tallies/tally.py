@@ -28,9 +28,9 @@ from trueodds.tallies.row_counts import count_rows
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.tally_sums import NULL_SIZE, TallySums
 
-BLOCK = 65_536  # rows counted at a time
-BLOCKS = 16  # at most, so that what waits to be added stays small
-NULL_MEMORY = 2**26  # bytes of null covariances that may wait to be added
+BLOCK = 65_536  # number of rows per block
+BLOCKS = 16  # maximum number of blocks whose sums are in memory
+NULL_MEMORY = 2**26  # maximum number of bytes of their null covariances
 
 
 @dataclass(frozen=True, slots=True, eq=False)

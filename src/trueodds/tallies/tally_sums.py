@@ -20,7 +20,7 @@ from trueodds.tallies.score_sums import ScoreSums
 from trueodds.tallies.simplex_cells import SimplexCells
 
 SCHEMA = "trueodds.tally/1"
-NULL_SIZE = 2_000  # K·bins up to which the joint null law of the classes is kept
+NULL_SIZE = 2_000  # K·bins up to which the null covariance between the classes is stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)

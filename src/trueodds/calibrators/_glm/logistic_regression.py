@@ -1,4 +1,4 @@
-"""Binary logistic regression: sums of the likelihood, maximum likelihood fits, and notes on separated or falling curves."""
+"""Binary logistic regression: likelihood sums, maximum likelihood fits, and notes on separation or a negative slope."""
 
 from __future__ import annotations
 

@@ -64,10 +64,10 @@ def minimize_newton(
     One call of `sums` is one pass over the rows. `several` evaluates the sums at several points, with streamed rows in
     one pass, and is used when a step has to be shortened. If the first step has to be shortened, or there is no
     curvature, and `fallback` is a better point than `start`, the search continues there: confident predictions with
-    large errors have almost no curvature at the identity. Directions in which F has no curvature stay at their start. If no
-    finite θ is optimal (separated outcomes), the sums approach a limit while θ grows by about one step per pass and the
-    curvature along it decreases by a factor e: the search stops when less than `nothing` nats are left to gain over all
-    rows, and `converged` is False.
+    large errors have almost no curvature at the identity. Directions in which F has no curvature stay at their start.
+    If no finite θ is optimal (separated outcomes), the sums approach a limit while θ grows by about one step per pass
+    and the curvature along it decreases by a factor e: the search stops when less than `nothing` nats are left to gain
+    over all rows, and `converged` is False.
 
     >>> F = lambda t: Likelihood(float((t[0] - 3) ** 2), 2 * (t - 3), np.array([[2.0]]), 1.0, 1)
     >>> minimize_newton(F, np.zeros(1)).theta.round(9).tolist()

@@ -38,8 +38,10 @@ def format_range(low: float, high: float, join: str = "from {}\u00a0% to {}") ->
 def format_probabilities(*xs: float) -> list[str]:
     """Format probabilities with a common number of decimals, at most two, that tells each from 0 and 1.
 
-    >>> [text.replace("\u00a0", " ") for text in format_probabilities(0.029, 0.0288, 0.07)], format_probabilities(0.0, 0.5)[1]
-    (['2.9 %', '2.9 %', '7.0 %'], '50\xa0%')
+    >>> [text.replace("\u00a0", " ") for text in format_probabilities(0.029, 0.0288, 0.07)]
+    ['2.9 %', '2.9 %', '7.0 %']
+    >>> format_probabilities(0.0, 0.5)[1]
+    '50\xa0%'
     """
     ends = [min(x, 1 - x) for x in xs]
     digits = max(0 if end >= 0.03 or end == 0 else 1 if end >= 0.005 else 2 for end in ends)

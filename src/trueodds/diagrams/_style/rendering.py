@@ -26,8 +26,12 @@ _IDS = re.compile(r'\b(id="|href="#|url\(#)')
 def embed_svg(raw: str, prefix: str, description: str) -> str:
     """Return matplotlib's SVG as one element with prefixed ids and an alternative text, without style or metadata.
 
-    >>> embed_svg('<?xml?><svg width="9pt"><g id="a"/><use xlink:href="#a"/></svg>', "x", "A < B")
-    '<svg width="9pt" role="img" aria-label="A &lt; B" style="stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"><title>A &lt; B</title><g id="x-a"/><use xlink:href="#x-a"/></svg>'
+    >>> svg = embed_svg('<?xml?><svg width="9pt"><g id="a"/><use xlink:href="#a"/></svg>', "x", "A < B")
+    >>> start, content = svg.split(' style="stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto">')
+    >>> start
+    '<svg width="9pt" role="img" aria-label="A &lt; B"'
+    >>> content
+    '<title>A &lt; B</title><g id="x-a"/><use xlink:href="#x-a"/></svg>'
     """
     body = _STYLE.sub("", _META.sub("", _COMMENT.sub("", _HEAD.sub("", raw))))
     body = _IDS.sub(lambda match: f"{match[1]}{prefix}-", body)

@@ -49,8 +49,11 @@ class ConfidenceHistogram(BinnedRecipe):
     Examples
     --------
     >>> diagram = ConfidenceHistogram()([View(p=[0.9, 0.8], y=[1, 0], name="confidence")])
-    >>> diagram.finding.replace("\u00a0", " ")
-    'Mean confidence 85.0 %, accuracy 50.0 %: 35.0 points overconfident, inside the consistency range (50.0 % to 100.0 %).'
+    >>> means, difference = diagram.finding.replace("\u00a0", " ").split(": ")
+    >>> means
+    'Mean confidence 85.0 %, accuracy 50.0 %'
+    >>> difference
+    '35.0 points overconfident, inside the consistency range (50.0 % to 100.0 %).'
     """
 
     name: ClassVar[str] = "confidence_histogram"

@@ -205,15 +205,9 @@ class MurphyBuilder:
         for i, models in enumerate(panels):
             decisions = [model.decisions for model in models]
             exact = turning_points(decisions) if thresholds is None else None
-            at = (
-                threshold_grid(decisions)
-                if exact is None and thresholds is None
-                else thresholds
-                if exact is None
-                else exact
-            )
-            assert at is not None
-            if exact is None and thresholds is None:
+            at = exact if thresholds is None else thresholds
+            if at is None:
+                at = threshold_grid(decisions)
                 self.coarse = max(self.coarse, len(at))
             self.curves.append([model.curve(at, exact=exact is not None) for model in models])
             drawn = i < layout.MAX_PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1

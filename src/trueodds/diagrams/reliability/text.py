@@ -28,10 +28,11 @@ class Segment:
 
 
 def find_segments(deviation: Array, share: Array, outside: Array) -> list[Segment]:
-    """The runs of neighboring bins, lowest bin first, that lie outside on the same side; the heaviest first.
+    """Return the runs of neighboring bins that lie outside on the same side, those with the largest error first.
 
-    >>> found_segments = find_segments(np.array([0.1, -0.1, -0.2, 0.0]), np.full(4, 0.25), np.array([True, True, True, False]))
-    >>> [(segment.first, segment.last, segment.above, round(segment.weight, 3)) for segment in found_segments]
+    >>> deviation, outside = np.array([0.1, -0.1, -0.2, 0.0]), np.array([True, True, True, False])
+    >>> segments = find_segments(deviation, np.full(4, 0.25), outside)
+    >>> [(segment.first, segment.last, segment.above, round(segment.weight, 3)) for segment in segments]
     [(1, 2, False, 0.075), (0, 0, True, 0.025)]
     """
     side = np.where(outside, np.where(deviation > 0, 1, -1), 0)
@@ -52,7 +53,8 @@ def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
 
     >>> columns = {"low": [0.0, 0.5, 0.6], "high": [0.5, 0.6, 1.0], "deviation": [0.0, -0.1, -0.1]}
     >>> columns |= {"share": [0.2, 0.4, 0.4], "outside": [False, True, True]}
-    >>> describe_segments({name: np.array(column) for name, column in columns.items()}, confident=True).replace("\u00a0", " ")
+    >>> table = {name: np.array(column) for name, column in columns.items()}
+    >>> describe_segments(table, confident=True).replace("\u00a0", " ")
     'overconfident above 50 %'
     """
     segments = find_segments(table["deviation"], table["share"], table["outside"])

@@ -27,7 +27,8 @@ class NullDistribution:
 
     With :math:`P(D > x) = e^{-x/2}\,G_j(z)`, :math:`z^2 = x - jk` for j terms, polar coordinates give
 
-    .. math:: G_{j+1}(z) = \frac{2}{\alpha\sqrt{2\pi}} \int_0^{\arctan(z/\sqrt k)} G_j(R\sin\varphi)\,R\sin\varphi\,d\varphi
+    .. math:: G_{j+1}(z) = \frac{2}{\alpha\sqrt{2\pi}}
+        \int_0^{\arctan(z/\sqrt k)} G_j(R\sin\varphi)\,R\sin\varphi\,d\varphi
         + \frac{e^{jk/2}}{\alpha}\,\mathrm{erfcx}\frac{R}{\sqrt 2}, \quad R^2 = k + z^2
 
     Every G is smooth, so quadrature is exact to rounding and the tail keeps its relative accuracy.

@@ -104,15 +104,19 @@ def _template() -> Any:
     except ImportError:
         raise InputError("TO702", "The HTML page requires jinja2.", "no jinja2", install_command("report")) from None
     house = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )  # fmt: skip
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     house.globals |= {"strips": _strips, "raw": _raw}
     house.filters["glued"] = bind_numbers
     return house.from_string(_part("page.html.jinja") + "\n")
 
 
 def _raw(own: str) -> Any:
-    """Markup that is inserted unescaped: the style and scripts, whose hashes must hold, and HTML that is escaped already."""
+    """Mark text to be inserted unescaped: style and scripts, whose hashes must match, and HTML already escaped."""
     from markupsafe import Markup
 
     return Markup(own)

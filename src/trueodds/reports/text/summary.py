@@ -115,7 +115,9 @@ def _test(audit: Mapping[str, Any]) -> Fact:
     p = chance(verdict.get("pvalue"), verdict.get("min_pvalue"))
     remark = f"family-wise {p}; alpha {format_number(alpha)}"
     if rejected is None:
-        return Fact(label, "not tested", f"no family-wise p below {format_number(verdict.get('min_pvalue'))} is possible; alpha {format_number(alpha)}")  # fmt: skip
+        smallest = format_number(verdict.get("min_pvalue"))
+        remark = f"no family-wise p below {smallest} is possible; alpha {format_number(alpha)}"
+        return Fact(label, "not tested", remark)
     if not rejected:
         return Fact(label, "not rejected", remark, "good")
     if (verdict.get("pvalue") or 0.0) > alpha:

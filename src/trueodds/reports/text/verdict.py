@@ -37,12 +37,12 @@ def verdict_state(facts: Facts, family: Verdict, alpha: float, data: Mapping[str
 
 
 def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> tuple[str, Measure | None]:
-    """The direction of the miscalibration, and the calibration slope if it determines it; `miscalibrated` if none is clear.
+    """Return the direction of the miscalibration (`miscalibrated` if unclear), and the slope if that determines it.
 
     The mean gap gives a direction only if it is at least a third of the error, because otherwise errors of both signs
     cancel. The slope of the log odds shows whether probabilities are too extreme or too moderate. Either must exceed 3
-    standard errors, or 2 if the test through the default lens rejects. For two classes the one with more standard errors
-    is used; for several classes the gap of the confidence has precedence over the slope.
+    standard errors, or 2 if the test through the default lens rejects. For two classes the one with more standard
+    errors is used; for several classes the gap of the confidence has precedence over the slope.
     """
     enough = CLEAR if facts.headline.pvalue <= alpha else CERTAIN
     candidates: list[tuple[float, str, Measure | None]] = []

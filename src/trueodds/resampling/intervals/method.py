@@ -235,7 +235,7 @@ def _noise_floor(of: _Sample) -> Interval:
     return residual_norm.noise_floor_interval(of.value, of.draws, of.null_draws, of.level, of.n, power)
 
 
-def _floor_bounds(of: _Sample) -> Interval:
+def _noise_floor_bounds(of: _Sample) -> Interval:
     assert of.null is not None
     parts = [
         of.estimand.estimator.noise_share(view, float(mean)) * mean
@@ -248,8 +248,8 @@ def _floor_bounds(of: _Sample) -> Interval:
 def _folded_normal(of: _Sample) -> Interval:
     draws, null_draws = of.draws, of.null_draws
     bias = bias_bounds(gaps_of(of.estimand, of.preds), float(null_draws.mean()), float(draws.mean()) - of.value)
-    spread = float(draws.std(ddof=1))
-    return folded_normal_interval(of.value, spread, bias, null_draws, of.level, of.n, influence_bound(of.estimand))
+    std = float(draws.std(ddof=1))
+    return folded_normal_interval(of.value, std, bias, null_draws, of.level, of.n, influence_bound(of.estimand))
 
 
 def _residual_norm(of: _Sample) -> Interval:
@@ -276,7 +276,7 @@ INTERVAL_METHODS = {
     "residual-norm": IntervalMethod(_residual_norm),
     "folded-normal": IntervalMethod(_folded_normal),
     "noise-floor": IntervalMethod(_noise_floor),
-    "floor-bounds": IntervalMethod(_floor_bounds),
+    "floor-bounds": IntervalMethod(_noise_floor_bounds),
     "debiased": IntervalMethod(_debiased),
     "debiased-squares": IntervalMethod(_debiased_squares, resamples=False),
     "sun": IntervalMethod(_sun, resamples=False),

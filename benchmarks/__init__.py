@@ -1,1 +1,1 @@
-"""Benchmarks: run time and memory of trueodds, compared with other packages, with the limits of the machine, and as data grow."""
+"""Run time and memory of trueodds, compared with other packages and the limits of the machine, and as data grow."""

@@ -1,4 +1,7 @@
-"""How is a benchmark asked for? `python -m benchmarks [peers|startup|audit|tally|scaling|coverage|diagrams|fixes]`, from the project's root."""
+"""Command line of the benchmarks, to be run from the project's root.
+
+`python -m benchmarks [peers|startup|audit|tally|scaling|coverage|diagrams|fixes]` runs one of them.
+"""
 
 from __future__ import annotations
 

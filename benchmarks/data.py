@@ -13,7 +13,10 @@ WRONG = 0.05  # share of labels drawn uniformly: an error of a few percent, on w
 
 
 def labels(P: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Labels (n,) drawn from the predictions; labels that mostly equal the predicted class would favor some implementations."""
+    """Labels (n,) drawn from the predictions.
+
+    Labels that mostly equal the predicted class would favor some implementations.
+    """
     n, k = P.shape
     drawn = np.empty(n, dtype=np.int64)
     for start in range(0, n, 1 << 14):

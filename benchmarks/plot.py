@@ -51,9 +51,15 @@ def row(ax: object, y: int, job_result: JobResult) -> None:
             zorder=1,
         )
         ax.text(
-            (job_result.ours.min_wall * fastest.min_wall) ** 0.5, y - 0.16, f"{job_result.ratio:.2g}×" if job_result.ratio < 10 else f"{job_result.ratio:.0f}×",
-            ha="center", va="bottom", fontsize=8, color=OURS if job_result.ratio >= 1 else PEER, weight="bold",
-        )  # fmt: skip
+            (job_result.ours.min_wall * fastest.min_wall) ** 0.5,
+            y - 0.16,
+            f"{job_result.ratio:{'.2g' if job_result.ratio < 10 else '.0f'}}×",
+            ha="center",
+            va="bottom",
+            fontsize=8,
+            color=OURS if job_result.ratio >= 1 else PEER,
+            weight="bold",
+        )
         ax.text(fastest.min_wall, y + 0.2, fastest.tool, ha="left", va="top", fontsize=7.5, color=PEER)
     for copy in job_result.copies:
         if copy.label == "copyto":

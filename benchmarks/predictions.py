@@ -1,4 +1,4 @@
-"""Write predictions of an overconfident model as a Parquet file of any length: `python predictions.py FILE ROWS DTYPE`."""
+"""Write predictions of an overconfident model to a Parquet file: `python predictions.py FILE ROWS DTYPE`."""
 
 import sys
 

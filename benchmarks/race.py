@@ -122,7 +122,10 @@ def run(args: argparse.Namespace) -> Results:
 
 
 def start(names: Sequence[str] | None, peers: Sequence[str]) -> tuple[list[Runner], list[str]]:
-    """Every tool that can be imported: trueodds and the copy in this interpreter, a peer in the first interpreter that has it."""
+    """Every tool that can be imported.
+
+    trueodds and the copy run in this interpreter, a peer in the first interpreter that has it.
+    """
     runners, absent = [], []
     for tool in dict.fromkeys((OURS, LIMIT, *(names or TOOLS))):
         if tool not in TOOLS:
@@ -165,7 +168,10 @@ def at(job: Job, runners: Sequence[Runner], folder: Path, repeats: int, patience
 
 
 def entered(job: Job, runner: Runner, folder: Path, repeats: int, patience: float) -> list[Entry]:
-    """The calls of a tool for a job, each run once or twice; empty if it does not support the job, and without times if it fails."""
+    """The calls of a tool for a job, each run once or twice.
+
+    Empty if the tool does not support the job, and without times if it fails.
+    """
     about = runner.about
     if job.question not in about["questions"]:
         return []

@@ -20,13 +20,15 @@ DOTS = 120  # per inch: 768 pixels wide
 
 HEAD = """# Gallery
 
-This page shows every diagram with real predictions. `make gallery` generates it. A diagram is an immutable table: `.frame()` returns all
-numbers shown, `.draw(ax)` draws on existing axes, `.less("strip")` omits a layer, and `.save("x.svg")` writes SVG, PNG, or PDF. All
-diagrams accept `title=`, `figsize=`, and `dpi=`. [diagrams.md](diagrams.md) describes each diagram and its settings.
+This page shows every diagram with real predictions. `make gallery` generates it. A diagram is an immutable table:
+`.frame()` returns all numbers shown, `.draw(ax)` draws on existing axes, `.less("strip")` omits a layer, and
+`.save("x.svg")` writes SVG, PNG, or PDF. All diagrams accept `title=`, `figsize=`, and `dpi=`.
+[diagrams.md](diagrams.md) describes each diagram and its settings.
 
-Data: `vgg16` and the four `nets` are CIFAR-10 classifiers (10,000 test images), `hockey` contains forecasts of 868 home wins, `rain` four
-kinds of rain forecasts for 92 days, `soccer` forecasts of 32,669 matches (win, tie, loss), `emotion` the predictions of a speech
-classifier (5,473 clips, four classes), and `adult` the votes of a random forest for 16,281 incomes.
+Data: `vgg16` and the four `nets` are CIFAR-10 classifiers (10,000 test images), `hockey` contains forecasts of 868
+home wins, `rain` four kinds of rain forecasts for 92 days, `soccer` forecasts of 32,669 matches (win, tie, loss),
+`emotion` the predictions of a speech classifier (5,473 clips, four classes), and `adult` the votes of a random forest
+for 16,281 incomes.
 """
 
 

@@ -17,7 +17,7 @@ HWCAPS = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable,-FMA4_Usabl
 
 
 def dispatched_features() -> list[str]:
-    """The features of this processor for which NumPy has code beside its baseline: all that it lets itself be denied."""
+    """The features of this processor for which NumPy has code beside its baseline, all of which can be disabled."""
     try:
         from numpy._core import _multiarray_umath as umath
     except ImportError:  # NumPy 1

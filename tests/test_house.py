@@ -1,4 +1,4 @@
-"""Does the house keep its own rules? Small files, honest names, light imports, codes and members that are written down."""
+"""Does the project keep its own rules: small files, accurate names, light imports, documented codes and methods?"""
 
 from __future__ import annotations
 

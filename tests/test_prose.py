@@ -1,4 +1,4 @@
-"""Are texts written in the field's standard terms? Phrases of this project's former private language are not allowed back."""
+"""Are texts written in the field's standard terms? Phrases of the project's former private language are refused."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def hits(text: str, first_line: int = 1) -> Iterator[tuple[int, str, str]]:
 
 
 def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """The first line and the text of every string of a module: docstrings, messages, and the constant parts of f-strings."""
+    """The first line and the text of every string of a module: docstrings, messages, constant parts of f-strings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.lineno, node.value

@@ -1,4 +1,4 @@
-"""Does the JSON keep its published schema? Estimate, verdict, comparison, audit, tally and calibrator, for classes and for one column."""
+"""Does the JSON of every kind of result, for classes and for one column, keep its published schema?"""
 
 from __future__ import annotations
 

@@ -22,14 +22,14 @@ PRIVATE = {
     "sure": "interval_spec or overconfident", "sureness": "interval_spec",
     "off": "miscalibrated or gap", "standing": "status", "least": "min_effect or lower", "most": "upper_bound or max",
     "few": "n_small or reduced", "whole": "overall or pooled", "together": "joint or combined", "apart": "difference",
-    "judge": "test or evaluate", "judged": "tested or adjusted", "rising": "sorted or increasing", "spread": "std or scale",
-    "bend": "hessian or curvature", "slack": "tolerance", "reach": "radius", "law": "distribution",
-    "laws": "distributions", "worth": "effective_n", "held": "bin_weight", "mine": "mask", "member": "method",
-    "members": "methods", "stretch": "segment", "walk": "cumulative_residuals", "station": "path_point",
-    "rail": "axis_strip", "foot": "strip_height", "ink": "style", "glass": "smoother", "here": "in_memory",
-    "far": "streamed", "again": "replayed", "passes": "n_passes", "slot": "bin_index", "dealt": "seeded",
-    "redrawn": "resampled_labels", "floor": "noise_floor, min_prob or min_pvalue", "each": "the name of the element",
-    "over": "what the function does", "best": "best_value",
+    "judge": "test or evaluate", "judged": "tested or adjusted", "rising": "sorted or increasing",
+    "spread": "std or scale", "bend": "hessian or curvature", "slack": "tolerance", "reach": "radius",
+    "law": "distribution", "laws": "distributions", "worth": "effective_n", "held": "bin_weight", "mine": "mask",
+    "member": "method", "members": "methods", "stretch": "segment", "walk": "cumulative_residuals",
+    "station": "path_point", "rail": "axis_strip", "foot": "strip_height", "ink": "style", "glass": "smoother",
+    "here": "in_memory", "far": "streamed", "again": "replayed", "passes": "n_passes", "slot": "bin_index",
+    "dealt": "seeded", "redrawn": "resampled_labels", "floor": "noise_floor, min_prob or min_pvalue",
+    "each": "the name of the element", "over": "what the function does", "best": "best_value",
 }  # fmt: skip
 # Names that hold such a word where it is the field's own term.
 TERMS = re.compile("noise_floors?|best_value|n_passes|held_out|least_squares|cross_fitted")
@@ -61,7 +61,7 @@ def private(name: str) -> str:
 
 
 def named(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Every name that a file gives: functions, classes, arguments, variables and attributes. Names of tests are sentences."""
+    """Every name that a file defines: functions, classes, arguments, variables, attributes. Tests are sentences."""
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():

@@ -68,11 +68,14 @@ COMMANDS = [
     "fit {vectors} --method temperature --out {out}",
     "tally {vectors} --out {out}",
     *(f"list{family}" for family in ("", " estimators", " tests", " calibrators", " diagrams")),
-    *(f"{verb} --help" for verb in ("audit", "measure", "test", "compare", "fit", "draw", "tally", "power", "groups", "answers")),
+    *(
+        f"{verb} --help"
+        for verb in ("audit", "measure", "test", "compare", "fit", "draw", "tally", "power", "groups", "answers")
+    ),
     "measure nothing.csv",
     "measure {vectors} --estimator brierr",
     "measure {vectors} --bins 0",
-]  # fmt: skip
+]
 
 
 class Job(NamedTuple):

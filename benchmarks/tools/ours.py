@@ -75,12 +75,15 @@ BANDWIDTHS = ("silverman", 0.1, 0.033)
 
 
 def experiment(arrays: Arrays) -> Timed:
-    """The inner loop of the 2021 experiment; the mean of all estimates except the class-wise kernel estimate with Silverman's bandwidth."""
+    """The inner loop of the 2021 experiment.
+
+    Returns the mean of all estimates except the class-wise kernel estimate with Silverman's bandwidth.
+    """
     return Timed(lambda: inner_loop(arrays["P"], arrays["y"], arrays["rows"]), value=lambda estimates: estimates.mean())
 
 
 def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The estimates for every set of rows, (sets, 29); one of the 30 is omitted because the reference has an error in it."""
+    """The estimates for every set of rows, (sets, 29); one of the 30 is omitted because its reference is wrong."""
     preds, table = to.Predictions(y, P), []
     for lens in ("confidence", "classwise"):
         views = [Selections(view, rows) for view in as_lens(lens).views(preds)]
@@ -98,7 +101,7 @@ def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def paired(arrays: Arrays) -> Timed:
-    """The test by redrawn labels whose statistic compares all pairs of rows; no peer has it for more than two classes."""
+    """Test with redrawn labels whose statistic compares all pairs of rows; no peer has it for more than two classes."""
     return Timed(
         lambda preds: to.test(preds, "skce"),
         fresh=lambda: to.Predictions(arrays["y"], arrays["P"]),

@@ -1,8 +1,8 @@
 """Calls of scipy.stats.bootstrap; SciPy has no calibration error, so the statistic is provided by the user.
 
-`plain` is the one that most would write: paired arrays, NumPy's digitize and bincount in each resample. The other is the
-fastest that we found: row numbers are resampled in batches of 10, and a vectorized statistic looks up bins and residuals
-that were worked out before (also tried: paired residuals, counts of rows as weights, batches of 1 and 100).
+`plain` is the one that most would write: paired arrays, NumPy's digitize and bincount in each resample. The other is
+the fastest that we found: row numbers are resampled in batches of 10, and a vectorized statistic looks up bins and
+residuals that were worked out before (also tried: paired residuals, counts of rows as weights, batches of 1 and 100).
 """
 
 from __future__ import annotations

@@ -191,8 +191,9 @@ def test_groups_of_too_few_clusters_are_never_seen():
 
 
 def test_an_error_that_no_outcomes_can_show_is_not_named():
-    # Three rows said .9 are off by .1, .233, .567 or .9; the last comes in a thousandth of the redraws, so that it may be
-    # seen among 40 such groups, and .567, in 2.7 %, is not. One row is .9 off in a tenth: no surprise by itself.
+    # Three rows said .9 are off by .1, .233, .567 or .9;
+    # the last comes in a thousandth of the redraws, so that it may be seen among 40 such groups, and .567, in 2.7 %,
+    # is not. One row is .9 off in a tenth: no surprise by itself.
     p, group = np.full(120, 0.9), np.arange(120) // 3
     three = by_group(Predictions(np.ones(120, dtype=int), p, group=group), interval=None, resamples=999)
     min_detectable = [group.min_detectable for group in three.groups]
@@ -259,8 +260,8 @@ def test_an_interval_of_the_widest_gap_holds_the_interval_of_its_own():
 
 
 def test_the_intervals_of_all_gaps_hold_the_true_ones_together():
-    # The first group's errors are .1 in every bin, the others' 0. 95 % of the families of three intervals hold at least:
-    # misses in 60 data sets are at most Binomial(60, .05).
+    # The first group's errors are .1 in every bin, the others' 0.
+    # At least 95 % of the families of three intervals cover: misses in 60 data sets are at most Binomial(60, .05).
     missed = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -298,7 +299,8 @@ def test_under_rest_the_text_says_which_group_is_apart_from_the_rest():
 
 
 def test_clusters_that_reach_into_several_groups_are_resampled_whole():
-    # Each cluster has a row in either group with the same prediction and outcome: the gap cannot vary, whatever is drawn.
+    # Each cluster has a row in either group with the same prediction and outcome:
+    # the gap cannot vary, whatever is drawn.
     rng = np.random.default_rng(8)
     p = rng.random(60).round(1)
     y = (rng.random(60) < p).astype(int)

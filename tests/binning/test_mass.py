@@ -79,9 +79,11 @@ def test_it_comes_with_an_interval_and_a_noise_floor_that_is_the_mean_of_calibra
     c, _ = world(1000)
     rng = np.random.default_rng(3)
     draws = [
-        to.measure(to.Predictions.from_confidence(c, rng.random(1000) < c), "rmsce", partition="mass:100", interval=None).value
+        to.measure(
+            to.Predictions.from_confidence(c, rng.random(1000) < c), "rmsce", partition="mass:100", interval=None
+        ).value
         for _ in range(200)
-    ]  # fmt: skip
+    ]
     estimate = to.measure(to.Predictions.from_confidence(c, rng.random(1000) < c), "rmsce", partition="mass:100")
     assert estimate.interval is not None
     assert estimate.interval.method == "sun"

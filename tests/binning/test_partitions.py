@@ -534,9 +534,23 @@ def test_the_default_is_15_bins_or_the_tree() -> None:
 
 
 def test_a_partition_says_all_that_changes_it() -> None:
-    partitions = [Uniform(7), Uniform(7, "left"), Uniform(7, range="1/K"), EqualMass(7), EqualMass(7, "left"), SimplexGrid(7),
-            SimplexGrid(7, "left"), Sweep(), Sweep("uniform"), MedianVariance(), MedianVariance(10, 5), Distinct(),
-            FixedEdges((0, 1 / 3, 1)), FixedEdges((0, 0.333333, 1)), FixedEdges((0, 0.333333, 1), "left")]  # fmt: skip
+    partitions = [
+        Uniform(7),
+        Uniform(7, "left"),
+        Uniform(7, range="1/K"),
+        EqualMass(7),
+        EqualMass(7, "left"),
+        SimplexGrid(7),
+        SimplexGrid(7, "left"),
+        Sweep(),
+        Sweep("uniform"),
+        MedianVariance(),
+        MedianVariance(10, 5),
+        Distinct(),
+        FixedEdges((0, 1 / 3, 1)),
+        FixedEdges((0, 0.333333, 1)),
+        FixedEdges((0, 0.333333, 1), "left"),
+    ]
     assert len({str(partition) for partition in partitions}) == len(partitions)
 
 

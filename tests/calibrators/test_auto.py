@@ -154,7 +154,8 @@ def test_before_is_of_the_probabilities_as_they_are():
 
 
 def test_a_calibrated_model_is_rarely_changed():
-    # A wrong change needs a wrong choice and a wrong proof at 5 %; changes over 200 sets are at most Binomial(200, .05).
+    # A wrong change needs a wrong choice and a wrong proof at 5 %;
+    # changes over 200 sets are at most Binomial(200, .05).
     runs = 200
     changed = sum(
         fit(AutoSpec(), Predictions(y, P)).report.confirmed

@@ -1,4 +1,4 @@
-"""Does scikit-learn find its contract kept? Behind features of any kind, and, as far as it can be asked, without them."""
+"""Do the calibrators keep scikit-learn's contract, behind features of any kind and, where possible, without them?"""
 
 import warnings
 

@@ -93,7 +93,8 @@ def test_the_scaled_penalty_written_out():
 
 
 def test_rows_from_dirichlet_laws_are_read_back():
-    # p | class j ~ Dirichlet(α_j), classes equally frequent: log-odds of j against k are (α_j − α_k)·log p − log B(α_j)/B(α_k).
+    # p | class j ~ Dirichlet(α_j), classes equally frequent:
+    # log-odds of j against k are (α_j − α_k)·log p − log B(α_j)/B(α_k).
     rng, alpha = np.random.default_rng(0), np.array([[4.0, 1.0, 1.5], [1.0, 3.0, 1.0], [2.0, 2.0, 5.0]])
     y = rng.integers(0, 3, 20_000)
     P = np.stack([rng.dirichlet(alpha[c]) for c in y])

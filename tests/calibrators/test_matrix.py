@@ -16,7 +16,8 @@ from trueodds.data.predictions import Predictions
 
 @pytest.mark.parametrize("lam", ["0.01_0.01", "0.001_0.1"])
 def test_the_reference_numbers_with_odir(lam):
-    # The reference adds λ Σ W_ij² + μ Σ b_j²; ours divides by K(K − 1) and K (golden/recalibration/matrix_dirichlet.json).
+    # The reference adds λ Σ W_ij² + μ Σ b_j²; ours divides by K(K − 1) and K
+    # (golden/recalibration/matrix_dirichlet.json).
     want, rows = golden("recalibration/matrix_dirichlet.json")[f"matrix_logits_odir_{lam}"], reference()
     spec = MatrixSpec(logits=True, penalty=12 * want["lam"], bias_penalty=4 * want["mu"])
     m = spec.fit(rows.z, rows.Y, rows.w)

@@ -140,7 +140,8 @@ def test_many_classes_go_without_curvature():
 
 
 def test_a_fit_to_its_own_result_changes_nothing():
-    # Such maps form a group, so a likelihood ratio after recalibration is 0 on the rows of the fit: it confirms nothing.
+    # Such maps form a group, so a likelihood ratio after recalibration is 0 on the rows of the fit:
+    # it confirms nothing.
     P, y = draw_predictions(800, 4, 2.0, 6)
     refitted = fit_map(fit_map(P, y).apply(P), y)
     assert (refitted.tau, refitted.gamma) == (pytest.approx(0, abs=1e-7), pytest.approx(1, abs=1e-7))

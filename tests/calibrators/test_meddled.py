@@ -1,4 +1,4 @@
-"""A saved calibrator that someone has meddled with is refused, or is still a map to probabilities; nothing in it is run."""
+"""A saved calibrator that was tampered with is refused or still maps to probabilities; nothing in it is executed."""
 
 import copy
 import json

@@ -319,7 +319,8 @@ def test_what_withholds_standard_errors_is_noted():
 
 
 def test_a_slope_that_only_the_penalty_holds_has_no_sandwich():
-    # Where x = 0 its scores are 0, as would be its standard error; where x is another number, they are those of the shift.
+    # Where x = 0 its scores are 0, as would be its standard error;
+    # where x is another number, they are those of the shift.
     P, w = np.tile([0.6, 0.4], (20, 1)), np.linspace(0.5, 1.5, 20)
     certainty = MclloSpec(penalty=0.5, baseline=1).fit(0 * P + 0.5, one_hot(np.arange(20) % 2), w).certainty
     assert (certainty.errors, certainty.covariance) == ("untold", None)

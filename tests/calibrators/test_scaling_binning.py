@@ -30,7 +30,8 @@ def test_shares_that_are_a_sigmoid_are_averaged_by_twos():
 
 
 def test_the_reference_numbers():
-    # uncertainty-calibration 0.1.4 agrees to the tolerance of its optimizer, 3.5e-5 (recalibration/scaling_binning.json).
+    # uncertainty-calibration 0.1.4 agrees to the tolerance of its optimizer, 3.5e-5
+    # (recalibration/scaling_binning.json).
     want, rows = golden("recalibration/scaling_binning.json"), frame("recalibration/binary.csv")
     curve = fit_map(both(rows["p"]), rows["y"], bins=10).curves[0]
     assert curve.sigmoid.slope == pytest.approx(want["slope"], abs=1e-8)

@@ -26,7 +26,8 @@ def test_three_correct_of_four_at_point_nine_is_a_temperature_of_two():
 
 
 def test_the_reference_numbers():
-    # beta, predictions: scikit-learn 5e-9, probmetrics 1e-9, dirichletcal 2e-16 (golden/recalibration/temperature.json).
+    # beta, predictions: scikit-learn 5e-9, probmetrics 1e-9, dirichletcal 2e-16
+    # (golden/recalibration/temperature.json).
     want = golden("recalibration/temperature.json")
     rows, test = frame("recalibration/multi4.csv"), frame("recalibration/multi4_test.csv")
     m = fit_map(columns(rows), rows["y"])

@@ -168,7 +168,7 @@ def test_answers_to_a_repeated_question_are_not_called_questions(run: Run, exam:
 
 
 def test_an_error_of_one_bin_says_so(run: Run, folder: Path) -> None:
-    """120 answers of different confidence make one bin of 100 rows and more: the mean confidence beside the accuracy."""
+    """120 answers of different confidence make one bin of 100 rows and more: mean confidence beside accuracy."""
     file = folder / "short.jsonl"
     file.write_text("".join(json.dumps({"c": i / 120, "ok": int(i % 3 > 0)}) + "\n" for i in range(120)))
     done = run("answers", file, "--confidence", "c", "--correct", "ok")
@@ -180,7 +180,10 @@ def test_questions_are_written_as_the_records_call_them(run: Run, folder: Path) 
     file.write_text("".join(f'{{"q": "q{i // 2}", "c": 0.{i + 2}, "ok": {i % 2}}}\n' for i in range(6)))
     out = folder / "b.csv"
     assert run("answers", file, "--confidence", "c", "--correct", "ok", "--question", "q", "--out", out).exit_code == 0
-    assert out.read_text().splitlines() == ["confidence,correct,question", *(f"0.{i + 2},{i % 2},q{i // 2}" for i in range(6))]  # fmt: skip
+    assert out.read_text().splitlines() == [
+        "confidence,correct,question",
+        *(f"0.{i + 2},{i % 2},q{i // 2}" for i in range(6)),
+    ]
 
 
 def test_each_coverage_is_reported_once(run: Run, folder: Path) -> None:

@@ -90,12 +90,20 @@ def one_by_one() -> Rows:
 SHAPES: dict[str, tuple[str, Any, str]] = {
     "harness": ("samples_exam.jsonl", harness(quoted=False), "--logprobs filtered_resps --answer target"),
     "quoted": ("samples_new.jsonl", harness(quoted=True), "--logprobs resps --answer target"),
-    "exam": ("judged.json", exam(), "--confidence judge_response.confidence --correct judge_response.correct --percent"),
+    "exam": (
+        "judged.json",
+        exam(),
+        "--confidence judge_response.confidence --correct judge_response.correct --percent",
+    ),
     "evals": ("evals.jsonl", evals(), "--confidence data.confidence --correct data.correct --percent"),
-    "helm": ("helm.json", helm(), "--confidence stats.verbalized_confidence --correct stats.quasi_exact_match --percent --question instance_id"),
+    "helm": (
+        "helm.json",
+        helm(),
+        "--confidence stats.verbalized_confidence --correct stats.quasi_exact_match --percent --question instance_id",
+    ),
     "sampled": ("sampled.jsonl", sampled(), "--samples samples --answer gold"),
     "one by one": ("each.jsonl", one_by_one(), "--samples text --correct ok --question q --abstained none"),
-}  # fmt: skip
+}
 Shape = Callable[[str], tuple[Path, list[str]]]
 
 

@@ -121,7 +121,7 @@ def test_the_notes_of_an_audit_name_options_and_its_json_is_left_alone() -> None
 
 
 def test_groups_are_called_what_the_data_call_them(run: Run, folder: Path) -> None:
-    """Columns may bear the names of options, and their values may be numbers; what the tool itself says is an option."""
+    """Columns may have the names of options, and values may be numbers; what the tool itself prints is an option."""
     lines = ["label,p_0,p_1,level,region"]
     lines += [f"{i % 2},0.{i % 9 + 1},0.{9 - i % 9},{min(i, 1)},{'north' if i < 20 else 'south'}" for i in range(40)]
     file = written(folder / "g.csv", "\n".join(lines) + "\n")

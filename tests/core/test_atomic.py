@@ -277,7 +277,7 @@ for name in sys.argv[1:]:
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_permissions_are_those_of_open() -> None:
-    """A file that may not be written is refused, though its folder would let it be replaced; a new one needs the folder."""
+    """A read-only file is refused although its folder permits replacing it; a new file needs a writable folder."""
     with tempfile.TemporaryDirectory() as made:  # not of pytest, whose folders are closed to others
         folder = Path(made)
         folder.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Can text from data neither steer a terminal nor reorder the text around it, and does everything else stay as it is?"""
+"""Can text from data neither control a terminal nor reorder the text around it, and is all other text unchanged?"""
 
 from __future__ import annotations
 

@@ -126,8 +126,18 @@ def test_json_is_strict() -> None:
 def test_the_schemas_have_the_written_keys() -> None:
     # The keys that DESIGN fixes for `measure` and `test`
     assert list(ESTIMATE.to_dict()) == [
-        "schema", "estimator", "lens", "value", "interval", "noise_floor", "debiased", "parts", "n", "settings", "notes",
-    ]  # fmt: skip
+        "schema",
+        "estimator",
+        "lens",
+        "value",
+        "interval",
+        "noise_floor",
+        "debiased",
+        "parts",
+        "n",
+        "settings",
+        "notes",
+    ]
     assert list(VERDICT.to_dict()) == [
         "schema", "test", "lens", "statistic", "pvalue", "min_pvalue", "family_pvalue", "effect", "parts", "n", "null",
         "settings", "notes",
@@ -146,10 +156,16 @@ def test_every_result_shows_its_notes_in_print_and_in_a_notebook_and_is_one_line
     a, b = (to.Predictions(y, q, group={"g": np.arange(200) % 2}) for q in (p, p**2))
     draws = {"resamples": 50}
     results = [
-        to.measure(a, "ece", resamples=20), to.test(a, **draws), to.compare(a, b, "brier", **draws),
-        to.compare({"a": a, "b": b}, "brier", **draws), to.power(a, effect=0.1, simulations=20), by_group(a, **draws),
-        to.fit(a, "auto"), to.draw(a), read_answers([{"c": 0.9, "correct": 1}, {"x": 1}], confidence="c", abstained="c"),
-    ]  # fmt: skip
+        to.measure(a, "ece", resamples=20),
+        to.test(a, **draws),
+        to.compare(a, b, "brier", **draws),
+        to.compare({"a": a, "b": b}, "brier", **draws),
+        to.power(a, effect=0.1, simulations=20),
+        by_group(a, **draws),
+        to.fit(a, "auto"),
+        to.draw(a),
+        read_answers([{"c": 0.9, "correct": 1}, {"x": 1}], confidence="c", abstained="c"),
+    ]
     for result in results:
         assert result.notes, result
         assert str(result).splitlines()[-len(result.notes) :] == [f"  {note}" for note in result.notes]

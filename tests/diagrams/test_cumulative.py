@@ -1,4 +1,4 @@
-"""The cumulative diagram: its path by hand, the values of the tests, the band's coverage, the steepest segment, and what is painted."""
+"""The cumulative diagram: path by hand, values of the tests, coverage of the band, steepest segment, and drawing."""
 
 import io
 from functools import cache
@@ -103,7 +103,8 @@ def test_calibrated_residuals_stay_in_the_band_as_often_as_the_level_says():
 
 
 def test_the_steepest_segment_by_hand():
-    # Slopes 0, −1, −1/30: with .1 for chance the fall of .3 over .3 is sure of (.3 − .1)/.3, with the tail (.31 − .1)/.6.
+    # Slopes 0, −1, −1/30: with .1 for chance the fall of .3 over .3 is sure of (.3 − .1)/.3,
+    # with the tail (.31 − .1)/.6.
     x, y = np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31])
     assert steepest_segment(x, y, 0.1) == Segment(1, 2)
     assert steepest_segment(x, -y, 0.1) == Segment(1, 2)

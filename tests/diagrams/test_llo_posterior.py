@@ -1,4 +1,4 @@
-"""The map over shift and slope has the reference numbers, its contours are where they say, and it draws what it holds."""
+"""The map over shift and slope has the reference numbers and correct contours, and it draws what it contains."""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ def area(curve):
 
 
 def test_values_by_hand():
-    # θ = .5: .7 acts and nothing comes, 2·.5/3. θ = .95: nobody acts, one comes, 2·.05/3. θ = .9 itself: half of a miss.
+    # θ = .5: .7 acts and nothing comes, 2·.5/3. θ = .95: nobody acts, one comes, 2·.05/3.
+    # θ = .9 itself: half of a miss.
     diagram = Murphy(thresholds=[0.5, 0.9, 0.95], band=None)([View([0.2, 0.7, 0.9], [0, 0, 1], name="positive")])
     np.testing.assert_allclose(part(diagram, "curve")["score"], [1 / 3, 0.5 * 0.2 / 3, 0.1 / 3])
     # Knowing the rate 1/3 alone one does not act at any of these: one miss in three. Isotonic rates 0, 0, 1 err never.

@@ -374,8 +374,8 @@ def test_few_bins_outside_are_what_chance_does():
 
 
 def test_a_calibrated_model_is_rarely_reported_as_miscalibrated():
-    # A segment is named where the count is significant (< 5 %) or a Bonferroni bar misses (< 10 %): of 200 calibrated models
-    # fewer than 15 % + 4 sd = 25 %, though most have a bin outside its own bar.
+    # A segment is named where the count is significant (< 5 %) or a Bonferroni bar misses (< 10 %):
+    # of 200 calibrated models fewer than 15 % + 4 sd = 25 %, though most have a bin outside its own bar.
     rng = np.random.default_rng(3)
     n_miscalibrated = some = 0
     for _ in range(200):

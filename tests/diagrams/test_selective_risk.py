@@ -136,7 +136,10 @@ def test_without_abstentions_no_question_is_hatched():
     assert diagram.table["coverage"][-1] == 1.0
 
 
-@pytest.mark.parametrize("preds", [answers(3), to.Predictions.from_confidence([0.5], [1]), to.Predictions.from_confidence([0.9] * 5, [1] * 5)])  # fmt: skip
+@pytest.mark.parametrize(
+    "preds",
+    [answers(3), to.Predictions.from_confidence([0.5], [1]), to.Predictions.from_confidence([0.9] * 5, [1] * 5)],
+)
 def test_few_rows_are_drawn_too_and_no_words_meet(preds):
     figure = Figure(figsize=(3, 2.4))
     ax = figure.subplots()

@@ -22,7 +22,7 @@ def test_by_hand() -> None:
 
 
 def test_it_is_the_mean_utility_over_all_thresholds() -> None:
-    """At price t the answers of confidence ≥ t are given: 1 if right, −t/(1 − t) if wrong; midpoints of 200,000 steps."""
+    """At price t, answers of confidence ≥ t are given: 1 if right, −t/(1 − t) if wrong; midpoints of 200,000 steps."""
     c, y = np.array([0.3, 0.62, 0.85, 0.97]), np.array([0, 1, 0, 1])
     t = (np.arange(200_000) + 0.5) / 200_000
     utility = np.where(y[:, None] == 1, 1.0, -t / (1 - t)) * (c[:, None] >= t)

@@ -122,8 +122,9 @@ def of_the_authors_code(view: View, ranges: int, threshold: float) -> float:
 
 @pytest.mark.reference
 @pytest.mark.parametrize(
-    ("key", "threshold"), [("b.ace_google.B15", -1.0), ("b.tace_google.B15.eps0.01", 0.01), ("b.tace_google.B15.eps0.05", 0.05)]
-)  # fmt: skip
+    ("key", "threshold"),
+    [("b.ace_google.B15", -1.0), ("b.tace_google.B15.eps0.01", 0.01), ("b.tace_google.B15.eps0.05", 0.05)],
+)
 def test_the_authors_code_differs_as_the_docstring_says(key: str, threshold: float) -> None:
     views = as_lens("classwise").views(preds("b"))
     published = golden()[key]["value"]

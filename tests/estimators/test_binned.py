@@ -290,9 +290,18 @@ def test_bins_of_few_rows_are_noted() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"order": 0.5}, {"order": float("nan")}, {"order": "2"}, {"distance": "euclid"}, {"min_count": 0}, {"min_count": 2.5},
-     {"min_count": True}, {"partition": "uniform"}, {"partition": 15}],
-)  # fmt: skip
+    [
+        {"order": 0.5},
+        {"order": float("nan")},
+        {"order": "2"},
+        {"distance": "euclid"},
+        {"min_count": 0},
+        {"min_count": 2.5},
+        {"min_count": True},
+        {"partition": "uniform"},
+        {"partition": 15},
+    ],
+)
 def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
     with refused("TO203"):
         BinnedError(**settings)

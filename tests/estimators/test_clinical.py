@@ -394,8 +394,9 @@ def test_a_vector_per_row_is_refused(estimator_type: Callable[[], IntegratedInde
     ],
 )
 def test_a_full_answer_has_an_interval_around_the_truth(name: str, settings: dict[str, Any], method: str) -> None:
-    # Truth p² for a uniform p: |p − p²| has the mean 1/6, the median 3/16, the ninth decile 1/4 − (1/20)² ≈ .2475 (p
-    # within .05 of 1/2) and the maximum 1/4; the rates are 1/3 and 1/2. Intervals of 99.9 % may miss once in a thousand.
+    # Truth p² for a uniform p: |p − p²| has the mean 1/6, the median 3/16, the ninth decile 1/4 − (1/20)² ≈ .2475
+    # (p within .05 of 1/2) and the maximum 1/4; the rates are 1/3 and 1/2.
+    # Intervals of 99.9 % may miss once in a thousand.
     rng = np.random.default_rng(8)
     p = rng.random(4500)  # more scores than draws tell apart
     preds = Predictions((rng.random(4500) < p**2).astype(int), p)

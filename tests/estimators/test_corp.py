@@ -95,8 +95,18 @@ def test_the_parts_are_the_reference_numbers(key: str, score: str) -> None:
 @pytest.mark.reference
 @pytest.mark.parametrize(
     "name",
-    ["precip_Logistic", "precip_EMOS", "precip_ENS", "precip_EPC", "hockey_x", "hockey_rand", "g2_300", "g2_300_ties", "foreclosure"],
-)  # fmt: skip
+    [
+        "precip_Logistic",
+        "precip_EMOS",
+        "precip_ENS",
+        "precip_EPC",
+        "hockey_x",
+        "hockey_rand",
+        "g2_300",
+        "g2_300_ties",
+        "foreclosure",
+    ],
+)
 def test_reliabilitydiag_gives_the_same_decomposition(name: str) -> None:
     # R 4.2.2, reliabilitydiag 0.2.1.9000, summary() with the Brier and the log score.
     expected = reference.golden("anchors/golden.json")["r_packages"]["corp"][name]

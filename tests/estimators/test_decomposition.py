@@ -114,7 +114,8 @@ def monotone_blocks(p: Array, y: Array) -> FixedEdges:
     ],
 )
 def test_on_monotone_blocks_the_terms_are_those_of_corp(key: str, name: str, score: Any) -> None:
-    # CORP recalibrates by monotone regression: what that gains is all of the score that is not refinement on its blocks.
+    # CORP recalibrates by monotone regression: what that gains is all of the score that is not refinement
+    # on its blocks.
     truth = reference.estimators()[key]["value"]
     view = frame_view(name)
     partition = monotone_blocks(view.p, view.y)
@@ -135,8 +136,16 @@ def test_murphys_terms_by_hand() -> None:
     # WBV = 2 (.1)²/3;  WBC = 2 · 2 (.1 · .5)/3;  together (.04 + .36 + .04)/3
     view = View([0.2, 0.4, 0.8], [0, 1, 1])
     terms = Brier(decomposition="murphy", partition=Uniform(2)).parts(view)
-    assert terms == pytest.approx({"reliability": 0.04, "resolution": 1 / 18, "uncertainty": 2 / 9,
-                                   "within_bin_variance": 0.02 / 3, "within_bin_covariance": 0.2 / 3}, rel=1e-12)  # fmt: skip
+    assert terms == pytest.approx(
+        {
+            "reliability": 0.04,
+            "resolution": 1 / 18,
+            "uncertainty": 2 / 9,
+            "within_bin_variance": 0.02 / 3,
+            "within_bin_covariance": 0.2 / 3,
+        },
+        rel=1e-12,
+    )
     assert murphy_sum(terms) == pytest.approx(0.44 / 3, rel=1e-12)
     # Ferro–Fricker: c = 2/3 · .5 · .5 / (2 − 1) = 1/6 from the first bin alone, v = (2/9) / (3 − 1) = 1/9
     fixed = Brier(decomposition="ferro-fricker", partition=Uniform(2)).parts(view)
@@ -158,7 +167,8 @@ def test_the_terms_of_log_loss_by_hand() -> None:
 
 
 def test_the_terms_of_vectors_by_hand() -> None:
-    # Two cells: (.5, .5, 0) came as classes 0 and 1; (0, 0, 1) came as class 2. Calibrated, and known: rates are as said.
+    # Two cells: (.5, .5, 0) came as classes 0 and 1; (0, 0, 1) came as class 2.
+    # Calibrated, and known: rates are as said.
     P, y = [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], [0, 1, 2]
     view = View(P, np.eye(3)[y])
     terms = Brier(decomposition=CR, partition=Distinct()).parts(view)

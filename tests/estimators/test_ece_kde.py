@@ -1,4 +1,4 @@
-"""Is the error by kernel density the published one, and does the curve behind it keep every row and its own bandwidth?"""
+"""Is the kernel density error the published one, and does its curve keep every row and its own bandwidth?"""
 
 from __future__ import annotations
 
@@ -204,7 +204,8 @@ def test_a_shift_without_noise_is_found_in_full(kernel: str) -> None:
 
 
 def test_the_error_of_a_calibrated_model_is_the_noise_of_its_curve() -> None:
-    # E|gap| at s is √(2/π) √(s(1 − s) f ∫K² / n) with ∫K² = 350/(429 · 3h): .272/h. Scores uniform on [.2, .8], f = 5/3.
+    # E|gap| at s is √(2/π) √(s(1 − s) f ∫K² / n) with ∫K² = 350/(429 · 3h): .272/h.
+    # Scores uniform on [.2, .8], f = 5/3.
     # Smoothing adds at most ∫∫ over either end: f h²/2 each. The mean of 40 sets is within 4.5 standard errors.
     n, h, rng = 20_000, 0.01, np.random.default_rng(1)
     s = np.linspace(0.2, 0.8, 2001)

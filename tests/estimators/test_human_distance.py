@@ -1,4 +1,4 @@
-"""Is the squared distance from the crowd free of the votes' noise, and is its split that of the nearest vector in order?"""
+"""Is the squared distance from the crowd free of vote noise, and is its split that of the nearest ordered vector?"""
 
 from __future__ import annotations
 
@@ -38,9 +38,11 @@ def crowd(n: int, k: int, votes: int, seed: int = 0) -> tuple[Array, Array, Pred
 
 
 def test_three_rows_by_hand() -> None:
-    # Row 1: P − V = (−.4, .2, .2), .24; noise (.25 + .25)/9 = .0556. Votes 5, 0, 5: order .7, .1 | .2, pooled to .15: .005.
+    # Row 1: P − V = (−.4, .2, .2), .24; noise (.25 + .25)/9 = .0556.
+    # Votes 5, 0, 5: order .7, .1 | .2, pooled to .15: .005.
     # Row 2: P = V: 0; noise 2 · .25/3 = .1667; in order.
-    # Row 3: P − V = (.6, −.8, .2), 1.04; noise 0 (one class has all). Votes 4 | 0, 0: .2 | .6, .2; .2 and .6 pooled to .4: .08.
+    # Row 3: P − V = (.6, −.8, .2), 1.04; noise 0 (one class has all). Votes 4 | 0, 0: .2 | .6, .2;
+    # .2 and .6 pooled to .4: .08.
     view = View(
         [[0.1, 0.2, 0.7], [0.5, 0.5, 0.0], [0.6, 0.2, 0.2]],
         [[0.5, 0.0, 0.5], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]],
@@ -77,12 +79,14 @@ def table() -> tuple[Array, Array]:
 
 @pytest.mark.reference
 def test_the_table_of_votes() -> None:
-    # Σ (P − V)² − Σ V(1 − V)/99 with V in hundredths. Row 1: equal, and ΣV² = .54: −.46/99. Row 4: (.05, −.1, .05): .015.
+    # Σ (P − V)² − Σ V(1 − V)/99 with V in hundredths. Row 1: equal, and ΣV² = .54: −.46/99.
+    # Row 4: (.05, −.1, .05): .015.
     P, V = table()
     rows = HumanDistance().rows(canonical(Predictions(V, P)))
     assert rows[0] == pytest.approx(-0.46 / 99, rel=1e-12)
     assert rows[3] == pytest.approx(0.015, rel=1e-12)
-    # Row 2: .01 + .0225 + .0025; row 3: .0036 + .0049 + .0169; rows 5 and 7: twice .0025; row 6: twice .09; row 8: equal.
+    # Row 2: .01 + .0225 + .0025; row 3: .0036 + .0049 + .0169; rows 5 and 7: twice .0025; row 6: twice .09;
+    # row 8: equal.
     squares = np.array([0, 0.0350, 0.0254, 0.015, 0.005, 0.18, 0.005, 0.0])
     agreement = np.array([0.54, 0.455, 0.36, 1.0, 0.38, 0.38, 0.485, 0.38])
     assert rows == pytest.approx(squares - (1 - agreement) / 99, rel=1e-10, abs=1e-15)
@@ -148,8 +152,8 @@ def test_the_nearest_ordered_vector_is_on_the_simplex_without_being_constrained_
 
 
 def test_classes_with_equal_votes_are_not_pooled_into_one() -> None:
-    # Votes 4, 4, 2 and P (.5, .1, .4): only .1 and .4 are pooled, to .25: .045. With 4, 4 made equal first: .3 < .4, so all
-    # three become 1/3, and .0867 would be lost.
+    # Votes 4, 4, 2 and P (.5, .1, .4): only .1 and .4 are pooled, to .25: .045.
+    # With 4, 4 made equal first: .3 < .4, so all three become 1/3, and .0867 would be lost.
     P, V = np.array([[0.5, 0.1, 0.4]]), np.array([[4, 4, 2]])
     assert out_of_order(P, V)[0] == pytest.approx(0.045, rel=1e-12)
     assert np.square(P - 1 / 3).sum() == pytest.approx(0.0867, abs=1e-4)

@@ -155,8 +155,9 @@ def test_the_mean_of_a_calibrated_model_at_a_fixed_width_is_its_exact_noise_floo
 
 
 def test_the_mean_of_a_calibrated_model_follows_the_rule_of_the_docstring() -> None:
-    # R ≈ c ε^−1/2 with c = sqrt(2/π · mean p(1 − p) / n), so the best sum over all ε is 3 (c/2)^(2/3) = 1.63 (v/n)^(1/3)
-    # by Jensen at most; halvings alone are at most 6 % above the best ε (ratio √2: (√2 + 2^-1/4 · 2)/3 = 1.032).
+    # R ≈ c ε^−1/2 with c = sqrt(2/π · mean p(1 − p) / n),
+    # so the best sum over all ε is 3 (c/2)^(2/3) = 1.63 (v/n)^(1/3) by Jensen at most;
+    # halvings alone are at most 6 % above the best ε (ratio √2: (√2 + 2^-1/4 · 2)/3 = 1.032).
     rng = np.random.default_rng(9)
     n = 4000
     p = rng.random(n)

@@ -231,8 +231,13 @@ def test_auto_is_the_square_root_below_a_hundred_rows_and_ten_from_there_on() ->
 
 @pytest.mark.parametrize(
     "error",
-    [LinearBinError(5), LinearBinError(5, "equal-mass"), LinearBinError(4, mapping="one-bin"), LinearBinError(3, weights="swapped")],
-)  # fmt: skip
+    [
+        LinearBinError(5),
+        LinearBinError(5, "equal-mass"),
+        LinearBinError(4, mapping="one-bin"),
+        LinearBinError(3, weights="swapped"),
+    ],
+)
 def test_draws_see_the_same_statistic_as_the_value(error: LinearBinError) -> None:
     rng = np.random.default_rng(2)
     view = View(rng.integers(0, 51, 90) / 50, rng.integers(0, 2, 90), rng.integers(0, 3, 90))
@@ -344,9 +349,18 @@ def test_a_confidence_below_one_k_th_by_rounding_is_in_the_first_bin() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"bins": 0}, {"bins": 2.5}, {"bins": True}, {"bins": "many"}, {"base": "sweep"}, {"range": "K"}, {"mapping": "linear"},
-     {"weights": "kernel"}, {"closed": "both"}],
-)  # fmt: skip
+    [
+        {"bins": 0},
+        {"bins": 2.5},
+        {"bins": True},
+        {"bins": "many"},
+        {"base": "sweep"},
+        {"range": "K"},
+        {"mapping": "linear"},
+        {"weights": "kernel"},
+        {"closed": "both"},
+    ],
+)
 def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
     with refused("TO203"):
         LinearBinError(**settings)

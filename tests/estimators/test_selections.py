@@ -104,12 +104,17 @@ def test_three_selections_by_hand() -> None:
 @pytest.mark.parametrize(
     "partition_type",
     [
-        lambda closed: Uniform(10, closed), lambda closed: Uniform("sqrt", closed), lambda closed: Uniform("auto", closed),
-        lambda closed: Uniform(7, closed, "1/K"), lambda closed: FixedEdges((0.0, 0.05, 0.6, 1.0), closed),
-        lambda closed: EqualMass(10, closed), lambda closed: EqualMass("sqrt", closed),
-        lambda closed: EqualMass(30, closed, "floor"), lambda closed: EqualMass(200, closed),
+        lambda closed: Uniform(10, closed),
+        lambda closed: Uniform("sqrt", closed),
+        lambda closed: Uniform("auto", closed),
+        lambda closed: Uniform(7, closed, "1/K"),
+        lambda closed: FixedEdges((0.0, 0.05, 0.6, 1.0), closed),
+        lambda closed: EqualMass(10, closed),
+        lambda closed: EqualMass("sqrt", closed),
+        lambda closed: EqualMass(30, closed, "floor"),
+        lambda closed: EqualMass(200, closed),
     ],
-)  # fmt: skip
+)
 def test_bins_are_cut_anew_from_each_selection(partition_type: Any, closed: str) -> None:
     partition: Partition = partition_type(closed)
     for view in (scores(), decimals(), scores(low=0.25)):

@@ -126,7 +126,8 @@ def test_quantiles_are_the_squared_l2_error_where_bins_are_equal() -> None:
 
 
 def test_ties_are_not_split_and_make_the_quantile_error_no_cheaper() -> None:
-    # Ten equal scores are one bin, but two were asked for: 2 · (mean gap)², where two fair halves would give (mean gap)².
+    # Ten equal scores are one bin, but two were asked for:
+    # 2 · (mean gap)², where two fair halves would give (mean gap)².
     view = View(np.full(10, 0.9), [1] * 5 + [0] * 5)
     assert Truthful("quantile", bins=2).value(view) == pytest.approx(2 * 0.4**2, rel=1e-12)
     assert Truthful("quantile", bins=2).settings_used(view) == {"form": "quantile", "bins": 2, "occupied_bins": 1}

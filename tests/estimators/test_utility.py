@@ -1,4 +1,4 @@
-"""Is utility calibration the supremum it says, for named, linear, several and acting utilities, rows and draws alike?"""
+"""Is utility calibration the supremum over utilities (named, linear, several, decisions), for rows and draws?"""
 
 from __future__ import annotations
 

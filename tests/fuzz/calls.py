@@ -1,4 +1,4 @@
-"""Random calls of every verb, each judged: a right number, or an InputError; `python -m tests.fuzz.calls` makes many."""
+"""Random calls of every verb give a correct number or an InputError; `python -m tests.fuzz.calls` makes many."""
 
 from __future__ import annotations
 

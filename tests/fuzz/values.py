@@ -36,13 +36,16 @@ class Incomparable:
 ODD: tuple[Any, ...] = (
     None, True, False, np.True_, 0, 1, 2, -1, 2**53 + 1, 2**63, 10**400, -(10**400), 10**5000,
     -0.0, 0.5, 2.5, 1e300, -1e300, 1e-300, 5e-324, math.nan, math.inf, -math.inf,
-    np.int64(3), np.int8(2), np.uint64(2**64 - 1), np.float32(0.3), np.float16(0.5), np.float64("nan"), np.longdouble(0.5),
+    np.int64(3), np.int8(2), np.uint64(2**64 - 1), np.float32(0.3), np.float16(0.5), np.float64("nan"),
+    np.longdouble(0.5),
     decimal.Decimal("0.5"), decimal.Decimal("NaN"), fractions.Fraction(1, 2), fractions.Fraction(10**400), 1j,
     np.array(3), np.array([1, 2]), np.array([]), np.zeros((2, 2)), np.array(["a", "b"], dtype=object), np.ma.masked,
-    [], [1], [0.1, 0.9], [0, 0.5, 1], (1, 2), {}, {"a": 1}, {1, 2}, frozenset({1}), range(3), [[[]]], [[0, 1], [2]], [None],
+    [], [1], [0.1, 0.9], [0, 0.5, 1], (1, 2), {}, {"a": 1}, {1, 2}, frozenset({1}), range(3), [[[]]],
+    [[0, 1], [2]], [None],
     b"", b"x", "", " ", "auto", "tv", "unifrom", "é\x00", "x" * 5000, "9" * 5000, "1e400", np.str_("auto"),
     "top-" + "9" * 5000, "rank:0", "rank:-1", "top-0", "class:", "class:[1, 2]", "class:" + "9" * 5000, "mass:0",
-    "mass:" + "9" * 5000, "lp:0", "lp:" + "9" * 5000, "groups:", "groups:[[[0]]]", "groups:[[0],[1e400]]", "groups:" + "[" * 5000,
+    "mass:" + "9" * 5000, "lp:0", "lp:" + "9" * 5000, "groups:", "groups:[[[0]]]", "groups:[[0],[1e400]]",
+    "groups:" + "[" * 5000,
     pd.NA, pd.NaT, pd.Series([1, 2]), pd.Series(dtype=float), pd.DataFrame({"a": [1]}), np.datetime64("2020-01-01"),
     object(), Speechless(), Incomparable(), int, lambda: None, lambda *a: 1, lambda *a: None, len,
 )  # fmt: skip
@@ -92,16 +95,30 @@ def edges(rng: np.random.Generator) -> Any:
 # What most members take under a name; others take little of it, and refuse the rest.
 PLAUSIBLE: dict[str, Draw] = {
     "bins": lambda rng: (integer(1, 30)(rng), "auto", "sqrt", edges(rng))[min(3, int(rng.integers(8)))],
-    "partition": one_of("uniform", "equal-mass", "mass:3", "sweep", "distinct", "median-variance", "simplex-grid", Uniform(7), EqualMass(3)),
+    "partition": one_of(
+        "uniform",
+        "equal-mass",
+        "mass:3",
+        "sweep",
+        "distinct",
+        "median-variance",
+        "simplex-grid",
+        Uniform(7),
+        EqualMass(3),
+    ),
     "min_size": integer(1, 5),
     "closed": one_of("left", "right"),
     "range": one_of(None, "1/K"),
-    "distance": one_of("tv", "l1", "l2", "max", "kl", "sq-euclidean", "lp", "lp:3", lambda a, b: float(np.abs(a - b).sum())),
+    "distance": one_of(
+        "tv", "l1", "l2", "max", "kl", "sq-euclidean", "lp", "lp:3", lambda a, b: float(np.abs(a - b).sum())
+    ),
     "order": one_of(1, 1.0, 2, 1.5, 3, 1000.0, math.inf),
     "min_count": integer(1, 3),
     "threshold": between(0.05, 0.95),
     "normalize": one_of(True, False, "kept", "all"),
-    "form": one_of("auto", "unbiased", "biased", "block", "t_mn", "kumar", "dpe", "atb", "quantile", "score", "likelihood-ratio"),
+    "form": one_of(
+        "auto", "unbiased", "biased", "block", "t_mn", "kumar", "dpe", "atb", "quantile", "score", "likelihood-ratio"
+    ),
     "bandwidth": one_of("auto", "silverman", "median", 0.1, 0.5, 1, np.float32(0.2)),
     "kernel": one_of("exponential", "gaussian", "triweight", lambda P, Q: P @ Q.T),
     "min_prob": one_of(0.0, 1e-12, 1e-6, 1e-3),
@@ -110,7 +127,22 @@ PLAUSIBLE: dict[str, Draw] = {
     "resamples": integer(2, 9),
     "folds": integer(2, 4),
     "rng": integer(0, 9),
-    "lens": one_of(None, None, None, "confidence", "classwise", "canonical", "positive", "class:0", "class:1", "top-1", "top-2", "rank:2", "top-label", "groups:[[0],[1,2]]"),
+    "lens": one_of(
+        None,
+        None,
+        None,
+        "confidence",
+        "classwise",
+        "canonical",
+        "positive",
+        "class:0",
+        "class:1",
+        "top-1",
+        "top-2",
+        "rank:2",
+        "top-label",
+        "groups:[[0],[1,2]]",
+    ),
     "aggregate": one_of(None, "mean", "max", "sum", "prevalence", "weight"),
     "region": one_of(None, "confidence > 0.5", {"confidence": (0.2, 1)}, lambda P: P[:, 0] >= 0),
     "mode": one_of(None, None, "exact", "tally"),
@@ -142,7 +174,7 @@ PLAUSIBLE: dict[str, Draw] = {
     "posteriors": one_of([0.8, 0.95], 0.9),
     "thresholds": one_of(None, 5, [0.1, 0.5]),
     "progress": one_of(None, unwatched),
-}  # fmt: skip
+}
 
 
 def setting(name: str, rng: np.random.Generator, strange: float = 0.4) -> Any:

@@ -74,7 +74,8 @@ def test_the_laws_against_walks():
 
 
 def test_by_hand_and_where():
-    # residuals by rising score: +.8, −.3, −.6, +.2 over 4 rows; C = .2, .125, −.025, .025. σ = √(.16 + .21 + .24 + .16)/4
+    # residuals by rising score: +.8, −.3, −.6, +.2 over 4 rows; C = .2, .125, −.025, .025.
+    # σ = √(.16 + .21 + .24 + .16)/4
     view = View(p=[0.2, 0.3, 0.6, 0.8], y=[1, 0, 0, 1])
     sigma = math.sqrt(0.16 + 0.21 + 0.24 + 0.16) / 4
     ks, ecce = KS().on(view), ECCE().on(view)

@@ -57,8 +57,8 @@ def test_cells_of_equal_rows_are_the_rows():
 
 
 def test_the_normal_law_says_how_far_it_is_off():
-    # the null law on few bins is a sum of few χ²: 6 to 8 % measured at 5 %. 1,000 sets at 8 % stay below 109 with 99.9 %,
-    # at 5 % above 29.
+    # the null law on few bins is a sum of few χ²: 6 to 8 % measured at 5 %.
+    # 1,000 sets at 8 % stay below 109 with 99.9 %, at 5 % above 29.
     rng, rejected = np.random.default_rng(1), 0
     for _ in range(1000):
         y, p = calibrated(rng, 200)

@@ -310,7 +310,8 @@ def test_labels_are_resampled_unless_the_model_was_fitted_on_these_rows():
 
 
 def test_the_default_keeps_its_level_on_sharp_predictions():
-    # Logits of sd 4, 30 rows: the chi-square law rejects 11 to 12 %. Binomial(500, .05) stays within 11..43 with 99.9 %.
+    # Logits of sd 4, 30 rows: the chi-square law rejects 11 to 12 %.
+    # Binomial(500, .05) stays within 11..43 with 99.9 %.
     rng, usual, n_asymptotic = np.random.default_rng(13), 0, 0
     for seed in range(500):
         p = 1 / (1 + np.exp(-4 * rng.standard_normal(30)))

@@ -127,7 +127,8 @@ def test_clusters_of_one_row_are_the_empirical_variance():
 
 def test_clusters_do_not_reject_more_often_than_they_say():
     # 200 clusters of 5 equal predictions whose labels hang together: rejections at 5 % of 200 sets, inside the 99.9 %
-    # range of Binomial(200, p) for some p of 4 to 8 %, the range that is said; rows taken as independent reject far more.
+    # range of Binomial(200, p) for some p of 4 to 8 %, the range that is said;
+    # rows taken as independent reject far more.
     rng, rejected, naive = np.random.default_rng(3), 0, 0
     for _ in range(200):
         y, P, cluster = in_clusters(rng, 200, 2)

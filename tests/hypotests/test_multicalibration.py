@@ -12,8 +12,10 @@ from trueodds.lenses.view import View
 
 
 def test_the_error_by_hand():
-    # Group a says .2, .8 and gets 1, 0: residuals +.8, -.8 over 2 rows reach .4; sigma = sqrt(.32)/2 = .2828, ratio 1.4142.
-    # Group b says .5 twice and gets 1 and 0: one step of 0. The whole reaches .2; sigma = sqrt(.82)/4 = .2264, ratio .8835.
+    # Group a says .2, .8 and gets 1, 0: residuals +.8, -.8 over 2 rows reach .4;
+    # sigma = sqrt(.32)/2 = .2828, ratio 1.4142.
+    # Group b says .5 twice and gets 1 and 0: one step of 0. The whole reaches .2;
+    # sigma = sqrt(.82)/4 = .2264, ratio .8835.
     preds = Predictions([1, 0, 1, 0], [0.2, 0.8, 0.5, 0.5], group=list("aabb"))
     multicalibration = by_group(preds, resamples=99).multicalibration
     assert multicalibration.worst == "group=a"
@@ -58,7 +60,8 @@ def test_each_group_is_measured_as_the_test_of_its_own_rows_does():
 
 
 def test_p_is_that_of_the_maximum_and_no_smaller_than_the_worst_groups_own():
-    # The reference program gives the worst group's own p, which forty groups of a calibrated model bring below 5 % often.
+    # The reference program gives the worst group's own p,
+    # which forty groups of a calibrated model bring below 5 % often.
     small = own = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)

@@ -24,7 +24,8 @@ def calibrated(n, seed):
 
 def test_student_by_hand():
     # One bin, two blocks of four: the first has one rate for all, .5, so the second's rows that said .9 are told less.
-    # Their outcomes 0, 0, 1, 0 gain .9, .9, −.1, .9: mean .65, Σ(g − .65)² = 3(.25)² + .75² = .75, t = 2.6/√(4/3 · .75).
+    # Their outcomes 0, 0, 1, 0 gain .9, .9, −.1, .9:
+    # mean .65, Σ(g − .65)² = 3(.25)² + .75² = .75, t = 2.6/√(4/3 · .75).
     test_rows = np.random.default_rng(0).permutation(8) % 2 == 1
     y = np.empty(8)
     y[test_rows], y[~test_rows] = [0, 0, 1, 0], [0, 1, 0, 1]

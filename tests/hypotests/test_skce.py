@@ -231,9 +231,17 @@ def test_one_row_has_no_pair() -> None:
 def test_the_settings_used_are_reported() -> None:
     preds = calibrated(60, 1)
     redraw = to.test(preds, "skce", resamples=19, kernel="gaussian", bandwidth=0.3)
-    assert redraw.settings.items() >= {
-        "null": "redraw", "redraw": "labels", "resamples": 19, "form": "unbiased", "kernel": "gaussian", "bandwidth": 0.3
-    }.items()  # fmt: skip
+    assert (
+        redraw.settings.items()
+        >= {
+            "null": "redraw",
+            "redraw": "labels",
+            "resamples": 19,
+            "form": "unbiased",
+            "kernel": "gaussian",
+            "bandwidth": 0.3,
+        }.items()
+    )
     boot = to.test(preds, "skce", null="bootstrap", resamples=19)
     assert (boot.settings["resamples"], boot.min_pvalue) == (19, 0.05)
     assert set(boot.parts["skce"]) == {"unbiased", "biased"}

@@ -68,8 +68,9 @@ def test_overconfidence_is_positive_and_timidity_negative():
     bold = run_test(to.Predictions((u < 0.5 + 0.5 * (p - 0.5)).astype(int), p))
     timid = run_test(to.Predictions((u < p).astype(int), 0.5 + 0.5 * (p - 0.5)))
     assert bold.statistic > 0 > timid.statistic
-    # y − p is −(p − ½)/2 on average: the mean toward ½ with weights |1 − 2p| is Σ(1 − 2p)²/4 / Σ|1 − 2p| = (1/3)/4/(1/2)
-    # = 1/6, with standard error √(mean of (1 − 2p)² v)/(½√5000) < .5/(.5·71)
+    # y − p is −(p − ½)/2 on average: the mean toward ½ with weights |1 − 2p|
+    # is Σ(1 − 2p)²/4 / Σ|1 − 2p| = (1/3)/4/(1/2) = 1/6,
+    # with standard error √(mean of (1 − 2p)² v)/(½√5000) < .5/(.5·71)
     assert bold.effect == pytest.approx(1 / 6, abs=3 / 71)
     assert -1 / 6 < timid.effect < 0
 

@@ -10,7 +10,8 @@ from trueodds.resampling.pvalues import pvalue
 
 
 def test_step_down_by_hand():
-    # Values at least as large, observed first: claim a (5; 1, 2, 6) has 2, 4, 3, 1 of 4, claim b (3; 1, 4, 2) 2, 4, 1, 3.
+    # Values at least as large, observed first: claim a (5; 1, 2, 6) has 2, 4, 3, 1 of 4,
+    # claim b (3; 1, 4, 2) 2, 4, 1, 3.
     # a lies .73 standard deviations above its mean, b .45: a comes first. Least of both: 2, 4, 1, 1, so 3 of 4 are as
     # surprising as a. Among b alone 2 of 4 are, which may not be less than what came before it.
     both = JointDraws(np.array([5.0, 3.0]), np.array([[1.0, 2.0, 6.0], [1.0, 4.0, 2.0]]))

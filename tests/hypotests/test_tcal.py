@@ -38,8 +38,8 @@ def test_the_reference_values_of_six_scales():
 
 
 def test_the_reference_p_values_of_six_scales():
-    # golden c.tcal_scale_pvalues_first6, from 199 draws of its own: 1/200 to 2/200. Ours from 1999 on other draws may be
-    # apart by 3.3 standard errors of the coarser one, at p = .02 that is .033.
+    # golden c.tcal_scale_pvalues_first6, from 199 draws of its own: 1/200 to 2/200.
+    # Ours from 1999 on other draws may be apart by 3.3 standard errors of the coarser one, at p = .02 that is .033.
     known = reference.estimators()["c.tcal_scale_pvalues_first6"]["value"]
     parts = to.test(binary500(), "tcal", resamples=1999).parts
     for m, p in known.items():

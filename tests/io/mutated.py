@@ -75,7 +75,7 @@ ODDITIES: Sequence[bytes] = (
 
 
 def mutated(content: bytes, draw: Generator, times: int | None = None) -> bytes:
-    """The content with one to three changes: something odd put in or over it, a part doubled, moved, changed or cut off."""
+    """The content with one to three changes: odd bytes inserted or written over it, a part doubled, moved, cut off."""
     for _ in range(times or int(draw.choice([1, 1, 1, 2, 3]))):
         change: Callable[[bytes, Generator], bytes] = CHANGES[draw.integers(len(CHANGES))]
         content = change(content, draw)

@@ -1,4 +1,4 @@
-"""Are the records of evaluations of language models read as what they say, and refused with their row where they do not?"""
+"""Are records of evaluations of language models read correctly, and are invalid ones refused with their row?"""
 
 from __future__ import annotations
 

@@ -193,14 +193,24 @@ def test_a_column_is_named_by_text(choice: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("names", "choice", "code", "words"),
     [
-        (["v_cat", "v_dog", "p_cat", "p_dog", "p_eel"], {"votes": "v_*"}, "TO313", "2 and 3: v_eel is missing .there is p_eel"),
-        (["v_cat", "v_dog", "v_eel", "p_cat", "p_dog"], {"votes": "v_*"}, "TO313", "3 and 2: p_eel is missing .there is v_eel"),
+        (
+            ["v_cat", "v_dog", "p_cat", "p_dog", "p_eel"],
+            {"votes": "v_*"},
+            "TO313",
+            "2 and 3: v_eel is missing .there is p_eel",
+        ),
+        (
+            ["v_cat", "v_dog", "v_eel", "p_cat", "p_dog"],
+            {"votes": "v_*"},
+            "TO313",
+            "3 and 2: p_eel is missing .there is v_eel",
+        ),
         (["v_cat", "v_dog", "p_cat", "p_dog"], {}, "TO304", "votes='v_\\*'; .* label="),
         (["confidence", "correct"], {}, "TO304", "confidence='confidence' and correct='correct'"),
         (["label", "p_0", "sex", "region"], {"group": ["sex,region"]}, "TO304", r"group=\['sex', 'region'\]"),
         (["label", "p_0", "sex", "region"], {"group": ["sex,regio"]}, "TO304", "Did you mean"),
     ],
-)  # fmt: skip
+)
 def test_a_column_that_is_not_there_leads_to_what_is(
     names: list[str], choice: dict[str, Any], code: str, words: str
 ) -> None:

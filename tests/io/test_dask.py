@@ -1,4 +1,4 @@
-"""Does Dask give the sums that arrays give: dataframes, bags and files, with real worker processes, one of them killed?"""
+"""Does Dask give the sums that arrays give, for dataframes, bags and files, with worker processes, one killed?"""
 
 from __future__ import annotations
 

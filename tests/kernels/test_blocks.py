@@ -111,8 +111,11 @@ def test_every_kernel_is_also_plain_python():
     folder = Path(__file__).parent
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(folder)],
-        capture_output=True, text=True, check=False, env=os.environ | {"NUMBA_DISABLE_JIT": "1", "TRUEODDS_NO_SKIPS": ""},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "TRUEODDS_NO_SKIPS": ""},
+    )
     assert run.returncode == 0, run.stdout[-3000:]
 
 

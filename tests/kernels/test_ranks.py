@@ -1,4 +1,4 @@
-"""Are the keys at given ranks those that sorting puts there, and the sums of the bins between them those of all rows?"""
+"""Are the keys at given ranks those of a sort, and the sums of the bins between them those of all rows?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def row_keys(p: Array, y: Array) -> Array:
 
 
 def numbers(kind: str, n: int, dtype: Any) -> Array:
-    """All alike, few and many different ones, all but one in one cell, the least and the largest keys, those of scores."""
+    """Equal, few and many distinct keys, all but one in one cell, the smallest and largest keys, keys of scores."""
     rng = np.random.default_rng([n, len(kind)])
     size: Any = np.float64 if dtype == np.uint64 else np.float32
     largest = int(row_keys(np.ones(1, dtype=size), np.ones(1))[0])

@@ -1,8 +1,9 @@
 """Does the last digit of a probability change a result by more than its own size?
 
-A softmax, a logarithm, or a sum differs in its last digit between processors. Where that chooses a row, a candidate, or a
-direction, results differ by far more. The rows are drawn without ties and clear of edges: a value on an edge is a choice
-that the data make, not the processor. There are more of them than the samples in which some members look at rows.
+A softmax, a logarithm, or a sum differs in its last digit between processors. Where that chooses a
+row, a candidate, or a direction, results differ by far more. The rows are drawn without ties and
+clear of edges: a value on an edge is a choice that the data make, not the processor. There are more
+of them than the samples in which some members look at rows.
 """
 
 import numpy as np

@@ -81,7 +81,13 @@ def contradictions(audit):
     claim(not miscalibrated or verdict["rejected"], f"groups are miscalibrated ({miscalibrated}) and the verdict")
     worst = worst_group(facts["groups"])
     claim(worst is None or worst["label"] in sentence, "the worst group and the sentence")
-    claim(groups is None or all((group["joint"] <= groups["alpha"]) == (group["status"] == "miscalibrated") for group in facts["groups"]), "status and joint p")  # fmt: skip
+    claim(
+        groups is None
+        or all(
+            (group["joint"] <= groups["alpha"]) == (group["status"] == "miscalibrated") for group in facts["groups"]
+        ),
+        "status and joint p",
+    )
     for measure in facts["measures"]:
         ends, value = measure["interval"], measure["value"]
         if ends is None or value is None:

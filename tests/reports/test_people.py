@@ -105,7 +105,8 @@ def test_what_is_held_against_all_votes_is_what_the_audit_measured(audited: dict
 
 def test_against_the_majority_by_hand() -> None:
     # Majorities 0, 1, and a tie of 0 and 1 that goes to 0; the model names 0, 0, 1: one of three.
-    # Confidences .8, .6 and .6 against 1, 0 and 0; bins (12/15, ..] and one of both .6: |.8 - 1|/3 + 2|.6 - 0|/3 = 7/15.
+    # Confidences .8, .6 and .6 against 1, 0 and 0;
+    # bins (12/15, ..] and one of both .6: |.8 - 1|/3 + 2|.6 - 0|/3 = 7/15.
     P = [[0.8, 0.1, 0.1], [0.6, 0.3, 0.1], [0.2, 0.6, 0.2]]
     people, notes = section(Predictions([[3, 1, 0], [1, 2, 1], [2, 2, 0]], P))
     majority = people["majority"]
@@ -296,7 +297,10 @@ def numbers(people: dict[str, Any]) -> Iterator[float]:
     majority, rows = people["majority"], people["rows"]
     yield from (majority["named"], majority["tied"], majority["ece_if_right"], rows["limit"], rows["beyond"], rows["n"])
     yield from (people["votes"]["min"],)
-    for measure in (*people["measures"], *(people[side][name] for side in ("majority", "distribution") for name in ("ece", "log_loss"))):  # fmt: skip
+    for measure in (
+        *people["measures"],
+        *(people[side][name] for side in ("majority", "distribution") for name in ("ece", "log_loss")),
+    ):
         yield from (
             measure["value"],
             measure["noise_floor"],
@@ -328,7 +332,14 @@ def test_names_of_classes_are_escaped_on_the_page(audited: dict[str, Any]) -> No
 def test_the_words_are_explained_where_the_section_is(audited: dict[str, Any]) -> None:
     words = Read(page.render_html(audited)).words
     explained = words[words.index("Glossary") :]
-    for term in ("votes", "vote noise floor", "total variation distance", "squared distance", "entropy difference", "rows ranked as by the votes"):  # fmt: skip
+    for term in (
+        "votes",
+        "vote noise floor",
+        "total variation distance",
+        "squared distance",
+        "entropy difference",
+        "rows ranked as by the votes",
+    ):
         assert f"{term} " in explained
     assert "ranked as by the votes" not in Read(page.render_html(example())).words
 

@@ -60,8 +60,12 @@ def test_the_json_is_strict_and_has_every_part(overconfident):
     parts = {"data", "verdict", "measures", "tests", "recalibration", "groups", "diagrams", "settings", "notes"}
     assert parts <= set(document)
     assert [(m["estimator"], m["lens"]) for m in document["measures"]] == [
-        ("brier", "canonical"), ("log_loss", "canonical"), ("ece", "confidence"), ("ece", "classwise"), ("ece", "canonical"),
-    ]  # fmt: skip
+        ("brier", "canonical"),
+        ("log_loss", "canonical"),
+        ("ece", "confidence"),
+        ("ece", "classwise"),
+        ("ece", "canonical"),
+    ]
     assert [t["lens"] for t in document["tests"]] == ["family", "confidence", "classwise", "canonical"]
 
 

@@ -292,7 +292,8 @@ def test_intervals_cover_the_truth(name, settings, slope):
 
 
 def test_the_noise_floor_interval_by_hand():
-    # Null draws 0 … .4: q = quantile(.975) = .39; the square is made on the root: V = .25 is .5, low (.5 − .39)² = .0121.
+    # Null draws 0 … .4: q = quantile(.975) = .39; the square is made on the root:
+    # V = .25 is .5, low (.5 − .39)² = .0121.
     null, flat = np.linspace(0, 0.4, 101) ** 2, np.full(9, 0.25)
     interval = residual_norm.noise_floor_interval(0.25, flat, null, 0.95, 50, power=2.0)
     # .5 is 2.5 times the mean root .2, where the blend begins: only q counts. Above: .5 + z²/50, z² = 3.8415.

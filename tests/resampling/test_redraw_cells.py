@@ -104,7 +104,11 @@ def test_which_questions_are_drawn_by_bins(many):
     assert not draws_by_bin(crowd, [make_estimand(crowd)])
     small = simulated(100)
     assert not draws_by_bin(small, [make_estimand(small)])
-    inside = Estimand.of(ESTIMATORS.make("ece", {}), GroupLens(as_lens("classwise"), "site", "A"), simulated(group={"site": np.repeat(["A", "B"], 1500)}))  # fmt: skip
+    inside = Estimand.of(
+        ESTIMATORS.make("ece", {}),
+        GroupLens(as_lens("classwise"), "site", "A"),
+        simulated(group={"site": np.repeat(["A", "B"], 1500)}),
+    )
     assert draws_by_bin(simulated(), [inside], joint=False)
 
 

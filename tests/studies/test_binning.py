@@ -74,8 +74,9 @@ def test_flips_are_pairs_that_each_lead_somewhere():
 
 
 def test_the_jump_of_tace_is_at_a_score_worked_by_hand(monkeypatch):
-    # A range for each row. Class 0 has (.4, 1) and (.2, 0), class 1 (.6, 0) and (.8, 1): (.6 + .2)/2 = .4 each. Passing .2 leaves class 0
-    # with .6, so the mean is .5; passing .4 leaves it with nothing, .2: the largest step. Passing .6 takes .1, and .8 the last .1.
+    # A range for each row. Class 0 has (.4, 1) and (.2, 0), class 1 (.6, 0) and (.8, 1): (.6 + .2)/2 = .4 each.
+    # Passing .2 leaves class 0 with .6, so the mean is .5; passing .4 leaves it with nothing, .2: the largest step.
+    # Passing .6 takes .1, and .8 the last .1.
     preds = to.Predictions([0, 1], [[0.4, 0.6], [0.2, 0.8]])
     monkeypatch.setattr(jumps, "THRESHOLD_RANGE", (0.01, 0.9))
     grid = jumps.tace_by_threshold(preds, 30)

@@ -19,8 +19,8 @@ def test_the_truth_of_the_distance_has_no_noise_of_votes(world):
     # Q = (1 − a) P + a/3, so |P − Q|² = a² |P − 1/3|², and P uniform on the triangle has variances 1/18: a²/6.
     (case,) = CASES["human_distance"]
     value = population_value(case, ESTIMATORS.make("human_distance", {}), world)
-    # Per item, d = P − Q of |d|² ≤ 2a²/3: 4 dᵀΣd/m + 2 tr Σ²/(m(m − 1)), Σ of trace at most 2/3, plus the variance of |d|² itself, at
-    # most (2a²/3)²/4; 4.9 standard errors of 200,000 items.
+    # Per item, d = P − Q of |d|² ≤ 2a²/3: 4 dᵀΣd/m + 2 tr Σ²/(m(m − 1)), Σ of trace at most 2/3,
+    # plus the variance of |d|² itself, at most (2a²/3)²/4; 4.9 standard errors of 200,000 items.
     a, m = world.noise, world.people
     variance = 4 * (2 * a**2 / 3) * (2 / 3) / m + 2 * (4 / 9) / (m * (m - 1)) + (2 * a**2 / 3) ** 2 / 4
     assert value == pytest.approx(a**2 / 6, abs=4.9 * (variance / 200_000) ** 0.5)

@@ -49,7 +49,8 @@ def test_rows_in_clusters_are_tested_by_whole_clusters():
     (single,), (double,) = (list(evaluate_methods(*pair, METHODS[:1])) for pair in ((learn, evaluation), twice))
     assert double.verdict.settings["null"] == "redraw"
     assert single.verdict.settings["null"] == "asymptotic"
-    # A row that stands twice is one piece of news: as independent rows its statistic, and so the evidence, would double.
+    # A row that stands twice is one piece of news:
+    # as independent rows its statistic, and so the evidence, would double.
     unclustered = Predictions(twice[1].y, twice[1].P)
     assert double.row["p"] > float(to.test(unclustered, "mcllo", null="redraw", min_prob=MIN_PROB))
     assert double.row["log loss"] == single.row["log loss"]

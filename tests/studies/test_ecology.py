@@ -55,8 +55,9 @@ def test_plots_stand_in_the_same_order_for_every_species(plots):
 
 
 def test_chance_alone_correlates_by_one_over_the_plots_less_one(plots):
-    # A correlation of n shuffled values has mean square 1/(n − 1). The 78 pairs of 13 species are uncorrelated with each
-    # other, each square with a standard deviation of about √2/n: the mean of 100 shuffles is within 4 √(2/7800)/n.
+    # A correlation of n shuffled values has mean square 1/(n − 1).
+    # The 78 pairs of 13 species are uncorrelated with each other, each square with a standard deviation of about √2/n:
+    # the mean of 100 shuffles is within 4 √(2/7800)/n.
     drawn = [plots.shuffled("SGB", np.random.default_rng(i)) for i in range(100)]
     assert np.mean(drawn) == pytest.approx(1 / 385, abs=4 * np.sqrt(2 / 7800) / 386)
 

@@ -1,4 +1,4 @@
-"""Is every study found by its name? The entry points of the project file are the table; each is a function that is run."""
+"""Is every study found by its name? The entry points of the project file are the table; each runs a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the study of estimators repeat the paper's, hold each member against a truth that is right, and advise by rule?"""
+"""Does the study of estimators repeat the paper's, compare each with the correct truth, and recommend by rule?"""
 
 import json
 import xml.etree.ElementTree as ET
@@ -216,7 +216,8 @@ def test_two_models_are_in_order_where_the_worse_one_gets_the_larger_number():
 
 def test_errors_are_distinguished():
     real, null = np.array([0.1, 0.3]), np.array([0.0, 0.2])
-    # truth .1: bias .1, sd .1, distances 0 and .2, whose 95 % quantile is .19; calibrated .1 ± .1; above .2 is one of two
+    # truth .1: bias .1, sd .1, distances 0 and .2, whose 95 % quantile is .19; calibrated .1 ± .1;
+    # above .2 is one of two
     assert simulation._error_stats(real, null, 0.1, "l1") == [0.1, 0.1, 0.19, 0.1, 0.1, 0.5]
     assert simulation._error_stats(real, None, 0.1, "own") == [None, 0.1, None, None, None, None]
     assert simulation._error_stats(None, None, 0.1, "l1") == [None] * 6

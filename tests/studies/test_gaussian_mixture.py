@@ -218,7 +218,8 @@ def test_octaves_are_means_over_powers_of_two():
 
 
 def test_what_bins_hide_falls_with_their_square():
-    # At worst the crossing lies in the middle of a bin of width 1/k: each side has f |D| / (8 k²), twice that is hidden,
+    # At worst the crossing lies in the middle of a bin of width 1/k: each side has f |D| / (8 k²), twice that
+    # is hidden,
     # with f the density of the predictions there and D = −2r(1 − r)/(p(1 − p)) − 1 = −3 the slope of r − p.
     p = crossing_point()
     maximum = density(-1 / 3) / (p * (1 - p)) * 3 / 4

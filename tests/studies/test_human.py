@@ -122,8 +122,8 @@ def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors
     assert rows["DistCE"]["value"] == pytest.approx(rows["DistCE"]["value floor"], abs=0.005)
     # Its squared noise is Σ Q(1 − Q)/100, and a model equal to the crowd would have scored that.
     exact = (Q * (1 - Q)).sum(axis=1).mean() / 100
-    # A row's estimate of Σ Q(1 − Q) is off by at most a tenth or so of 2/3 (one standard error of 100 votes' shares): 4.5 of
-    # .07/√300 is .018, of a mean of .5.
+    # A row's estimate of Σ Q(1 − Q) is off by at most a tenth or so of 2/3 (one standard error of 100 votes' shares):
+    # 4.5 of .07/√300 is .018, of a mean of .5.
     assert distance["vote_noise part"] == pytest.approx(exact, abs=0.018 / 100)
     assert distance["order part"] + distance["size part"] == pytest.approx(distance["value"], abs=1e-12)
 
@@ -134,7 +134,8 @@ def test_what_the_crowds_own_shares_score_is_what_fresh_votes_scatter(folder, Q)
     rng = np.random.default_rng(9)
     expected = np.mean([np.abs(rng.multinomial(100, V) / 100 - V).sum(axis=1).mean() / 2 for _ in range(20)])
     floors = vote_scores.score_crowd(votes, 0)
-    # Means over draws of rows of about .03 ± .02: standard error .02/√(20 · 300) here, and a seventh of that in the study.
+    # Means over draws of rows of about .03 ± .02: standard error .02/√(20 · 300) here,
+    # and a seventh of that in the study.
     assert floors["DistCE"] == pytest.approx(expected, abs=4.6 * 0.02 / (20 * N) ** 0.5)
     assert floors["human_distance"] == 0.0
     assert set(floors) == {name for name, _, _ in vote_scores.VOTE_MEASURES}
@@ -145,15 +146,17 @@ def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, fold
     assert [row["votes"] for row in overconfident] == ["2", "5", "10", "20", "all"]
     d = crowds.load_crowd_predictions(NLI[1], str(folder)).P - Q
     truth = np.square(d).sum(axis=1).mean()
-    # m of 100 multinomial votes are m multinomial votes. An unbiased square is a linear term, of variance 4 dᵀΣd/m with Σ the
-    # covariance of one vote, and an uncorrelated one of pairs of votes, 2 tr Σ²/(m(m − 1)).
+    # m of 100 multinomial votes are m multinomial votes.
+    # An unbiased square is a linear term, of variance 4 dᵀΣd/m with Σ the covariance of one vote,
+    # and an uncorrelated one of pairs of votes, 2 tr Σ²/(m(m − 1)).
     linear = 4 * ((Q * d**2).sum(axis=1) - (Q * d).sum(axis=1) ** 2).mean()
     pairs = 2 * ((Q**2 - 2 * Q**3).sum(axis=1) + (Q**2).sum(axis=1) ** 2).mean()
     for row in overconfident:
         m = 100 if row["votes"] == "all" else int(row["votes"])
         error = ((linear / m + pairs / (m * (m - 1))) / N) ** 0.5
         assert abs(row["human_distance"] - truth) < 4.5 * error
-        # What is taken off a row lies in [0, (2/3)/(m − 1)] (m = 2: 1/2), so its standard deviation is at most half of that.
+        # What is taken off a row lies in [0, (2/3)/(m − 1)] (m = 2: 1/2),
+        # so its standard deviation is at most half of that.
         noise = (Q * (1 - Q)).sum(axis=1).mean() / m
         assert row["squared distance"] - row["human_distance"] == pytest.approx(noise, abs=4.5 / 3 / (m - 1) / N**0.5)
     assert overconfident[0]["DistCE"] > overconfident[2]["DistCE"] > overconfident[-1]["DistCE"]

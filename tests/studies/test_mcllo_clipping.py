@@ -28,11 +28,18 @@ from trueodds_studies.mcllo_clipping import (
 
 SMALL = Plan(sets=2, rows=120, missed=2, resamples=99, redraws=19)
 OF = {
-    "clip_2.2e-16": ZeroReplacement("floor", MIN_PROBS[0]), "clip_1e-12": ZeroReplacement("floor", 1e-12), "clip_1e-08": ZeroReplacement("floor", 1e-8),
-    "clip_1e-06": ZeroReplacement("floor", 1e-6), "clip_0.0001": ZeroReplacement("floor", 1e-4), "clip_0.001": ZeroReplacement("floor", 1e-3),
-    "clip_0.025": ZeroReplacement("floor", 0.025), "votes_plus_half": ZeroReplacement("votes", 0.5), "votes_plus_1/K": ZeroReplacement("votes", 1 / 3),
-    "votes_plus_1": ZeroReplacement("votes", 1.0), "mix_1/(n+1)": ZeroReplacement("mixture"),
-}  # fmt: skip
+    "clip_2.2e-16": ZeroReplacement("floor", MIN_PROBS[0]),
+    "clip_1e-12": ZeroReplacement("floor", 1e-12),
+    "clip_1e-08": ZeroReplacement("floor", 1e-8),
+    "clip_1e-06": ZeroReplacement("floor", 1e-6),
+    "clip_0.0001": ZeroReplacement("floor", 1e-4),
+    "clip_0.001": ZeroReplacement("floor", 1e-3),
+    "clip_0.025": ZeroReplacement("floor", 0.025),
+    "votes_plus_half": ZeroReplacement("votes", 0.5),
+    "votes_plus_1/K": ZeroReplacement("votes", 1 / 3),
+    "votes_plus_1": ZeroReplacement("votes", 1.0),
+    "mix_1/(n+1)": ZeroReplacement("mixture"),
+}
 
 
 # Stand-ins
@@ -113,14 +120,16 @@ def test_without_outcomes_that_had_no_votes_the_floor_hardly_matters():
     tiny, large = ZeroReplacement("floor", MIN_PROBS[0]), ZeroReplacement("floor", 1e-3)
     every = [forest_row(votes, y, Cell(stand, ROW_SUBSETS[0]), SMALL)["lrt"] for stand in (tiny, large)]
     without = [forest_row(votes, y, Cell(stand, ROW_SUBSETS[1]), SMALL) for stand in (tiny, large)]
-    # Each such outcome costs the identity the log of the floor: 29 nats from 1e-3 to 2e-16, that the slopes earn back in part.
+    # Each such outcome costs the identity the log of the floor:
+    # 29 nats from 1e-3 to 2e-16, that the slopes earn back in part.
     assert every[0] - every[1] > 10
     assert abs(without[0]["lrt"] - without[1]["lrt"]) < 2
     assert without[0]["n"] == SMALL.rows - has_no_votes(votes, y).sum()
 
 
 def test_votes_and_a_half_are_rejected_at_the_level():
-    # Exact where labels are redrawn: of 100 forests Binomial(100, .05) are rejected, more than 13 in 1 of 2,000 studies.
+    # Exact where labels are redrawn: of 100 forests Binomial(100, .05) are rejected,
+    # more than 13 in 1 of 2,000 studies.
     row = measure_cell(Cell(ZeroReplacement("votes", 0.5), ROW_SUBSETS[0]), Plan(sets=100, redraws=19))
     assert round(100 * row["redrawn"]) <= 13
     assert row["verdict"] == "keeps"

@@ -74,7 +74,8 @@ def test_predictions_are_those_of_the_reference_simulation():
 
 @pytest.mark.reference
 def test_rejections_are_those_of_the_reference_simulation():
-    # 1,000 data sets of another program. Two rates differ by 4 standard errors with probability 6e-5, one of six with 4e-4.
+    # 1,000 data sets of another program. Two rates differ by 4 standard errors with probability 6e-5,
+    # one of six with 4e-4.
     known = reference.golden("recalibration/mc_power.json")
     for n, delta in ((50, 1.0), (50, 2.0), (250, 1.5)):
         row, published = (
@@ -134,7 +135,8 @@ def test_ece_is_that_of_the_largest_probability_before_and_after():
 
 
 def test_intervals_of_parameters_cover_as_they_say():
-    # At n = 250 the normal law holds: of 200 intervals Binomial(200, .95) cover, fewer than 177 in 1 of 5,000 studies each.
+    # At n = 250 the normal law holds: of 200 intervals Binomial(200, .95) cover,
+    # fewer than 177 in 1 of 5,000 studies each.
     row = power_simulation.measure_power(power_simulation.PowerCell(250, 1.5), sets(200))
     assert min(200 * row[f"covers_{name}"] for name in PARAMETERS) >= 176.5
     assert row["finite"] == 200
@@ -182,7 +184,8 @@ def test_rows_of_the_network_are_its_own_and_labels_come_from_them():
 
 
 def test_resampled_labels_keep_the_level_where_chi_square_does_not():
-    # p ≤ .05 among 19 redraws in exactly 5 % where draws do not tie: Binomial(100, .05) exceeds 13 in 1 of 2,000 studies.
+    # p ≤ .05 among 19 redraws in exactly 5 % where draws do not tie:
+    # Binomial(100, .05) exceeds 13 in 1 of 2,000 studies.
     plan = SimpleNamespace(seed=0, sized=100, resamples=19)
     forms = size_simulation.measure_size(size_simulation.SizeCell(FLAT["K10_c0.2"], 30), plan)["forms"]
     assert round(100 * forms[2]["size5"]) <= 13

@@ -73,7 +73,8 @@ OTHER = example_comparison([0.1, 0.3, 0.2], [[0.1, 0.3, 0.2]] * 4, [True, True, 
 
 
 def test_an_order_is_shown_with_what_is_settled_between_neighbors():
-    # b .1, c .2, a .3; of the pairs ab, ac, bc only ab is settled, and those two are no neighbors. Of the other ab and ac are.
+    # b .1, c .2, a .3; of the pairs ab, ac, bc only ab is settled, and those two are no neighbors.
+    # Of the other ab and ac are.
     assert ranking_tables.format_order(HAND) == "b ? c ? a"
     assert ranking_tables.format_order(OTHER) == "a < c ? b"
     assert ranking_tables.settled_pairs(HAND) == {("b", "a"): True, ("c", "a"): False, ("b", "c"): False}
@@ -92,8 +93,9 @@ def test_tau_is_that_of_another_program_and_its_range_is_over_the_same_halves():
     a, b = rng.random((2, 30, 7))
     want = [kendalltau(x, y).statistic for x, y in zip(a, b, strict=True)]
     np.testing.assert_allclose(orders.kendall_tau(a, b), want, atol=1e-12)
-    # b < c < a against a < c < b: all three pairs stand the other way round. Halves against a < c < b: −1; −1/3 (b, c alike
-    # only); 1/3 (bc not alike); −1. Of these −1, −1, −1/3, 1/3 the 2.5 % quantile is −1 and the 97.5 % one 1/3 − .075 · 2/3.
+    # b < c < a against a < c < b: all three pairs stand the other way round. Halves against a < c < b: −1;
+    # −1/3 (b, c alike only); 1/3 (bc not alike); −1.
+    # Of these −1, −1, −1/3, 1/3 the 2.5 % quantile is −1 and the 97.5 % one 1/3 − .075 · 2/3.
     assert ranking_tables.tau_interval(HAND, OTHER) == pytest.approx((-1, -1, 1 / 3 - 0.075 * 2 / 3))
 
 
@@ -130,7 +132,8 @@ def test_halves_are_the_same_for_all_nets_and_all_measures_and_scatter_as_fresh_
     twin = orders.values_in_halves(rankings.MEASURES["Brier"], {"x": nets["vgg16"]}, 60, 0)
     np.testing.assert_array_equal(brier[:, 0], twin[:, 0])
     rows = np.square(nets["vgg16"].P - np.eye(10)[nets["vgg16"].y]).sum(axis=1)
-    # A mean of half the rows has variance σ²/n about that of all; the sd of 60 draws is off by 1/√120, 4 of which are .37.
+    # A mean of half the rows has variance σ²/n about that of all;
+    # the sd of 60 draws is off by 1/√120, 4 of which are .37.
     assert brier[:, 0].std(ddof=1) == pytest.approx(rows.std(ddof=1) / N**0.5, rel=0.37)
 
 

@@ -1,4 +1,4 @@
-"""Does the study of networks read each file rightly, give the authors' own numbers, and find what made nets are known to be?"""
+"""Does the study of networks read files correctly, repeat the authors' numbers, and describe made networks rightly?"""
 
 import json
 

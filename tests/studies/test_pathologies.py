@@ -127,7 +127,8 @@ def test_no_measure_of_the_nine_samples_sees_the_order_of_rows(how):
 
 
 def test_equal_mass_bins_worked_by_hand(study_run):
-    # (.51 .58 .63): .57333, 1 of 3; (.64 .70 .78): .70667, 3 of 3; (.83 .85 .92): .86667, 2 of 3. (.24 + .29333 + .2)/3.
+    # (.51 .58 .63): .57333, 1 of 3; (.64 .70 .78): .70667, 3 of 3; (.83 .85 .92): .86667, 2 of 3.
+    # (.24 + .29333 + .2)/3.
     assert ours(study_run[0], "adaptive bins", "ECE, 3 bins of three samples") == pytest.approx((0.72 + 0.88 + 0.6) / 9)
 
 

@@ -1,4 +1,4 @@
-"""Are the worlds of the study of power what their names say, and does the audit see more there than it did by the ECE?"""
+"""Are the worlds of the study of power as named, and has the audit more power there than it had by the ECE?"""
 
 import numpy as np
 import pytest

@@ -45,7 +45,8 @@ def test_labels_come_with_the_laws_of_the_table():
     for p, r in zip(predicted, event_rates, strict=True):
         y = preds.y[(preds.P == p).all(axis=1)]
         assert len(y) == 5000
-        # Shares of 5,000 rows: standard deviation at most .5/√5000 = .0071; 4.9 of them hold 18 shares once in 50,000 runs.
+        # Shares of 5,000 rows: standard deviation at most .5/√5000 = .0071;
+        # 4.9 of them hold 18 shares once in 50,000 runs.
         assert np.bincount(y, minlength=3) / 5000 == pytest.approx(r, abs=0.035)
     assert not np.array_equal(draw_rows(60, 0, 0).y, draw_rows(60, 0, 1).y)
     assert np.array_equal(draw_rows(60, 0, 1).y, draw_rows(60, 0, 1).y)
@@ -84,7 +85,8 @@ def test_pooled_vectors_show_it_and_sums_class_by_class_do_not(study):
     assert tests["consistency"]["sees it"] == "yes"
     # A blind one tells half of 8 · 8 pairs apart, with a standard deviation of √(17/(12 · 64)) = .15.
     assert estimators["ece"]["AUC"] > 0.85
-    # Σ (r − p) · h(p) of a class is 0 for every h, as each class is right given its own probability: scores stay what they were.
+    # Σ (r − p) · h(p) of a class is 0 for every h, as each class is right given its own probability:
+    # scores stay what they were.
     for name in ("brier", "log_loss", "spherical", "utility", "cross_fitted"):
         assert estimators[name]["exact"] == pytest.approx(estimators[name]["if calibrated"], abs=1e-9)
     # So is the gain of MCLLO's family, whose derivatives at the identity are such sums.
@@ -99,7 +101,8 @@ def test_a_test_that_keeps_its_level_is_seldom_taken_for_one_that_sees():
 
 
 def test_one_score_for_all_rows_makes_the_normal_law_of_debiased_l2_reject_too_often_and_redraws_do_not():
-    # Through top-label all rows of a view say .6: χ² of one degree each, three views. Of 60 data sets a share of .05 has standard deviation .028.
+    # Through top-label all rows of a view say .6: χ² of one degree each, three views.
+    # Of 60 data sets a share of .05 has standard deviation .028.
     sets = [draw_rows(600, 1, number) for number in range(60)]
     settings = {"lens": "top-label", "rng": 0}
     normal = np.mean([float(to.test(preds, "debiased_l2", **settings)) <= 0.05 for preds in sets])

@@ -112,20 +112,20 @@ CONFIRM_MISCALIBRATED = (
 ALPHA = 0.05
 FRESH_ROWS = 10_000  # rows on which a returned map is evaluated with the true probabilities
 
-LEGEND = """calibrated designs: the predictions are calibrated, so a confirmed recalibration is a false positive. distorted designs: the true
-probabilities are a power of the predicted ones, the odds of the classes are multiplied by a factor, or the log odds have a wave.
-confirmed: share of data sets in which auto confirms a recalibration at 5 %; low and high: its 99 % Clopper-Pearson limits.
-too_few: share without confirmation for which more rows are recommended; needed: the median of the recommended number.
-method: the best one, specified in advance; alone: how often a one-sided paired t test of its cross-fitted gain is significant.
-gain: mean cross-fitted gain in nats per row if confirmed; fresh: gain of the returned maps on {fresh} new rows, by their true
-probabilities; covers: share of the confirmed maps whose gain on new rows is at least the reported lower limit.
-delivered: mean gain on new rows of what auto returns over all data sets, including the identity; temperature: the same for
-temperature scaling that is always applied."""
+LEGEND = """calibrated designs: the predictions are calibrated, so a confirmed recalibration is a false positive.
+distorted designs: the true probabilities are a power of the predicted ones, the odds of the classes are multiplied by a
+factor, or the log odds have a wave. confirmed: share of data sets in which auto confirms a recalibration at 5 %; low
+and high: its 99 % Clopper-Pearson limits. too_few: share without confirmation for which more rows are recommended;
+needed: the median of the recommended number. method: the best one, specified in advance; alone: how often a one-sided
+paired t test of its cross-fitted gain is significant. gain: mean cross-fitted gain in nats per row if confirmed; fresh:
+gain of the returned maps on {fresh} new rows, by their true probabilities; covers: share of the confirmed maps whose
+gain on new rows is at least the reported lower limit. delivered: mean gain on new rows of what auto returns over all
+data sets, including the identity; temperature: the same for temperature scaling that is always applied."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of the simulation. Each data set has its own random stream, so that resuming a study does not change results."""
+    """Size of the simulation; each data set has its own random stream, so resuming does not change results."""
 
     sets: int = 100  # per calibrated design and number of rows
     powered: int = 100  # per distorted design

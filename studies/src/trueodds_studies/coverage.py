@@ -31,13 +31,14 @@ RANKED_PAIR = ("mild", "strong")  # the two models that an estimator has to put 
 CLEAR_SE = 3.0  # floors: where the truth is further than that from calibrated, an interval may cover 98 % at most
 
 
-LEGEND = """{sets} data sets per row. world: in calibrated, mild, strong, and rare, the model multiplies the logit of a latent score
-by 1, 1.3, 1.8 (shifted), and 1.3 (rare events, shifted); mixture: the Gaussian mixture of Vaicenavicius et al.;
-dirichlet: vectors of three classes, noisy if 40 % of the labels are random; crowd: 30 votes per row.
-truth: the limit for infinitely many rows. bias, rmse: of the estimate; rmse_debiased: of its debiased form; rmse_of_0: of the constant 0.
-floor: mean noise floor. method: of the default 95 % interval; covers, above, below: how often the truth lies in it, above it, and
-below it; width: its mean width; without: data sets without an interval. clear: the truth exceeds three noise floors.
-ranks: how often the mild model gets a smaller error than the strong one on the same rows."""
+LEGEND = """{sets} data sets per row. world: in calibrated, mild, strong, and rare, the model multiplies the logit of a
+latent score by 1, 1.3, 1.8 (shifted), and 1.3 (rare events, shifted); mixture: the Gaussian mixture of Vaicenavicius et
+al.; dirichlet: vectors of three classes, noisy if 40 % of the labels are random; crowd: 30 votes per row. truth: the
+limit for infinitely many rows. bias, rmse: of the estimate; rmse_debiased: of its debiased form; rmse_of_0: of the
+constant 0. floor: mean noise floor. method: of the default 95 % interval; covers, above, below: how often the truth
+lies in it, above it, and below it; width: its mean width; without: data sets without an interval. clear: the truth
+exceeds three noise floors. ranks: how often the mild model gets a smaller error than the strong one on the same
+rows."""
 
 
 @dataclass(frozen=True)

@@ -75,13 +75,13 @@ def ecology(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Calibration of three models for 13 tree species on 386 plots in Utah, where the rows of a plot are not independent.
+    """Calibration of three models for 13 tree species on 386 plots in Utah, where rows of a plot are dependent.
 
-    The ecology data of the paper are not public; these data are used instead. Per model: δ and γ with standard errors for
-    rows and for plots, p-values with and without clusters, ECE, log loss; the same by species; and every recalibration for
-    two classes, fitted on half of the plots and evaluated on the other. With a folder, a figure `ecology.svg`. Requires
-    `ecology_tree_species.parquet` in `data` (TO802). Sources: Vennos, Xing & Franck (2026), whose ecology study is in
-    their supplement; the data: Freeman & Moisen (2008), R package PresenceAbsence.
+    The ecology data of the paper are not public; these data are used instead. Per model: δ and γ with standard
+    errors for rows and for plots, p-values with and without clusters, ECE, log loss; the same by species; and every
+    recalibration for two classes, fitted on half of the plots and evaluated on the other. With a folder, a figure
+    `ecology.svg`. Requires `ecology_tree_species.parquet` in `data` (TO802). Sources: Vennos, Xing & Franck (2026),
+    whose ecology study is in their supplement; the data: Freeman & Moisen (2008), R package PresenceAbsence.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, plots = make_folder(out), SurveyPlots.of(data)
@@ -118,7 +118,7 @@ MODELS = ("GAM", "See5", "SGB")
 
 @dataclass(frozen=True)
 class SurveyPlots:
-    """Presence of each species on each plot, and predictions of three models, by species, with the plots in the same order."""
+    """Presence of each species on each plot and predictions of three models, by species, plots in the same order."""
 
     species: Array  # (n,) names
     plot: Array  # (n,) from 0
@@ -127,7 +127,10 @@ class SurveyPlots:
 
     @classmethod
     def of(cls, data: str | Path | None) -> SurveyPlots:
-        """The file has no plot column: every species has the same plots in the same order, as the correlation of residuals confirms."""
+        """Plot numbers; the file has none, but every species has the same plots in the same order.
+
+        The correlation of the residuals confirms it.
+        """
         table = load_parquet(ECOLOGY_FILE, data, "SPECIES", "OBSERVED", *MODELS)
         species = table["SPECIES"].astype(str)
         names = dict.fromkeys(species.tolist())
@@ -171,23 +174,26 @@ def _correlated(residuals: Array) -> float:
 
 STANDARD_ERRORS = ("se", "se rows", "se plots")  # by the model's variance, by that of rows, by that of plots
 
-LEGEND = """All {n:,} rows of {plots} plots, without recalibration. δ and γ of LLO, which is MCLLO for two classes; se: standard error for independent rows
-with the variance of the fitted map; se rows: jackknife over rows; se plots: jackknife over plots. p rows: MCLLO's likelihood-ratio test, assuming
-independent rows; p plots: Wald test for whole plots; p flips: score test with the signs of the residuals of whole plots flipped (smallest p-value
-{min_pvalue:g}). floored: rows with a probability closer to 0 or 1 than {min_prob:g}; missed: observed outcomes that had probability 0, each of which
-rejects and makes the log loss infinite. ECE: presence, {bins} bins (√n). alike: mean squared correlation of the residuals of two species over
-plots; shuffled: the mean of the same for {shuffles} shuffles of plots within species; p alike: share of shuffles with at least this value,
-including the data."""
+LEGEND = """All {n:,} rows of {plots} plots, without recalibration. δ and γ of LLO, which is MCLLO for two classes; se:
+standard error for independent rows with the variance of the fitted map; se rows: jackknife over rows; se plots:
+jackknife over plots. p rows: MCLLO's likelihood-ratio test, assuming independent rows; p plots: Wald test for whole
+plots; p flips: score test with the signs of the residuals of whole plots flipped (smallest p-value {min_pvalue:g}).
+floored: rows with a probability closer to 0 or 1 than {min_prob:g}; missed: observed outcomes that had probability 0,
+each of which rejects and makes the log loss infinite. ECE: presence, {bins} bins (√n). alike: mean squared correlation
+of the residuals of two species over plots; shuffled: the mean of the same for {shuffles} shuffles of plots within
+species; p alike: share of shuffles with at least this value, including the data."""
 
-SPECIES_LEGEND = """One row per plot, so the rows are independent; p: MCLLO's likelihood-ratio test. holm: Holm's adjusted p-value for {species} species. se: standard
-error of γ. δ and γ are missing if no finite estimates exist. rate: observed event rate. ECE: {bins} bins (√n); the log loss is infinite if an
-observed outcome had probability 0."""
+SPECIES_LEGEND = """One row per plot, so the rows are independent; p: MCLLO's likelihood-ratio test. holm: Holm's
+adjusted p-value for {species} species. se: standard error of γ. δ and γ are missing if no finite estimates exist. rate:
+observed event rate. ECE: {bins} bins (√n); the log loss is infinite if an observed outcome had probability 0."""
 
-HALVES_LEGEND = """Fitted on half of the plots, evaluated on the other half; mean over {splits}. loss, se, worst: log loss in nats per row after mixing with a share
-of 1/(n + 1) of the uniform distribution: mean, its standard error assuming independent splits, and maximum; infinite: share of splits with an
-infinite log loss without mixing. ECE: presence, √n bins. p>.05: share in which MCLLO's score test, with the signs of whole plots flipped, does not
-reject. difference: loss minus that without recalibration; wide: standard error of its mean, multiplied by √(1 + J) for the plots that J splits
-share (Nadeau & Bengio 2003); worse: share above 0. chose: methods chosen by auto, with their frequencies."""
+HALVES_LEGEND = """Fitted on half of the plots, evaluated on the other half; mean over {splits}. loss, se, worst: log
+loss in nats per row after mixing with a share of 1/(n + 1) of the uniform distribution: mean, its standard error
+assuming independent splits, and maximum; infinite: share of splits with an infinite log loss without mixing. ECE:
+presence, √n bins. p>.05: share in which MCLLO's score test, with the signs of whole plots flipped, does not reject.
+difference: loss minus that without recalibration; wide: standard error of its mean, multiplied by √(1 + J) for the
+plots that J splits share (Nadeau & Bengio 2003); worse: share above 0. chose: methods chosen by auto, with their
+frequencies."""
 
 
 def build_result(plots: SurveyPlots, results: Sequence[Row], plan: Any) -> StudyResult:

@@ -53,13 +53,13 @@ QUICK = Plan(rows=1500, resamples=100, redraws=99)
 SMALL_ROWS = 2000  # rows for the check of which methods work
 
 ESTIMATORS_LEGEND = "value [95 % interval] (noise floor: the mean if the confidence were calibrated)."
-TESTS_LEGEND = """p-values; 0: smaller than the smallest floating-point number. floor: replacement of confidences of 0 and 1, whose log odds are infinite,
-if a network has any."""
+TESTS_LEGEND = """p-values; 0: smaller than the smallest floating-point number. floor: replacement of confidences of 0
+and 1, whose log odds are infinite, if a network has any."""
 RECALIBRATION_LEGEND = f"auto fitted on a random half of the rows, scores for the other half: {ESTIMATORS_LEGEND}"
-RISKS_LEGEND = """AURC [95 % interval]: area under the risk-coverage curve; random, ideal: for a random and for the best order.
-risk at .5: error rate of the more confident half."""
-PAIRS_LEGEND = """difference [low, high]: simultaneous 95 % intervals for the pairs of one error, with adjusted p-values; smaller: the network
-with the smaller error."""
+RISKS_LEGEND = """AURC [95 % interval]: area under the risk-coverage curve; random, ideal: for a random and for the best
+order. risk at .5: error rate of the more confident half."""
+PAIRS_LEGEND = """difference [low, high]: simultaneous 95 % intervals for the pairs of one error, with adjusted
+p-values; smaller: the network with the smaller error."""
 REQUIREMENTS_LEGEND = (
     "With 2,000 rows of the first network. with min_prob: required by methods that use log odds if a confidence is 0"
     " or 1."
@@ -92,9 +92,9 @@ def imagenet_top1(
 ) -> StudyResult:
     """Three ImageNet networks with confidence and correctness only, evaluated by all methods that do not require more.
 
-    Tables: every estimator and test; recalibration by `auto`; risk and coverage; pairwise comparisons; and every lens,
-    estimator, test, calibrator, and diagram with its requirements. A figure. `methods` are networks. Source of the rows:
-    Lee, Huang, Hassani & Dobriban (2023), T-Cal.
+    Tables: every estimator and test; recalibration by `auto`; risk and coverage; pairwise
+    comparisons; and every lens, estimator, test, calibrator, and diagram with its requirements. A
+    figure. `methods` are networks. Source of the rows: Lee, Huang, Hassani & Dobriban (2023), T-Cal.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = make_folder(out), None if data is None else str(data)

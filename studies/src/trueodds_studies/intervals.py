@@ -42,11 +42,12 @@ FINE = 400  # equal-mass bins that stand for none where vectors, not scores, dec
 TARGET_COVERAGE, MIN_COVERAGE = 0.93, 0.91  # of the intervals that are to hold the truth
 CLEAR_SE, WIDE = 2.0, 1.5  # floors of its own from which on an interval is to be at most so many times ±1.96 sd wide
 
-LEGEND = """{sets} data sets per row. shape: form of the miscalibration; floors: the true error in 15 uniform bins divided by its noise
-floor. truth: limit of the estimate for infinitely many rows, in the same bins; unbinned: the mean distance (root mean square for rmsce, debiased_l2)
-of predicted and true probability. covers, low_misses, high_misses: how often the default 95 % interval covers the truth, lies above it, and lies below
-it; covers_unbinned: how often it covers the unbinned value. width: mean width divided by 3.92 standard deviations of the estimate.
-half: the worlds alternate between two halves; the constants of the intervals were chosen with both."""
+LEGEND = """{sets} data sets per row. shape: form of the miscalibration; floors: the true error in 15 uniform bins
+divided by its noise floor. truth: limit of the estimate for infinitely many rows, in the same bins; unbinned: the mean
+distance (root mean square for rmsce, debiased_l2) of predicted and true probability. covers, low_misses, high_misses:
+how often the default 95 % interval covers the truth, lies above it, and lies below it; covers_unbinned: how often it
+covers the unbinned value. width: mean width divided by 3.92 standard deviations of the estimate. half: the worlds
+alternate between two halves; the constants of the intervals were chosen with both."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ def intervals(
     underconfident, shifted, off smoothly, in waves or in 6 % of the rows alone. The truth is integrated over
     100,000 rows, in the estimator's bins and without bins.
 
-    >>> small = Plan(sets=2, rows=(50,), binary=(("normal", "local"),), several=(), floors=(2.0,), resamples=20, redraws=19)
+    >>> worlds = {"binary": (("normal", "local"),), "several": (), "floors": (2.0,)}
+    >>> small = Plan(sets=2, rows=(50,), resamples=20, redraws=19, **worlds)
     >>> finding = intervals(methods=["ece"], plan=small)
     >>> finding.rows[0]["estimator"], finding.rows[0]["shape"]
     ('ece', 'local')
@@ -220,7 +222,7 @@ def _true_value(estimator: Estimator, name: str, world: DistortedWorld) -> float
 
 
 def _unbinned(name: str, lens_name: str, world: DistortedWorld) -> float:
-    """The mean distance of score and true probability, or its root mean square; `corp` has no bins, so its own value."""
+    """Mean distance of score and true probability, or root mean square; for `corp`, without bins, its own value."""
     if name == "corp":
         return _true_value(ESTIMATORS.make(name, {}), lens_name, world)
     population = world.population()

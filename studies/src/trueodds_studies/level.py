@@ -33,7 +33,7 @@ from trueodds_studies.common.study_result import StudyResult, make_folder
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of the simulation. Each data set has its own random stream, so that resuming a study does not change results."""
+    """Size of the simulation; each data set has its own random stream, so resuming does not change results."""
 
     sets: int = 1000  # with draws
     asymptotic_sets: int = 2000  # without draws: cheap
@@ -50,16 +50,16 @@ class Plan:
 
 QUICK = Plan(sets=20, asymptotic_sets=20, powered=10, rows=(30, 100), worlds=("sure", "rare", "sharp 3"))
 
-LEGEND = """sets: number of data sets with calibrated predictions, the same for every test. logit-normal: logit p ~ N(0, 1.3);
-sure: p ~ Beta(0.3, 0.3); rare: p ~ Beta(1, 19); dirichlet: vectors from Dirichlet(1); sharp 3: Dirichlet(0.3); sharp 10: Dirichlet(0.1).
-Lens: positive for two classes; for more, canonical if the test supports vectors, else confidence.
-size5, size1: rejection rates at 5 and 1 %; low and high: 99 % Clopper-Pearson limits of each rate by itself.
-silent5, silent1: the same among the data sets without the note TN212. doubt: share of data sets with that note.
-undefined: share without a p-value, which counts as no rejection. power: rejection rate at 5 % for {powered} data sets (fewer for slow
-tests) whose labels follow p^0.7 (overconfident), or in which the odds of the last class are multiplied by 1.5 (shift).
-verdict: exceeds if the lower 99 % limit, with Bonferroni's correction for all {rates} rates of the table (each tail 0.005/{rates}), is
-above the level; exceeds, noted: if most of those rejections have the note TN212, and the data sets without it keep the level.
-{resamples} redraws."""
+LEGEND = """sets: number of data sets with calibrated predictions, the same for every test. logit-normal: logit p ~ N(0,
+1.3); sure: p ~ Beta(0.3, 0.3); rare: p ~ Beta(1, 19); dirichlet: vectors from Dirichlet(1); sharp 3: Dirichlet(0.3);
+sharp 10: Dirichlet(0.1). Lens: positive for two classes; for more, canonical if the test supports vectors, else
+confidence. size5, size1: rejection rates at 5 and 1 %; low and high: 99 % Clopper-Pearson limits of each rate by
+itself. silent5, silent1: the same among the data sets without the note TN212. doubt: share of data sets with that note.
+undefined: share without a p-value, which counts as no rejection. power: rejection rate at 5 % for {powered} data sets
+(fewer for slow tests) whose labels follow p^0.7 (overconfident), or in which the odds of the last class are multiplied
+by 1.5 (shift). verdict: exceeds if the lower 99 % limit, with Bonferroni's correction for all {rates} rates of the
+table (each tail 0.005/{rates}), is above the level; exceeds, noted: if most of those rejections have the note TN212,
+and the data sets without it keep the level. {resamples} redraws."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,10 @@ def level(
 ) -> StudyResult:
     """Size at 5 % and 1 %, and power at 5 %, of every test with every null distribution that it offers.
 
-    Designs: two classes with moderate, extreme, and rare-event predictions; 3 and 10 classes with uniform and sharp vectors.
-    Predictions are calibrated for the size; for the power, labels come from p^0.7, or the odds of one class are multiplied by
-    1.5. With an output folder, the table by test is saved as `level.tests.md` and the complete one as `level.md`.
+    Designs: two classes with moderate, extreme, and rare-event predictions; 3 and 10 classes with
+    uniform and sharp vectors. Predictions are calibrated for the size; for the power, labels come
+    from p^0.7, or the odds of one class are multiplied by 1.5. With an output folder, the table by
+    test is saved as `level.tests.md` and the complete one as `level.md`.
 
     >>> finding = level(methods=["spiegelhalter"], plan=Plan(2, 2, 1, rows=(30,), worlds=("sure",), resamples=19))
     >>> [(row["test"], row["null"], row["K"], row["n"]) for row in finding.rows]

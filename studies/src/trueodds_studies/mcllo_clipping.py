@@ -24,16 +24,19 @@ LEVEL = 0.05
 MIN_TEST_PROB = 1e-15  # the smallest floor that the test itself takes
 ROW_SUBSETS = ("all rows", "without them")  # them: the rows whose outcome had no votes
 
-ONE_FOREST_LEGEND = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, in {missed} of which that class was observed. rows: all, or without
-those {missed}. stand-in: what replaces 0. lrt, p: likelihood ratio against the last class, χ² with 4 degrees of freedom; lrt_low, lrt_high: its
-minimum and maximum over the three baselines; gamma, delta: slopes and shifts; score, p_redrawn: score statistic and its p-value from {resamples}
-redraws with the replaced probabilities. p_zeros_meant: the same if labels are redrawn from the vote shares themselves, so that a class with
-probability 0 never occurs, and the smallest probability, from 1e-15 on, is used only inside the logarithms."""
+ONE_FOREST_LEGEND = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, in {missed} of which
+that class was observed. rows: all, or without those {missed}. stand-in: what replaces 0. lrt, p: likelihood ratio
+against the last class, χ² with 4 degrees of freedom; lrt_low, lrt_high: its minimum and maximum over the three
+baselines; gamma, delta: slopes and shifts; score, p_redrawn: score statistic and its p-value from {resamples} redraws
+with the replaced probabilities. p_zeros_meant: the same if labels are redrawn from the vote shares themselves, so that
+a class with probability 0 never occurs, and the smallest probability, from 1e-15 on, is used only inside the
+logarithms."""
 
-MANY_FORESTS_LEGEND = """{sets} forests of {rows} rows. Votes + 1/2 are calibrated by construction, so a test at 5 % should reject 5 %. The other probabilities are
-miscalibrated by the replacement. lrt, redrawn: share of forests rejected at 5 % by the likelihood ratio and by the score with {resamples} redraws,
-with 99 % Clopper-Pearson limits; verdict: for the calibrated probabilities, exceeds if the lower limit, with Bonferroni's correction for both
-tests, is above 5 %. without: the same for the rows whose observed class had votes; this selection uses the outcomes, so no probabilities are
+MANY_FORESTS_LEGEND = """{sets} forests of {rows} rows. Votes + 1/2 are calibrated by construction, so a test at 5 %
+should reject 5 %. The other probabilities are miscalibrated by the replacement. lrt, redrawn: share of forests rejected
+at 5 % by the likelihood ratio and by the score with {resamples} redraws, with 99 % Clopper-Pearson limits; verdict: for
+the calibrated probabilities, exceeds if the lower limit, with Bonferroni's correction for both tests, is above 5 %.
+without: the same for the rows whose observed class had votes; this selection uses the outcomes, so no probabilities are
 calibrated there. lrt_median: median likelihood ratio."""
 
 
@@ -82,7 +85,7 @@ def mcllo_clipping(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """One forest with several replacements of its zeros, with and without observed classes that had no votes; then 500 forests.
+    """Replacements of zeros, for one forest with and without observed classes that had no votes, and for 500.
 
     The paper does not state how zeros were handled. Votes + 1/2 are calibrated in these forests, so rejections
     are due to chance or to the replacement.
@@ -252,7 +255,7 @@ class SimulatedForest:
 
 @dataclass(frozen=True)
 class ZeroReplacement:
-    """Replacement of zeros: a smallest share, votes added to every class, or a mixture with the uniform distribution."""
+    """Replacement of zeros: smallest share, votes added to every class, or mixture with the uniform distribution."""
 
     kind: str
     amount: float = 0.0

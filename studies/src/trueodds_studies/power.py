@@ -60,11 +60,11 @@ class Plan:
 
 QUICK = Plan(sets=8, calibrated=20, rows=(100,), max_classes=3, resamples=99)
 
-LEGEND = """Rejection rates at 5 % in percent. audit: the audit's family of lenses, by the omnibus test. before: the same family by the
-smallest p-value of the ECE of all lenses and classes, which audits used earlier. best: the single test, one of
-{names}, that rejects most often in this design. held out: whether the weights of the omnibus test were chosen without designs
-of this kind. For calibrated designs, audit and before are the size; low and high are 99 % Clopper-Pearson limits.
-{resamples} redraws."""
+LEGEND = """Rejection rates at 5 % in percent. audit: the audit's family of lenses, by the omnibus test. before: the
+same family by the smallest p-value of the ECE of all lenses and classes, which audits used earlier. best: the single
+test, one of {names}, that rejects most often in this design. held out: whether the weights of the omnibus test were
+chosen without designs of this kind. For calibrated designs, audit and before are the size; low and high are 99 %
+Clopper-Pearson limits. {resamples} redraws."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def power(
     worlds: Sequence[MiscalibratedWorld] = POWER_WORLDS,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Power at 5 % of the audit's family of tests and of the best single test, in designs with one known miscalibration.
+    """Power at 5 % of the audit's family of tests and of the best single test, for one known miscalibration each.
 
     >>> finding = power(plan=Plan(2, 2, rows=(50,), resamples=19), worlds=POWER_WORLDS[:1])
     >>> [(row["world"], row["K"], row["n"], row["sets"]) for row in finding.rows]

@@ -19,10 +19,11 @@ from trueodds_studies.common.study_result import StudyResult, make_folder
 from trueodds_studies.level import Cell, hypothesis_forms, simulate_pvalues
 from trueodds_studies.level import Plan as LevelPlan
 
-LEGEND = """{sets} data sets of {rows} rows, calibrated predictions, {draws} redraws. A p-value is made continuous by subtracting a uniform variable with
-the width of its grid. above: largest distance by which the distribution function of the p-values exceeds the uniform one (a liberal test);
-below: largest distance below it (a conservative test, as with many draws that tie with the data). p_above: exact one-sided Kolmogorov
-p-value; p_uniform: two-sided. verdict: by Holm's correction over the rows of the table at 1 %."""
+LEGEND = """{sets} data sets of {rows} rows, calibrated predictions, {draws} redraws. A p-value is made continuous by
+subtracting a uniform variable with the width of its grid. above: largest distance by which the distribution function of
+the p-values exceeds the uniform one (a liberal test); below: largest distance below it (a conservative test, as with
+many draws that tie with the data). p_above: exact one-sided Kolmogorov p-value; p_uniform: two-sided. verdict: by
+Holm's correction over the rows of the table at 1 %."""
 
 
 @dataclass(frozen=True)

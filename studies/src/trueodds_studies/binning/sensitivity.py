@@ -150,7 +150,8 @@ def tace_by_threshold(preds: Predictions, points: int) -> list[dict[str, Any]]:
 def largest_jump(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, Any]:
     """Locate a jump in the largest step of the grid by bisection, with the class that causes it.
 
-    Each bisection keeps the half with the larger change of TACE, so this is a jump in that step, not always the largest.
+    Each bisection keeps the half with the larger change of TACE, so this is a jump in that step,
+    not always the largest.
     """
     steps = [abs(b["TACE"] - a["TACE"]) for a, b in pairwise(grid)]
     at = int(np.argmax(steps))

@@ -38,13 +38,17 @@ class Plan:
 
 QUICK = Plan(rows=2000, redraws=50, points=40)
 
-RANGE_LEGEND = """15 bins: uniform, the usual setting. least, most: minimum and maximum over 5 to 100 bins of every scheme, the sweep, and the rules √n and n^(2/5)
-for equal-mass bins. ECE: mean distance over bins; root mean square: of the same distances; worst bin: the largest (MCE). Lens: confidence."""
-STABILITY_LEGEND = """settings: number of settings of the estimator. ratio: largest value divided by the smallest, minimum and maximum over the networks; empty if some
-value is not positive. pairs that change order: pairs of networks."""
-ORDER_LEGEND = """Number of settings for which each of the two has the larger error, and the setting with the largest difference."""
-TACE_LEGEND = """least, most: minimum and maximum for thresholds from .001 to .1. step of the grid: the largest. threshold: of a jump in that step, located by
-bisection until few scores are passed; the class that changes most, its error before and after, and the number of its scores above the threshold."""
+RANGE_LEGEND = """15 bins: uniform, the usual setting. least, most: minimum and maximum over 5 to 100 bins of every
+scheme, the sweep, and the rules √n and n^(2/5) for equal-mass bins. ECE: mean distance over bins; root mean square: of
+the same distances; worst bin: the largest (MCE). Lens: confidence."""
+STABILITY_LEGEND = """settings: number of settings of the estimator. ratio: largest value divided by the smallest,
+minimum and maximum over the networks; empty if some value is not positive. pairs that change order: pairs of
+networks."""
+ORDER_LEGEND = """Number of settings for which each of the two has the larger error, and the setting with the largest
+difference."""
+TACE_LEGEND = """least, most: minimum and maximum for thresholds from .001 to .1. step of the grid: the largest.
+threshold: of a jump in that step, located by bisection until few scores are passed; the class that changes most, its
+error before and after, and the number of its scores above the threshold."""
 
 
 def binning(
@@ -59,10 +63,10 @@ def binning(
 ) -> StudyResult:
     """Number of bins, scheme and norm on the same predictions of seven image classifiers.
 
-    Tables: minimum and maximum over common settings; estimators with their own settings; pairs of networks whose
-    order depends on the setting; the largest jump of TACE along its threshold, and the score that causes it. On disk also
-    every value. Two figures. `methods` are networks. Sources: Pavlovic (2025), sections 2 and 3.2; Vennos, Xin & Guthrie
-    (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
+    Tables: minimum and maximum over common settings; estimators with their own settings; pairs of networks
+    whose order depends on the setting; the largest jump of TACE along its threshold, and the score that
+    causes it. On disk also every value. Two figures. `methods` are networks. Sources: Pavlovic (2025),
+    sections 2 and 3.2; Vennos, Xin & Guthrie (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = make_folder(out), None if data is None else str(data)

@@ -41,8 +41,9 @@ METHODS = (
 )
 """Those of the paper: MCLLO and four others; the ridge is ours."""
 
-METHODS_LEGEND = """n: rows of the table's part that no fit saw. p: of MCLLO's likelihood-ratio test there, floor {min_prob:g}. ECE: confidence, {bins} bins
-(√n). log loss: nats per row, infinite where an outcome had probability 0. changed: share of rows whose label changes."""
+METHODS_LEGEND = """n: rows of the table's part that no fit saw. p: of MCLLO's likelihood-ratio test there, floor
+{min_prob:g}. ECE: confidence, {bins} bins (√n). log loss: nats per row, infinite where an outcome had probability 0.
+changed: share of rows whose label changes."""
 
 
 def method_rows(

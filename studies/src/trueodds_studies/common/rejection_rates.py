@@ -24,7 +24,7 @@ def clopper_pearson(hits: int, sets: int, level: float = 0.99) -> tuple[float, f
 
 
 def exceeds_level(hits: int, sets: int, nominal: float, rates: int = 1) -> bool:
-    """Whether the lower limit of a rate's 99 % interval, with Bonferroni's correction for `rates`, exceeds the nominal level.
+    """Whether the lower 99 % limit of a rate, with Bonferroni's correction for `rates`, exceeds the nominal level.
 
     >>> exceeds_level(60, 400, 0.05), exceeds_level(30, 400, 0.05)
     (True, False)
@@ -68,7 +68,7 @@ def count_rejections(row: Row, name: str) -> int:
 
 
 def summarize_by_test(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per test and null distribution: its size over all cells, the largest size with its cell, and its power."""
+    """One row per test and null distribution: size over all cells, the largest size with its cell, and power."""
     table: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         table.setdefault((row["test"], row["null"]), []).append(row)
@@ -95,9 +95,10 @@ def _test_row(name: str, null: str, cells: Sequence[Row]) -> Row:
     return entry
 
 
-BY_TEST_LEGEND = f"""One row per test and null distribution, over all cells of the study; [99 % Clopper-Pearson limits]. largest: the cell with the
-highest lower limit. exceeds: cells whose size is above its level beyond Monte Carlo error; noted: the note TN212 warns of it.
-undefined: share of data sets without a p-value. power: at 5 % and n = {POWER_ROWS} (or the largest n), minimum and maximum over designs."""
+BY_TEST_LEGEND = f"""One row per test and null distribution, over all cells of the study; [99 % Clopper-Pearson limits].
+largest: the cell with the highest lower limit. exceeds: cells whose size is above its level beyond Monte Carlo error;
+noted: the note TN212 warns of it. undefined: share of data sets without a p-value. power: at 5 % and n = {POWER_ROWS}
+(or the largest n), minimum and maximum over designs."""
 
 
 def summarize_sizes(rows: Sequence[Row]) -> str:

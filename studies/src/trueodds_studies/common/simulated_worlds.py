@@ -130,7 +130,7 @@ class DirichletWorld(SimulatedWorld):
 
 @dataclass(frozen=True)
 class VoteWorld(SimulatedWorld):
-    """Votes of m people per item, drawn from a mixture of the prediction and, with weight `noise`, the uniform vector."""
+    """Votes of m people per item, drawn from the prediction mixed with the uniform vector with weight `noise`."""
 
     k: int = 3
     people: int = 30

@@ -33,7 +33,7 @@ class Trajectories:
 
     @cached_property
     def samples(self) -> list[Array]:
-        """Trajectories of distributions drawn with replacement, whole: those of one distribution are not independent."""
+        """Trajectories of distributions drawn with replacement, all those of one distribution together (dependent)."""
         return _bootstrap_samples(self.names, self.boots, self.seed)
 
     def labels(self, lens: str) -> list[str]:
@@ -99,7 +99,7 @@ def values_at_shown_sizes(sizes: Sequence[int]) -> list[int]:
 
 
 def percentile_table(of: Trajectories) -> tuple[dict[str, Any], ...]:
-    """The paper's fifteen, and 0: the median over trajectories of the 95th percentile of |estimate − truth|, with limits.
+    """The paper's fifteen and 0: median over trajectories of the 95th percentile of |estimate − truth|, with limits.
 
     Also the mean rank among the fifteen over the sizes of the paper's figure.
     """
@@ -219,7 +219,7 @@ def _has_l1_target(of: Trajectories, lens: str, i: int) -> list[str]:
 
 
 def truth_table(of: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
-    """How exact the truth is: the width of the bracket, what the authors' 2,000 bins would say, and what finer bins see."""
+    """Accuracy of the truth: width of the bracket, the value for the authors' 2,000 bins, and that for finer bins."""
     rows = []
     for world, trajectories in of.items():
         for lens in LENSES:

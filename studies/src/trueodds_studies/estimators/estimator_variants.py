@@ -40,7 +40,7 @@ class SortedSelections(Selections):
 
 
 class ResamplePool:
-    """One lens's views of a holdout, each in the order of its scores, so that resamples in order read memory in order."""
+    """Views of a holdout through one lens, each sorted by score, so that sorted resamples read memory in order."""
 
     def __init__(self, P: Array, y: Array, lens: str) -> None:
         self.P, self.lens = P, lens

@@ -67,30 +67,38 @@ QUICK = Plan(
     boots=60,
 )
 
-FIGURE_LEGEND = """The median over trajectories of the 95th percentile of |estimate − truth| over resamples, in brackets 95 % limits over
-distributions; the paper's Figure 2. {made}. mean rank: among the paper's fifteen, over sizes below {cut}. swapped: with the weights of the
-authors' released code, of which the paper's numbers are made. 0: the constant answer. ece: uniform bins, a: equal mass, c: shared by convex weights;
-in brackets the number of bins, or the bandwidth of kde."""
-ERRORS_LEGEND = """Medians over trajectories: bias, sd, and RMSE of the estimate relative to its target over resamples of n rows, and p95 of the distance; relative:
-RMSE divided by the truth; RMSE calibrated: with labels drawn from the model's own probabilities, where the truth is 0. target: l1 is the mean distance,
-l2 its root mean square, own a scale of its own, for which no error is reported. beats 0: share of trajectories whose RMSE is below that of the constant 0.
-power: how often the estimate exceeds the 95 % quantile of its distribution for the calibrated model, not reported for estimators that use only {few} resamples ({names}); in order: how often the worse of two models
-of one train set gets the larger value on the same rows (a tie counts half); means over trajectories, and over train sets. debiased: with the noise floor
-subtracted as in `measure`, from {floors} redraws."""
-ADVICE_LEGEND = """By rule: single number is the least median RMSE against the mean distance, ranking the largest mean share of pairs in order, test of 0
-the largest mean power at 5 %, of those that see all resamples; each the mean over sizes of the band, with 95 % limits over distributions. level: their difference from the best has limits
-that hold 0. defaults: what four of those have that are taken without settings. agree: one without settings is the best or level with it."""
-BINS_LEGEND = """The number of bins of `ece`, among {counts}, with the least median RMSE against the mean distance, by n; exponent: slope of its
-logarithm against that of n, with standard error and 95 % limits over distributions."""
-WORLDS_LEGEND = """Median RMSE relative to the mean distance with n rows, for models that are recalibrated on another {train} rows, or for uneven classes
-(the first is 10 times as frequent as the last). best: of the estimators other than the constant 0."""
-CLASSES_LEGEND = """A logistic regression in two dimensions through the canonical lens, tv: there the true posterior is the calibration function.
-Mean over distributions. dirichlet_kde is halved, as L1 distances of vectors are twice tv. calibrated: mean where labels are drawn
-from the model; power: share above the 95 % quantile of these."""
-TRUTHS_LEGEND = """truth, least, most: median, minimum, and maximum of the midpoint of the bracket; half width, widest: median and maximum of half its width. Lower end: cross-fitted
-between halves of the holdout (100 equal-mass bins); upper end: plug-in estimate with these bins. 2000 bins: by how much the authors' truth on as many rows would exceed it.
-finer: median of the lower end with 10,000 bins, which is biased downward; rough: share of trajectories in which it exceeds the upper end by more than {rough}: there the event rate
-jumps between neighboring scores, and the truth is the value for 100 bins, which is less than the error. l2: root mean square."""
+FIGURE_LEGEND = """The median over trajectories of the 95th percentile of |estimate − truth| over resamples, in brackets
+95 % limits over distributions; the paper's Figure 2. {made}. mean rank: among the paper's fifteen, over sizes below
+{cut}. swapped: with the weights of the authors' released code, of which the paper's numbers are made. 0: the constant
+answer. ece: uniform bins, a: equal mass, c: shared by convex weights; in brackets the number of bins, or the bandwidth
+of kde."""
+ERRORS_LEGEND = """Medians over trajectories: bias, sd, and RMSE of the estimate relative to its target over resamples
+of n rows, and p95 of the distance; relative: RMSE divided by the truth; RMSE calibrated: with labels drawn from the
+model's own probabilities, where the truth is 0. target: l1 is the mean distance, l2 its root mean square, own a scale
+of its own, for which no error is reported. beats 0: share of trajectories whose RMSE is below that of the constant 0.
+power: how often the estimate exceeds the 95 % quantile of its distribution for the calibrated model, not reported for
+estimators that use only {few} resamples ({names}); in order: how often the worse of two models of one train set gets
+the larger value on the same rows (a tie counts half); means over trajectories, and over train sets. debiased: with the
+noise floor subtracted as in `measure`, from {floors} redraws."""
+ADVICE_LEGEND = """The best estimator by rule: for a single number, the smallest median RMSE against the mean distance;
+for ranking, the largest mean share of pairs in order; for a test of 0, the largest mean power at 5 % of the estimators
+that use all resamples. Each value is the mean over the sizes of the band, with 95 % limits over distributions. level:
+estimators whose difference from the best has limits that include 0. defaults: values of four estimators with default
+settings. agree: one of these is the best or level with it."""
+BINS_LEGEND = """The number of bins of `ece`, among {counts}, with the least median RMSE against the mean distance, by
+n; exponent: slope of its logarithm against that of n, with standard error and 95 % limits over distributions."""
+WORLDS_LEGEND = """Median RMSE relative to the mean distance with n rows, for models that are recalibrated on another
+{train} rows, or for uneven classes (the first is 10 times as frequent as the last). best: of the estimators other than
+the constant 0."""
+CLASSES_LEGEND = """A logistic regression in two dimensions through the canonical lens, tv: there the true posterior is
+the calibration function. Mean over distributions. dirichlet_kde is halved, as L1 distances of vectors are twice tv.
+calibrated: mean where labels are drawn from the model; power: share above the 95 % quantile of these."""
+TRUTHS_LEGEND = """truth, least, most: median, minimum, and maximum of the midpoint of the bracket; half width, widest:
+median and maximum of half its width. Lower end: cross-fitted between halves of the holdout (100 equal-mass bins); upper
+end: plug-in estimate with these bins. 2000 bins: by how much the authors' truth on as many rows would exceed it. finer:
+median of the lower end with 10,000 bins, which is biased downward; rough: share of trajectories in which it exceeds the
+upper end by more than {rough}: there the event rate jumps between neighboring scores, and the truth is the value for
+100 bins, which is less than the error. l2: root mean square."""
 
 
 def estimators(
@@ -104,11 +112,11 @@ def estimators(
 ) -> StudyResult:
     """Which estimator of the calibration error comes closest, ranks models, and tells a model from a calibrated one?
 
-    The experiment of Posocco & Bonnefoy (2021) whole: 45 mixtures of Gaussians, three train sets of 300, four models of
-    scikit-learn, 200 resamples of 30 to 5,000 rows, fifteen estimators, through confidence and classwise; beside them the
-    constant 0 and the library's own, on the same resamples. Then calibrated, recalibrated and uneven models, the best
-    number of bins, up to 100 classes, and a table that says by rule which estimator to take. `methods` are labels
-    of the table or names of estimators. How well intervals cover is asked by the study `coverage`.
+    The experiment of Posocco & Bonnefoy (2021) whole: 45 mixtures of Gaussians, three train sets of 300, four models
+    of scikit-learn, 200 resamples of 30 to 5,000 rows, fifteen estimators, through confidence and classwise; beside
+    them the constant 0 and the library's own, on the same resamples. Then calibrated, recalibrated and uneven models,
+    the best number of bins, up to 100 classes, and a table that says by rule which estimator to take. `methods` are
+    labels of the table or names of estimators. How well intervals cover is asked by the study `coverage`.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng, methods=tuple(methods or ()))
     choose_variants(plan.methods)  # an unknown one is refused before anything is measured

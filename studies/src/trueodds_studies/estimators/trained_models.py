@@ -90,7 +90,7 @@ RANDOM_STATE = 1  # random_state of all, as in the authors' code
 
 
 def probability_svc() -> Any:
-    """Support vectors whose scores scikit-learn makes into probabilities; where it no longer does so by itself, wrapped."""
+    """Support vector classifier with probabilities, wrapped if scikit-learn no longer provides them by itself."""
     if "probability" in SVC().get_params():
         return SVC(probability=True, random_state=RANDOM_STATE)
     return CalibratedClassifierCV(SVC(random_state=RANDOM_STATE), ensemble=False)

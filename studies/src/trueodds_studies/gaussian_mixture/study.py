@@ -39,19 +39,25 @@ from trueodds_studies.gaussian_mixture.simulation import (
 
 QUICK = Plan(sizes=(100, 1000, 10_000), sets=100, tree_sets=10)
 
-ESTIMATES_LEGEND = """Y = −1 or 1 equally often, x ~ N(Y, 1). perfect: predicts σ(−2x) for Y = −1, the true probability; constant: predicts 1/2; uncalibrated: predicts σ(1 + x).
-{sets:,} data sets, trees {tree_sets:,}, fewer for large n, the same for all. mean, sd: of the estimates (total variation); above: share of estimates above the true error; limit:
-limit for infinitely many rows with fixed bins, by quadrature. tree: median-variance, with at most this number of leaves of ten rows or more."""
-BOUND_LEGEND = """Uncalibrated model. limit: limit of the estimate for infinitely many rows; hidden: true error minus limit; both by quadrature. squared: for the
-squared Euclidean distance. mean at: mean estimate for this number of rows, with its standard error (after subtracting an unbiased mean with correlated
-noise). crossing: bin in which the calibration curve crosses the diagonal. Equal-mass and tree: with the edges for the distribution of the predictions."""
-RATES_LEGEND = """Least squares of logarithms: value ∝ n^(per n) bins^(per bins), with standard errors. chance adds: mean estimate minus limit, cells with {least} rows per bin or
-more (uncalibrated: and bins ≥ 2 n^(1/3), narrower than the range in which noise changes the sign); bins hide: true error minus limit, 2 to {most} bins, by quadrature;
-octaves: means over 2 and 3 bins, 4 to 7, and so on; variance: of the estimates. Cells with the same n share their
-data sets, and a tree keeps the leaf of the crossing for many numbers of leaves, so some standard errors are too small. expected: as derived in docs/studies/gaussian_mixture.md."""
-RULES_LEGEND = """⌈n^a⌉ bins; a = 0: {fixed} bins. bias per n, rmse per n: exponents over n, least squares of logarithms of |bias| and of the root mean squared error, with
-standard errors. expected: −(1 − a)/2 if the model is calibrated, else −min(2a, 1 − a). bins, bias, rmse: at the largest n. With few rows, a tree has fewer
-leaves than requested, because each contains at least ten rows."""
+ESTIMATES_LEGEND = """Y = −1 or 1 equally often, x ~ N(Y, 1). perfect: predicts σ(−2x) for Y = −1, the true probability;
+constant: predicts 1/2; uncalibrated: predicts σ(1 + x). {sets:,} data sets, trees {tree_sets:,}, fewer for large n, the
+same for all. mean, sd: of the estimates (total variation); above: share of estimates above the true error; limit: limit
+for infinitely many rows with fixed bins, by quadrature. tree: median-variance, with at most this number of leaves of
+ten rows or more."""
+BOUND_LEGEND = """Uncalibrated model. limit: limit of the estimate for infinitely many rows; hidden: true error minus
+limit; both by quadrature. squared: for the squared Euclidean distance. mean at: mean estimate for this number of rows,
+with its standard error (after subtracting an unbiased mean with correlated noise). crossing: bin in which the
+calibration curve crosses the diagonal. Equal-mass and tree: with the edges for the distribution of the predictions."""
+RATES_LEGEND = """Least squares of logarithms: value ∝ n^(per n) bins^(per bins), with standard errors. chance adds:
+mean estimate minus limit, cells with {least} rows per bin or more (uncalibrated: and bins ≥ 2 n^(1/3), narrower than
+the range in which noise changes the sign); bins hide: true error minus limit, 2 to {most} bins, by quadrature; octaves:
+means over 2 and 3 bins, 4 to 7, and so on; variance: of the estimates. Cells with the same n share their data sets, and
+a tree keeps the leaf of the crossing for many numbers of leaves, so some standard errors are too small. expected: as
+derived in docs/studies/gaussian_mixture.md."""
+RULES_LEGEND = """⌈n^a⌉ bins; a = 0: {fixed} bins. bias per n, rmse per n: exponents over n, least squares of logarithms
+of |bias| and of the root mean squared error, with standard errors. expected: −(1 − a)/2 if the model is calibrated,
+else −min(2a, 1 − a). bins, bias, rmse: at the largest n. With few rows, a tree has fewer leaves than requested, because
+each contains at least ten rows."""
 
 
 def gaussian_mixture(
@@ -245,7 +251,7 @@ DIAGRAM_ROWS = 10_000  # of a reliability diagram, as in the paper
 
 
 def draw_histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, path: Path) -> None:
-    """A panel per number of rows and bins: estimates over the data sets, those above the truth in blue, below in red."""
+    """A panel per number of rows and bins: estimates over data sets, above the truth in blue, below in red."""
     sizes = [n for n in plan.sizes if n in plan.drawn_sizes]
     tied = find_model(model).second == 0  # all predictions are one, and so are all bins
     every = plan.drawn_bins[:1] if tied else plan.drawn_bins
@@ -304,7 +310,7 @@ def draw_diagrams(models: Sequence[str], seed: int, path: Path) -> None:
 
 
 def draw_rates(flat: Sequence[Row], path: Path) -> None:
-    """What chance adds over bins per row, calibrated and not, and what bins hide over bins; lines have the expected slopes."""
+    """Draw what chance adds by bins per row, and what bins hide by bins; lines have the expected slopes."""
     figure, axes = make_panels(1, 3, (12, 4))
     for ax, name, power in ((axes[0], "perfect", 0.5), (axes[1], "uncalibrated", 1.0)):
         for kind in PARTITION_KINDS:

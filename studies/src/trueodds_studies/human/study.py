@@ -40,15 +40,18 @@ class Plan:
 QUICK = Plan(rows=800, resamples=300)
 
 CELL_FORMAT = """Each cell: value [95 % interval] (noise floor: the mean if the model were calibrated)."""
-TARGETS_LEGEND = f"""{CELL_FORMAT} against: the gold label, the label with the most votes, or all votes as
-shares. confidence: mean largest probability; right: accuracy with respect to the target. ECE: confidence, 15 uniform bins. log loss in nats; its
-noise floor is the expected score if calibrated."""
+TARGETS_LEGEND = f"""{CELL_FORMAT} against: the gold label, the label with the most votes, or all votes as shares.
+confidence: mean largest probability; right: accuracy with respect to the target. ECE: confidence, 15 uniform bins. log
+loss in nats; its noise floor is the expected score if calibrated."""
 VOTES_LEGEND = f"""{CELL_FORMAT} EntCE in nats; corrected: with the Miller-Madow correction. order, size: parts of
-human_distance, which add up to it; vote_noise: the subtracted noise, which is the uncorrected score of a model equal to the population."""
-CROWD_LEGEND = """majority is gold: share of rows; tied majority: rows in which two classes have the most votes; of one mind: share of unanimous rows;
-squared noise: mean Σ V(1 − V)/(m − 1). The other columns: scores of the vote shares against the same number of new votes drawn from them,
-the best possible result for a model (human_distance is corrected for noise, and therefore 0)."""
-FEWER_VOTES_LEGEND = """votes: drawn from the votes of each row without replacement. squared distance: mean of ‖P − V‖² without correction; human_distance: minus vote noise."""
+human_distance, which add up to it; vote_noise: the subtracted noise, which is the uncorrected score of a model equal to
+the population."""
+CROWD_LEGEND = """majority is gold: share of rows; tied majority: rows in which two classes have the most votes; of one
+mind: share of unanimous rows; squared noise: mean Σ V(1 − V)/(m − 1). The other columns: scores of the vote shares
+against the same number of new votes drawn from them, the best possible result for a model (human_distance is corrected
+for noise, and therefore 0)."""
+FEWER_VOTES_LEGEND = """votes: drawn from the votes of each row without replacement. squared distance: mean of ‖P − V‖²
+without correction; human_distance: minus vote noise."""
 CLAIMS_LEGEND = "Quoted or shortened from section 3.3.3 of Pavlovic (2025); ranges are over the models."
 
 
@@ -259,7 +262,7 @@ COLORS = {"gold": "#c79a2b", "majority": RED, "votes": BLUE}
 
 
 def draw_targets(rows: Sequence[Row], path: Path) -> None:
-    """Draw a panel per score and a line per model: dots for gold, majority, and votes, with intervals and noise floors."""
+    """A panel per score, a line per model: dots for gold, majority, and votes, with intervals and noise floors."""
     models = list(dict.fromkeys(row["model"] for row in rows))
     place = {model: i for i, model in enumerate(reversed(models))}
     figure = _make_figure((11, 1.6 + 0.42 * len(models)))

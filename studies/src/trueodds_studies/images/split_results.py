@@ -178,11 +178,12 @@ def _format_with_error(row: Row, name: str, unit: float, digits: int) -> str:
     return text if error is None else f"{text} ± {unit * error:.{digits}f}"
 
 
-METHODS_LEGEND = """Means over {splits} of the same images, {learn:,} for fitting and {n:,} held out; n: held out. ±: standard error of the mean over
-splits (of paired differences for changes); it measures the variation between splits, not between images. p: MCLLO's likelihood-ratio
-test on the held-out rows, smallest probability {min_prob:g}; rejected: share of splits with p ≤ 0.05. A correctly specified map with
-estimated parameters would be rejected in {anyway:.1%}. ECE: confidence, {bins} bins (√n). gain: log loss before minus after, in nats per
-row, −inf if an observed outcome had probability 0. changed: share of images whose predicted class changes."""
+METHODS_LEGEND = """Means over {splits} of the same images, {learn:,} for fitting and {n:,} held out; n: held out. ±:
+standard error of the mean over splits (of paired differences for changes); it measures the variation between splits,
+not between images. p: MCLLO's likelihood-ratio test on the held-out rows, smallest probability {min_prob:g}; rejected:
+share of splits with p ≤ 0.05. A correctly specified map with estimated parameters would be rejected in {anyway:.1%}.
+ECE: confidence, {bins} bins (√n). gain: log loss before minus after, in nats per row, −inf if an observed outcome had
+probability 0. changed: share of images whose predicted class changes."""
 
 
 def methods_legend(cells: Sequence[Row]) -> str:

@@ -77,9 +77,10 @@ def images(
 ) -> StudyResult:
     """Recalibration of five networks on CIFAR-10, fitted on 8,000 test images and evaluated on the other 2,000.
 
-    Tables: every method over random splits, MCLLO's parameters, published numbers beside those of VGG16, classes that
-    remain miscalibrated, the effect of the smallest probability, and single images. Figures: accuracy against calibration,
-    single images, and reliability in ten bins. `methods` are networks. Source: Vennos, Xing & Franck (2026), section 4.2.
+    Tables: every method over random splits, MCLLO's parameters, published numbers beside those of
+    VGG16, classes that remain miscalibrated, the effect of the smallest probability, and single
+    images. Figures: accuracy against calibration, single images, and reliability in ten bins.
+    `methods` are networks. Source: Vennos, Xing & Franck (2026), section 4.2.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, files = make_folder(out), None if data is None else str(data)

@@ -51,7 +51,7 @@ class PowerCell:
 
     @property
     def truth(self) -> Array:
-        """(γ₁, τ₁, γ₂, τ₂): the odds of class 1 against class 3 are δ times the predicted ones; nothing else is miscalibrated."""
+        """True (γ₁, τ₁, γ₂, τ₂): only the odds of class 1 against class 3 are wrong, δ times the predicted ones."""
         return np.array([1.0, np.log(self.delta), 1.0, 0.0])
 
     def rows(self, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -206,7 +206,7 @@ def draw_parameters(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_ece(rows: Sequence[Row], path: Path) -> None:
-    """Draw ECE before recalibration, on the rows of the fit, and on new rows: quartiles at one n, mean differences over n."""
+    """Draw ECE before recalibration, on its rows, and on new rows: quartiles at one n, mean differences over n."""
     sizes = sorted({row["n"] for row in rows})
     middle = sizes[len(sizes) // 2 - 1] if len(sizes) > 1 else sizes[0]
     figure, (boxes, own, new) = make_panels(1, 3, (11, 4.2))

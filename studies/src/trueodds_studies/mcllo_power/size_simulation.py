@@ -196,7 +196,7 @@ FORM_COLORS = {"likelihood ratio": "#b5402a", "score": "#d99a2b", "score, redraw
 
 
 def draw_size(rows: Sequence[Row], path: Path) -> None:
-    """Draw rejection rates at 5 and 1 % for calibrated predictions, with 99 % limits; a panel per level, a line per cell."""
+    """Draw the size at 5 and 1 % with 99 % limits; a panel per level, a line per cell."""
     cells = list(dict.fromkeys((row["design"], row["K"], row["n"]) for row in rows))
     place = {cell: len(cells) - i for i, cell in enumerate(cells)}
     figure, axes = make_panels(1, 2, (10, 1.6 + 0.25 * len(cells)), sharey=True)

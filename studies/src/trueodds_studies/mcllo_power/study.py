@@ -13,29 +13,32 @@ from trueodds_studies.mcllo_power import power_simulation as power
 from trueodds_studies.mcllo_power import size_simulation as size
 from trueodds_studies.mcllo_power.power_simulation import PARAMETERS
 
-POWER_LEGEND = """{sets} data sets per row. p ~ Dirichlet(1, 1, 1); the odds of class 1 against class 3, the baseline, are delta times the predicted ones; nothing
-else is miscalibrated. lrt5, lrt1: rejection rates of the likelihood ratio at 5 and 1 % by χ² with 4 degrees of freedom, with 99 % Clopper-Pearson
-limits; score5, score1: the one-pass score statistic. ncp: noncentrality 2n E KL(q‖p), by quadrature; predicted5, predicted1: probability that a
-noncentral χ² variable exceeds the quantile of the central one."""
+POWER_LEGEND = """{sets} data sets per row. p ~ Dirichlet(1, 1, 1); the odds of class 1 against class 3, the baseline,
+are delta times the predicted ones; nothing else is miscalibrated. lrt5, lrt1: rejection rates of the likelihood ratio
+at 5 and 1 % by χ² with 4 degrees of freedom, with 99 % Clopper-Pearson limits; score5, score1: the one-pass score
+statistic. ncp: noncentrality 2n E KL(q‖p), by quadrature; predicted5, predicted1: probability that a noncentral χ²
+variable exceeds the quantile of the central one."""
 
-PARAMETERS_LEGEND = """bias_: mean estimate minus the true value, gamma = 1, tau_1 = log delta, tau_2 = 0; covers_: coverage of its 95 % interval; low, high: smallest
-lower and largest upper 99 % limit of these four rates; finite: data sets with finite estimates."""
+PARAMETERS_LEGEND = """bias_: mean estimate minus the true value, gamma = 1, tau_1 = log delta, tau_2 = 0; covers_:
+coverage of its 95 % interval; low, high: smallest lower and largest upper 99 % limit of these four rates; finite: data
+sets with finite estimates."""
 
-ECE_LEGEND = """Means over the first {binned} data sets of a row: confidence, ceil(sqrt(n)) bins of equal width. before: without recalibration; after: with the
-map, on the rows used to fit it; new: with the same map on as many other rows. lowered, lowered_new: share of data sets in which the map reduces
-the ECE, on its own and on other rows."""
+ECE_LEGEND = """Means over the first {binned} data sets of a row: confidence, ceil(sqrt(n)) bins of equal width. before:
+without recalibration; after: with the map, on the rows used to fit it; new: with the same map on as many other rows.
+lowered, lowered_new: share of data sets in which the map reduces the ECE, on its own and on other rows."""
 
-SIZE_LEGEND = """{sized} calibrated data sets per cell, the same for the three forms of the test. Dirichlet(a): symmetric, floored at
-1e-12; VGG16: rows of its CIFAR-10 predictions, floored at 1e-6, sampled without replacement; labels are drawn from the predictions. size5, size1 with 99 %
-Clopper-Pearson limits (low, high); score, redrawn: among {resamples} redraws. doubt: share of data sets in which the likelihood
-ratio by χ² has the note TN212 (used for the score too); silent5, silent1: size among the others. verdict: exceeds if the
-lower 99 % limit, with Bonferroni's correction for all {rates} rates, is above the level; exceeds, noted: if most of those rejections have
-the note and the other data sets keep the level."""
+SIZE_LEGEND = """{sized} calibrated data sets per cell, the same for the three forms of the test. Dirichlet(a):
+symmetric, floored at 1e-12; VGG16: rows of its CIFAR-10 predictions, floored at 1e-6, sampled without replacement;
+labels are drawn from the predictions. size5, size1 with 99 % Clopper-Pearson limits (low, high); score, redrawn: among
+{resamples} redraws. doubt: share of data sets in which the likelihood ratio by χ² has the note TN212 (used for the
+score too); silent5, silent1: size among the others. verdict: exceeds if the lower 99 % limit, with Bonferroni's
+correction for all {rates} rates, is above the level; exceeds, noted: if most of those rejections have the note and the
+other data sets keep the level."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Size of the simulation; each data set has its own random stream, so that resuming a study does not change results."""
+    """Size of the simulation; each data set has its own random stream, so resuming does not change results."""
 
     sets: int = 1000  # per shift and number of rows
     binned: int = 250  # number of them for which the ECE is computed
@@ -62,15 +65,16 @@ def mcllo_power(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """The simulations of Vennos, Xing & Franck (2026): power, parameters, ECE before and after; and size, with real vectors.
+    """Simulations of Vennos, Xing & Franck (2026): power, parameters, ECE before and after, and size.
 
-    Power of the likelihood ratio and of the one-pass score if one of three classes is underpredicted, compared with
-    the noncentral χ² distribution; bias and coverage of the parameters; ECE on the rows of the fit and on new rows.
-    Then the size of both and of the score with redrawn labels for 2 to 10 classes, with uniform and sharp vectors and, if
-    its file is available, those of a network. The sample sizes, shifts, and distribution of p in the paper were not
-    available; these are ours.
+    Power of the likelihood ratio and of the one-pass score if one of three classes is underpredicted,
+    compared with the noncentral χ² distribution; bias and coverage of the parameters; ECE on the rows
+    of the fit and on new rows. Then the size of both and of the score with redrawn labels for 2 to 10
+    classes, with uniform and sharp vectors and, if its file is available, those of a network. The
+    sample sizes, shifts, and distribution of p in the paper were not available; these are ours.
 
-    >>> small = Plan(sets=5, binned=2, rows=(50,), deltas=(1.0, 3.0), sized=2, sized_rows=(60,), classes=(2,), resamples=19)
+    >>> size = {"sized": 2, "sized_rows": (60,), "classes": (2,), "resamples": 19}
+    >>> small = Plan(sets=5, binned=2, rows=(50,), deltas=(1.0, 3.0), **size)
     >>> finding = mcllo_power(plan=small)
     >>> [row["delta"] for row in finding.rows], [table.name for table in finding.also]
     ([1.0, 3.0], ['mcllo_power.parameters', 'mcllo_power.ece', 'mcllo_power.size'])

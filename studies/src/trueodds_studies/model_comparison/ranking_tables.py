@@ -34,22 +34,25 @@ TAU_COLUMNS = (
     "log loss",
 )  # the columns of the table of tau
 
-VALUES_LEGEND = """kind: raw errors hold noise, corrected ones not or hardly, scores are proper and tell of more than calibration. low, high: 95 %
-interval; none where no interval of measured coverage is known. floor: the mean if the model were calibrated. rank: 1 is the smallest; rank
-low, high: the middle 95 % over random halves of the rows."""
-ORDERS_LEGEND = """order: increasing; < if the order of two neighbors is established by simultaneous 95 % intervals of all pairs, ? if not. settled: number of established
-pairs. turned: share of random halves of the rows in which a pair has the opposite order, mean over all pairs, maximum over established pairs, and mean over
-the others. No pair is established if no interval is available, as for squares."""
+VALUES_LEGEND = """kind: raw errors contain noise, corrected ones little or none; scores are proper and measure more
+than calibration. low, high: 95 % interval; none where no interval of measured coverage is known. floor: the mean if the
+model were calibrated. rank: 1 is the smallest; rank low, high: the middle 95 % over random halves of the rows."""
+ORDERS_LEGEND = """order: increasing; < if the order of two neighbors is established by simultaneous 95 % intervals of
+all pairs, ? if not. settled: number of established pairs. turned: share of random halves of the rows in which a pair
+has the opposite order, mean over all pairs, maximum over established pairs, and mean over the others. No pair is
+established if no interval is available, as for squares."""
 NETWORKS_LEGEND = (
     "confidence: mean largest probability. The last columns: ranks by three measures and by accuracy, with 1 the best."
 )
-PAIRS_LEGEND = """smaller: number of measures for which the first of the pair has the smaller value, and the second. settled: number of these that are established.
-turned: share of halves in which the order is reversed, minimum and maximum over the measures."""
-TAU_LEGEND = """Kendall's tau of two rankings: 1 if all pairs agree, −1 if none does, and the central 95 % over random halves of the rows, the same for
-both measures."""
-PVALUES_LEGEND = f"""Random samples of n rows, the same for all networks: mean ECE (15 bins), median p of the consistency test, rejection rate at
-{ALPHA:g}. tied: pairs of networks with equal p. against: pairs of which the one with the larger ECE is not rejected and the other is. tau: Kendall's tau
-between the rankings by ECE and by decreasing p, with ties counted as 0."""
+PAIRS_LEGEND = """smaller: number of measures for which the first of the pair has the smaller value, and the second.
+settled: number of these that are established. turned: share of halves in which the order is reversed, minimum and
+maximum over the measures."""
+TAU_LEGEND = """Kendall's tau of two rankings: 1 if all pairs agree, −1 if none does, and the central 95 % over random
+halves of the rows, the same for both measures."""
+PVALUES_LEGEND = f"""Random samples of n rows, the same for all networks: mean ECE (15 bins), median p of the
+consistency test, rejection rate at {ALPHA:g}. tied: pairs of networks with equal p. against: pairs of which the one
+with the larger ECE is not rejected and the other is. tau: Kendall's tau between the rankings by ECE and by decreasing
+p, with ties counted as 0."""
 
 
 def value_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
@@ -226,7 +229,7 @@ def contradiction_share(errors: Array, p: Array) -> float:
 
 
 def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
-    """Draw the ranks: a column per measure, a line per network, with neighbors joined if their order is not established."""
+    """Draw ranks, a column per measure, a line per network; neighbors are joined if their order is not established."""
     figure = _make_figure((2.6 + 0.56 * len(by_measure), 5.4))
     ax = figure.subplots()
     order = ranked_names(by_measure[0])

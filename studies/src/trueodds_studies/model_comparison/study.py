@@ -62,9 +62,9 @@ def model_comparison(
 ) -> StudyResult:
     """Seven networks on CIFAR-10's test images, ranked by eighteen measures, and by p-values with fewer rows.
 
-    Tables: every measure of every network, the rankings and their established parts, pairs, Kendall's tau between rankings,
-    p-values, and statements of the paper with our results. Figures: ranks, tau, and the networks on one pair of axes.
-    `methods` are networks, at least two. Source: Vaicenavicius et al. (2019), sections 2.1 and 4.3.
+    Tables: every measure of every network, the rankings and their established parts, pairs, Kendall's tau between
+    rankings, p-values, and statements of the paper with our results. Figures: ranks, tau, and the networks on one
+    pair of axes. `methods` are networks, at least two. Source: Vaicenavicius et al. (2019), sections 2.1 and 4.3.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = make_folder(out), None if data is None else str(data)

@@ -98,16 +98,19 @@ def accuracy_and_confidence(preds: Predictions) -> tuple[float, float]:
     return float(view.y.mean()), float(view.p.mean())
 
 
-# The authors' own program on these very predictions: Widmann, Lindsten & Zachariah (2019), all classes, total variation,
-# github.com/devmotion/CalibrationPaper, experiments/src/PyTorch-CIFAR10 (ten bins of each probability; trees of 100 rows).
+# The authors' own program on these very predictions:
+# Widmann, Lindsten & Zachariah (2019), all classes, total variation, github.com/devmotion/CalibrationPaper,
+# experiments/src/PyTorch-CIFAR10 (ten bins of each probability; trees of 100 rows).
+# (ten bins of each probability; trees of 100 rows).
 PUBLISHED_ERRORS = {
     "densenet121": {"uniform 10": 0.06607267260685959, "tree, 100 rows": 0.029532869835646354},
     "inception_v3": {"uniform 10": 0.06622328174328848, "tree, 100 rows": 0.02741172314725122},
     "resnet18": {"uniform 10": 0.07488154767161405, "tree, 100 rows": 0.03644622574154901},
     "vgg16_bn": {"uniform 10": 0.06611851748458285, "tree, 100 rows": 0.029127032299151583},
 }
-PAPER_LEGEND = """Quoted or shortened from section 5.2 of Vaicenavicius et al. (2019), whose LeNet, DenseNet, and ResNet are not the networks used here;
-the numbers are from the program of Widmann, Lindsten, and Zachariah (2019) for these predictions."""
+PAPER_LEGEND = """Quoted or shortened from section 5.2 of Vaicenavicius et al. (2019), whose LeNet, DenseNet, and ResNet
+are not the networks used here; the numbers are from the program of Widmann, Lindsten, and Zachariah (2019) for these
+predictions."""
 
 
 def compare_with_papers(cells: Sequence[Row]) -> tuple[Row, ...]:

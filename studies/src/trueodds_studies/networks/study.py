@@ -55,9 +55,10 @@ def networks(
 ) -> StudyResult:
     """Twenty networks for images, text and speech: reliability diagrams and expected miscalibration.
 
-    Tables: errors of the confidence, of three groups of classes, and of all classes with ten uniform bins and two trees, in
-    total variation and squares; numbers for the diagrams of each network; comparison with papers. Figures: one per
-    network, and grids of all. `methods` are networks. Source: Vaicenavicius et al. (2019), section 5.2 and figures 1, 4 and 15 to 18.
+    Tables: errors of the confidence, of three groups of classes, and of all classes with ten
+    uniform bins and two trees, in total variation and squares; numbers for the diagrams of each
+    network; comparison with papers. Figures: one per network, and grids of all. `methods` are
+    networks. Source: Vaicenavicius et al. (2019), section 5.2 and figures 1, 4 and 15 to 18.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = make_folder(out), None if data is None else str(data)
@@ -126,15 +127,17 @@ def _draw_if_possible(names: Sequence[str], data: str | None, plan: Plan, where:
 LENSES = ("confidence", "groups", "canonical")
 ALPHA = 0.05
 
-ERRORS_LEGEND = """lens: the largest probability, three groups of classes, or all classes. distance: tv is half the sum of absolute differences,
-sq-euclidean the sum of their squares (for a confidence: of it and its complement). low, high: 95 % interval; none for squares, for which no
-interval with known coverage is available. floor: mean error of a calibrated network. p: consistency test with redrawn labels."""
-SHORT_LEGEND = """Each cell: error, total variation [95 % interval] (noise floor). p: largest p-value of the consistency tests of that lens, all bins and both
-distances."""
-SQUARES_LEGEND = """Each cell: error, sum of squared differences (noise floor). p: largest p-value of the consistency tests of that lens, all bins and both
-distances."""
-NETWORKS_LEGEND = """right, sure: accuracy and mean confidence. outside: bins of the confidence outside the 90 % bars. beyond: cells of 25 with a significant
-deviation, 95 % with Holm's correction over all cells. Without a probability for each class, there is no triangle."""
+ERRORS_LEGEND = """lens: the largest probability, three groups of classes, or all classes. distance: tv is half the sum
+of absolute differences, sq-euclidean the sum of their squares (for a confidence: of it and its complement). low, high:
+95 % interval; none for squares, for which no interval with known coverage is available. floor: mean error of a
+calibrated network. p: consistency test with redrawn labels."""
+SHORT_LEGEND = """Each cell: error, total variation [95 % interval] (noise floor). p: largest p-value of the consistency
+tests of that lens, all bins and both distances."""
+SQUARES_LEGEND = """Each cell: error, sum of squared differences (noise floor). p: largest p-value of the consistency
+tests of that lens, all bins and both distances."""
+NETWORKS_LEGEND = """right, sure: accuracy and mean confidence. outside: bins of the confidence outside the 90 % bars.
+beyond: cells of 25 with a significant deviation, 95 % with Holm's correction over all cells. Without a probability for
+each class, there is no triangle."""
 
 
 def error_table(cells: Sequence[Row]) -> tuple[Row, ...]:

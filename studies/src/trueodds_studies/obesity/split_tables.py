@@ -18,22 +18,27 @@ PUBLISHED_TABLE: Mapping[str, Mapping[str, Any]] = {
     "binning": {"n": 132, "p": 0.068, "ECE": 0.083, "accuracy": 0.810, "changed": 0.0303},
     "evidential (Xu)": {"n": 132, "p": 0.014, "ECE": 0.078, "accuracy": 0.811, "changed": 0.030},
 }
-"""The names of the last two rows are missing in the available text; it states that histogram binning is not rejected, which is p = .068."""
+"""Published results; the names of the last two rows are missing in the available text.
+
+It states that histogram binning is not rejected, which is p = .068.
+"""
 
 PUBLISHED_PARAMETERS: Mapping[str, tuple[tuple[float, float], ...]] = {
     "delta": ((0.527, 0.241), (1.002, 0.406), (2.714, 1.404), (0.002, 0.001), (1.167, 0.391), (1.529, 0.524)),
     "gamma": ((2.785, 0.399), (2.211, 0.214), (1.719, 0.175), (4.698, 0.960), (2.387, 0.247), (2.020, 0.188)),
 }
-"""With standard errors, against Normal Weight; the columns are assumed to be the other classes in alphabetical order."""
+"""With standard errors, against Normal Weight; columns are assumed to be the other classes in alphabetical order."""
 
 
-LEGEND = """Held-out rows (132 of 2,111), mean over the splits unless stated otherwise. baseline: the baseline class of MCLLO's fit and test. loss, worst:
-mean and maximum log loss over splits in nats per row, after mixing with a share of 1/397 of the uniform distribution, as in `auto`; infinite:
-share of splits whose log loss is infinite without mixing. se: standard error of the mean over splits, assuming independence. p>.05: share of
-splits in which MCLLO's likelihood-ratio test on these rows has p > 0.05; redrawn: the same with redrawn labels (exact for any n); test diverges:
-share in which its fit has no finite estimates; fit diverges: the same for the fit of the calibrator. ECE: confidence, 12 bins (√n). changed:
-share of rows whose predicted class changes. MCLLO, no pull: unpenalized likelihood at its supremum; MCLLO uses a small penalty if no finite
-estimates exist. Votes of 0 are replaced by 1e-12 in fits and 1e-6 in the test."""
+LEGEND = """Held-out rows (132 of 2,111), mean over the splits unless stated otherwise. baseline: the baseline class of
+MCLLO's fit and test. loss, worst: mean and maximum log loss over splits in nats per row, after mixing with a share of
+1/397 of the uniform distribution, as in `auto`; infinite: share of splits whose log loss is infinite without mixing.
+se: standard error of the mean over splits, assuming independence. p>.05: share of splits in which MCLLO's
+likelihood-ratio test on these rows has p > 0.05; redrawn: the same with redrawn labels (exact for any n); test
+diverges: share in which its fit has no finite estimates; fit diverges: the same for the fit of the calibrator. ECE:
+confidence, 12 bins (√n). changed: share of rows whose predicted class changes. MCLLO, no pull: unpenalized likelihood
+at its supremum; MCLLO uses a small penalty if no finite estimates exist. Votes of 0 are replaced by 1e-12 in fits and
+1e-6 in the test."""
 
 
 def build_result(results: Sequence[Row], settings: Row) -> StudyResult:
@@ -93,9 +98,10 @@ def _summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
     return summarize_splits(rows) | also
 
 
-GAINS_LEGEND = """difference: log loss minus that without recalibration on the same rows, mixed as above; negative values are an improvement; se: standard error of
-its mean over splits, assuming independence; wide: the same, multiplied by √(1 + J · 132/1979) for the rows that J splits share (Nadeau & Bengio
-2003). worse: share of splits in which it is positive, and the maximum. chose: methods chosen by auto, with their frequencies."""
+GAINS_LEGEND = """difference: log loss minus that without recalibration on the same rows, mixed as above; negative
+values are an improvement; se: standard error of its mean over splits, assuming independence; wide: the same, multiplied
+by √(1 + J · 132/1979) for the rows that J splits share (Nadeau & Bengio 2003). worse: share of splits in which it is
+positive, and the maximum. chose: methods chosen by auto, with their frequencies."""
 SHARED_SHARE = 132 / 1979
 
 
@@ -128,9 +134,10 @@ def summarize_gains(rows: Sequence[Row]) -> str:
     return f"The method chosen by auto changes the held-out log loss by {', '.join(phrases)} nats per row."
 
 
-FLOORS_LEGEND = """floor: value that replaces smaller vote shares at the beginning; rows are then normalized. LRT: median over splits of the statistic on
-the calibration rows (12 degrees of freedom); p: median on the held-out rows; p>.05: share of splits. none, MCLLO, no pull, ridge, temperature:
-mean held-out log loss without mixing; mixed: the same after mixing with a share of 1/397 of the uniform distribution."""
+FLOORS_LEGEND = """floor: value that replaces smaller vote shares at the beginning; rows are then normalized. LRT:
+median over splits of the statistic on the calibration rows (12 degrees of freedom); p: median on the held-out rows;
+p>.05: share of splits. none, MCLLO, no pull, ridge, temperature: mean held-out log loss without mixing; mixed: the same
+after mixing with a share of 1/397 of the uniform distribution."""
 SHOWN_FITS = ("none", "MCLLO", "no pull", "ridge", "temperature")
 
 
@@ -173,8 +180,9 @@ def summarize_min_prob(rows: Sequence[Row]) -> str:
     )
 
 
-SPLITS_LEGEND = """p: for the held-out rows, against Normal Weight. Methods: held-out log loss after mixing. zeros: share of the votes for the calibration rows
-that are 0; true zeros: observed classes without votes, calibration and held-out rows together."""
+SPLITS_LEGEND = """p: for the held-out rows, against Normal Weight. Methods: held-out log loss after mixing. zeros:
+share of the votes for the calibration rows that are 0; true zeros: observed classes without votes, calibration and
+held-out rows together."""
 
 
 def split_table(results: Sequence[Row]) -> tuple[Row, ...]:
@@ -217,8 +225,9 @@ def summarize(results: Sequence[Row]) -> str:
 METHOD_READINGS = {"evidential (Xu)": ("evidential (Xu)", "evidential, floor 1e-3", "evidential on p")}
 """The text of the evidential method was not available, and the paper does not state how it handled votes of 0."""
 
-PAPER_LEGEND = """printed: published value for a single split. Other rows: median of p and mean of the other columns over our splits. The names of the last two
-published rows are missing; the text states that histogram binning is not rejected. Accuracy and changed are shares."""
+PAPER_LEGEND = """printed: published value for a single split. Other rows: median of p and mean of the other columns
+over our splits. The names of the last two published rows are missing; the text states that histogram binning is not
+rejected. Accuracy and changed are shares."""
 
 
 def paper_table(results: Sequence[Row]) -> tuple[Row, ...]:
@@ -245,8 +254,9 @@ def _median_value(rows: Sequence[Row]) -> dict[str, Any]:
     return middle | {name: float(split_values(rows, name).mean()) for name in ("ECE", "accuracy", "changed")}
 
 
-PARAMETERS_LEGEND = """δ and γ against Normal Weight with standard errors, from the 396 calibration rows of the first split with finite estimates.
-finite: share of splits with finite estimates; middle: median of γ among these. printed: published values."""
+PARAMETERS_LEGEND = """δ and γ against Normal Weight with standard errors, from the 396 calibration rows of the first
+split with finite estimates. finite: share of splits with finite estimates; middle: median of γ among these. printed:
+published values."""
 
 
 def parameter_table(results: Sequence[Row]) -> tuple[Row, ...]:

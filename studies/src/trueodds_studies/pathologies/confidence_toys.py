@@ -40,11 +40,13 @@ PRINTED_ECE = 0.10445
 DIGITS = 5  # of that number
 BINS = 5
 
-SAMPLES_LEGEND = """said: predicted class, with the largest probability; confidence: that probability, the only one that ECE uses. bin: the fifth of [0, 1]
-that contains the confidence, including its upper end. came: observed class. right: 1 if the prediction is correct."""
+SAMPLES_LEGEND = """said: predicted class, with the largest probability; confidence: that probability, the only one that
+ECE uses. bin: the fifth of [0, 1] that contains the confidence, including its upper end. came: observed class. right: 1
+if the prediction is correct."""
 
-BINS_LEGEND = """share: of the nine samples. accuracy: share of correct predictions. confidence: mean confidence. gap: absolute difference of the two. adds: share
-times gap; ECE is their sum. adds (5 digits): the same, rounded before summation. Empty bins contribute nothing."""
+BINS_LEGEND = """share: of the nine samples. accuracy: share of correct predictions. confidence: mean confidence. gap:
+absolute difference of the two. adds: share times gap; ECE is their sum. adds (5 digits): the same, rounded before
+summation. Empty bins contribute nothing."""
 
 
 def nine_samples() -> Predictions:
@@ -100,13 +102,8 @@ def nine_samples_toy(seed: int) -> Toy:
             "There is no evidence against calibration, and none for it.",
         ),
     )
-    total = {
-        "bin": "all",
-        "range": "(0, 1]",
-        "samples": preds.n,
-        "adds": round_sum(estimate.value),
-        "adds (5 digits)": rounded,
-    }
+    total = {"bin": "all", "range": "(0, 1]", "samples": preds.n}
+    total |= {"adds": round_sum(estimate.value), "adds (5 digits)": rounded}
     tables = (
         toy_table("samples", "Predictions for nine images, and their classes.", _sample_rows(preds), SAMPLES_LEGEND),
         toy_table(
@@ -166,8 +163,9 @@ def _bin_rows(preds: Predictions) -> list[dict[str, Any]]:
 
 BIN_COUNTS = (1, 2, 5, 10, 15, 20, 100)
 
-BIN_COUNTS_LEGEND = """bins: of equal width on [0, 1]. empty: bins without a sample, which contribute nothing. alone: bins with a single sample, whose accuracy is
-0 or 1. ECE: for the same nine samples. noise floor: mean ECE of a calibrated model with the same predictions, over 999 draws."""
+BIN_COUNTS_LEGEND = """bins: of equal width on [0, 1]. empty: bins without a sample, which contribute nothing. alone:
+bins with a single sample, whose accuracy is 0 or 1. ECE: for the same nine samples. noise floor: mean ECE of a
+calibrated model with the same predictions, over 999 draws."""
 
 
 def bin_row(bins: int, seed: int) -> dict[str, Any]:
@@ -251,10 +249,11 @@ ADAPTIVE_MEASURES: dict[str, tuple[str, dict[str, Any]]] = {
     "MacroCE": ("macroce", CONFIDENCE),
 }
 
-ADAPTIVE_LEGEND = """All measures named in the paper, for its nine samples. equal mass, 3: three bins of three samples. sweep: the largest number of equal-mass bins for
-which accuracy increases with confidence. kernel density: no bins. ACE: equal-mass bins for each class, averaged over classes; TACE: the same
-above a probability of 0.01. MacroCE: the mean distance of confidence from 1 for correct and from 0 for wrong predictions,
-averaged over the two. noise floor: mean for a calibrated model with the same predictions, over 999 draws; over it: value minus noise floor."""
+ADAPTIVE_LEGEND = """All measures named in the paper, for its nine samples. equal mass, 3: three bins of three samples.
+sweep: the largest number of equal-mass bins for which accuracy increases with confidence. kernel density: no bins. ACE:
+equal-mass bins for each class, averaged over classes; TACE: the same above a probability of 0.01. MacroCE: the mean
+distance of confidence from 1 for correct and from 0 for wrong predictions, averaged over the two. noise floor: mean for
+a calibrated model with the same predictions, over 999 draws; over it: value minus noise floor."""
 
 
 def measure_samples(how: str, seed: int) -> dict[str, Any]:
@@ -275,42 +274,20 @@ def adaptive_bins_toy(seed: int) -> Toy:
     """The rest of section 3.2 of the paper."""
     lines = [measure_samples(how, seed) for how in ADAPTIVE_MEASURES]
     by_measure = {line["measure"]: line for line in lines}
-    rows = (
-        toy_row(
-            "adaptive bins",
-            "ECE, 3 bins of three samples",
-            None,
-            by_measure["equal mass, 3"]["value"],
-            "No bin is empty or contains a single sample; the value differs again.",
+    explanations = {
+        ("ECE, 3 bins of three samples", "equal mass, 3"): (
+            "No bin is empty or contains a single sample; the value differs again."
         ),
-        toy_row(
-            "adaptive bins",
-            "ECE, sweep",
-            None,
-            by_measure["sweep"]["value"],
-            "The data determine the number of bins: the largest for which accuracy increases with confidence.",
+        ("ECE, sweep", "sweep"): (
+            "The data determine the number of bins: the largest for which accuracy increases with confidence."
         ),
-        toy_row(
-            "adaptive bins",
-            "ECE, kernel density",
-            None,
-            by_measure["kernel density"]["value"],
-            "Without bins, a bandwidth has to be chosen.",
-        ),
-        toy_row(
-            "adaptive bins",
-            "ACE, 3 bins per class",
-            None,
-            by_measure["ACE, 3"]["value"],
-            "All three probabilities of a sample are used, not only the largest.",
-        ),
-        toy_row(
-            "adaptive bins",
-            "MacroCE",
-            None,
-            by_measure["MacroCE"]["value"],
-            "It measures more than calibration: it is large even for a calibrated model.",
-        ),
+        ("ECE, kernel density", "kernel density"): "Without bins, a bandwidth has to be chosen.",
+        ("ACE, 3 bins per class", "ACE, 3"): "All three probabilities of a sample are used, not only the largest.",
+        ("MacroCE", "MacroCE"): ("It measures more than calibration: it is large even for a calibrated model."),
+    }
+    rows = tuple(
+        toy_row("adaptive bins", what, None, by_measure[how]["value"], says)
+        for (what, how), says in explanations.items()
     )
     low, high = (pick(line["value"] for line in lines) for pick in (min, max))
     excess = max(line["over it"] for line in lines)
@@ -330,9 +307,10 @@ ANIMALS = ("cat",) * 7 + ("dog",) * 2 + ("toad",)
 RATES = (0.7, 0.2, 0.1)
 ALWAYS, LOOKS = "always says cat", "looks at the picture"
 
-MAJORITY_LEGEND = """Ten images: 7 cats, 2 dogs, a toad. The first model predicts (0.7, 0.2, 0.1) for every image. The second predicts 0.8 for the class it
-recognizes and 0.1 for each other class; it mistakes the toad for a cat. log loss (nats), Brier: lower is better. resolution: reduction of the Brier
-score by distinguishing images; it is 0 for a constant model."""
+MAJORITY_LEGEND = """Ten images: 7 cats, 2 dogs, a toad. The first model predicts (0.7, 0.2, 0.1) for every image. The
+second predicts 0.8 for the class it recognizes and 0.1 for each other class; it mistakes the toad for a cat. log loss
+(nats), Brier: lower is better. resolution: reduction of the Brier score by distinguishing images; it is 0 for a
+constant model."""
 
 
 def majority_models() -> dict[str, Predictions]:

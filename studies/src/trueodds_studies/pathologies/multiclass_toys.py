@@ -37,10 +37,11 @@ VISIBLE_FEATURES: Mapping[str, Sequence[int]] = {  # which of light and distance
 OPTIMUM, NOTHING = "light and distance (the optimum)", "nothing"
 EXAGGERATED = "the optimum, exaggerated"
 
-COARSER_LEGEND = """40 images of four kinds, bright or dark, near or far, ten each. A model that uses only part of this information predicts the class frequencies
-among all images that it cannot distinguish: g(X) = P[Y | h(X)]. predictions: number of distinct predictions. error: ECE of whole vectors with one
-bin per prediction. confidence: mean largest probability. resolution: reduction of the Brier score by distinguishing images. The last
-model ranks classes as the optimum does and squares its probabilities."""
+COARSER_LEGEND = """40 images of four kinds, bright or dark, near or far, ten each. A model that uses only part of this
+information predicts the class frequencies among all images that it cannot distinguish: g(X) = P[Y | h(X)]. predictions:
+number of distinct predictions. error: ECE of whole vectors with one bin per prediction. confidence: mean largest
+probability. resolution: reduction of the Brier score by distinguishing images. The last model ranks classes as the
+optimum does and squares its probabilities."""
 
 
 def picture_rows() -> tuple[list[tuple[str, str]], Array]:
@@ -116,7 +117,8 @@ def coarsened_classifier_toy() -> Toy:
     return Toy("many calibrated", tuple(rows), (toy_table("coarser", sentence, lines, COARSER_LEGEND),), panel)
 
 
-SIX_PREDICTIONS = {  # Vaicenavicius et al. (2019), table 1: what is said, equally often, and how often each class then comes
+# Vaicenavicius et al. (2019), table 1: predictions, equally frequent, and the frequencies of the classes
+SIX_PREDICTIONS = {
     (0.1, 0.3, 0.6): (0.2, 0.2, 0.6),
     (0.1, 0.6, 0.3): (0.0, 0.7, 0.3),
     (0.3, 0.1, 0.6): (0.2, 0.2, 0.6),
@@ -133,8 +135,9 @@ CALIBRATED_LENSES = (
 )  # the lenses of which the paper says that all is well
 OTHER_LENSES = ("rank:2", "rank:3", "top-2", "groups:[[0],[1,2]]", "groups:[[0,1],[2]]", "groups:[[0,2],[1]]")
 
-SIX_LEGEND = """60 rows, ten of each prediction, with exactly the class frequencies of the table in the paper. error: total variation distance between the
-prediction and the class frequencies (half the sum of the absolute differences), which the canonical lens averages."""
+SIX_LEGEND = """60 rows, ten of each prediction, with exactly the class frequencies of the table in the paper. error:
+total variation distance between the prediction and the class frequencies (half the sum of the absolute differences),
+which the canonical lens averages."""
 
 LENS_EXPLANATIONS = {
     "confidence": "The first choice always has probability 0.6 and is correct in 6 of 10 cases.",
@@ -195,10 +198,11 @@ VECTOR_LENSES = ("confidence", "classwise", "canonical")
 PERSON, ANIMAL = "0.1 on person", "0.1 on animal"
 MEETS, MISSES = "q, calibrated", "q, miscalibrated"
 
-VECTORS_LEGEND = """Two models for ten images of a road, with probability 0.9 for no creature; one image shows a person. And two times ten images with the
-prediction q = (0.1, 0.2, 0.7). said: prediction. came: number of images of each class. confidence: error of the largest probability; classwise: of each
-class against the rest, mean over classes; canonical: of the whole vector (half the sum of the absolute differences). The log loss is infinite if an
-observed class had probability 0."""
+VECTORS_LEGEND = """Two models for ten images of a road, with probability 0.9 for no creature; one image shows a person.
+And two times ten images with the prediction q = (0.1, 0.2, 0.7). said: prediction. came: number of images of each
+class. confidence: error of the largest probability; classwise: of each class against the rest, mean over classes;
+canonical: of the whole vector (half the sum of the absolute differences). The log loss is infinite if an observed class
+had probability 0."""
 
 
 def ten_pictures(predicted: Sequence[float], counts: Sequence[int]) -> Predictions:
@@ -298,9 +302,10 @@ VOTE_PREDICTIONS = {
 }
 VOTE_MEASURES = {"EntCE": "entce", "RankCS": "rankcs", "DistCE": "distce"}
 
-VOTES_LEGEND = """One image labeled by ten people: 1, 2, and 7 of them chose the three classes. said: prediction. EntCE: difference of the entropies (nats), which measure
-uncertainty; 0 is best. RankCS: 1 if the classes are in the same order. DistCE: total variation distance from the votes; 0 is best. against the
-majority: distance of the confidence from 1 if the majority class is taken as the truth."""
+VOTES_LEGEND = """One image labeled by ten people: 1, 2, and 7 of them chose the three classes. said: prediction. EntCE:
+difference of the entropies (nats), which measure uncertainty; 0 is best. RankCS: 1 if the classes are in the same
+order. DistCE: total variation distance from the votes; 0 is best. against the majority: distance of the confidence from
+1 if the majority class is taken as the truth."""
 
 
 def vote_scores(predicted: tuple[float, ...]) -> dict[str, float]:

@@ -79,9 +79,9 @@ def exact_lens_error(lens: str) -> dict[str, Any]:
 def estimate_rows(lens: str, rows: int, sets: int, resamples: int, seed: int) -> list[dict[str, Any]]:
     """Every estimator, on rows with the exact frequencies and on simulated rows, with interval and noise floor.
 
-    `AUC` is the share of pairs of a simulated data set and one of a calibrated model with the same predictions in
-    which the first has the larger error: 1 for perfect discrimination, .5 for none. It is computed for the canonical lens;
-    for a lens whose views are calibrated, both have the same distribution.
+    `AUC` is the share of pairs of a simulated data set and one of a calibrated model with the same
+    predictions in which the first has the larger error: 1 for perfect discrimination, .5 for none. It is
+    computed for the canonical lens; for a lens whose views are calibrated, both have the same distribution.
     """
     table: list[dict[str, Any]] = []
     for name in ESTIMATORS.names():

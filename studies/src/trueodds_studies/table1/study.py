@@ -31,13 +31,15 @@ class Plan:
 QUICK = Plan(rows=300, sets=20, resamples=50, redraws=39)
 QUICK_LENSES = ("confidence", "classwise", "canonical")
 
-LENSES_LEGEND = """exact: limit of the ECE for infinitely many rows with one bin per prediction. ECE: of the first data set, value [95 % interval] (noise floor).
-reject: minimum and maximum rejection rate of the tests at 5 %; see it: tests whose rate is more than four standard deviations above 5 %."""
-ESTIMATORS_LEGEND = """exact, if calibrated: for 3,000 rows whose outcomes have exactly the frequencies of the table, and the predicted ones. estimate: value [95 %
-interval] (noise floor). AUC: share of pairs in which a data set has a larger error than one of a calibrated model with the same predictions;
-.5 means no discrimination. sees it: more than four standard deviations from .5."""
-TESTS_LEGEND = """p: p-value of the first data set. rejects: share of data sets with p ≤ .05; the same for a calibrated model with the same predictions; and the
-minimum and maximum for other lenses."""
+LENSES_LEGEND = """exact: limit of the ECE for infinitely many rows with one bin per prediction. ECE: of the first data
+set, value [95 % interval] (noise floor). reject: minimum and maximum rejection rate of the tests at 5 %; see it: tests
+whose rate is more than four standard deviations above 5 %."""
+ESTIMATORS_LEGEND = """exact, if calibrated: for 3,000 rows whose outcomes have exactly the frequencies of the table,
+and the predicted ones. estimate: value [95 % interval] (noise floor). AUC: share of pairs in which a data set has a
+larger error than one of a calibrated model with the same predictions; .5 means no discrimination. sees it: more than
+four standard deviations from .5."""
+TESTS_LEGEND = """p: p-value of the first data set. rejects: share of data sets with p ≤ .05; the same for a calibrated
+model with the same predictions; and the minimum and maximum for other lenses."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,9 @@ def table1(
 ) -> StudyResult:
     """Six predictions of three classes that are calibrated for every lens except the canonical one.
 
-    Labels are drawn from the probabilities of the table, and every estimator and test of the registries is evaluated and
-    compared with the exact value. Tables: lenses; estimators and tests on whole vectors; on disk also all of them for each
-    lens. A figure. `methods` are lenses. Source: Vaicenavicius et al. (2019), Table 1.
+    Labels are drawn from the probabilities of the table, and every estimator and test of the registries is
+    evaluated and compared with the exact value. Tables: lenses; estimators and tests on whole vectors; on disk
+    also all of them for each lens. A figure. `methods` are lenses. Source: Vaicenavicius et al. (2019), Table 1.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = make_folder(out)
@@ -204,7 +206,8 @@ def canonical_rows(cells: Sequence[Row], key: str) -> list[Row]:
 def detects_error(row: Row, sets: int) -> bool:
     """Whether an estimator distinguishes the table from a calibrated model significantly often.
 
-    Without any discrimination, the share of pairs is one half, with the standard deviation of the Mann-Whitney statistic.
+    Without any discrimination, the share of pairs is one half, with the standard deviation of the
+    Mann-Whitney statistic.
     """
     return bool(abs(row["AUC"] - 0.5) > 4 * math.sqrt((2 * sets + 1) / (12 * sets**2)))
 
@@ -212,8 +215,8 @@ def detects_error(row: Row, sets: int) -> bool:
 def rejects_above_level(sets: int) -> float:
     """Rejection rate four standard deviations above the level.
 
-    For 50 data sets, this is nine rejections or more, which have probability 1/1,300 for a test that keeps its level; for
-    100 data sets fourteen or more, with probability 1/2,200.
+    For 50 data sets, this is nine rejections or more, which have probability 1/1,300 for a test
+    that keeps its level; for 100 data sets fourteen or more, with probability 1/2,200.
 
     >>> round(rejects_above_level(100), 3)
     0.137
@@ -231,7 +234,7 @@ GRAY = "#9a9a9a"
 
 
 def draw_lenses(cells: Sequence[Row], sets: int, path: Path) -> None:
-    """Draw ECE by lens with the exact error, the discrimination of the estimators, and the rejection rates of the tests."""
+    """Draw ECE by lens with the exact error, discrimination of the estimators, and rejection rates of the tests."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 

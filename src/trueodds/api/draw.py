@@ -56,9 +56,9 @@ def draw(
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on at once.
+        Axes to draw the diagram on immediately.
     title : str or bool, optional
-        A string replaces the headline. False or ``""`` removes the headline and the finding below it.
+        A string replaces the headline. False or ``""`` removes the headline and the line with the result below it.
     figsize : (float, float), optional
         Width and height of the figure in inches.
     dpi : float, optional
@@ -77,8 +77,8 @@ def draw(
     Raises
     ------
     InputError
-        As for `measure`. Also TO701 if matplotlib is needed and not installed, TO704 for a simplex with another number
-        of outcomes, TO705 for too many models.
+        As for `measure`. Also TO701 if matplotlib is needed and not installed, TO704 for a simplex or tetrahedron
+        whose lens has another number of outcomes, TO705 for too many models.
 
     Examples
     --------
@@ -95,17 +95,19 @@ def draw(
     recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
     models = {name: resolve_data(model, mode, weight_kind) for name, model in _models(data).items()}
     rows = next(iter(models.values()))
-    picture = recipe.of_models(models, resolve_lens(rows, lens, recipe), rng)
-    notes = [*data_notes(*models.values()), *picture.notes]
+    computed_diagram = recipe.of_models(models, resolve_lens(rows, lens, recipe), rng)
+    notes = [*data_notes(*models.values()), *computed_diagram.notes]
     clustered = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
     if clustered and not recipe.clusters:
         text = "The error bars assume independent rows, but these rows are clustered: the bars are too short."
         notes.append(Note("TN248", text))
-    settings_used = dict(picture.settings) | call_settings(rng, rows, weight_kind)
-    picture = replace(picture, settings=settings_used, notes=tuple(dict.fromkeys(notes)), presentation=presentation)
+    settings_used = dict(computed_diagram.settings) | call_settings(rng, rows, weight_kind)
+    computed_diagram = replace(
+        computed_diagram, settings=settings_used, notes=tuple(dict.fromkeys(notes)), presentation=presentation
+    )
     if ax is not None:
-        picture.draw(ax, figsize=figsize, dpi=dpi)
-    return picture
+        computed_diagram.draw(ax, figsize=figsize, dpi=dpi)
+    return computed_diagram
 
 
 def _models(data: Any) -> dict[str, Any]:

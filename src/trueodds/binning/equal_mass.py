@@ -1,4 +1,4 @@
-"""Bins that hold equally many rows, a given number of rows, or as many bins as keep the outcome rate monotone."""
+"""Equal-mass bins, bins with a fixed number of rows, and the monotonic sweep over the number of bins."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class EqualMass(Partition):
         return Bins(_mass_edges(by_place(view), _cuts(view, k, self.cut)), self.closed)
 
     def sums(self, of: Selections) -> Array:
-        """Sums of the bins, with new edges for each selection."""
+        """Sums of the bins of each selection of rows, with edges of its own."""
         cuts = _cuts(of.first, count_of_bins(self.bins, of.first), self.cut)
-        inner = _midway(of, cuts)
+        inner = _midpoints(of, cuts)
         return of.sums(np.where(inner < 1, inner, np.inf), self.closed)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Sweep(Partition):
     """The largest number of equal-mass (or uniform) bins for which event rates do not decrease with the score.
 
     The event rates of the occupied bins must not decrease for this and every smaller number of bins. The bins depend on
-    the labels, so each draw repeats the search. Source: Roelofs et al. (2022).
+    the labels, so the search is repeated for every draw. Source: Roelofs et al. (2022).
     """
 
     base: Literal["equal-mass", "uniform"] = "equal-mass"
@@ -91,24 +91,24 @@ def _cuts(view: View, k: int, rounding: str) -> Array:
 
 def _mass_edges(by_score: ByScore, cuts: Array) -> Array:
     """Edges midway between the row that completes each cut and the next row."""
-    inner = np.unique(_midway(by_score, cuts))
+    inner = np.unique(_midpoints(by_score, cuts))
     inner = inner[inner < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
     return np.concatenate(([0.0], inner, [1.0]))
 
 
-def _midway(by_score: ByScore | Selections, cuts: Array) -> Array:
+def _midpoints(by_score: ByScore | Selections, cuts: Array) -> Array:
     last, following = by_score.between(cuts)
     return np.asarray((last + following) / 2)
 
 
 @dataclass(frozen=True)
 class FixedMass(Partition):
-    """Bins with a fixed number of rows by increasing score. The last bin also takes the remainder.
+    """Bins with a fixed number of rows each, in order of increasing score. The last bin also takes the remainder.
 
-    The last bin may therefore hold nearly twice as many rows. `partition="mass:100"` of `rmsce` is the calibration
+    It may therefore hold nearly twice as many rows. `partition="mass:100"` of `rmsce` is the calibration
     error that benchmarks of language models report. Tied scores are never split, and the edge between two groups is the
     midpoint of the neighboring scores. If many rows have the same score, bins hold more rows than requested. A weight
-    of two counts as two rows. Weights that are not counts use the effective sample size.
+    of two counts as two rows. If weights are not counts, the number of rows is the effective sample size.
 
     >>> str(FixedMass(100)), FixedMass(2).freeze(View(p=[0.1, 0.2, 0.4, 0.5, 0.9], y=[0, 0, 1, 0, 1])).size
     ('mass 100', 2)
@@ -129,8 +129,8 @@ class FixedMass(Partition):
         return Bins(_mass_edges(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
 
     def sums(self, of: Selections) -> Array:
-        """Sums of the bins, with new edges for each selection."""
-        inner = _midway(of, self._cuts(of.first))
+        """Sums of the bins of each selection of rows, with edges of its own."""
+        inner = _midpoints(of, self._cuts(of.first))
         return of.sums(np.where(inner < 1, inner, np.inf), self.closed)
 
     def _cuts(self, view: View) -> Array:

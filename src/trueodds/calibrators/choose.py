@@ -34,7 +34,7 @@ class Candidate:
     """One row of the table of candidates; all numbers come from held-out rows."""
 
     method: str
-    parameters: str | None  # of the fit on all rows, in a few words; None if it was dropped early
+    parameters: str | None  # description of the fit on all rows; None if the candidate was dropped early
     log_loss: float  # mean, in nats, after mixing in the uniform
     brier: float | None
     difference: float  # mean log loss minus that of the best candidate
@@ -77,10 +77,10 @@ def choose(
 
     Close means within one standard error and within half of the best candidate's gain. Each candidate is fitted without
     one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform distribution, so that the loss of an exact
-    zero is large but finite. Folds are stratified by the most probable class; clusters stay whole. The identity is
-    always a candidate and chosen only if none is better: `confirm` tests whether a gain is significant. P, Y are (n,
-    K), w (n,) > 0; P may be log-probabilities. Cost: `folds` + 1 fits of each candidate. Raises InputError TO203,
-    TO507.
+    zero is large but finite. Folds are stratified by the most probable class, and clusters are not split. The identity
+    is always a candidate and chosen only if none is better: `confirm` tests whether a gain is significant. Shapes: P
+    and Y (n, K), w (n,) > 0; P may be log-probabilities. Cost: `folds` + 1 fits of each candidate. Raises InputError
+    TO203, TO507.
 
     >>> from trueodds.calibrators.temperature import TemperatureSpec
     >>> P, Y = np.array([[0.1, 0.9]] * 80), np.eye(2)[[1, 1, 1, 0] * 20]
@@ -95,7 +95,7 @@ def choose(
 def assign_folds(
     P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | None, rng: np.random.Generator
 ) -> CrossFittingRows:
-    """Assign the rows to folds, at most as many as there are units.
+    """Assign the rows to at most `folds` folds, and to no more than there are rows or clusters.
 
     Folds are stratified by the most probable class, not by the label: with equal shares of each label, all folds would
     share the chance deviation of the labels, and a map that fits it would seem to generalize.
@@ -119,18 +119,18 @@ def choose_by_log_loss(
     crossed: Sequence[Array | None],
     inner: NestedChoice | None = None,
 ) -> Choice:
-    """Choose by cross-fitted log-probabilities; a candidate without any was dropped before."""
+    """Choose by cross-fitted log-probabilities; None marks a candidate that was dropped early."""
     cross_fitted = {i: logs for i, logs in enumerate(crossed) if logs is not None}
     scored = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
     lowest, distances = rows.compared(np.stack([log_loss for log_loss, _ in scored.values()]))
     distance_of, order = dict(zip(cross_fitted, distances, strict=True)), list(cross_fitted)
-    which = order[one_standard_error_rule([specs[i] for i in order], distances)]
-    stated = probabilities(rows.P)
+    chosen_index = order[one_standard_error_rule([specs[i] for i in order], distances)]
+    predicted = probabilities(rows.P)
     table = []
     for i, spec in enumerate(specs):
         if i not in cross_fitted:
             assert inner is not None
-            table.append(_dropped(rows, spec, inner, i, order[lowest]))
+            table.append(_dropped_candidate(rows, spec, inner, i, order[lowest]))
             continue
         log_loss, brier = scored[i]
         table.append(
@@ -141,16 +141,18 @@ def choose_by_log_loss(
                 brier=float(rows.w @ brier / rows.w.sum()),
                 difference=distance_of[i][0],
                 se=distance_of[i][1],
-                chosen=i == which,
-                label_flips=count_label_flips(stated, cross_fitted[i]),
-                accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(stated, rows.Y, rows.w),
+                chosen=i == chosen_index,
+                label_flips=count_label_flips(predicted, cross_fitted[i]),
+                accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
             )
         )
-    return Choice(tuple(table), specs[which], rows.folds, float(rows.shares().max()))
+    return Choice(tuple(table), specs[chosen_index], rows.folds, float(rows.shares().max()))
 
 
-def _dropped(rows: CrossFittingRows, spec: CalibratorSpec, inner: NestedChoice, i: int, lowest: int) -> Candidate:
-    """The row of a candidate that was fitted only without two folds."""
+def _dropped_candidate(
+    rows: CrossFittingRows, spec: CalibratorSpec, inner: NestedChoice, i: int, lowest: int
+) -> Candidate:
+    """Table row of a candidate that was dropped early, from its fits without two folds."""
     _, (_, distance) = rows.compared(inner.losses[[lowest, i]])
     return Candidate(
         method=spec.name,
@@ -174,7 +176,7 @@ def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorS
 
 
 EQUAL = 1e-9  # nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`
-HOPELESS = 2.0  # standard errors behind the best from which a candidate is dropped
+HOPELESS = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
 
 
 class CrossFittingRows(NamedTuple):
@@ -197,7 +199,7 @@ class CrossFittingRows(NamedTuple):
         return np.asarray(np.array([uniform_share(n - size) for size in sizes.tolist()])[self.fold][:, None])
 
     def logs(self, spec: CalibratorSpec, train: Array, to: Array) -> Array:
-        """Log-probabilities for the rows `to` by a fit on the rows `train`, after mixing (except for the identity)."""
+        """Log-probabilities for the rows `to` by a fit on the rows `train`, after mixing (the identity is clipped)."""
         share = uniform_share(int(train.sum()))
         if spec.name == "identity":
             return log_with_mixture(probabilities(self.P[to]), share)
@@ -213,7 +215,7 @@ class CrossFittingRows(NamedTuple):
         return out
 
     def compared(self, losses: Array, some: Array | slice = slice(None)) -> tuple[int, list[tuple[float, float]]]:
-        """Index of the candidate of smallest mean loss, and each candidate's mean excess loss with standard error."""
+        """Index of the candidate of smallest mean loss, and the mean excess loss of each with its standard error."""
         w, cluster = self.w[some], None if self.cluster is None else self.cluster[some]
         means = losses @ w / w.sum()
         lowest = int(np.argmax(means <= means.min() + EQUAL))
@@ -221,15 +223,15 @@ class CrossFittingRows(NamedTuple):
 
 
 class NestedChoice(NamedTuple):
-    """Result of choosing without each fold."""
+    """Result of the nested choice, which leaves out one fold at a time."""
 
-    chosen: tuple[int, ...]  # by fold: the candidate that the other folds choose
-    dropped: frozenset[int]  # candidates that no fold chose and most folds dropped
-    losses: Array  # (c, n) means over the fits without two folds
+    chosen: tuple[int, ...]  # for each fold, the index of the candidate chosen on the other folds
+    dropped: frozenset[int]  # candidates that were never chosen and mostly dropped
+    losses: Array  # (candidates, n) mean log loss over the fits without two folds
 
 
 def one_standard_error_rule(specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]]) -> int:
-    """Index of the simplest candidate within one standard error of the best one that gains half as much.
+    """Index of the simplest candidate within one standard error of the best one, with at least half of its gain.
 
     The identity is chosen only if it is best; the confirmation guards against unnecessary changes.
     """
@@ -242,15 +244,16 @@ def one_standard_error_rule(specs: Sequence[CalibratorSpec], distances: Sequence
 
 
 def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
-    """Choose a candidate without each fold, from fits without two folds that are evaluated on one of them.
+    """Choose a candidate without each fold, as in nested cross-validation, by fits that leave out two folds.
 
     A fit without the folds j and k is evaluated on j for the choice without k, and on k for the choice without j. Pairs
-    are processed in turns, each fold equally often. After each turn but the last, candidates are dropped that are
-    `HOPELESS` standard errors behind the best, or more complex than the current choice and no better.
+    are processed in turns, in each of which all folds occur equally often. After each turn except the last, candidates
+    are dropped that are `HOPELESS` standard errors worse than the best, or more complex than the current choice and no
+    better.
     """
     folds, n = rows.folds, len(rows.w)
     losses = np.full((folds, len(specs), n), np.nan)
-    alive, known = np.ones((folds, len(specs)), dtype=bool), np.zeros((folds, n), dtype=bool)
+    alive, evaluated = np.ones((folds, len(specs)), dtype=bool), np.zeros((folds, n), dtype=bool)
     chosen = np.zeros(folds, dtype=np.int64)
     for turn in range(1, folds // 2 + 1):
         for j, k in sorted({(min(pair), max(pair)) for pair in ((f, (f + turn) % folds) for f in range(folds))}):
@@ -259,26 +262,29 @@ def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
             for i in np.flatnonzero(alive[j] | alive[k]).tolist():
                 loss = log_score(rows.logs(specs[i], ~both, both), rows.Y[both])
                 losses[k, i, in_j], losses[j, i, in_k] = loss[in_j[both]], loss[in_k[both]]
-            known[k, in_j] = known[j, in_k] = True
+            evaluated[k, in_j] = evaluated[j, in_k] = True
         for f in range(folds):
-            left = np.flatnonzero(alive[f]).tolist()
-            _, distances = rows.compared(losses[f][np.ix_(left, known[f])], known[f])
-            among = [specs[i] for i in left]
-            now = one_standard_error_rule(among, distances)
-            chosen[f] = left[now]
+            remaining = np.flatnonzero(alive[f]).tolist()
+            _, distances = rows.compared(losses[f][np.ix_(remaining, evaluated[f])], evaluated[f])
+            remaining_specs = [specs[i] for i in remaining]
+            current = one_standard_error_rule(remaining_specs, distances)
+            chosen[f] = remaining[current]
             if turn < folds // 2:
-                for place in _left_behind(among, distances, now):
-                    alive[f, left[place]] = False
+                for index in _indices_to_drop(remaining_specs, distances, current):
+                    alive[f, remaining[index]] = False
     dropped = {i for i in range(len(specs)) if 2 * alive[:, i].sum() < folds} - set(chosen.tolist())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may have no fit for some rows
         return NestedChoice(tuple(chosen.tolist()), frozenset(dropped), np.nanmean(losses, axis=0))
 
 
-def _left_behind(specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]], now: int) -> list[int]:
+def _indices_to_drop(
+    specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]], current: int
+) -> list[int]:
+    """Indices of the candidates that are far behind the best, or more complex than the current one and no better."""
     dropped = []
     for i, (distance, se) in enumerate(distances):
-        no_better = i > now and distance >= distances[now][0]
-        if specs[i].name != "identity" and i != now and (no_better or distance > HOPELESS * se):
+        no_better = i > current and distance >= distances[current][0]
+        if specs[i].name != "identity" and i != current and (no_better or distance > HOPELESS * se):
             dropped.append(i)
     return dropped

@@ -1,4 +1,4 @@
-"""Isotonic regression."""
+"""Isotonic calibration: non-decreasing curves, piecewise linear or steps, fitted by isotonic regression."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MonotoneCurve:
 
     @property
     def zero_up_to(self) -> float:
-        """The largest score at which the curve is exactly 0; −1 where there is none."""
+        """The largest score at which the curve is exactly 0; −1 if there is none."""
         if self.y[0] > 0:
             return -1.0
         positive = int(np.searchsorted(self.y, 0.0, "right"))
@@ -102,9 +102,9 @@ class IsotonicMap(OneVsRest):
 class IsotonicSpec(TalliedSpec):
     r"""Isotonic regression: the non-decreasing curve with the smallest squared error.
 
-    The same curve has the largest likelihood. Two classes have one curve, for the second class. With more classes each
-    has a curve against the rest, and rows are divided by their sums. Probabilities may become exactly 0 or 1, and
-    predicted classes may change.
+    The same curve maximizes the likelihood. Two classes have one curve, for the second class. With more classes each
+    has a curve against the rest, and the rows are normalized. Probabilities may become exactly 0 or 1, and predicted
+    classes may change.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ class IsotonicSpec(TalliedSpec):
     -----
     .. math:: \min_f \sum_i w_i\,(y_i - f(p_i))^2, \quad f \text{ non-decreasing}
 
-    Equal scores are pooled first, so that row order never matters. About 1,000 rows are needed to avoid overfitting.
+    Tied scores are pooled first, so the result does not depend on the order of the rows. About 1,000 rows are needed
+    to avoid overfitting.
 
     Cost: O(K n log n).
 
@@ -159,9 +160,9 @@ class IsotonicSpec(TalliedSpec):
 
 
 def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> MonotoneCurve:
-    """Non-decreasing least squares curve through scores x (n,) ≥ 0, with outcome shares y and weights w ≥ 0.
+    """Non-decreasing least squares curve through scores x (n,) ≥ 0, outcomes y in [0, 1] and weights w ≥ 0.
 
-    Equal scores are pooled first. At least one row must have weight. Cost: O(n log n).
+    Tied scores are pooled first. At least one weight must be positive. Cost: O(n log n).
 
     >>> curve = fit_monotone(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4))
     >>> curve.x.tolist(), curve.y.tolist()
@@ -172,7 +173,7 @@ def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monot
 
 
 def _curve(blocks: isotonic.Blocks, between: str) -> MonotoneCurve:
-    """The two ends of every block as knots."""
+    """The curve whose knots are the two ends of every block of pooled scores."""
     # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
     level = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)
     x, y = np.stack([blocks.low, blocks.high], axis=1).ravel(), np.repeat(level, 2)

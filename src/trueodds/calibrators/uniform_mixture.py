@@ -20,14 +20,14 @@ def uniform_share(n_fit: int) -> float:
 
 
 def mix_with_uniform(Q: Array, share: Any) -> Array:
-    """Normalized rows mixed with a share of the uniform distribution: one number, or one per row (n, 1)."""
+    """Normalize the rows and mix them with a share of the uniform distribution, which is a number or (n, 1)."""
     return np.asarray((1 - share) * (Q / Q.sum(axis=1, keepdims=True)) + share / Q.shape[1])
 
 
 def log_with_mixture(P: Array, share: Any) -> Array:
-    """Logarithms of the normalized rows, none below that of the smallest probability after mixing.
+    """Logarithms of the normalized rows, clipped at the smallest probability that mixing could give.
 
-    Rows without mixing then lose no more than mixed ones and are otherwise unchanged.
+    The log loss is then bounded as after mixing, but larger probabilities do not change.
 
     >>> log_with_mixture(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
     [[-1.3863, 0.0]]
@@ -35,7 +35,7 @@ def log_with_mixture(P: Array, share: Any) -> Array:
     return np.asarray(np.log(np.maximum(P / P.sum(axis=1, keepdims=True), share / P.shape[1])))
 
 
-KEY = "mixing"  # among the saved parameters of the base map
+KEY = "mixing"  # name of the share, saved among the parameters of the base map
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class MixedMap(CalibrationMap):
     """
 
     base_map: CalibrationMap
-    share: float  # of the uniform
+    share: float  # of the uniform distribution
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -70,7 +70,7 @@ class MixedMap(CalibrationMap):
 
     @property
     def n_passes(self) -> int | None:  # type: ignore[override]
-        """Passes of the fit of the base map."""
+        """Number of passes over the data in the fit of the base map."""
         return self.base_map.n_passes
 
     @property
@@ -127,8 +127,8 @@ class MixedMap(CalibrationMap):
 
 
 def read_map(kind: type[CalibrationMap], parameters: Mapping[str, Any], k: int) -> CalibrationMap:
-    """Read a map of this kind from saved parameters, mixed with the uniform if they say so."""
+    """Read a map of this kind from saved parameters, mixed with the uniform distribution if they have a share."""
     if KEY not in parameters:
         return kind.from_dict(parameters, k)
-    own = {name: value for name, value in parameters.items() if name != KEY}
-    return MixedMap(kind.from_dict(own, k), saved_parameters.read_number(parameters, KEY, 0, 1))
+    base_parameters = {name: value for name, value in parameters.items() if name != KEY}
+    return MixedMap(kind.from_dict(base_parameters, k), saved_parameters.read_number(parameters, KEY, 0, 1))

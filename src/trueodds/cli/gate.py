@@ -33,26 +33,26 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
 }
 VALUE, ENDS = ("value",), ("value", "low", "high")
 PARTS = (*ENDS, "floor", "noise_floor", "debiased")
-WORST = "worst"  # of the groups the one that comes nearest to failing
+WORST = "worst"  # stands for the group that is nearest to failing
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The words, numbers and estimators that a gate of one command can use."""
+    """The words, numbers and estimators that a gate of one command may name."""
 
     command: str
-    words: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()  # conditions without a bound, such as "reject"
     numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    estimators: tuple[str, ...] | None = ()  # None for any
+    estimators: tuple[str, ...] | None = ()  # None allows any
     grouped: tuple[str, ...] = ()  # the estimators that are reported for every group
     lenses: bool = False  # whether a lens may be named
-    bare: bool = False  # whether estimates come without interval and noise floor
-    estimator: Any = None  # the estimator of the command with its settings, where there is one
+    bare: bool = False  # whether estimates have no interval and no noise floor
+    estimator: Any = None  # the estimator of the command with its settings, if it has one
     example: str = "'ece>0.05'"
 
     @property
     def known(self) -> list[str]:
-        """The names that a bound may have."""
+        """The names that a gate may bound."""
         return [*(self.estimators or ()), *self.numbers]
 
 
@@ -67,13 +67,13 @@ class Gate:
     name: str
     part: str = "value"
     group: str | None = None
-    lens: str | None = None  # of `risk` the coverage
+    lens: str | None = None  # for `risk`, the coverage
     sign: str = ""  # empty for a word
     limit: float = 0.0
 
     @classmethod
     def of(cls, text: str, scope: Scope = AUDIT) -> Gate:
-        """Parse a condition; invalid text raises an error instead of a gate that always holds.
+        """Parse a condition; invalid text raises an error, so that no typo becomes a gate that never fails.
 
         >>> gate = Gate.of("ece.low@classwise >= 0.02")
         >>> gate.name, gate.part, gate.lens, gate.sign, gate.limit
@@ -118,19 +118,19 @@ class Gate:
 
 
 class Answer(Protocol):
-    """The result of a command, as gates see it."""
+    """The result of a command, from which gates read numbers and decisions."""
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return the number that the gate names and its label; None if there is none."""
         ...
 
     def word(self, gate: Gate) -> tuple[bool, str]:
-        """Return whether the condition of the word holds, and why."""
+        """Return whether the condition that the word names is true, so that the gate fails, and why."""
         ...
 
 
 def read(texts: Sequence[str], scope: Scope) -> list[Gate]:
-    """Parse the gates of a command; invalid ones are rejected before the work."""
+    """Parse the gates of a command; invalid ones are rejected before the command runs."""
     return [Gate.of(text, scope) for text in texts]
 
 
@@ -201,14 +201,15 @@ def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
     if gate.name in scope.numbers and gate.name != "difference":
         return 0.0, 1.0
     estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
-    upper = estimator.max_value if isinstance(estimator.max_value, float) else math.inf  # of a class it is no number
+    # On a class, `max_value` is a property, not a number.
+    upper = estimator.max_value if isinstance(estimator.max_value, float) else math.inf
     if gate.name == "difference":
         return estimator.lower_bound - upper, upper - estimator.lower_bound
-    return -math.inf if gate.part == "debiased" else estimator.lower_bound, upper  # a debiased error may be below 0
+    return -math.inf if gate.part == "debiased" else estimator.lower_bound, upper  # a debiased error may be negative
 
 
 def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
-    """Reject a bound that no value can exceed: such a gate could never fail."""
+    """Reject a bound outside the range of the number: such a gate could never fail."""
     number, limit = gate.text[: gate.text.rindex(gate.sign)].strip(), gate.limit
     if _SIGNS[gate.sign](upper if gate.from_above else lower, limit):
         return
@@ -221,6 +222,7 @@ def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
 
 
 def _check_estimator(gate: Gate, scope: Scope) -> None:
+    """Reject a gate on an estimator, a group or a part that the command does not report."""
     if scope.estimators is not None and gate.name not in scope.estimators:
         known = suggest_names(gate.name, scope.known) if scope.known else "It has only words, no numbers."
         raise _refused(f"trueodds {scope.command} has no such number.", gate.name, known)
@@ -235,23 +237,23 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
         problem = f"{gate.name} has no interval with known coverage."
         raise _refused(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
     if gate.part == "debiased" and estimator.interval == "bca":
-        problem = f"{gate.name} is no error that noise pulls up: it has no debiased form."
+        problem = f"{gate.name} is not biased upward by noise, so it has no debiased form."
         raise _refused(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")
 
 
 def made_with(estimator: str, settings: Mapping[str, Any]) -> Any:
-    """The estimator with those of the command's settings that are its own."""
+    """The estimator with the command's settings that apply to it."""
     from trueodds.estimators import ESTIMATORS
 
     try:
         own = {name: value for name, value in settings.items() if ESTIMATORS.takes(estimator, name)}
         return ESTIMATORS.make(estimator, own)
-    except InputError:  # what is wrong with them is said by the command itself
+    except InputError:  # the command itself reports invalid settings
         return default_of(estimator)
 
 
 def default_of(estimator: str) -> Any:
-    """The estimator with its default settings; its class where it has settings without a default."""
+    """The estimator with its default settings; its class if it has settings without a default."""
     from trueodds.estimators import ESTIMATORS
 
     try:

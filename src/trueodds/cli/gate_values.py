@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
-ALPHA = 0.05  # at which `reject` of a single test or comparison rejects
+ALPHA = 0.05  # significance level of `reject` for a single test or comparison
 CLEAR = "far above its noise floor, so nothing is subtracted"
 
 
@@ -66,36 +66,36 @@ ANSWERS = Scope(
 
 @dataclass(frozen=True)
 class OfEstimate:
-    """Of one estimate, and of the views of its lens."""
+    """Numbers of one estimate and of the views of its lens."""
 
     estimate: Estimate
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """The estimate's number, through its lens or for one of its parts."""
+        """Return the number that the gate names, of the estimate or of one of its views."""
         estimate = self.estimate
         if gate.lens in (None, estimate.lens):
             number, remark = part_of(estimate, gate.part)
-            return number, f"{_called(gate, estimate.lens)}{remark}"
+            return number, f"{_label(gate, estimate.lens)}{remark}"
         if gate.lens in estimate.parts and gate.part == "value":
             return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
         known = suggest_names(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
         raise gate.unknown(f"{estimate.estimator} through the lens {estimate.lens}", known)
 
     def word(self, gate: Gate) -> tuple[bool, str]:
-        """An estimate decides nothing."""
+        """Raise InputError, because an estimate decides nothing."""
         raise gate.unknown("an estimate", "Name a number, with a bound.")
 
 
 @dataclass(frozen=True)
 class OfVerdict:
-    """Of one test."""
+    """Numbers and decisions of one test."""
 
     verdict: Verdict
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """The p-value, the statistic or the effect."""
         if gate.name == "pvalue":
-            _reaches(gate, self.verdict.min_pvalue, gate.limit)
+            _check_min_pvalue(gate, self.verdict.min_pvalue, gate.limit)
         number: float | None = getattr(self.verdict, gate.name)
         return number, gate.name
 
@@ -111,7 +111,7 @@ class OfVerdict:
 
 @dataclass(frozen=True)
 class OfComparison:
-    """Of the difference of two models, the first minus the second."""
+    """Numbers and decision of the difference of two models, the first minus the second."""
 
     comparison: Comparison
 
@@ -119,9 +119,9 @@ class OfComparison:
         """The difference, an end of its interval, or its p-value."""
         comparison = self.comparison
         if gate.name == "pvalue":
-            _reaches(gate, comparison.min_pvalue, gate.limit)
+            _check_min_pvalue(gate, comparison.min_pvalue, gate.limit)
             return comparison.pvalue, gate.name
-        name = f"{_called(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
+        name = f"{_label(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
         return comparison.difference if gate.part == "value" else _end(comparison.interval, gate.part), name
 
     def word(self, gate: Gate) -> tuple[bool, str]:
@@ -131,15 +131,15 @@ class OfComparison:
 
 @dataclass(frozen=True)
 class OfGroups:
-    """Of every group's error, and that of all rows."""
+    """Numbers and decision of the errors of all groups and of all rows."""
 
     by_group: ByGroup
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """The error of a group, of the one nearest to failing, or of all rows; or the family-wise p."""
+        """The error of a group, of the one nearest to failing, or of all rows; or the family-wise p-value."""
         min_pvalue = float(self.by_group.settings["min_pvalue"])
         if gate.name == "pvalue":
-            _reaches(gate, min_pvalue, gate.limit)
+            _check_min_pvalue(gate, min_pvalue, gate.limit)
             return self.by_group.pvalue, gate.name
         if gate.group is None:
             return OfEstimate(self.by_group.overall).number(gate)
@@ -161,17 +161,17 @@ class OfAnswers:
     measures: Sequence[Estimate]
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """Accuracy, coverage, the risk if only the surest answer, or one of the two estimates."""
+        """Return accuracy, coverage, mean confidence, selective risk, or one of the two estimates."""
         for estimate in self.measures:
             if estimate.estimator == gate.name:
                 return OfEstimate(estimate).number(gate)
         if gate.name in ("aurc", "risk"):
             return of_risk(gate, self.risk)
         value = self.report[gate.name]
-        return (value[gate.part] if isinstance(value, Mapping) else value), _called(gate, None)
+        return (value[gate.part] if isinstance(value, Mapping) else value), _label(gate, None)
 
     def word(self, gate: Gate) -> tuple[bool, str]:
-        """Answers decide nothing."""
+        """Raise InputError, because answers decide nothing."""
         raise gate.unknown("answers", "Name a number, with a bound.")
 
 
@@ -187,12 +187,14 @@ class OfAudit:
         """Return a number that the audit reports, else one that is computed for the gate."""
         if gate.name == "pvalue":
             verdict = self.report["verdict"]
-            _reaches(gate, verdict.get("min_pvalue"), gate.limit)
+            _check_min_pvalue(gate, verdict.get("min_pvalue"), gate.limit)
             return verdict.get("pvalue"), "family p"
         if gate.name in ("aurc", "risk"):
             return of_risk(gate, self.risk())
         if gate.group is not None:
-            return of_groups(gate, {group["label"]: _of_group(group) for group in self.report.get("groups") or ()})
+            return of_groups(
+                gate, {group["label"]: _group_estimate(group) for group in self.report.get("groups") or ()}
+            )
         listed = [_estimate(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name]
         for estimate in listed if gate.lens else listed[:1]:  # the default lens comes first
             if gate.lens in (None, estimate.lens) or (gate.lens in estimate.parts and gate.part == "value"):
@@ -202,7 +204,7 @@ class OfAudit:
         return OfEstimate(self.measure(gate)).number(gate)
 
     def word(self, gate: Gate) -> tuple[bool, str]:
-        """The verdict of the family."""
+        """Return whether the audit rejects calibration, and why."""
         verdict = self.report["verdict"]
         if verdict.get("rejected") is None or verdict.get("pvalue") is None:
             raise gate.unknown("no family-wise p-value", "See the notes.")
@@ -212,7 +214,7 @@ class OfAudit:
 def part_of(estimate: Estimate, part: str) -> tuple[float | None, str]:
     """Return a part of an estimate, with a remark if it needs one.
 
-    The debiased value is reported only near the noise floor. Far above it nothing is subtracted.
+    An estimate has a debiased value only near its noise floor. Far above it, nothing is subtracted.
     """
     if part in ("low", "high"):
         return _end(estimate.interval, part), ""
@@ -229,14 +231,14 @@ def part_of(estimate: Estimate, part: str) -> tuple[float | None, str]:
 def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
     """Return the number of one group, or of the group that is nearest to failing.
 
-    If the number of a group is undefined, the gate fails because of another group, or cannot be evaluated.
+    If the number of a group is undefined, the gate fails if another group fails it, and else cannot be evaluated.
     """
     if not groups:
         raise gate.unknown("no groups", "Add --group C for every group column.")
     requested = str(gate.group)
     if requested in groups:
         number, remark = part_of(groups[requested], gate.part)
-        return number, f"{_called(gate, None)}{remark}"
+        return number, f"{_label(gate, None)}{remark}"
     if requested != WORST:
         raise gate.unknown(f"no group {requested!r}", suggest_names(requested, [WORST, *groups]))
     numbers = {label: part_of(estimate, gate.part) for label, estimate in groups.items()}
@@ -248,16 +250,16 @@ def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None,
         raise gate.unknown(
             f"no {gate.part} of {missing}", "A group that cannot be evaluated does not pass: see the notes."
         )
-    return known[label], f"{_called(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
+    return known[label], f"{_label(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
 
 
 def of_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
-    """The area under the risk-coverage curve, or the risk at a coverage that was requested."""
+    """The area under the risk-coverage curve, or the selective risk at the coverage of the gate."""
     if gate.name == "aurc":
-        return (risk.aurc if gate.part == "value" else _end(risk.interval, gate.part)), _called(gate, None)
+        return (risk.aurc if gate.part == "value" else _end(risk.interval, gate.part)), _label(gate, None)
     column = "risk" if gate.part == "value" else gate.part
-    place = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
-    return float(risk.at[column][place]), _called(gate, gate.lens)
+    index = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
+    return float(risk.at[column][index]), _label(gate, gate.lens)
 
 
 def coverages(gates: Sequence[Gate]) -> list[float]:
@@ -266,13 +268,13 @@ def coverages(gates: Sequence[Gate]) -> list[float]:
 
 
 def _rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float) -> tuple[bool, str]:
-    _reaches(gate, min_pvalue, alpha)
+    _check_min_pvalue(gate, min_pvalue, alpha)
     if pvalue is None or math.isnan(pvalue):
         raise gate.unknown("no p-value", "See the notes.")
     return pvalue <= alpha, f"p {format_number(pvalue)} {'<=' if pvalue <= alpha else '>'} {format_number(alpha)}"
 
 
-def _reaches(gate: Gate, min_pvalue: float | None, limit: float) -> None:
+def _check_min_pvalue(gate: Gate, min_pvalue: float | None, limit: float) -> None:
     """Raise an error if no p-value that the null draws can give would fail the gate."""
     if not gate.from_above and min_pvalue is not None and min_pvalue > limit * (1 + 1e-9):
         raise gate.unknown(f"no p-value below {format_number(min_pvalue)} was possible", "Give more --resamples.")
@@ -293,14 +295,15 @@ def _is_lens(name: str) -> bool:
     return True
 
 
-def _called(gate: Gate, lens: str | None) -> str:
+def _label(gate: Gate, lens: str | None) -> str:
+    """The number as a gate names it."""
     group = "" if gate.group is None else f"[{gate.group}]"
     part = "" if gate.part == "value" else f".{gate.part}"
     return f"{gate.name}{group}{part}" + ("" if lens is None else f"@{lens}")
 
 
 def _estimate(report: Mapping[str, Any]) -> Estimate:
-    """Restore an estimate from its JSON, where infinity is null."""
+    """Restore an estimate from its JSON, in which a value that is not finite is null."""
     from trueodds.core.results import Estimate, Interval
 
     interval = report.get("interval")
@@ -311,11 +314,13 @@ def _estimate(report: Mapping[str, Any]) -> Estimate:
     )  # fmt: skip
 
 
-def _of_group(report: Mapping[str, Any]) -> Estimate:
+def _group_estimate(report: Mapping[str, Any]) -> Estimate:
     """The error of a group of an audit, debiased as `measure` does it."""
     from trueodds.resampling.noise_floor import subtract_noise_floor
 
     error, noise_floor = report["error"], report.get("noise_floor")
-    less = math.nan if error is None or noise_floor is None else float(subtract_noise_floor(error, noise_floor))
-    debiased = None if math.isnan(less) else less
+    debiased_error = (
+        math.nan if error is None or noise_floor is None else float(subtract_noise_floor(error, noise_floor))
+    )
+    debiased = None if math.isnan(debiased_error) else debiased_error
     return _estimate({**report, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}})

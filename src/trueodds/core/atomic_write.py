@@ -1,14 +1,14 @@
 """Write files atomically: a file is replaced as a whole or not at all.
 
-What was there before stays until the new file is complete. A symbolic link stays a link: the file it leads to is
-replaced, and keeps its mode and, where permitted, its owner. A new file gets the mode that `open` would give it.
+The old file remains until the new one is complete. A symbolic link remains a link: its target is replaced, and keeps
+its mode and, if permitted, its owner. A new file gets the mode that `open` would give it.
 
-A killed process leaves nothing behind: on Linux the file has no name before it is complete (`O_TMPFILE`), so that the
-kernel frees it. File systems without that (NFS, older overlays) hold it under a name that is the same for every write
-to that place, locked by its writer; the next write finds it unlocked and removes it.
+A killed process leaves no temporary file behind: on Linux the file has no name before it is complete (`O_TMPFILE`), so
+the kernel frees it. On file systems without unnamed files (NFS, older overlayfs), the temporary file has the same name
+for every write to that path and is locked by its writer; the next write removes it if it is unlocked.
 
-Devices, pipes and descriptors (`/dev/stdout`) are no files to replace: they are written in place, once the content is
-complete. So is a file that may be written but not replaced, such as one that is mounted alone into a container.
+Devices, pipes and file descriptors (`/dev/stdout`) cannot be replaced: they are written in place once the content is
+complete. So is a file that may be written but not replaced, such as a single file that is mounted into a container.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
     name = os.path.expanduser(os.fsdecode(path))
     try:
         if "\0" in name:
-            raise OSError(errno.EINVAL, "a path holds no NUL")
+            raise OSError(errno.EINVAL, "a path cannot contain NUL")
         with _writer(name) as file:
             yield file
     except InputError:
@@ -59,6 +59,7 @@ def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
 
 
 def _writer(name: str) -> AbstractContextManager[IO[bytes]]:
+    """Return a context manager that replaces the file, or writes in place what cannot be replaced."""
     descriptor = _descriptor(name)
     if descriptor is not None:
         return _in_place(lambda: _duplicate(descriptor))
@@ -100,17 +101,19 @@ def _duplicate(descriptor: int) -> IO[bytes]:
 
 
 @contextmanager
-def _in_place(opened: Callable[[], IO[bytes]]) -> Iterator[IO[bytes]]:
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as waiting:
-        yield waiting
-        waiting.seek(0)
-        with opened() as file:
-            shutil.copyfileobj(waiting, file)
+def _in_place(open_target: Callable[[], IO[bytes]]) -> Iterator[IO[bytes]]:
+    """Buffer the content, and write it to the file when the block ends without an error."""
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as buffer:
+        yield buffer
+        buffer.seek(0)
+        with open_target() as file:
+            shutil.copyfileobj(buffer, file)
 
 
 @contextmanager
 def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]:
-    descriptor, part = _created(target, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777)
+    """Write a temporary file, and give it the name of the target when the block ends without an error."""
+    descriptor, part = _create_temporary(target, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777)
     removal = partial(_remove, part)
     atexit.register(removal)  # for a second signal, which ends the process immediately
     try:
@@ -123,9 +126,9 @@ def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]
             elif old is None and _link(descriptor, target):
                 return
             else:
-                part = _random(target)
+                part = _random_name(target)
                 _link(descriptor, part)
-            _put(file, part, target, old)
+            _rename_or_copy(file, part, target, old)
     except BaseException:
         _remove(part)
         raise
@@ -133,12 +136,12 @@ def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]
         atexit.unregister(removal)
 
 
-def _created(target: str, mode: int) -> tuple[int, str | None]:
+def _create_temporary(target: str, mode: int) -> tuple[int, str | None]:
     """Create a file in the folder of the target; return its descriptor and its name, None for an unnamed file."""
     if _UNNAMED:
         with suppress(OSError):  # not supported by every file system
             descriptor = os.open(os.path.dirname(target), _UNNAMED | os.O_RDWR, mode)
-            if os.path.exists(_of(descriptor)):
+            if os.path.exists(_proc_path(descriptor)):
                 return descriptor, None
             os.close(descriptor)
     name = f".trueodds-{sha256(os.fsencode(os.path.basename(target))).hexdigest()[:16]}.part"
@@ -147,21 +150,21 @@ def _created(target: str, mode: int) -> tuple[int, str | None]:
         try:
             descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         except FileExistsError:
-            part = part if _abandoned(part) else _random(target)
+            part = part if _remove_if_abandoned(part) else _random_name(target)
             continue
-        if _locked(descriptor, part, wait=True):
+        if _lock(descriptor, part, wait=True):
             return descriptor, part
         os.close(descriptor)
 
 
-def _abandoned(part: str) -> bool:
+def _remove_if_abandoned(part: str) -> bool:
     """Remove the file if no process writes to it any more; return whether the name is free."""
     try:
         descriptor = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return not os.path.lexists(part)
     try:
-        free = fcntl is not None and _locked(descriptor, part, wait=False)
+        free = fcntl is not None and _lock(descriptor, part, wait=False)
         if free:
             os.unlink(part)
     except OSError:
@@ -171,7 +174,7 @@ def _abandoned(part: str) -> bool:
     return free
 
 
-def _locked(descriptor: int, part: str, *, wait: bool) -> bool:
+def _lock(descriptor: int, part: str, *, wait: bool) -> bool:
     """Lock an open file until it is closed; False if another process has the lock or the name was reused.
 
     On systems without locks, files are written without locking, and none is considered abandoned.
@@ -197,7 +200,8 @@ def _keep_mode(descriptor: int, old: os.stat_result | None) -> None:
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
 
 
-def _put(file: IO[bytes], part: str, target: str, old: os.stat_result | None) -> None:
+def _rename_or_copy(file: IO[bytes], part: str, target: str, old: os.stat_result | None) -> None:
+    """Rename the temporary file to the target, or copy its content where only that is permitted."""
     if fcntl is None:
         file.close()  # systems without fcntl cannot rename an open file
     try:
@@ -206,8 +210,8 @@ def _put(file: IO[bytes], part: str, target: str, old: os.stat_result | None) ->
         if old is None or file.closed or problem.errno not in _NOT_REPLACEABLE:
             raise
         file.seek(0)
-        with open(target, "wb") as there:
-            shutil.copyfileobj(file, there)
+        with open(target, "wb") as existing:
+            shutil.copyfileobj(file, existing)
         os.unlink(part)
 
 
@@ -215,17 +219,17 @@ def _link(descriptor: int, name: str) -> bool:
     """Give an unnamed file its name, unless another one has it."""
     try:
         # With src_dir_fd, even for an absolute path, Python follows the link to the open file.
-        os.link(_of(descriptor), name, src_dir_fd=descriptor)
+        os.link(_proc_path(descriptor), name, src_dir_fd=descriptor)
     except FileExistsError:
         return False
     return True
 
 
-def _of(descriptor: int) -> str:
+def _proc_path(descriptor: int) -> str:
     return f"/proc/self/fd/{descriptor}"
 
 
-def _random(target: str) -> str:
+def _random_name(target: str) -> str:
     return os.path.join(os.path.dirname(target), f".trueodds-{os.urandom(8).hex()}.part")
 
 

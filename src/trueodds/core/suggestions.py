@@ -101,14 +101,14 @@ _DISCRIMINATION = (
     "That measures discrimination, not calibration; 'brier' and 'log_loss' reflect both, and the parts of 'corp' "
     "separate them."
 )
-_ANSWERS = (
+_ACCURACY = (
     "That measures accuracy, not calibration; an audit reports accuracy, and 'brier' and 'log_loss' reflect both."
 )
 NO_CALIBRATION = {
     **dict.fromkeys(("auc", "auroc", "roc auc", "roc auc score"), _DISCRIMINATION),
     **dict.fromkeys(("c statistic", "c index", "concordance"), _DISCRIMINATION),
     **dict.fromkeys(("auprc", "pr auc", "average precision", "gini", "roc"), _DISCRIMINATION),
-    **dict.fromkeys(("accuracy", "acc", "error rate", "f1", "f1 score", "precision", "recall", "mcc"), _ANSWERS),
+    **dict.fromkeys(("accuracy", "acc", "error rate", "f1", "f1 score", "precision", "recall", "mcc"), _ACCURACY),
 }
 
 
@@ -149,7 +149,7 @@ def unrelated_measure(word: str) -> str | None:
 
 
 def suggest_names(word: str, known: Iterable[str]) -> str:
-    """Return the hint for an unknown name: its name here, similar names, or all names.
+    """Return the hint for an unknown name: the name that it is a synonym of, similar names, or all names.
 
     >>> suggest_names("quantile", ["equal-mass", "uniform"]), suggest_names("unifrom", ["equal-mass", "uniform"])
     ('Did you mean equal-mass?', 'Did you mean uniform?')
@@ -159,7 +159,7 @@ def suggest_names(word: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the question whether a similar known name was meant; empty if there is none.
+    """Return a question that suggests similar known names; empty if there are none.
 
     >>> did_you_mean("n_bootstrap", ["level", "resamples"]), did_you_mean("eggs", ["level", "resamples"])
     ('Did you mean resamples?', '')

@@ -23,7 +23,7 @@ FORMS = ("atb", "quantile")
 
 @dataclass(frozen=True)
 class Truthful(UnbinnedError):
-    r"""Truthful calibration error (ATB): squared error that honest probabilities minimize in expectation.
+    r"""Truthful calibration error (ATB): squared error that the true probabilities minimize in expectation.
 
     This holds at any sample size. ECE on a sample can be lowered by distorting the probabilities: a forecaster who
     knows the true probabilities scores better after rounding them, because rounding averages out noise. This error
@@ -77,9 +77,9 @@ class Truthful(UnbinnedError):
     name: ClassVar[str] = "truthful"
     upper_bound: ClassVar[float] = math.inf  # `quantile` is at most the number of bins
     interval: ClassVar[str | None] = "noise-floor"
-    norm: ClassVar[bool] = False  # its root is one
+    norm: ClassVar[bool] = False  # the root is a norm
     power: ClassVar[float] = 2.0
-    exempt: ClassVar[dict[str, str]] = {"cells": "the rows of a cell become one score, which thresholds cannot part"}
+    exempt: ClassVar[dict[str, str]] = {"cells": "thresholds cannot separate the rows of a cell, which share one score"}
     form: Annotated[str, OneOf(FORMS)] = "atb"
     bins: BinCount | BinRule | None = None
 
@@ -101,7 +101,7 @@ class Truthful(UnbinnedError):
         return reader
 
     def scores(self, view: View) -> Linear:
-        """The squared error, from groups of scores or bins for draws."""
+        """The squared error as a function of sums per group of scores (`atb`) or per bin (`quantile`)."""
         return super().scores(view) if self.form == "atb" else Quantiles(self, view)
 
     def parts(self, view: View) -> dict[str, float]:

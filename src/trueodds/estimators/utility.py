@@ -17,10 +17,10 @@ from trueodds.estimators.base import Estimator, Linear, single_rows
 from trueodds.lenses.ranked import descending
 from trueodds.lenses.view import View
 
-SAME = 1e-12  # expected utilities that differ by less, relative to the largest payoff, are equal but for rounding
-DISTINCT = 4096  # expected utilities that draws tell apart; beyond, neighbours share a cell there, never in the value
-CELLS = 2**20  # cells times outcomes of the draws
-KINDS = 64  # payoff tables by which rows are pooled for draws
+SAME = 1e-12  # tolerance of equal expected utilities, relative to the largest payoff
+DISTINCT = 4096  # maximum number of distinct expected utilities in draws; neighbors among more share a cell
+CELLS = 2**20  # maximum number of cells times outcomes in draws
+KINDS = 64  # maximum number of distinct payoffs whose rows are pooled into cells for draws
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class UtilityError(Estimator):
     r"""Utility calibration error (UC): largest gap between expected and realized utility over intervals.
 
     A user computes the expected utility of each row from its probabilities. The error is the largest total difference
-    to the realized utility over any interval of expected utilities.
+    from the realized utility over any interval of expected utilities.
 
     Parameters
     ----------
@@ -119,10 +119,10 @@ class UtilityError(Estimator):
     def settings_used(self, view: View) -> dict[str, Any]:
         """The utility and the range of its payoffs."""
         tables = [one.U for one in self._expectations(view).values()]
-        what = "cost" if self.cost is not None else "utility"
-        setting = getattr(self, what)
+        setting_name = "cost" if self.cost is not None else "utility"
+        setting = getattr(self, setting_name)
         return {
-            what: getattr(setting, "__name__", "a function") if callable(setting) else setting,
+            setting_name: getattr(setting, "__name__", "a function") if callable(setting) else setting,
             "payoffs": [float(min(U.min() for U in tables)), float(max(U.max() for U in tables))],
         }
 
@@ -147,9 +147,9 @@ class Expectation:
         v = P @ U if U.ndim == 1 else np.einsum("nk,nk->n", P, U)
         rows = np.flatnonzero(view.w > 0)
         order = rows[np.argsort(v[rows], kind="stable")]
-        # Expectations that are equal by arithmetic may differ in their last digits; they are one score.
+        # Mathematically equal expectations may differ in their last digits; they count as one score.
         new = np.diff(v[order]) > SAME * max(float(np.abs(U).max()), np.finfo(float).tiny)
-        self.rank = np.zeros(len(v), dtype=np.int64)  # of each row's expectation; a row of weight 0 is no row
+        self.rank = np.zeros(len(v), dtype=np.int64)  # of each row's expected utility; rows of weight 0 are ignored
         self.rank[order] = np.concatenate(([0], np.cumsum(new)))
 
     def value(self) -> float:
@@ -191,7 +191,7 @@ class Expectation:
 
 
 class Cells:
-    """Cells of one view for one or several utilities: sums of draws and the range computed from them."""
+    """The error as a function of sums per cell of one view, for one or several utilities."""
 
     def __init__(self, index: Array, first: Array, ranked: list[tuple[Expectation, Array]]) -> None:
         self.index, self.first, self.size = index, first, len(first)
@@ -265,24 +265,26 @@ def payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name: str) ->
     if callable(utility):
         values = np.asarray(call_user_function("utility", utility, P), dtype=np.float64)
         if values.shape != P.shape or not np.isfinite(values).all():
-            raise _unfit(view, m, f"a function that returns shape {values.shape}", f"Return finite payoffs {P.shape}.")
+            raise _payoff_error(
+                view, m, f"a function that returns shape {values.shape}", f"Return finite payoffs {P.shape}."
+            )
         return {"utility": values}
     if isinstance(utility, str):
-        return {utility: _named(utility, P, view)}
+        return {utility: _named_payoffs(utility, P, view)}
     table = np.asarray(utility)
     if table.shape[-1] != m:
-        raise _unfit(view, m, f"{table.shape[-1]} payoffs", f"Give {m}, one per class.")
+        raise _payoff_error(view, m, f"{table.shape[-1]} payoffs", f"Give {m}, one per class.")
     if table.ndim == 1:
         return {"utility": table}
     return {f"utility {number}": row for number, row in enumerate(table)}
 
 
-def _named(utility: str, P: Array, view: View) -> Array:
+def _named_payoffs(utility: str, P: Array, view: View) -> Array:
     m = P.shape[1]
     if utility.startswith("class:"):
         c = int(utility.removeprefix("class:"))
         if c >= m:
-            raise _unfit(view, m, describe(utility), f"Classes are numbered from 0 to {m - 1}.")
+            raise _payoff_error(view, m, describe(utility), f"Classes are numbered from 0 to {m - 1}.")
         return np.eye(m)[c]
     k = int(utility.removeprefix("top-")) if "-" in utility else 1
     if k >= m:
@@ -294,7 +296,7 @@ def _named(utility: str, P: Array, view: View) -> Array:
     return hit
 
 
-def _unfit(view: View, m: int, got: str, fix: str) -> InputError:
+def _payoff_error(view: View, m: int, got: str, fix: str) -> InputError:
     return InputError(
         "TO205", f"A utility needs a payoff for each of the {m} outcomes of the lens {view.name}.", got, fix
     )

@@ -22,8 +22,8 @@ from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import CountTails, VectorTails
 from trueodds.resampling.pvalues import pvalue
 
-LISTED = 100  # bins listed in the parts
-NUMBERS = 2e7  # elements of all covariance matrices, 160 MB
+LISTED = 100  # maximum number of bins listed in the parts
+NUMBERS = 2e7  # maximum number of elements of all covariance matrices, 160 MB
 MIN_EXPECTED = 5.0  # expected rows of a class below which χ² is inaccurate
 
 
@@ -68,7 +68,8 @@ class BinByBin(ViewTest):
     weighted rows (note TN212).
 
     Shapes: binary views (n,) and joint views (n, m). From a tally the rows of a fine cell share its mean.
-    Cost: O(n log n + Σ min(n_b, 2000)²); with redraws O(bins) per draw beside the labels; for vectors O(cells · m²).
+    Cost: O(n log n + Σ min(n_b, 2000)²); with redraws, O(bins) per draw in addition to drawing the labels; for vectors
+    O(cells · m²).
 
     References
     ----------
@@ -151,10 +152,10 @@ class BinByBin(ViewTest):
     def cells(self, view: View) -> Cells:
         """Negative smallest log p-value of all bins."""
         frozen, tails = self._tails(view)
-        across = -2 if view.joint else -1
+        bin_axis = -2 if view.joint else -1
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
-            return np.asarray(-tails.log_p(np.take(wy, tails.bin_index, axis=across)).min(axis=-1))
+            return np.asarray(-tails.log_p(np.take(wy, tails.bin_index, axis=bin_axis)).min(axis=-1))
 
         return Cells(view, frozen.index(view.at), frozen.size, reader)
 
@@ -162,8 +163,8 @@ class BinByBin(ViewTest):
         """Add the min-p adjusted p-value of each bin."""
         parts: dict[str, Mapping[str, float]] = {}
         for name, part in result.parts.items():
-            surprise = -np.log(part["pvalue"]) if part["pvalue"] > 0 else np.inf
-            parts[name] = {**part, "joint": max(pvalue(float(surprise), null_draws) for null_draws in draws)}
+            surprisal = -np.log(part["pvalue"]) if part["pvalue"] > 0 else np.inf
+            parts[name] = {**part, "joint": max(pvalue(float(surprisal), null_draws) for null_draws in draws)}
         return replace(result, parts=parts)
 
     def _tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
@@ -203,6 +204,7 @@ def _names(frozen: FittedPartition, bin_index: Array) -> dict[int, str]:
 
 
 def _doubts(tails: CountTails | VectorTails) -> tuple[str, ...]:
+    """Reasons why the asymptotic distribution is inaccurate."""
     binned = tails.binned
     if isinstance(tails, VectorTails):
         expected = np.where(tails.fixed, np.inf, binned.p) * (binned.w**2 / binned.sums("ww"))[:, None]

@@ -61,7 +61,7 @@ __all__ = ["FORMS", "Mcllo", "statistics"]
 
 
 VARIANCES = ("model", "empirical")
-EVEN = 0.5  # default prior probability of calibration
+DEFAULT_PRIOR = 0.5  # default prior probability of calibration
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,10 @@ class Mcllo(ViewTest):
     their tests are undefined and the likelihood ratio is its limit.
 
     Rows on which a calibrator was fitted cannot test it. If the statistic is 0 by construction, as after a maximum
-    likelihood fit with the same baseline, the test is refused (TO206). If a statistic this small has probability below
-    10⁻⁶, note TN238 reports it (after rounding, a tally, binning or isotonic regression of two classes, logistic
-    regression). Not detected are penalized fits of two classes, fits with another baseline, and other maps.
+    likelihood fit with the same baseline, the test is refused (TO206). If such a small statistic has probability below
+    10⁻⁶, note TN238 reports it (as for fits that were rounded or tallied, binning or isotonic regression of two
+    classes, and logistic regression). Penalized fits of two classes, fits with another baseline, and other maps are not
+    detected.
 
     The alternative, and therefore p, depends on the baseline (`baselines=True` shows by how much) and on `min_prob`.
     The test has power against linear maps of the log odds only, so a large p-value does not prove calibration. With
@@ -137,12 +138,13 @@ class Mcllo(ViewTest):
     sandwich of the model variance. With `cluster=` and the asymptotic null only clusters are independent: the
     covariance of the estimates is the jackknife's, leaving out one cluster at a time, and the null distribution is
     Hotelling's T² with the effective number of clusters (`units` in `joint`). ``variance="empirical"`` does the same
-    with rows as clusters. The Wald form, the default there, rejected 0 to 8 % at 5 % in all designs with equal clusters
-    (20 of 5: 0 to 4 %) and unequal ones (one of 200 with forty of 5: 0 to 4 %; Zipf's sizes: 0 to 8 %; three of 300
-    with 300 of 3: 0 to 5 %). With few clusters, or a few dominating ones, it has little power. If the effective number
-    of clusters does not exceed the degrees of freedom, the score statistic is used with T² of all clusters (2 to 4 %
-    there). From a tally p is the mean of its cell. Cost: O(nK²) per Newton step, about 6 steps, K times that for all
-    baselines; redraws O(nK) per draw; the jackknife O(nK²) and at most 2K steps of O(nK + GK²).
+    with rows as clusters. The Wald form, the default there, rejected calibrated predictions in 0 to 8 % of simulated
+    samples at the 5 % level, with equal clusters (20 of 5 rows: 0 to 4 %) and unequal ones (one of 200 with forty of 5:
+    0 to 4 %; Zipf-distributed sizes: 0 to 8 %; three of 300 with 300 of 3: 0 to 5 %). With few clusters, or a few
+    dominating ones, it has little power. If the effective number of clusters does not exceed the degrees of freedom,
+    the score statistic is used with T² of all clusters (2 to 4 % there). From a tally p is the mean of its cell. Cost:
+    O(nK²) per Newton step, about 6 steps, K times that for all baselines; redraws O(nK) per draw; the jackknife of G
+    clusters O(nK²) and at most 2K steps of O(nK + GK²).
 
     References
     ----------
@@ -170,7 +172,7 @@ class Mcllo(ViewTest):
     min_prob: MinProb = 0.0
     variance: Annotated[str, OneOf(VARIANCES)] | None = None
     baselines: bool = False
-    prior: Probability = EVEN
+    prior: Probability = DEFAULT_PRIOR
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -192,9 +194,11 @@ class Mcllo(ViewTest):
     def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
         """Description of the asymptotic distribution, with its degrees of freedom if they are equal for all views."""
         df = {float(one.parts["joint"]["df"]) for lens_results in results for one in lens_results}
-        turned = clustered or self.variance == "empirical"
+        is_hotelling = clustered or self.variance == "empirical"
         return with_degrees(
-            self.clustered if clustered else self.asymptotic_null, df, "dimension" if turned else "degree of freedom"
+            self.clustered if clustered else self.asymptotic_null,
+            df,
+            "dimension" if is_hotelling else "degree of freedom",
         )
 
     @property
@@ -255,30 +259,36 @@ class Mcllo(ViewTest):
     def _result(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> ViewResult:
         odds = Odds.of(view, self.baseline, self.min_prob, self.name, units)
         refuse_in_sample(odds, view, self.name)
-        if self.prior != EVEN and not (odds.even and units is None):
+        if self.prior != DEFAULT_PRIOR and not (odds.even and units is None):
             why = "weights" if units is None else str(variance_settings["variance"])
             raise InputError(
                 "TO205", "There is no posterior probability with weights, clusters or the empirical variance.",
                 f"prior={self.prior!r} with {why}", "Omit prior.",
             )  # fmt: skip
-        form, every = self._form(odds), statistics(odds)
+        form, all_statistics = self._form(odds), statistics(odds)
         df = odds.identified if form == "likelihood-ratio" else odds.rank
-        joint = {"statistic": every[form], "df": float(df), "pvalue": tail_probability(odds, df, every[form], form)}
-        joint |= {name.replace("-", "_"): value for name, value in every.items()}
+        joint = {
+            "statistic": all_statistics[form],
+            "df": float(df),
+            "pvalue": tail_probability(odds, df, all_statistics[form], form),
+        }
+        joint |= {name.replace("-", "_"): value for name, value in all_statistics.items()}
         if odds.scatter is not None and odds.scatter.units is not None:
             joint["units"] = odds.scatter.units
         if odds.even and units is None:
             evidence = df * np.log(max(odds.n.sum(), 1)) - likelihood_gain(odds)
             joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
-        against = partial(Odds.of, view, min_prob=self.min_prob, name=self.name, units=units)
-        at = partial(Odds.of, view, self.baseline, name=self.name, units=units)
-        by_baseline, range_of_p = compare_baselines(odds, against, form) if self.baselines and view.joint else ({}, ())
+        odds_by_baseline = partial(Odds.of, view, min_prob=self.min_prob, name=self.name, units=units)
+        odds_by_min_prob = partial(Odds.of, view, self.baseline, name=self.name, units=units)
+        by_baseline, range_of_p = (
+            compare_baselines(odds, odds_by_baseline, form) if self.baselines and view.joint else ({}, ())
+        )
         parts = {
             "joint": joint, **subtests(odds), **class_parameters(odds, joint=view.joint),
-            **compare_min_probs(odds, at, self.min_prob, form), **by_baseline,
+            **compare_min_probs(odds, odds_by_min_prob, self.min_prob, form), **by_baseline,
         }  # fmt: skip
         effect = float(odds.w @ np.abs(odds.fitted_probs - view.P).sum(axis=1)) / (2 * float(odds.w.sum()))
-        fit_notes = in_sample_notes(odds, every[form], df, count_units(odds, form))
+        fit_notes = in_sample_notes(odds, all_statistics[form], df, count_units(odds, form))
         settings = {
             "form": form,
             "baseline": odds.baseline,

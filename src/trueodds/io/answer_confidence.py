@@ -21,13 +21,13 @@ ROUNDING = 1e-3  # how far above 0 a sum of low-precision log-probabilities may 
 def option_scores(
     rows: list[Record], options: str, answer: str, choices: str | None
 ) -> tuple[list[list[float]], list[int]]:
-    """The log-probabilities of each question's options and the number of the right one.
+    """Return the log-probabilities of each question's options, and the index of the correct one.
 
     >>> option_scores([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
     ([[-0.1, -3.0]], [0])
     """
     scores = [_scores(row, options) for row in rows]
-    return scores, [_label(row, answer, choices, len(z)) for row, z in zip(rows, scores, strict=True)]
+    return scores, [_correct_index(row, answer, choices, len(z)) for row, z in zip(rows, scores, strict=True)]
 
 
 def top_option_confidence(scores: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
@@ -122,7 +122,7 @@ def _score(record: Record, field: str, option: Any) -> float:
     return z
 
 
-def _label(record: Record, field: str, choices: str | None, k: int) -> int:
+def _correct_index(record: Record, field: str, choices: str | None, k: int) -> int:
     value = _single_value(record.value(field))
     names = None
     if choices is not None:
@@ -156,8 +156,8 @@ def _label(record: Record, field: str, choices: str | None, k: int) -> int:
 
 
 @dataclass(slots=True)
-class _Sampled:
-    """The samples of one question in their order, with the records that say whether each is correct."""
+class _QuestionSamples:
+    """The sampled answers of one question in order, with whether each is correct, or with the correct answer."""
 
     record: Record
     texts: list[str]
@@ -176,9 +176,9 @@ def sample_agreement(
     """
     listed = isinstance(rows[0].value(samples), list)
     if listed:
-        sampled = [_of_list(record, samples, answer, correct) for record in rows]
+        sampled = [_samples_of_record(record, samples, answer, correct) for record in rows]
     else:
-        sampled = _of_rows(rows, samples, answer, correct, question)
+        sampled = _samples_by_question(rows, samples, answer, correct, question)
     share, right = np.empty(len(sampled)), np.empty(len(sampled), dtype=bool)
     for i, entry in enumerate(sampled):
         if len(entry.texts) < 2:
@@ -197,13 +197,14 @@ def sample_agreement(
     return [entry.record for entry in sampled], share, right
 
 
-def _of_list(record: Record, samples: str, answer: str, correct: str | None) -> _Sampled:
+def _samples_of_record(record: Record, samples: str, answer: str, correct: str | None) -> _QuestionSamples:
+    """The samples of a question whose record lists them all."""
     values = record.listed(samples)
     if len(values) == 1 and isinstance(values[0], list):  # one request whose repeats are a nested list
         values = values[0]
     texts = [_answer_text(record, samples, value) for value in values]
     if correct is None:
-        return _Sampled(record, texts, None, _answer_text(record, answer, record.value(answer)))
+        return _QuestionSamples(record, texts, None, _answer_text(record, answer, record.value(answer)))
     grades = record.listed(correct)
     if len(grades) != len(texts):
         got = f"{len(grades)} of {correct!r} for {len(texts)} of {samples!r} in {record.place}"
@@ -213,24 +214,25 @@ def _of_list(record: Record, samples: str, answer: str, correct: str | None) -> 
             got,
             "Write both lists with the same length and order.",
         )
-    return _Sampled(record, texts, [record.yes(correct, grade) for grade in grades], None)
+    return _QuestionSamples(record, texts, [record.yes(correct, grade) for grade in grades], None)
 
 
-def _of_rows(
+def _samples_by_question(
     rows: list[Record], samples: str, answer: str, correct: str | None, question: str | None
-) -> list[_Sampled]:
+) -> list[_QuestionSamples]:
+    """The samples of each question, from records of one sample each."""
     if question is None:
         received = f"one {type(rows[0].value(samples)).__name__} in {rows[0].place}"
         fix = "Pass the field that identifies the question as question=, or a field that lists the samples."
         raise InputError(
             "TO205", "With one sample per record, the question of each sample must be known.", received, fix
         )
-    sampled: dict[str, _Sampled] = {}
+    sampled: dict[str, _QuestionSamples] = {}
     for record in rows:
         text = _answer_text(record, samples, record.value(samples))
         truth = None if correct is not None else _answer_text(record, answer, record.value(answer))
         one = sampled.setdefault(
-            field_key(record, question), _Sampled(record, [], None if correct is None else [], truth)
+            field_key(record, question), _QuestionSamples(record, [], None if correct is None else [], truth)
         )
         if truth != one.truth:
             got = f"{truth!r} in {record.place}, after {one.truth!r} in row {one.record.row}"

@@ -25,7 +25,7 @@ def _cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _end(place, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
+def _end(position, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
     """Return the number of cells at or below cut j, by binary search from t to m."""
     if j >= k:
         return m
@@ -33,7 +33,7 @@ def _end(place, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
     low, high = t, m
     while low < high:
         middle = (low + high) // 2
-        if place[middle] > cut:
+        if position[middle] > cut:
             high = middle
         else:
             low = middle + 1
@@ -41,7 +41,7 @@ def _end(place, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _falls(mass, events, m, a, t, c):  # type: ignore[no-untyped-def]
+def _decreases(mass, events, m, a, t, c):  # type: ignore[no-untyped-def]
     """Return whether the event rate of the cells t..c−1 is below that of the cells a..t−1."""
     before, after = mass[t] - mass[a], mass[c] - mass[t]
     return (events[c] - events[t]) / after < (events[t] - events[a]) / before - FALL * mass[m] / min(before, after)
@@ -56,7 +56,7 @@ def _above_hull(mass, events, m, above, hull):  # type: ignore[no-untyped-def]
     size = 0
     for t in range(m + 1):
         while size >= 2:
-            if not _falls(mass, events, m, hull[size - 2], hull[size - 1], t):
+            if not _decreases(mass, events, m, hull[size - 2], hull[size - 1], t):
                 break
             size -= 1
         hull[size] = t
@@ -72,7 +72,7 @@ def _above_hull(mass, events, m, above, hull):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _rises(mass, events, place, m, k, extent, tolerance, above, n_above):  # type: ignore[no-untyped-def]
+def _nondecreasing(mass, events, position, m, k, extent, tolerance, above, n_above):  # type: ignore[no-untyped-def]
     """Return whether the event rates of k bins are nondecreasing.
 
     They can decrease only at a boundary above the convex minorant, so the loop runs over the bins or over these points,
@@ -81,26 +81,27 @@ def _rises(mass, events, place, m, k, extent, tolerance, above, n_above):  # typ
     if k <= n_above:
         a, t = 0, 0
         while t < m:
-            c = _end(place, _cut(place[t], k, extent, tolerance), t, m, k, extent, tolerance)
-            if t > 0 and _falls(mass, events, m, a, t, c):
+            c = _end(position, _cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
+            if t > 0 and _decreases(mass, events, m, a, t, c):
                 return False
             a, t = t, c
         return True
     for f in range(n_above):
         t = above[f]
-        j = _cut(place[t - 1], k, extent, tolerance)
-        if _end(place, j, t - 1, m, k, extent, tolerance) == t:
-            a = 0 if j == 1 else _end(place, j - 1, 0, m, k, extent, tolerance)
-            c = _end(place, _cut(place[t], k, extent, tolerance), t, m, k, extent, tolerance)
-            if _falls(mass, events, m, a, t, c):
+        j = _cut(position[t - 1], k, extent, tolerance)
+        if _end(position, j, t - 1, m, k, extent, tolerance) == t:
+            a = 0 if j == 1 else _end(position, j - 1, 0, m, k, extent, tolerance)
+            c = _end(position, _cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
+            if _decreases(mass, events, m, a, t, c):
                 return False
     return True
 
 
 @compiled
 def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  # type: ignore[no-untyped-def]
+    """Write the binned error and the number of bins of the draws start..stop−1 to `values` and `bins`."""
     size = s.shape[0]
-    mass, predicted, events, place = np.empty(size + 1), np.empty(size + 1), np.empty(size + 1), np.empty(size + 1)
+    mass, predicted, events, position = np.empty(size + 1), np.empty(size + 1), np.empty(size + 1), np.empty(size + 1)
     above, hull = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
     for r in range(start, stop):
         of_w, of_wp, of_wy = min(r, w.shape[0] - 1), min(r, wp.shape[0] - 1), min(r, wy.shape[0] - 1)
@@ -109,30 +110,30 @@ def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  
         for i in range(size):
             if w[of_w, i] > 0:  # skip scores without weight in this draw
                 if not by_mass:
-                    place[m] = s[i]
+                    position[m] = s[i]
                 m += 1
                 mass[m] = mass[m - 1] + w[of_w, i]
                 predicted[m] = predicted[m - 1] + wp[of_wp, i]
                 events[m] = events[m - 1] + wy[of_wy, i]
         if by_mass:
-            place[0] = -np.inf
-            place[1 : m + 1] = mass[1 : m + 1]
+            position[0] = -np.inf
+            position[1 : m + 1] = mass[1 : m + 1]
             extent, tolerance = mass[m], TOLERANCE * mass[m]
         else:
-            place[m] = np.inf
+            position[m] = np.inf
             extent, tolerance = 1.0, 0.0
         n_above = _above_hull(mass, events, m, above, hull)
         k = max_bins
         if n_above > 0:
             k = 1
-            while k < max_bins and _rises(mass, events, place, m, k + 1, extent, tolerance, above, n_above):
+            while k < max_bins and _nondecreasing(mass, events, position, m, k + 1, extent, tolerance, above, n_above):
                 k += 1
         # High powers of small gaps underflow, so gaps are divided by the largest one, which is found first.
         largest, total = 0.0 if order > 2 else 1.0, 0.0
         for summed in range(0 if order > 2 else 1, 2):
             t = 0
             while t < m and (summed == 0 or (largest > 0 and not np.isinf(order))):
-                c = _end(place, _cut(place[t], k, extent, tolerance), t, m, k, extent, tolerance)
+                c = _end(position, _cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
                 share = (mass[c] - mass[t]) / mass[m]
                 gap = abs((predicted[c] - predicted[t]) - (events[c] - events[t])) / (mass[c] - mass[t])
                 if summed == 0:

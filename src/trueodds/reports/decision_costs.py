@@ -1,4 +1,4 @@
-"""Expected cost of acting on the probabilities: the decision regret at the user's costs, and its tables."""
+"""Decision regret at the user's costs: how much recalibration would save, its test, and the tables of the report."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def regret_fact(audit: Audit) -> list[Fact]:
     if not decisions:
         return []
     value, parts, p = decisions["regret"]["value"], decisions["regret"]["parts"], decisions["test"]["pvalue"]
-    how = decisions["regret"]["settings"]["calibrator"]
-    both = (
+    calibrator = decisions["regret"]["settings"]["calibrator"]
+    mean_costs = (
         f"mean cost {format_number(parts['stated'])} with these predictions, "
-        f"{format_number(parts['recalibrated'])} after {how.replace('_', ' ')} recalibration"
+        f"{format_number(parts['recalibrated'])} after {calibrator.replace('_', ' ')} recalibration"
     )
-    remark = both if p is None else f"{both}; {chance(p, None)}"
+    remark = mean_costs if p is None else f"{mean_costs}; {chance(p, None)}"
     if value <= 0:
         return [Fact("Decision regret", "none", remark)]
     if p is None or p > audit["verdict"]["alpha"]:
@@ -99,11 +99,13 @@ def regret_table(audit: Audit) -> Table:
         if is_binary(data)
         else "event rate"
     )
-    for name, where in parts.items():
+    for name, threshold in parts.items():
         if name.startswith("threshold:"):
             switch = name.removeprefix("threshold:")
             rate = share(parts[f"rate there:{switch}"])
-            rows.append((switch, f"at a predicted probability of {share(where)}, where the {outcome_text} is {rate}"))
+            rows.append(
+                (switch, f"at a predicted probability of {share(threshold)}, where the {outcome_text} is {rate}")
+            )
     intro = (
         "Mean cost per row that cross-fitted recalibration saves, in the units of the costs. It is a lower bound on the"
         " full decision regret."

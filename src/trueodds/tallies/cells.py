@@ -19,12 +19,12 @@ from trueodds.kernels import grid_sums, in_blocks, plain
 from trueodds.kernels.fine_grid import CELLS, EDGES, WIDTH, merge_cells, occupied_cells
 from trueodds.lenses.view import SUMS, View
 
-PLAIN = ("wp", "wpp", "wy", "wpy")  # rows of weight 1 with one label each: every other sum follows from these and n
+PLAIN = ("wp", "wpp", "wy", "wpy")  # for rows of weight 1 with one label each: all other sums follow from these and n
 FULL = ("w", "wp", "wy", *SUMS)
 
 
 class _TableCache(threading.local):
-    """Each thread's empty tables: to clear the few cells in use costs less than new memory for every block."""
+    """Zeroed tables of each thread: clearing the few cells in use is faster than allocating memory for every block."""
 
     def __init__(self) -> None:
         self.tables: dict[tuple[int, int], tuple[Array, Array]] = {}
@@ -35,7 +35,7 @@ _table_cache = _TableCache()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Sums over cells, which can be added. Cell c of view v has the index v · size + c.
+    """Sums per cell of one or several binary views, which `+` merges. Cell c of view v has the index v · size + c.
 
     The fine grid has edges i/3840, with the first and the last cell halved 20 times. All cells are right-closed `(lo,
     hi]`, and the first contains 0. Memory: 48 or 88 bytes per occupied cell.
@@ -60,11 +60,11 @@ class Cells:
     def summed(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
         """Cells from a dense table that `fill` adds to, with n (views · CELLS,) and sums (views · CELLS, width)."""
         shape = (views * CELLS, width)
-        # Taken out while in use: a table that an interrupt leaves half filled is never used again.
+        # Removed while in use, so that a table that an interrupt leaves half filled is never used again.
         table = _table_cache.tables.pop(shape, None)
         if table is None:
             table = np.zeros(shape[0], dtype=np.int64), np.zeros(shape)
-            _table_cache.tables.clear()  # of one shape or two: memory stays a few MB
+            _table_cache.tables.clear()  # few shapes at a time, so that memory stays at a few MB
         fill(*table)
         cells = cls(*occupied_cells(*table))
         _table_cache.tables[shape] = table
@@ -105,7 +105,7 @@ class Cells:
             return self
         n = self.n.astype(np.float64)
         wp, wpp, wy, wpy = self.sums.T
-        wwr = np.maximum(wy - 2 * wpy + wpp, 0)  # w² = w = 1 and y² = y; a square is not below 0 by rounding
+        wwr = np.maximum(wy - 2 * wpy + wpp, 0)  # w² = w = 1 and y² = y; rounding must not make a square negative
         columns = (n, wp, wy, n, wpp, wpy, wy, wp - wpp, wwr)
         return Cells(self.index, self.n, np.stack(columns, axis=1), self.bins)
 
@@ -146,10 +146,10 @@ class Cells:
         return Cells(index, np.add.reduceat(self.n, first), np.add.reduceat(self.sums, first, axis=0), bins)
 
     def view(self, number: int, name: str = "", classes: int = 2) -> View:
-        """One view of cells, with means in p and y, further sums, and each cell located at its midpoint.
+        """One view whose rows are cells, with means p and y, further sums, and the midpoints of the cells as locations.
 
-        The midpoint lies strictly inside, so a partition with nested edges assigns a cell exactly as its rows. Other
-        partitions use the nearest cell edges.
+        The midpoint lies strictly inside the cell, so a partition with nested edges assigns a cell exactly as its rows.
+        Other partitions use the nearest cell edges.
         """
         start, stop = np.searchsorted(self.index, [number * self.size, (number + 1) * self.size])
         part = Cells(self.index[start:stop] - number * self.size, self.n[start:stop], self.sums[start:stop], self.bins)
@@ -157,9 +157,9 @@ class Cells:
         edges = self.edges
         middle = ((edges[:-1] + edges[1:]) / 2)[part.index]
         w = sums.pop("w")
-        some = w > 0  # rows of weight 0 are in n and nowhere else
-        p = np.divide(sums.pop("wp"), w, out=middle.copy(), where=some)
-        y = np.divide(sums.pop("wy"), w, out=np.zeros(len(w)), where=some)
+        mask = w > 0  # rows of weight 0 count only in n
+        p = np.divide(sums.pop("wp"), w, out=middle.copy(), where=mask)
+        y = np.divide(sums.pop("wy"), w, out=np.zeros(len(w)), where=mask)
         return View(p, y, w, n=part.n, sums=sums, at=middle, name=name, classes=classes)
 
 
@@ -223,12 +223,12 @@ def cells_of_view(view: View) -> Cells:
 
 
 def cells_by_rank(rows: Rows, which: Array) -> Cells:
-    """Cells of the largest probabilities, which (n, ranks) are their columns."""
+    """Cells of the largest probabilities of each row; `which` (n, ranks) holds their columns."""
     return _columns(*top_values(rows, which), None if rows.plain else rows.weight)
 
 
 def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
-    """The largest probabilities, which (n, ranks) are their columns, and their outcomes, (n, ranks) both."""
+    """The largest probabilities of each row and their outcomes, both (n, ranks); `which` holds their columns."""
     if rows.shares is not None:
         return plain(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.shares, which, axis=1)
     assert rows.y is not None
@@ -242,7 +242,7 @@ def cells_by_class(rows: Rows, first: int, last: int) -> Cells:
     step = CHUNK if rows.plain else WIDE_CHUNK
 
     def work(start: int, stop: int) -> tuple[int, Cells]:
-        return start, _span(rows, first + start, first + stop)
+        return start, _class_cells(rows, first + start, first + stop)
 
     return Cells.side_by_side(in_blocks(work, last - first, step))
 
@@ -257,7 +257,8 @@ def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
     return Cells.summed(m, len(FULL), lambda n, sums: grid_sums.add_by_share(*share, n, sums))
 
 
-def _span(rows: Rows, first: int, last: int) -> Cells:
+def _class_cells(rows: Rows, first: int, last: int) -> Cells:
+    """Cells of the classes first..last−1, counted in one thread."""
     P, where = rows.P, (first, last, EDGES, rows.exact)
     if not rows.plain:
         shares = (P, plain(outcomes(rows, first, last)), plain(rows.weight), *where)
@@ -271,7 +272,7 @@ def _span(rows: Rows, first: int, last: int) -> Cells:
 
 
 def class_values(rows: Rows, first: int, last: int) -> tuple[Array, Array]:
-    """The probabilities and the outcomes of the classes first..last−1, (n, last − first) both."""
+    """The probabilities and the outcomes of the classes first..last−1, both (n, last − first)."""
     return plain(rows.P[:, first:last]), outcomes(rows, first, last)
 
 

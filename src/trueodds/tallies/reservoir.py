@@ -13,15 +13,15 @@ from trueodds.data.concatenate import concatenate
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.tally import Tally
 
-MAX_PROBS = 2_000_000  # probabilities
-_PARTS = 64
+MAX_PROBS = 2_000_000  # maximum number of probabilities in a sample
+_PARTS = 64  # maximum number of parts before they are joined
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservoir:
-    """The rows whose keys, hashes of a seed and the row's id, are smallest: a simple random sample without replacement.
+    """A simple random sample of rows without replacement: those with the smallest keys, hashes of seed and row id.
 
-    `+` keeps the smallest of both, so that the rows are the same whatever the order and the grouping of the sums.
+    `+` keeps the smallest keys of both samples, so the result does not depend on the order and grouping of additions.
 
     >>> preds = Predictions([0, 1] * 500, [0.3] * 1000)
     >>> every = Reservoir.of(preds, np.arange(1000), seed=0, max_probs=20)
@@ -31,16 +31,16 @@ class Reservoir:
     (10, True)
     """
 
-    max_rows: int  # rows it holds at most
-    parts: tuple[tuple[Array, Predictions], ...]  # keys (m,) uint64 and their rows; together they hold the sample
+    max_rows: int  # maximum number of rows in the sample
+    parts: tuple[tuple[Array, Predictions], ...]  # keys (m,) uint64 and their rows; the smallest keys are the sample
     ceiling: np.uint64  # no row with a key above it is in the sample
-    population_size: int  # rows that it stands for
+    population_size: int  # number of rows from which it was drawn
 
     @classmethod
     def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Reservoir:
         """The sample of one batch, of at most `max_probs` probabilities (default `MAX_PROBS`).
 
-        `ids` (n,) are unique integers of the rows. Rows of weight 0 are excluded.
+        `ids` (n,) are unique integer ids of the rows. Rows of weight 0 are excluded.
         """
         if preds.cluster is not None:
             fix = "Collect the rows themselves: mode='exact'."
@@ -50,7 +50,7 @@ class Reservoir:
             keys, preds = keys[preds.weight > 0], preds[preds.weight > 0]
         rows = max(1, (MAX_PROBS if max_probs is None else max_probs) // preds.k)
         sample = cls(rows, ((keys, preds),), np.uint64(2**64 - 1), preds.n)
-        return sample._cut() if preds.n > rows else sample
+        return sample._join_parts() if preds.n > rows else sample
 
     def __add__(self, other: Reservoir) -> Reservoir:
         ceiling = min(self.ceiling, other.ceiling)
@@ -58,22 +58,24 @@ class Reservoir:
             part for candidate in (*self.parts, *other.parts) if (part := _below(candidate, ceiling)) is not None
         )
         sample = Reservoir(self.max_rows, parts, ceiling, self.population_size + other.population_size)
-        # Copied only now and then: most batches of a long stream add a handful of rows.
+        # Rows are copied only occasionally, because most batches of a long stream add only a few.
         return (
-            sample._cut() if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.max_rows else sample
+            sample._join_parts()
+            if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.max_rows
+            else sample
         )
 
     @property
     def keys(self) -> Array:
         """Sorted keys of the sample."""
-        return self._cut().parts[0][0]
+        return self._join_parts().parts[0][0]
 
     @property
     def rows(self) -> Predictions:
         """Rows of the sample, in the order of their keys."""
-        return self._cut().parts[0][1]
+        return self._join_parts().parts[0][1]
 
-    def _cut(self) -> Reservoir:
+    def _join_parts(self) -> Reservoir:
         """The same sample as a single part."""
         keys, rows = np.concatenate([keys for keys, _ in self.parts]), concatenate([rows for _, rows in self.parts])
         order = np.argsort(keys, kind="stable")[: self.max_rows]
@@ -96,7 +98,7 @@ class Reservoir:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledTally:
-    """A tally and a sample of the same rows, made in one pass."""
+    """A tally and a sample of the same rows, computed in one pass."""
 
     tally: Tally
     sample: Reservoir

@@ -7,11 +7,11 @@ from typing import Any
 from trueodds.lenses import classes as lenses
 from trueodds.lenses.base import Lens
 
-FIRST = ("confidence", "top-1", "rank:1")  # names of the same view
+FIRST = ("confidence", "top-1", "rank:1")  # lens names of the view of the largest probability
 
 
 def default_views(kind: str, k: int, *, group: bool = False) -> tuple[int, range]:
-    """Number of ranks and the classes that are kept by default. Groups keep only those of the default lens."""
+    """Number of ranks and the classes that are stored by default. Groups store only those of the default lens."""
     if kind == "confidence":
         return 1, range(0)
     if kind == "multilabel":
@@ -22,12 +22,12 @@ def default_views(kind: str, k: int, *, group: bool = False) -> tuple[int, range
 
 
 def view_names(ranks: int, classes: range) -> tuple[str, ...]:
-    """Slot names of these ranks and classes, by number."""
+    """Names of the stored views of these ranks and classes, with classes by number."""
     return (*("confidence", "rank:2", "rank:3")[:ranks], *(f"class:{c}" for c in classes))
 
 
 def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, str]]:
-    """Slots of the views of a lens, each with the name of the view; empty for a joint lens."""
+    """Stored views of a lens, each with the view's name; empty if `positive` or `canonical` lacks two classes."""
     of_classes = kind != "confidence"
     if lens.name in FIRST:
         return [("confidence", lens.name)]
@@ -42,11 +42,11 @@ def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> lis
 
 
 def lens_names(slots: tuple[str, ...], kind: str, classes: tuple[Any, ...]) -> list[str]:
-    """Names of the lenses that these slots provide."""
-    numbers = [name for name in slots if name.startswith("class:")]
+    """Names of the lenses that these stored views provide."""
+    class_slots = [name for name in slots if name.startswith("class:")]
     names = [name for name in slots if not name.startswith("class:")]
-    if kind == "classes" and len(classes) == 2 and "class:1" in numbers:
+    if kind == "classes" and len(classes) == 2 and "class:1" in class_slots:
         names += ["positive", "canonical"]
-    if len(numbers) == len(classes):
+    if len(class_slots) == len(classes):
         names.append("classwise")
-    return names + [f"class:{classes[int(name.removeprefix('class:'))]}" for name in numbers]
+    return names + [f"class:{classes[int(name.removeprefix('class:'))]}" for name in class_slots]

@@ -1,4 +1,4 @@
-"""Tally: mergeable sums over fine cells that give back a view for every stored lens."""
+"""Tally: mergeable sums over the cells of a fine grid, from which views of every stored lens are read."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ NULL_MEMORY = 2**26  # maximum number of bytes of their null covariances
 class Tally(TallySums):
     """Mergeable sums of predictions and outcomes over fine cells, for every stored lens.
 
-    Tallies of batches or machines are added with `+`. All statistics follow from the sums, except those that need
-    single rows. A tally keeps the lenses confidence, rank:2 and rank:3 (three classes or more), each class, and the
-    lenses that were named. It also keeps proper scores, counts of special rows, and each group column with its default
+    Tallies of batches or machines are added with `+`. All statistics are computed from the sums, except those that
+    need single rows. A tally keeps the lenses confidence, rank:2 and rank:3 (three classes or more), each class, and
+    those passed to `of`. It also keeps proper scores, counts of special rows, and each group column with its default
     lens.
 
     Attributes
@@ -124,7 +124,7 @@ class Tally(TallySums):
             )
         bins, grid = check("bins", bins, BinCount, 15), check("grid", grid, BinCount | None, 10)
         if preds.weight is not None and not preds.weight.all():
-            preds = preds[preds.weight > 0]  # as in a View, a row of weight 0 is no row
+            preds = preds[preds.weight > 0]  # as in a View, rows of weight 0 are ignored
         count_group = partial(_count, preds, bins=bins, group=True)
         groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
         tally = replace(_count(preds, slice(None), bins), grid=grid, groups=groups)
@@ -132,13 +132,13 @@ class Tally(TallySums):
         if grid is not None and preds.kind == "classes":
             extra_lenses.append(Canonical())
         for lens in extra_lenses:
-            tally = tally._with(lens, preds)
+            tally = tally._with_lens(lens, preds)
         return tally
 
-    def _with(self, lens: Lens, preds: Predictions) -> Tally:
+    def _with_lens(self, lens: Lens, preds: Predictions) -> Tally:
         """The same tally with one additional lens."""
         lens.check(preds)
-        if self._where(lens) or lens.name in self.joint:
+        if self._stored_views(lens) or lens.name in self.joint:
             return self
         if isinstance(lens, custom.Custom):
             raise InputError(
@@ -151,14 +151,14 @@ class Tally(TallySums):
         if self.grid is None:
             raise InputError(
                 "TO404",
-                f"The lens {lens.name} has a vector per row, which a tally needs a grid for.",
+                f"The lens {lens.name} has a vector per row, for which a tally needs a grid.",
                 "grid=None",
                 "Set it when tallying, for instance grid=10.",
             )
         return replace(self, joint={**self.joint, lens.name: SimplexCells.of(view, self.grid)})
 
     def __add__(self, other: Tally) -> Tally:
-        self._refuse_different(other)
+        self._check_mergeable(other)
         return replace(
             self,
             dtype="+".join(sorted({*self.dtype.split("+"), *other.dtype.split("+")})),
@@ -172,7 +172,7 @@ class Tally(TallySums):
             groups={column: union(values, other.groups[column]) for column, values in self.groups.items()},
         )
 
-    def _refuse_different(self, other: Tally) -> None:
+    def _check_mergeable(self, other: Tally) -> None:
         sides = [
             {
                 "kind": tally.kind,
@@ -244,7 +244,7 @@ class Tally(TallySums):
             TO405 if the tally does not hold the lens.
         """
         lens = as_lens(lens)
-        if entries := self._where(lens):
+        if entries := self._stored_views(lens):
             return tuple(self.cells.view(self.slots.index(key), name, self.k) for key, name in entries)
         if lens.name in self.joint:
             return (self.joint[lens.name].view(lens.name, self.k),)
@@ -259,8 +259,8 @@ class Tally(TallySums):
     def score(self, name: str) -> dict[str, float]:
         """Return the mean, standard error and sums of a proper score.
 
-        "brier" is (p − y)² for two classes, the sum over classes for more, and the mean over labels if they are
-        independent.
+        "brier" is (p − y)² for two classes, the sum over classes for more, and the mean over labels for
+        multilabel predictions.
 
         Parameters
         ----------
@@ -315,7 +315,7 @@ class Tally(TallySums):
         what = "confidence and correctness" if self.kind == "confidence" else f"{self.k} classes"
         return f"Tally(n={self.n:,}, {what}, {len(self.cells.index):,} cells)"
 
-    def _where(self, lens: Lens) -> list[tuple[str, str]]:
+    def _stored_views(self, lens: Lens) -> list[tuple[str, str]]:
         """Slots of a lens with the names of its views; empty if a slot is missing."""
         entries = slots.stored_views_of_lens(lens, self.kind, self.classes)
         return entries if all(key in self.slots for key, _ in entries) else []

@@ -12,12 +12,12 @@ from trueodds.core.typing import Array
 from trueodds.diagrams.corp.bands import Band
 from trueodds.diagrams.score_sums import ScoreSums
 
-MAX_GROUPS = 192  # with more distinct scores, neighbors are merged into so many groups
+MAX_GROUPS = 192  # maximum number of groups; neighbors among more distinct scores are merged
 
 
 @dataclass(frozen=True)
 class GroupLimits:
-    """Limits of each group: event rates are at least `lower` from `high` on, and at most `upper` up to `low`."""
+    """Limits of each group: at least `lower` at scores from `high` on, and at most `upper` at scores up to `low`."""
 
     low: Array  # (m,) smallest score of the group
     high: Array  # largest score of the group
@@ -31,7 +31,7 @@ class GroupLimits:
         return bool((self.lower > self.upper).any())
 
     def band(self) -> StepBand:
-        """The limits as steps from 0 to 1; where they cross, the range between them is shown."""
+        """The limits as a step function on [0, 1]; where they cross, the band is the range between them."""
         cuts = np.unique(np.concatenate([[0.0], self.low, self.high, [1.0]]))
         lower = np.append(0.0, self.lower)[np.searchsorted(self.high, cuts[:-1], "right")]
         upper = np.append(self.upper, 1.0)[np.searchsorted(self.low, cuts[1:], "left")]
@@ -55,26 +55,27 @@ class StepBand(Band):
         if low == high:
             lower, upper = self.at(np.array([low]))
             return Band(np.array([low]), np.array([high]), lower, upper, self.method)
-        some = (self.x_high > low) & (self.x_low < high)
-        start, stop = np.maximum(self.x_low[some], low), np.minimum(self.x_high[some], high)
-        return StepBand(start, stop, self.low[some], self.high[some], self.method, self.limits)
+        mask = (self.x_high > low) & (self.x_low < high)
+        start, stop = np.maximum(self.x_low[mask], low), np.minimum(self.x_high[mask], high)
+        return StepBand(start, stop, self.low[mask], self.high[mask], self.method, self.limits)
 
 
 def simultaneous_limits(scores: ScoreSums, level: float, max_groups: int = MAX_GROUPS) -> GroupLimits:
-    r"""Limits that cover the true event rates at all scores with probability `level`, for any increasing rates.
+    r"""Limits that cover the true event rates at all scores with probability `level`, for any non-decreasing rates.
 
     .. math:: L(x) = \max_{j \le l,\; x_l \le x} B^{-1}(a;\; S_{jl},\, n_{jl} - S_{jl} + 1), \quad
         U(x) = \min_{j \le l,\; x \le x_j} B^{-1}(1 - a;\; S_{jl} + 1,\, n_{jl} - S_{jl})
 
-    with :math:`a = (1 - \text{level}) / (m(m+1))`: Clopper-Pearson limits of every range of consecutive scores, with a
-    Bonferroni correction. The mean event rate of a range is at most the rate at its last score, because rates increase.
-    Beyond `max_groups` scores, neighbors are merged into groups of about equal weight. The rows of a group then give
-    limits only beyond all of them, so the limits remain valid and lose at most the width of a group in sharpness along
-    x. Fewer ranges even tighten them.
+    with :math:`a = (1 - \text{level}) / (m(m+1))`, and :math:`S_{jl}` events among the :math:`n_{jl}` rows of the
+    scores from :math:`x_j` to :math:`x_l`. These are Clopper-Pearson limits of every range of consecutive scores, with
+    a Bonferroni correction. The mean event rate of a range is at most the rate at its last score, because rates do not
+    decrease. Beyond `max_groups` scores, neighbors are merged into groups of about equal weight. The rows of a group
+    then bound the event rate only at scores beyond all of them, so the limits remain valid, and their steps move by at
+    most the width of a group along x. The smaller number of ranges even tightens them.
 
-    Shares of votes, and rows with unequal weights, give sums of independent terms in [0, wmax], whose tail exceeds that
-    of a binomial at most e times (Bentkus 2004): limits at a/e, with counts rounded outward. A tally with unequal
-    weights in a cell does not know wmax and raises TO403.
+    With vote shares or unequal weights, the event counts are sums of independent terms in [0, wmax], whose tail
+    probability is at most e times that of a binomial (Bentkus 2004). The limits then use a/e, with counts rounded
+    outward. A tally with unequal weights in a cell does not know wmax, which raises TO403.
 
     Valid only if the true event rate never decreases with the score. Cost: O(m²) quantiles, 0.1 s for n = 10⁴ and 0.4 s
     for 10⁶. Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023).
@@ -86,8 +87,8 @@ def simultaneous_limits(scores: ScoreSums, level: float, max_groups: int = MAX_G
     first, last = np.triu_indices(m)
 
     def range_sums(values: Array) -> Array:
-        reached = np.append(0.0, np.cumsum(values))
-        return reached[last + 1] - reached[first]
+        cumulative = np.append(0.0, np.cumsum(values))
+        return cumulative[last + 1] - cumulative[first]
 
     n, events, mass = (
         np.rint(range_sums(groups.n)),

@@ -1,4 +1,4 @@
-"""Kernel quadratic forms over all pairs of rows, for many residual vectors or redrawn labels at once."""
+"""Kernel quadratic forms over all pairs of rows, for many residual vectors or resampled labels at once."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from trueodds.kernels.pairs import (
     symmetric_product,
 )
 
-Strip = tuple[slice, slice, Array]  # rows, the rows before them and they, their similarities below the diagonal
-Span = tuple[int, int, int]  # the first and last row of a strip, and the first that they meet
+Strip = tuple[slice, slice, Array]  # rows, earlier rows up to the last of these, kernel values below the diagonal
+Span = tuple[int, int, int]  # start and stop of the rows of a strip, and the first row they are paired with
 
-STRIP = 256  # rows whose similarities are made at once
-MAX_CACHE_BYTES = 2 * 10**8  # bytes of similarities that are kept between calls: all pairs of 7,000 rows
+STRIP = 256  # number of rows whose kernel values are computed at once
+MAX_CACHE_BYTES = 2 * 10**8  # bytes of kernel values that are kept between calls: all pairs of 7,000 rows
 
 
 class Forms(Protocol):
-    """Quadratic forms: sums over all i ≠ j within the blocks of rows."""
+    """Quadratic forms of a kernel: sums over the pairs i ≠ j of rows of the same block."""
 
     def pair_sums(self, e: Array) -> Array:
-        """Σ e_i·e_j k_ij over the pairs i ≠ j of each block, for e (draws, n, m)."""
+        """Σ e_i·e_j k_ij over the pairs i ≠ j within the blocks, for e (draws, n, m)."""
         ...
 
     @property
     def observed(self) -> Array:
-        """The same for the observed e, as one draw."""
+        """`pair_sums` of the observed e, as one draw."""
         ...
 
     def counted(self, c: Array) -> Array:
-        """The same for c_i e_i of the observed e, for c (draws, n)."""
+        """`pair_sums` of c_i e_i with the observed e, for c (draws, n)."""
         ...
 
 
 class Line:
-    """Exponential kernels of one score: after sorting, each vector costs O(n) without a matrix."""
+    """Quadratic forms of an exponential kernel of one score: O(n) per vector after sorting, without a matrix."""
 
     def __init__(self, kernel: Kernel, p: Array, e: Array, edges: Array) -> None:
         block = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
         self.order = np.lexsort((p, block))
         decay = kernel.decay(p[self.order])
         assert decay is not None
-        decay[edges[:-1]] = 0.0  # blocks do not see each other
+        decay[edges[:-1]] = 0.0  # no pairs across blocks
         self.decay, self.e, self.edges = decay, e, edges
 
     def pair_sums(self, e: Array) -> Array:
@@ -76,18 +76,18 @@ class Line:
 
 
 class Gram:
-    """Any kernel: the Gram matrix in strips below the diagonal, cached if it fits into memory."""
+    """Quadratic forms of any kernel, by strips of its Gram matrix below the diagonal, cached if they are small."""
 
     def __init__(self, kernel: Kernel, P: Array, e: Array, edges: Array, share: int = 1) -> None:
         self.kernel, self.P, self.e, self.edges = kernel, P, e, edges
         self.use_cache = float((np.diff(edges) ** 2).sum()) * 4 * share <= MAX_CACHE_BYTES
-        self._similar: list[Strip] | None = None
-        self._weighed: list[Strip] | None = None
+        self._kernel_strips: list[Strip] | None = None
+        self._product_strips: list[Strip] | None = None
 
     def pair_sums(self, e: Array) -> Array:
         """Sum over all blocks."""
-        if self.use_cache and self._similar is None and len(e) > 1:
-            self._similar = list(self._strips())
+        if self.use_cache and self._kernel_strips is None and len(e) > 1:
+            self._kernel_strips = list(self._strips())
         draws, n, m = e.shape
         flat = np.ascontiguousarray(e.transpose(1, 0, 2)).reshape(n, draws * m)
         total = np.zeros(draws * m)
@@ -105,16 +105,17 @@ class Gram:
             return pair_product(k, eT[:, earlier], rows.start - earlier.start), strip if self.use_cache else None
 
         strip_sums = in_blocks(work, len(self.spans), 1)
-        self._similar = [strip for _, strip in strip_sums if strip is not None]
+        self._kernel_strips = [strip for _, strip in strip_sums if strip is not None]
         return np.array([2 * sum(total for total, _ in strip_sums)])
 
     def counted(self, c: Array) -> Array:
         """Sum over all blocks. Products of vectors are computed once, so each draw costs one number per pair."""
-        if self.use_cache and self._weighed is None:
-            self._weighed, self._similar = list(self._products()), None  # one or the other is held
+        if self.use_cache and self._product_strips is None:
+            self._product_strips = list(self._products())
+            self._kernel_strips = None  # only one of the two is kept in memory
         flat = np.ascontiguousarray(c.T)
         total = np.zeros(len(c))
-        for rows, earlier, h in self._weighed or self._products():
+        for rows, earlier, h in self._product_strips or self._products():
             total += np.einsum("ij,ij->j", flat[rows], h @ flat[earlier])
         return 2 * total
 
@@ -146,8 +147,8 @@ class Gram:
 
     def strip(self, number: int) -> Strip:
         """Kernel values of a strip, read-only."""
-        if self._similar:
-            return self._similar[number]
+        if self._kernel_strips:
+            return self._kernel_strips[number]
         top, bottom, start = self.spans[number]
         first = self.block_starts
         k = self.kernel.of(self.P[top:bottom], self.P[start:bottom])
@@ -164,16 +165,17 @@ class Gram:
             yield rows, earlier, k * (self.e[rows] @ self.e[earlier].T)
 
 
-VECTOR_WIDTH = 8  # draws are filled up to a multiple, so that few stand alone behind the last vector
+VECTOR_WIDTH = 8  # draws are padded to a multiple, so that vectorized loops have no remainder
 
 
 def relabeled_differences(gram: Gram, P: Array, w: Array, own: Array, observed: Array, labels: Array) -> Array:
     """Σ w_i w_j k_ij (e_y − p)_i·(e_y − p)_j over the pairs i ≠ j of each draw, minus that of the observed labels.
 
     The product is 1{y_i = y_j} − p_i[y_j] − p_j[y_i] + p_i·p_j. Only the equality of labels must be computed for every
-    pair and draw, in integers. The rest is a table of the contribution of each label of a row, Σ_j w_j k_ij p_j. Rows
-    whose label equals the observed one in every draw are added to this table, so that confident predictions cost
-    little. Equal labels give exactly 0, and the rounding is that of kernel values at 2⁻⁴³ of the largest weights.
+    pair and draw, in integers. The rest is looked up in a table of the contribution of each label of a row,
+    Σ_j w_j k_ij p_j. Rows whose label equals the observed one in every draw are added to this table, so that confident
+    predictions cost little. A draw of the observed labels gives exactly 0. Products of a kernel value and two weights
+    are rounded to within 2⁻⁴³ of the squared largest weight.
 
     `labels` (n, draws) and `observed` (n,) are column numbers of P (n, m), kernel values lie in [0, 1], and `own` (n,)
     is the kernel value of a row with itself if that counts as a pair, else 0.
@@ -181,30 +183,34 @@ def relabeled_differences(gram: Gram, P: Array, w: Array, own: Array, observed: 
     heaviest = float(w.max())
     v = w / heaviest
     even = bool((v == 1).all())
-    ends = -(1 + labels.shape[1]) % VECTOR_WIDTH
+    n_padding = -(1 + labels.shape[1]) % VECTOR_WIDTH
     first = observed[:, None].astype(labels.dtype)
-    joined = np.concatenate([first, labels, np.repeat(first, ends, axis=1)], axis=1)
-    moving = (labels != first).any(axis=1)
-    every = bool(moving.all())
-    rank = np.concatenate([[0], np.cumsum(moving)])  # how many moving rows come before each
-    among, blocks = (joined, gram.block_starts) if every else (joined[moving], rank[gram.block_starts[moving]])
-    XT = np.ascontiguousarray((P - np.where(moving[:, None], 0, observed[:, None] == np.arange(P.shape[1]))).T)
+    padded_labels = np.concatenate([first, labels, np.repeat(first, n_padding, axis=1)], axis=1)
+    changing = (labels != first).any(axis=1)
+    all_change = bool(changing.all())
+    rank = np.concatenate([[0], np.cumsum(changing)])  # number of changing rows before each row
+    changing_labels, blocks = (
+        (padded_labels, gram.block_starts)
+        if all_change
+        else (padded_labels[changing], rank[gram.block_starts[changing]])
+    )
+    XT = np.ascontiguousarray((P - np.where(changing[:, None], 0, observed[:, None] == np.arange(P.shape[1]))).T)
 
     def work(a: int, _b: int) -> tuple[Array, Array, slice]:
         rows, earlier, k = gram.strip(a)
         if not even:
             k = k * v[rows, None] * v[earlier]
-        pulled = symmetric_product(k, XT[:, earlier], rows.start - earlier.start)
-        if not every:
-            k = k[np.ix_(moving[rows], moving[earlier])]
-        sums = np.zeros((2, joined.shape[1]), dtype=np.int64)
-        add_matches(k, int(rank[rows.start]), int(rank[earlier.start]), blocks, among, sums)
-        return sums, pulled, earlier
+        kernel_sums = symmetric_product(k, XT[:, earlier], rows.start - earlier.start)
+        if not all_change:
+            k = k[np.ix_(changing[rows], changing[earlier])]
+        sums = np.zeros((2, padded_labels.shape[1]), dtype=np.int64)
+        add_matches(k, int(rank[rows.start]), int(rank[earlier.start]), blocks, changing_labels, sums)
+        return sums, kernel_sums, earlier
 
-    sums = np.zeros((2, joined.shape[1]), dtype=np.int64)
+    sums = np.zeros((2, padded_labels.shape[1]), dtype=np.int64)
     table = (own * v**2)[:, None] * P
-    for matched, pulled, of in in_blocks(work, len(gram.spans), 1):
+    for matched, kernel_sums, earlier in in_blocks(work, len(gram.spans), 1):
         sums += matched
-        table[of] += pulled.T
-    change = match_differences(sums) - label_differences(table, joined)
+        table[earlier] += kernel_sums.T
+    change = match_differences(sums) - label_differences(table, padded_labels)
     return np.asarray(2 * heaviest**2 * change[: labels.shape[1]])

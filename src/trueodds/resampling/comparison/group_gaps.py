@@ -36,7 +36,7 @@ class GroupErrors:
         return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number], [2**20 + number])
 
     def among(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
-        """The error of a subgroup whose clusters overlap other subgroups; all share resamples of whole clusters."""
+        """The error of a subgroup that shares clusters with others; all use the same resamples of whole clusters."""
         estimand = Estimand.of(self.estimator, group.of(self.lens), preds, self.aggregate)
         return ComparedModel(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30], [2**20 + number])
 
@@ -45,7 +45,7 @@ class GroupErrors:
 class GroupDifference:
     """The error of one subgroup minus that of another."""
 
-    first: int  # indices of the subgroups
+    first: int  # indices of the subgroups; equal for a subgroup and the rest
     second: int
     value: float
     interval: Interval | None
@@ -58,8 +58,8 @@ def pairwise_gaps(
     compared = list(sides)
     if splits_clusters(preds, groups):
         compared = [question.among(preds, group, number) for number, group in enumerate(groups)]
-    places = list(combinations(range(len(groups)), 2))
-    return _differences(question, places, [ErrorDifference(compared[i], compared[j]) for i, j in places])
+    index_pairs = list(combinations(range(len(groups)), 2))
+    return _differences(question, index_pairs, [ErrorDifference(compared[i], compared[j]) for i, j in index_pairs])
 
 
 def gaps_to_rest(
@@ -67,7 +67,7 @@ def gaps_to_rest(
 ) -> list[GroupDifference]:
     """Gaps between each subgroup and all other rows."""
     pairs: list[ErrorDifference] = []
-    places: list[tuple[int, int]] = []
+    index_pairs: list[tuple[int, int]] = []
     for i, (group, side) in enumerate(zip(groups, sides, strict=True)):
         rest = Subgroup(group.values, rest=True)
         if not (preds.w[rest.rows(preds)] > 0).any():
@@ -76,22 +76,22 @@ def gaps_to_rest(
             pairs.append(ErrorDifference(question.among(preds, group, i), question.among(preds, rest, 2**10 + i)))
         else:
             pairs.append(ErrorDifference(side, question.side(preds, rest, 2**21 + i)))
-        places.append((i, i))
-    return _differences(question, places, pairs)
+        index_pairs.append((i, i))
+    return _differences(question, index_pairs, pairs)
 
 
 def _differences(
-    question: GroupErrors, places: Sequence[tuple[int, int]], pairs: Sequence[ErrorDifference]
+    question: GroupErrors, index_pairs: Sequence[tuple[int, int]], pairs: Sequence[ErrorDifference]
 ) -> list[GroupDifference]:
     if question.interval_spec.interval is None:
-        return [GroupDifference(i, j, pair.value, None) for (i, j), pair in zip(places, pairs, strict=True)]
+        return [GroupDifference(i, j, pair.value, None) for (i, j), pair in zip(index_pairs, pairs, strict=True)]
     # A resample may contain no row of a subgroup; the error is then NaN and the gap has no interval.
     with np.errstate(divide="ignore", invalid="ignore"):
         level = SimultaneousDifferences(pairs).level(question.interval_spec.level)
         intervals = [pair.interval(level) for pair in pairs]
     return [
         GroupDifference(i, j, pair.value, interval)
-        for (i, j), pair, interval in zip(places, pairs, intervals, strict=True)
+        for (i, j), pair, interval in zip(index_pairs, pairs, intervals, strict=True)
     ]
 
 
@@ -106,9 +106,9 @@ def splits_clusters(preds: Predictions, groups: Sequence[Subgroup]) -> bool:
 def find_widest_gap(differences: Sequence[GroupDifference], level: float) -> tuple[int, int, float, Interval] | None:
     """The two subgroups with the most significant gap, the larger error first, and an interval of the largest true gap.
 
-    All intervals are simultaneous, so the largest true gap is at least the largest of their limits nearest to 0, and at
-    most their largest absolute limit, for any pair of subgroups. Selecting the pair therefore costs no coverage. If no
-    gap is significant, the pair with the largest difference is returned. Subgroups without an interval are ignored.
+    All intervals are simultaneous, so the largest true gap is at least the largest distance of an interval from 0, and
+    at most the largest absolute limit, for any pair of subgroups. Selecting the pair therefore costs no coverage. If no
+    gap is significant, the pair with the largest difference is returned. Pairs without an interval are ignored.
     """
     bounded = [(difference, difference.interval) for difference in differences if difference.interval is not None]
     if not bounded:

@@ -1,4 +1,4 @@
-"""Interval settings, the interval method that suits an estimand, and its interval."""
+"""Choose the confidence interval method for an estimand, and compute the interval."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ UNDEFINED = "the value is infinite or undefined"
 
 
 def method_for(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
-    """Interval method, with "auto" resolved; None if no method has measured coverage."""
-    method = _method(estimand, interval_spec, clustered=clustered, cells=cells)
+    """Interval method, with "auto" resolved; None if no method with measured coverage exists."""
+    method = _resolve_method(estimand, interval_spec, clustered=clustered, cells=cells)
     if cells and method in ("bca", "debiased"):
         raise InputError(
             "TO205", f"The {method} interval requires the rows.", "a tally", "Use interval='auto', or mode='exact'."
@@ -56,7 +56,7 @@ def method_for(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bo
     return method
 
 
-def _method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
+def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
     if interval_spec.interval != "auto":
         _check_method(estimand, interval_spec.interval, clustered=clustered)
         return interval_spec.interval
@@ -72,7 +72,7 @@ def _method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool,
 
 
 def _has_norm(estimand: Estimand) -> bool:
-    """Whether the error is a norm, so that the noise of the resamples can be measured by it."""
+    """Whether the error is a norm, so that it also measures the noise of the resampled residuals."""
     if estimand.linear is None:
         return False
     return all(one.distance.norm for one in estimand.linear if isinstance(one, BinSums))
@@ -111,12 +111,12 @@ def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) ->
 
 
 def uses_resamples(estimand: Estimand, method: str | None) -> bool:
-    """Whether the method uses bootstrap resamples; those of the squared error are computed from separate sums."""
+    """Whether the method uses the common resamples; the debiased interval of a root mean square draws its own."""
     return method in RESAMPLING_METHODS and not (method == "debiased" and is_root_mean_square(estimand))
 
 
 def too_many_views(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> bool:
-    """Whether several views would be resampled by cells, which do not retain their covariance."""
+    """Whether several views would be resampled by cells, which would lose the covariance of the views."""
     by_cells = interval_spec.resample == "auto" and preds.n > MAX_RESAMPLED_ROWS and preds.cluster is None
     return by_cells and len(estimand.views) > 1 and not isinstance(estimand.estimator, Mean)
 
@@ -145,7 +145,7 @@ def interval_of(
         return None, "with more than 200,000 rows several views are resampled jointly only with resample='rows'"
     if method == "debiased" and is_root_mean_square(estimand):
         method = "debiased-squares"
-    sample = _Sample(preds, estimand, interval_spec, resampled, null, rng, value)
+    sample = _IntervalData(preds, estimand, interval_spec, resampled, null, rng, value)
     interval = INTERVAL_METHODS[method].interval(sample)
     if interval.low < interval.high:
         return interval, ""
@@ -160,7 +160,7 @@ def n_independent_units(preds: Predictions) -> int:
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _IntervalData:
     """The data of an interval: rows or cells, the estimand, its resamples and its null draws."""
 
     preds: Predictions | None
@@ -196,12 +196,12 @@ class _Sample:
         return n_independent_units(self.preds)
 
 
-def _sun(of: _Sample) -> Interval:
+def _sun(of: _IntervalData) -> Interval:
     assert of.estimand.linear is not None
     return squared_error.sun_interval(pooled_view(of.estimand.views[0], of.estimand.linear[0]), of.level)
 
 
-def _debiased_squares(of: _Sample) -> Interval:
+def _debiased_squares(of: _IntervalData) -> Interval:
     assert of.estimand.linear is not None
     assert of.preds is not None
     view, one = of.estimand.views[0], of.estimand.linear[0]
@@ -211,31 +211,31 @@ def _debiased_squares(of: _Sample) -> Interval:
     return squared_error.root_interval(squared_error.debiased_interval(t, square, draws, of.level))
 
 
-def _debiased(of: _Sample) -> Interval:
+def _debiased(of: _IntervalData) -> Interval:
     estimand = of.estimand
     plug_in = estimand.combined(np.array([estimand.estimator.plug_in(view) for view in estimand.views]))
     return squared_error.pair_mean_interval(of.value, float(plug_in), of.draws, of.level)
 
 
-def _percentile(of: _Sample) -> Interval:
+def _percentile(of: _IntervalData) -> Interval:
     return percentile_interval(of.draws, of.level)
 
 
-def _basic(of: _Sample) -> Interval:
+def _basic(of: _IntervalData) -> Interval:
     return basic_interval(of.value, of.draws, of.level)
 
 
-def _bca(of: _Sample) -> Interval:
+def _bca(of: _IntervalData) -> Interval:
     assert of.preds is not None
     return bca_interval(of.value, of.draws, of.estimand.combined(jackknife(of.preds, of.estimand)), of.level)
 
 
-def _noise_floor(of: _Sample) -> Interval:
+def _noise_floor(of: _IntervalData) -> Interval:
     power = of.estimand.estimator.power
     return residual_norm.noise_floor_interval(of.value, of.draws, of.null_draws, of.level, of.n, power)
 
 
-def _noise_floor_bounds(of: _Sample) -> Interval:
+def _noise_floor_bounds(of: _IntervalData) -> Interval:
     assert of.null is not None
     parts = [
         of.estimand.estimator.noise_share(view, float(mean)) * mean
@@ -245,14 +245,14 @@ def _noise_floor_bounds(of: _Sample) -> Interval:
     return residual_norm.noise_floor_bounds_interval(of.value, of.draws, noise_floor, of.null_draws, of.level, of.n)
 
 
-def _folded_normal(of: _Sample) -> Interval:
+def _folded_normal(of: _IntervalData) -> Interval:
     draws, null_draws = of.draws, of.null_draws
     bias = bias_bounds(gaps_of(of.estimand, of.preds), float(null_draws.mean()), float(draws.mean()) - of.value)
     std = float(draws.std(ddof=1))
     return folded_normal_interval(of.value, std, bias, null_draws, of.level, of.n, influence_bound(of.estimand))
 
 
-def _residual_norm(of: _Sample) -> Interval:
+def _residual_norm(of: _IntervalData) -> Interval:
     assert of.resampled is not None
     assert of.resampled.centered_norms is not None
     estimator = of.estimand.estimator
@@ -265,7 +265,7 @@ def _residual_norm(of: _Sample) -> Interval:
 class IntervalMethod:
     """How an interval is computed, and whether from bootstrap resamples."""
 
-    interval: Callable[[_Sample], Interval]
+    interval: Callable[[_IntervalData], Interval]
     resamples: bool = True
 
 
@@ -282,5 +282,5 @@ INTERVAL_METHODS = {
     "sun": IntervalMethod(_sun, resamples=False),
 }
 RESAMPLING_METHODS = tuple(name for name, method in INTERVAL_METHODS.items() if method.resamples)
-# Their interval uses nothing but the resamples, and need not contain a biased estimate.
+# These use only the resamples, so their intervals need not contain a biased estimate.
 PLAIN_BOOTSTRAP_METHODS = ("percentile", "basic", "bca")

@@ -91,7 +91,7 @@ def test_another_word_for_between_is_refused():
         IsotonicSpec("cubic")
 
 
-@pytest.mark.parametrize("name", ["isotonic", "centred_isotonic", "venn_abers"])
+@pytest.mark.parametrize("name", ["isotonic", "centered_isotonic", "venn_abers"])
 @pytest.mark.parametrize("k", [2, 4])
 def test_labels_and_float32_give_the_fit_of_shares_and_float64(name, k):
     P, y = draw_predictions(300, k, 2.0, 3)

@@ -16,7 +16,7 @@ from trueodds.calibrators.top_vs_all import TopVsAllMap, TopVsAllSpec, top_class
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
-BINARY = ("isotonic", "centred_isotonic", "histogram", "platt", "beta", "temperature", "identity", "venn_abers")
+BINARY = ("isotonic", "centered_isotonic", "histogram", "platt", "beta", "temperature", "identity", "venn_abers")
 
 
 def fit_map(P, y, calibrator="temperature"):

@@ -30,7 +30,7 @@ CALIBRATORS = Registry(
         "prior_shift": "trueodds.calibrators.prior_shift:PriorShiftSpec",
         "irm": "trueodds.calibrators.irm:IrmSpec",
         "irova_ts": "trueodds.calibrators.irova_ts:IrovaTsSpec",
-        "centred_isotonic": "trueodds.calibrators.centred_isotonic:CentredIsotonicSpec",
+        "centered_isotonic": "trueodds.calibrators.centered_isotonic:CenteredIsotonicSpec",
         "isotonic": "trueodds.calibrators.isotonic:IsotonicSpec",
         "venn_abers": "trueodds.calibrators.venn_abers:VennAbersSpec",
         "enir": "trueodds.calibrators.enir:EnirSpec",

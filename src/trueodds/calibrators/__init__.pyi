@@ -131,7 +131,7 @@ class IRM(Calibrator):
 class IROvATS(Calibrator):
     def __init__(self, *, min_prob: Any = ..., classes: Any = ..., logits: Any = ...) -> None: ...
 
-class CentredIsotonic(Calibrator):
+class CenteredIsotonic(Calibrator):
     def __init__(self, *, classes: Any = ..., logits: Any = ...) -> None: ...
 
 class Isotonic(Calibrator):

@@ -61,7 +61,7 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # names and settings -> synonyms in th
     "temperature": ("temperature scaling", "temp scaling", "ts"),
     "platt": ("platt scaling", "sigmoid", "logistic", "logistic calibration", "logistic recalibration"),
     "isotonic": ("isotonic regression", "pav", "pava"),
-    "centred_isotonic": ("centered isotonic", "centered isotonic regression", "cir"),
+    "centered_isotonic": ("centered isotonic regression", "centred isotonic", "centred isotonic regression", "cir"),
     "beta": ("beta calibration", "betacal"),
     "histogram": ("histogram binning", "uniform mass binning"),
     "histogram | confidence_histogram": ("histogram", "hist"),

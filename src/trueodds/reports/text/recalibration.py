@@ -40,7 +40,7 @@ _NAMES = {
     "vector": "vector scaling",
     "spline": "spline calibration",
     "irm": "isotonic regression of all classes (irm)",
-    "centred_isotonic": "centered isotonic regression (centred_isotonic)",
+    "centered_isotonic": "centered isotonic regression",
     "isotonic": "isotonic regression",
     "venn_abers": "Venn–Abers calibration",
     "histogram": "histogram binning",

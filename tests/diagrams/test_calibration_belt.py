@@ -150,7 +150,7 @@ def test_where_the_belt_leaves_the_diagonal_is_reported_drawn_and_returned():
     assert start[(ranges["level"] == 0.8) & (ranges["side"] == "below")] < start[below]
     finding = diagram.finding.replace("\u00a0", " ")
     assert (
-        finding == f"The 95 % belt is above the diagonal (underpredicts) from {100 * start[above]:.0f} % to"
+        finding == f"The 95 % band is above the diagonal (underpredicts) from {100 * start[above]:.0f} % to"
         f" {100 * stop[above]:.0f} % and below it (overpredicts) from {100 * start[below]:.0f} % to"
         f" {100 * stop[below]:.0f} % (p < 0.001)."
     )
@@ -185,7 +185,7 @@ def test_a_calibrated_model_is_not_accused():
     y = np.concatenate([np.arange(40) < 10, np.arange(40) < 20, np.arange(40) < 30]).astype(float)
     diagram = CalibrationBelt()([View(p, y, name="positive")])
     assert not len(diagram.ranges()["start"])
-    assert diagram.finding.replace("\u00a0", " ") == "The 95 % belt contains the whole diagonal (p = 1.00)."
+    assert diagram.finding.replace("\u00a0", " ") == "The 95 % band contains the whole diagonal (p = 1.00)."
     assert diagram.panels["effect"][0] == pytest.approx(0, abs=1e-9)
 
 
@@ -239,7 +239,7 @@ def test_the_smallest_p_comes_first_and_only_drawn_views_have_belts():
     first, second = (View(view.p, view.y, name=f"class:{name}") for view, name in zip(views, "ab", strict=True))
     diagram = CalibrationBelt()([first, second])
     assert diagram.panels["view"].tolist() == ["class:b", "class:a"]
-    assert diagram.finding.startswith("b: the 95\u00a0% belt")
+    assert diagram.finding.startswith("b: the 95\u00a0% band")
     crowd = CalibrationBelt(levels=[0.9])(classwise(14, n=60))
     assert set(crowd.table["view"]) == set(crowd.panels["view"][:12])
     assert len(crowd.panels["pvalue"]) == 14

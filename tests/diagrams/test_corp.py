@@ -370,7 +370,7 @@ def everything():
 @pytest.mark.parametrize(
     ("layer", "label", "legend_text"),
     [
-        ("band", "band", "range if calibrated"),
+        ("band", "band", "consistency band"),
         ("curve", "curve", None),
         ("marks", "marks", None),
         ("diagonal", "diagonal", "perfect calibration"),

@@ -121,7 +121,7 @@ def test_the_picture_holds_curve_band_line_and_the_questions_without_an_answer()
     labels = [label for _, label in diagram.legend()]
     assert labels == [
         "most confident first", "90\u00a0% band, pointwise",
-        f"random order: {100 * diagram.panels['random'].item():.1f}\u00a0%", "no answer",
+        f"random order: {100 * diagram.panels['random'].item():.1f}\u00a0%", "no prediction",
     ]  # fmt: skip
     curve = next(line for line in ax.lines if name_of(line) == "curve")
     np.testing.assert_array_equal(curve.get_xydata()[:, 1], diagram.table["risk"])

@@ -150,7 +150,7 @@ def test_the_finding_says_whether_the_best_epoch_is_calibrated():
     # Three runs at 5 % each: .15 of them by chance.
     finding = to.draw(runs, "training").finding.replace("\u00a0", " ")
     assert finding == (
-        "At its lowest log loss 2 of 3 runs are significantly miscalibrated (p ≤ 5 %); about 0.15 expected by chance."
+        "At the lowest log loss, 2 of 3 runs are significantly miscalibrated (p ≤ 5 %); about 0.15 expected by chance."
     )
 
 

@@ -57,7 +57,7 @@ class Diagram(DiagramContent):
         ax : matplotlib.axes.Axes, optional
             Where to draw. By default a new Figure is made.
         title : str or bool, optional
-            A string replaces the title. False or "" removes title and finding.
+            A string replaces the title. False or "" removes the title and the summary below it.
         figsize : pair of float, optional
             Width and height of the new figure in inches.
         dpi : float, optional

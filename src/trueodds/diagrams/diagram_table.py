@@ -199,7 +199,7 @@ class DiagramTable:
         Parameters
         ----------
         title : str or bool, optional
-            A string replaces the title. False or "" removes title and finding.
+            A string replaces the title. False or "" removes the title and the summary below it.
         figsize : pair of float, optional
             Width and height of a new figure in inches.
         dpi : float, optional

@@ -98,12 +98,12 @@ class LloLikelihood:
         return ScoreCells(groups.x, groups.w, groups.w * expit(self.theta[0] + self.theta[1] * groups.x))
 
     def rise(self, theta: Array) -> Array:
-        """Decrease of the log-likelihood in nats from the best fit to (τ, γ), on all rows."""
+        """Return the decrease of the log-likelihood in nats from the best fit to (τ, γ), on all rows."""
         at = logistic_likelihood(intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, theta)
         return np.asarray(max(at.value - self.min_loss, 0.0))
 
     def rises(self, tau: Array, gamma: Array) -> Array:
-        """The same for every pair of τ (a,) and γ (b,), (b, a), on at most 1,024 groups of neighboring scores."""
+        """Return the decreases from the best fit for all τ (a,) and γ (b,), (b, a), on at most 1,024 score groups."""
         groups, losses = self.groups, np.empty((len(gamma), len(tau)))
         height = max(1, _BLOCK // (len(tau) * len(groups.x)))
         for start in range(0, len(gamma), height):

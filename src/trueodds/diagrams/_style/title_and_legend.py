@@ -110,7 +110,7 @@ class Header:
         return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows or 1)), rows * 1.42 * (self.size - 1)
 
     def in_smaller_type(self) -> list[Header]:
-        """The same header in this type size and in smaller ones, down to the smallest legible size."""
+        """Return this header in its type size and in smaller ones, down to the smallest legible size."""
         steps = int(max(self.size - MIN_TYPE_SIZE, 0.0) / 0.5)
         return [replace(self, size=self.size - 0.5 * i) for i in range(steps + 1)]
 

@@ -28,20 +28,20 @@ from trueodds.lenses.view import View
 CURVE_POINTS = 51  # points evenly spaced in p, and as many in its log odds
 GRID_CURVE_POINTS = 26  # the same for several panels
 STRIP_BINS = 20  # bins of the strip; their edges are edges of a tally's cells too
-ALPHA = 0.05  # a smaller p-value is reported as a rejection even if the belt contains the diagonal
+ALPHA = 0.05  # a smaller p-value is reported as a rejection even if the band contains the diagonal
 
 
 @dataclass(frozen=True)
 class CalibrationBelt(Recipe):
     r"""GiViTI calibration belt: the calibration curves that the data do not reject, with the fitted curve.
 
-    The curve is a polynomial of the predicted log odds. Where the belt excludes the diagonal, the model is
+    The curve is a polynomial of the predicted log odds. Where the widest band excludes the diagonal, the model is
     miscalibrated.
 
     Parameters
     ----------
     levels : sequence of float, default=(0.8, 0.95)
-        Levels of one to four nested belts. `level=` gives a single one.
+        Levels of one to four nested bands. `level=` gives a single one.
     fitted : bool, default=False
         Whether the probabilities come from a logistic model that was fitted on these rows (givitiR's `internal`).
     max_degree : int, default=4
@@ -61,25 +61,25 @@ class CalibrationBelt(Recipe):
 
     Notes
     -----
-    Forward selection chooses the degree M (see the test `giviti`). At each p the belt spans the values of
+    Forward selection chooses the degree M (see the test `giviti`). At each p the band of a level spans the values of
 
     .. math:: \mathrm{expit}\sum_{j \le M} b_j (\mathrm{logit}\,p)^j \quad\text{for all } b \text{ with}\quad
         2[\ell(\hat b) - \ell(b)] \le F_M^{-1}(\text{level}),
 
-    where :math:`F_M` is the null distribution of the test statistic given M. The belt is simultaneous: it contains the
-    whole curve with that probability. The test may reject although the belt contains the whole diagonal. The belt spans
+    where :math:`F_M` is the null distribution of the test statistic given M. The band is simultaneous: it contains the
+    whole curve with that probability. The test may reject although the band contains the whole diagonal. The bands span
     the range of the predictions.
 
-    Views: binary, one panel each, ordered by p-value; belts only for the panels that are drawn. Rows, or cells of a
+    Views: binary, one panel each, ordered by p-value; bands only for the panels that are drawn. Rows, or cells of a
     tally at their mean prediction. With more than 1,024 distinct scores, curve and test use as many cells
     (`condense_view`). In checks on 10,000 rows, bounds and statistic agreed with those of all rows to 1e-9 and 1e-8,
     and on 3,000 rows with weights of 1 or 5 to 2e-6 and 1e-4.
 
-    Units: probability. Cost: O(n), and about 0.1 s per belt: 1e6 rows take about 0.6 s.
+    Units: probability. Cost: O(n), and about 0.1 s per panel: 1e6 rows take about 0.6 s.
 
     Columns of `table`: view part level side x_low x_high rate low high. The values of `part` are `curve` (the fitted
     rate at x_low = x_high), `belt` (its limits low and high there, at a level), `range` (the predictions from x_low to
-    x_high at which the belt of that level is `above` or `below` the diagonal) and `strip` (share of rows, in rate).
+    x_high at which the band of that level is `above` or `below` the diagonal) and `strip` (share of rows, in rate).
     Columns that a part does not use are NaN. `panels` holds degree, statistic and p-value; `ranges()` returns the
     ranges.
 
@@ -93,7 +93,7 @@ class CalibrationBelt(Recipe):
     >>> p = np.tile(np.linspace(0.1, 0.9, 9), 40)
     >>> diagram = CalibrationBelt()([View(p, np.repeat(np.arange(40), 9) < 40 * p**2, name="positive")])
     >>> diagram.finding.replace("\u00a0", " ")
-    'The 95 % belt is below the diagonal (overpredicts) from 10 % to 88 % (p < 0.001).'
+    'The 95 % band is below the diagonal (overpredicts) from 10 % to 88 % (p < 0.001).'
     """
 
     name: ClassVar[str] = "calibration_belt"
@@ -134,7 +134,7 @@ class CalibrationBelt(Recipe):
         return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """Compute the belts of binary views."""
+        """Compute the bands of binary views."""
         all_logits = [Logits.of(view, self.min_prob, self.name) for view in views]
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
         results = [self._test().on(view) for view in condensed_views]
@@ -192,13 +192,13 @@ class CalibrationBelt(Recipe):
         notes = []
         if len(views) > layout.MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the smallest p of {len(views)} are drawn, with a belt. panels"
+                f"Only the {layout.MAX_PANELS} views with the smallest p of {len(views)} are drawn, with bands. panels"
                 " holds the tests of all."
             )
             notes.append(Note("TN245", text))
         if any(not np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9) for view in views):
             text = (
-                "Outcomes are shares of votes, which vary less than single labels: belt and p-value are conservative."
+                "Outcomes are shares of votes, which vary less than single labels: band and p-value are conservative."
             )
             notes.append(Note("TN262", text))
         if not all(view.is_rows for view in views):
@@ -209,18 +209,18 @@ class CalibrationBelt(Recipe):
 
 
 def _finding(name: str, pvalue: float, made: Belt) -> str:
-    belt = f"The {100 * made.levels[-1]:.4g}\u00a0% belt"
+    band = f"The {100 * made.levels[-1]:.4g}\u00a0% band"
     outside = [segment for segment in made.segments if segment.level == made.levels[-1]]
     if not outside:
         rest = ", but the test rejects calibration" if pvalue < ALPHA else ""
-        return f"{belt} contains the whole diagonal{rest} ({format_pvalue(pvalue)})."
+        return f"{band} contains the whole diagonal{rest} ({format_pvalue(pvalue)})."
     underestimates, overestimates = (phrase.removeprefix("is ") for phrase in bias_phrases(name))
     phrases: list[str] = []
     for side, bias in (("above", underestimates), ("below", overestimates)):
         ranges = [format_range(segment.start, segment.stop) for segment in outside if segment.side == side]
         if ranges:
             phrases.append(f"{side} {'it' if phrases else 'the diagonal'} ({bias}) {join_words(ranges)}")
-    return f"{belt} is {join_words(phrases)} ({format_pvalue(pvalue)})."
+    return f"{band} is {join_words(phrases)} ({format_pvalue(pvalue)})."
 
 
 def _table(name: str, made: Belt, strip: dict[str, Array]) -> dict[str, Array]:

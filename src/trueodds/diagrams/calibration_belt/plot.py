@@ -11,18 +11,19 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
 
-SHADES = ("#C9D6E2", "#94ACC2", "#6685A3", "#44627F")  # from the widest belt, the lightest, inward; distinct in gray
+SHADES = ("#E1E6EB", "#BCC6D0", "#96A3B0", "#73818F")  # from the widest band, the lightest, inward; distinct in gray
+EDGE = "#75828F"  # outline of the widest band, which keeps it visible where it is hardly wider than the next
 
 
 class BeltPlot(UnitSquarePlot):
-    """The calibration belt: belts, curve, diagonal and the strip of predictions."""
+    """The calibration belt: nested bands, curve, diagonal and the strip of predictions."""
 
     layers = ("belt", "curve", "diagonal", "ranges", "strip")
     ranked = "smallest p"
     size = (5.2, 6.4)
 
     def ranges(self) -> dict[str, Array]:
-        """Return the ranges over which each belt excludes the diagonal.
+        """Return the ranges over which each band excludes the diagonal.
 
         Returns
         -------
@@ -34,7 +35,7 @@ class BeltPlot(UnitSquarePlot):
         return {name: self.table[column][mask] for name, column in names.items()}
 
     def legend(self) -> list[tuple[Any, str]]:
-        """Belts with their levels, curve and diagonal."""
+        """Bands with their levels, curve and diagonal."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -43,7 +44,11 @@ class BeltPlot(UnitSquarePlot):
             shades = self._shades()
             if self.long_labels:
                 entries += [
-                    (Patch(facecolor=shade), f"{100 * level:.4g}\u00a0% simultaneous band") for level, shade in shades
+                    (
+                        Patch(facecolor=shade, edgecolor=_edge(i), linewidth=0.8),
+                        f"{100 * level:.4g}\u00a0% simultaneous band",
+                    )
+                    for i, (level, shade) in enumerate(shades)
                 ]
             else:
                 inner = [
@@ -51,7 +56,9 @@ class BeltPlot(UnitSquarePlot):
                     for i, (_, shade) in enumerate(shades[1:], 1)
                 ]
                 levels = ", ".join(f"{100 * level:.4g}" for level, _ in shades)
-                entries.append(((Patch(facecolor=shades[0][1]), *inner), f"bands, {levels}\u00a0%"))
+                entries.append(
+                    ((Patch(facecolor=shades[0][1], edgecolor=EDGE, linewidth=0.8), *inner), f"bands, {levels}\u00a0%")
+                )
         if self.has("curve"):
             degrees = self.panels["degree"]
             which = f", degree {degrees[0]}" if len(degrees) == 1 and self.long_labels else ""
@@ -59,16 +66,17 @@ class BeltPlot(UnitSquarePlot):
         more = self.common()
         if self.has("ranges") and self._outside_rows(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
-            label = f"outside the {widest} belt" if self.long_labels else "outside"
+            label = f"outside the {widest} band" if self.long_labels else "outside"
             more.insert(int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE, linewidth=3), label))
         return entries + more
 
     def _shades(self) -> list[tuple[float, str]]:
-        """The levels, widest belt first, and their colors."""
-        return list(zip(self.settings["levels"][::-1], SHADES, strict=False))
+        """The levels, widest band first, and their colors."""
+        levels = self.settings["levels"][::-1]
+        return list(zip(levels, SHADES[::2] if len(levels) == 2 else SHADES, strict=False))
 
     def _outside_rows(self, rows: Mapping[str, Array]) -> Array:
-        """The rows with the ranges over which the widest belt excludes the diagonal."""
+        """The rows with the ranges over which the widest band excludes the diagonal."""
         return np.asarray((rows["part"] == "range") & (rows["level"] == self.settings["levels"][-1]))
 
     def paint(self, ax: Any, panel: int) -> None:
@@ -83,8 +91,8 @@ class BeltPlot(UnitSquarePlot):
                 mask = (rows["part"] == "belt") & (rows["level"] == level)
                 x, low, high = (rows[name][mask] for name in ("x_low", "low", "high"))
                 style: dict[str, Any] = {"zorder": 1.3 + i / 100, "label": f"belt {level:g}"}
-                ax.fill_between(x, low, high, facecolor=shade, linewidth=0, **style)
-                if len(x) == 1:  # a single predicted probability: draw the belt as a line
+                ax.fill_between(x, low, high, facecolor=shade, edgecolor=_edge(i), linewidth=0 if i else 0.8, **style)
+                if len(x) == 1:  # a single predicted probability: draw the band as a line
                     ax.vlines(x, low, high, colors=shade, linewidth=7, **style)
         if self.has("ranges"):
             outside = self._outside_rows(rows)
@@ -98,3 +106,8 @@ class BeltPlot(UnitSquarePlot):
             alone = {"marker": "o", "markersize": 4} if mask.sum() == 1 else {}
             x, y = rows["x_low"][mask], rows["rate"][mask]
             ax.plot(x, y, color=styling.INSIDE, linewidth=1.8 if wide else 1.3, zorder=3, label="curve", **alone)
+
+
+def _edge(i: int) -> str:
+    """Return the color of the outline of a band: only the widest, the first, has one."""
+    return "none" if i else EDGE

@@ -70,7 +70,7 @@ class ComparisonDiagram(BinnedPlot):
         if self.settings["bars"] is not None:
             consistency = self.settings["bars"] == "consistency"
             if self.has("bars"):
-                says = f"if calibrated ({level})" if consistency else f"{level} interval"
+                says = f"{level} consistency bar" if consistency else f"{level} interval"
                 entries.append((Line2D([], [], color=styling.FAINT, linewidth=5 if consistency else 1.3), says))
             if self.has("marks"):
                 hollow = Line2D(

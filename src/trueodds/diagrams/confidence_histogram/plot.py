@@ -52,7 +52,7 @@ class ConfidenceHistogramPlot(Diagram):
             )
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.8), f"range if calibrated ({level})"))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.8), f"{level} consistency range"))
         if not entries and self.has("bars"):
             entries.append((Patch(facecolor=styling.ROWS), "predictions"))
         return entries or [(Line2D([], [], linestyle="none"), "")]

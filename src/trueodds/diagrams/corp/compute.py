@@ -261,10 +261,13 @@ def _describe_segments(parts: CorpPanel, recipe: Corp) -> str:
         if any(segment.too_much is too_much for segment in shown)
     ]
     more = len(parts.out) - len(shown)
-    rest = f", and {more} shorter {'segment' if more == 1 else 'segments'}" if more else ""
-    body = join_words(phrases)
+    if more:
+        phrases.append(f"deviates in {more} shorter {'segment' if more == 1 else 'segments'}")
+    # A comma separates phrases that contain an "and" of their own.
+    plain = len(phrases) == 2 and " and " not in phrases[0]
+    body = join_words(phrases) if plain else ", and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
     kind = "simultaneous" if recipe.band == "honest" else recipe.band
-    return f"{body[0].upper()}{body[1:]}{rest} (outside the {100 * recipe.level:.4g}\u00a0% {kind} band)."
+    return f"{body[0].upper()}{body[1:]} (outside the {100 * recipe.level:.4g}\u00a0% {kind} band)."
 
 
 def _describe_miscalibration(parts: CorpPanel, recipe: Corp) -> str:

@@ -75,7 +75,7 @@ class CorpDiagram(UnitSquarePlot):
         if not self.long_labels:
             return f"{level} {'consistency' if self.settings['band'] == 'consistency' else 'interval'}"
         return {
-            "consistency": f"range if calibrated ({level}, pointwise)",
+            "consistency": f"{level} consistency band (pointwise)",
             "confidence": f"{level} pointwise band",
             "honest": f"{level} simultaneous band",
         }[self.settings["band"]]

@@ -30,7 +30,7 @@ class PosteriorPlot(Diagram):
 
     def axis_labels(self) -> tuple[str, str]:
         """Shift along x, slope along y."""
-        return "shift δ (factor of the odds)", "slope γ of the log odds"
+        return "Shift δ (factor of the odds)", "Slope γ of the log odds"
 
     def legend(self) -> list[tuple[Any, str]]:
         """The shades, contours and marks that are drawn in some panel."""

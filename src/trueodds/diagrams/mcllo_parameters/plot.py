@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,8 +38,8 @@ class ParameterPlot(Diagram):
         """Shift along x, slope along y."""
         baseline = self.panels["baseline"][0]
         return (
-            f"shift δ of the odds against {baseline}" if baseline else "shift δ of the odds",
-            "slope γ of the log odds",
+            f"Shift δ of the odds against {baseline}" if baseline else "Shift δ of the odds",
+            "Slope γ of the log odds",
         )
 
     def legend(self) -> list[tuple[Any, str]]:
@@ -136,7 +137,9 @@ def _draw_side_labels(ax: Any, view: Mapping[str, Any], size: float) -> None:
 
 
 def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: float) -> None:
-    """Write the name of each class beside its estimate if it is closest to it and overlaps no other name."""
+    """Write the name of each class near its estimate, where it is closest to it and overlaps no other name.
+
+    A name that has no place beside its estimate is written farther away, with a line to it, unless there are many."""
     width, height = (72 * side for side in styling.inches(ax))
     left, right = np.log(view["delta_low"]), np.log(view["delta_high"])
     x = (rows["tau"] - left) / (right - left) * width
@@ -148,9 +151,10 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
     for i in np.argsort(-rows["statistic"], kind="stable"):
         name = styling.shorten_text(str(rows["class"][i]), 90, size)
         others = np.arange(len(x)) != i
-        for across, up in _SIDES:
+        distances = _DISTANCES if view["classes"] <= _MANY else _DISTANCES[:1]
+        for distance, (across, up) in itertools.product(distances, _SIDES):
             a, b, c, d = box = _label_box(
-                float(x[i]), float(y[i]), styling.text_width(name, size), 1.2 * size, across, up
+                float(x[i]), float(y[i]), styling.text_width(name, size), 1.2 * size, distance * across, distance * up
             )
             away = np.hypot(
                 np.maximum(np.maximum(a - x, x - c), 0)[others], np.maximum(np.maximum(b - y, y - d), 0)[others]
@@ -160,7 +164,7 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
                 ax.annotate(
                     name,
                     (rows["delta"][i], rows["gamma"][i]),
-                    xytext=(_LABEL_OFFSET * across, _LABEL_OFFSET * up),
+                    xytext=(distance * across, distance * up),
                     textcoords="offset points",
                     ha=("right", "center", "left")[across + 1],
                     va=("top", "center", "bottom")[up + 1],
@@ -169,6 +173,7 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
                     zorder=6,
                     parse_math=False,
                     annotation_clip=True,
+                    arrowprops=_LEADER if distance > _DISTANCES[0] else None,
                 )
                 occupied.append(box)
                 break
@@ -184,11 +189,15 @@ _SIDES = (
     (0, 1),
     (0, -1),
 )  # sides of an estimate, in the order in which they are tried for its name
-_LABEL_OFFSET, _NEAR = 5.0, 11.0  # points from an estimate to its own name, and to other names
+_DISTANCES = (5.0, 20.0, 35.0, 50.0)  # points from an estimate to its own name, in the order in which they are tried
+_NEAR = 11.0  # smallest distance in points from an estimate to other names
+_LEADER: dict[str, Any] = {"arrowstyle": "-", "color": styling.TEXT, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 4}
 
 
-def _label_box(x: float, y: float, long: float, high: float, across: int, up: int) -> tuple[float, float, float, float]:
-    """Left, bottom, right and top of a name."""
-    left = x + _LABEL_OFFSET * across + (across - 1) * long / 2
-    low = y + _LABEL_OFFSET * up + (up - 1) * high / 2
+def _label_box(
+    x: float, y: float, long: float, high: float, across: float, up: float
+) -> tuple[float, float, float, float]:
+    """Return left, bottom, right and top of a name that is so far across and up from an estimate at (x, y)."""
+    left = x + across + (np.sign(across) - 1) * long / 2
+    low = y + up + (np.sign(up) - 1) * high / 2
     return left, low, left + long, low + high

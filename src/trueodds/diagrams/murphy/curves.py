@@ -65,15 +65,15 @@ class MurphyCurve:
         return np.concatenate([self.s, self.fit, [self.rate]])
 
     def score(self, thresholds: Array, acting: float = OPEN) -> Array:
-        """The mean cost of acting on these probabilities."""
+        """Return the mean cost of acting on these probabilities."""
         return _scores_of(self.s, self.w, self.wy, thresholds, acting)
 
     def recalibrated(self, thresholds: Array) -> Array:
-        """The same after isotonic recalibration; if the rate is θ, either decision has the same cost."""
+        """Return the mean cost after isotonic recalibration; at a rate of θ both decisions cost the same."""
         return _scores_of(self.fit, self.w, self.w * self.fit, thresholds, OPEN)
 
     def unc(self, thresholds: Array) -> Array:
-        """The same for the constant prediction of the overall rate."""
+        """Return the mean cost of the constant prediction of the overall rate."""
         rate = np.array([self.rate])
         return _scores_of(rate, np.ones(1), rate, thresholds, OPEN)
 
@@ -235,7 +235,7 @@ def bootstrap_bands(
 def resample_rows(
     views: Sequence[View], cluster: Array | None, thresholds: Array, resamples: int, rng: np.random.Generator
 ) -> list[Array]:
-    """Costs on bootstrap resamples of rows or clusters for each view, (resamples, thresholds)."""
+    """Return costs on bootstrap resamples of rows or clusters for each view, (resamples, thresholds)."""
     size = 2 * len(thresholds) + 1
     slots = np.stack([threshold_places(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1)
     mass = np.stack([view.w for view in views], axis=1)
@@ -257,7 +257,10 @@ def resample_rows(
 
 
 def resample_cells(view: View, thresholds: Array, resamples: int, rng: np.random.Generator) -> Array:
-    """The same from the sums of a tally: multinomial draws of events by threshold with the effective sample size."""
+    """Return costs on resamples of a tally, (resamples, thresholds): multinomial draws with the effective sample size.
+
+    The draws are the events and nonevents between successive thresholds.
+    """
     size = 2 * len(thresholds) + 1
     s, w, wy = by_score(view).sums()
     place = threshold_places(s, thresholds)

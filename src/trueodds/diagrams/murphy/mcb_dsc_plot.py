@@ -39,7 +39,7 @@ class PlaneDiagram(Diagram):
 
     def axis_labels(self) -> tuple[str, str]:
         """MCB along x, DSC along y."""
-        return "miscalibration MCB (lower is better)", "discrimination DSC (higher is better)"
+        return "Miscalibration MCB (lower is better)", "Discrimination DSC (higher is better)"
 
     def legend(self) -> list[tuple[Any, str]]:
         """The models, bars and lines."""

@@ -77,7 +77,7 @@ class MurphyDiagram(Diagram):
 
     def axis_labels(self) -> tuple[str, str]:
         """The threshold along x, the cost along y."""
-        return "decision threshold", "mean cost of decisions"
+        return "Decision threshold", "Mean cost of decisions"
 
     def legend(self) -> list[tuple[Any, str]]:
         """The models and the other layers."""

@@ -132,7 +132,7 @@ def describe_two_curves(
 def describe_two_at_thresholds(
     names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None
 ) -> str:
-    """The same at the given thresholds only."""
+    """Describe which of two models has the lower cost at the given thresholds only."""
     x, own = curves[0]["threshold"], signs(curves[1]["score"] - curves[0]["score"])
     less, more = int((own < 0).sum()), int((own > 0).sum())
     if less + more == 0:

@@ -31,8 +31,8 @@ class LinePlot(Diagram):
 
     def axis_labels(self) -> tuple[str, str]:
         """Path points along x, probabilities along y."""
-        x = "posterior probability of calibration"
-        return x, "confidence" if self.lens == "confidence" else "probability"
+        x = "Posterior probability of calibration"
+        return x, "Confidence" if self.lens == "confidence" else "Probability"
 
     def legend(self) -> list[tuple[Any, str]]:
         """Events and non-events, each if it is drawn."""

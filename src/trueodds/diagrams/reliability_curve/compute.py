@@ -242,7 +242,7 @@ class CurvePanel:
         return cls(view, *smooth_view(view, bandwidth, scale, range))
 
     def banded(self, band: str, level: float, draws: int, rng: np.random.Generator | None) -> Self:
-        """The same with a band, simultaneous if `rng` is not None."""
+        """Return the curve with a band, simultaneous if `rng` is not None."""
         own, limits = self.columns, SmootherBand.of(self.scores, self.smoother, self.columns)
         ends = limits.confidence(level, draws, rng) if band == "confidence" else limits.consistency(level, draws, rng)
         tested = own["reference"] if band == "confidence" else own["rate"]

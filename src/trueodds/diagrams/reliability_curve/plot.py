@@ -117,7 +117,7 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         if not self.long_labels:
             return f"{level} {'consistency' if consistent else 'interval'}"
         scope = "simultaneous" if self.settings["simultaneous"] else "pointwise"
-        return f"range if calibrated ({level}, {scope})" if consistent else f"{level} {scope} band"
+        return f"{level} consistency band ({scope})" if consistent else f"{level} {scope} band"
 
     def paint(self, ax: Any, panel: int) -> None:
         """Draw one view."""

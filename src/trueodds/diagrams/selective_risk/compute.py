@@ -77,8 +77,8 @@ class RiskCoverage(Recipe):
     --------
     >>> view = View(p=[0.9] * 50 + [0.6] * 50, y=[1] * 45 + [0] * 5 + [1, 0] * 25, name="confidence")
     >>> diagram = RiskCoverage(n_queries=125)([view])
-    >>> diagram.finding.replace("\u00a0", " ").split(" AURC")[0]
-    'The error rate is 30.0 % over all answers and 10.0 % over the more confident half; 25 of 125 cases have no answer.'
+    >>> diagram.finding.replace("\u00a0", " ").split("; ")[0]
+    'The error rate is 30.0 % over all predictions and 10.0 % over the more confident half'
     """
 
     name: ClassVar[str] = "selective_risk"
@@ -162,16 +162,15 @@ def _finding(curve: SelectiveRisk) -> str:
     assert curve.interval is not None
     half = int(np.argmin(np.abs(curve.at["coverage"] - curve.at["coverage"][-1] / 2)))
     surer = styling.percent(float(curve.at["risk"][half]))
-    text = (
-        f"The error rate is {styling.percent(curve.random)} over all answers and {surer} over the more confident half"
-    )
+    overall = styling.percent(curve.random)
+    text = f"The error rate is {overall} over all predictions and {surer} over the more confident half"
     if curve.n_queries > curve.answered:
-        text += f"; {curve.n_queries - curve.answered:,} of {curve.n_queries:,} cases have no answer"
+        text += f"; {curve.n_queries - curve.answered:,} of {curve.n_queries:,} cases have no prediction"
     limits = f"{format_number(curve.interval.low)} to {format_number(curve.interval.high)}"
     if curve.gain is not None and curve.gain.low > 0:
         verdict = "better than random order"
     elif curve.gain is not None and curve.gain.high < 0:
-        verdict = "worse than random order: more confident answers are wrong more often"
+        verdict = "worse than random order: more confident predictions are wrong more often"
     else:
         verdict = "not significantly better than random order"
     return f"{text}. AURC\u00a0{format_number(curve.aurc)} ({limits}), {verdict}."

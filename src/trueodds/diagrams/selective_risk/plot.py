@@ -32,7 +32,7 @@ class RiskPlot(Diagram):
 
     def axis_labels(self) -> tuple[str, str]:
         """Coverage along x, risk along y."""
-        return "coverage (most confident first)", "selective risk (error rate)"
+        return "Coverage (most confident first)", "Selective risk (error rate)"
 
     def legend(self) -> list[tuple[Any, str]]:
         """The curve, its band and the risk of a random order."""
@@ -50,7 +50,7 @@ class RiskPlot(Diagram):
             label = f"random order: {styling.percent(float(self.panels['random'][0]))}"
             entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
         if self.has("unanswered") and self._unanswered():
-            entries.append((Patch(facecolor=styling.GRID, hatch="///", edgecolor="#C0C0C0"), "no answer"))
+            entries.append((Patch(facecolor=styling.GRID, hatch="///", edgecolor="#C0C0C0"), "no prediction"))
         return entries
 
     def paint(self, ax: Any, panel: int) -> None:

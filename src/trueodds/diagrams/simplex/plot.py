@@ -38,7 +38,7 @@ class SimplexDiagram(Diagram):
 
     def axis_labels(self) -> tuple[str, str]:
         """How to read the arrows, below the triangle."""
-        return "tail: predicted, head: observed", ""
+        return "Tail: predicted, head: observed", ""
 
     def legend(self) -> list[tuple[Any, str]]:
         """The arrows, shades and ellipses."""

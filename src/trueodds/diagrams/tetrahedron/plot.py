@@ -42,7 +42,7 @@ class TetrahedronDiagram(Diagram):
 
     def axis_labels(self) -> tuple[str, str]:
         """How to read the arrows, below the tetrahedron."""
-        return "tail: predicted, head: observed", ""
+        return "Tail: predicted, head: observed", ""
 
     def legend(self) -> list[tuple[Any, str]]:
         """The arrows and shades."""

@@ -208,10 +208,9 @@ def _finding(table: Mapping[str, Array], lowest_loss: Array, n_miscalibrated: in
     alpha = f"{100 * (1 - level):.3g}\u00a0%"
     if len(lowest_loss) > 1:
         chance = f"; about {len(lowest_loss) * (1 - level):.2g} expected by chance" if n_miscalibrated else ""
-        who = "none" if n_miscalibrated == 0 else "all" if n_miscalibrated == len(lowest_loss) else str(n_miscalibrated)
         return (
-            f"At its lowest log loss {who} of {len(lowest_loss)} runs {'is' if n_miscalibrated <= 1 else 'are'} "
-            f"significantly miscalibrated (p ≤ {alpha}){chance}."
+            f"At the lowest log loss, {_count_runs(n_miscalibrated, len(lowest_loss))} significantly miscalibrated"
+            f" (p\u00a0≤\u00a0{alpha}){chance}."
         )
     i = int(lowest_loss[0])
     where = "the ECE is significant" if n_miscalibrated else "the ECE is consistent with calibration"
@@ -220,6 +219,13 @@ def _finding(table: Mapping[str, Array], lowest_loss: Array, n_miscalibrated: in
         f"The log loss is lowest at epoch {table['epoch'][i]:g}, where {where}: {ece} "
         f"(noise\u00a0floor\u00a0{noise_floor}, p\u00a0=\u00a0{p})."
     )
+
+
+def _count_runs(count: int, runs: int) -> str:
+    """Return the number of runs as the subject of a sentence, with its verb; `runs` is at least two."""
+    if count == runs:
+        return "both runs are" if runs == 2 else f"all {runs} runs are"
+    return f"{count or 'none'} of {runs} runs {'is' if count <= 1 else 'are'}"
 
 
 _KINDS: dict[str, Any] = {"view": object, "run": object}

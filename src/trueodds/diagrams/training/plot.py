@@ -13,7 +13,7 @@ from trueodds.diagrams.base import Diagram
 # Okabe & Ito, from dark to light so that runs differ in grayscale too. Further runs share one color.
 _COLORS = (styling.INSIDE, styling.OUTSIDE, "#009E73", "#222222", "#CC79A7", "#E69F00")
 _MARKS = ("o", "s", "^", "D", "v", "P")
-_PARTS = (("log_loss", "log loss"), ("accuracy", "accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
+_PARTS = (("log_loss", "Log loss"), ("accuracy", "Accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
 _NAME = 120.0  # points of the legend that the name of a run may take
 _GAP_X, _GAP_Y = 0.62, 0.36  # inches between the parts: tick labels, and a title
 
@@ -85,7 +85,7 @@ class TrainingPlot(Diagram):
             if row == 0:
                 part.tick_params(labelbottom=False)
             else:
-                part.set_xlabel("epoch", fontsize=styling.type_size(ax), color=styling.TEXT, labelpad=2)
+                part.set_xlabel("Epoch", fontsize=styling.type_size(ax), color=styling.TEXT, labelpad=2)
 
     def _part(self, ax: Any, rows: dict[str, Array], column: str, title: str) -> None:
         size = styling.type_size(ax)

@@ -1,7 +1,7 @@
-"""`python -m trueodds` is the command `trueodds`: a signal ends it at any time by its exit code, without a traceback.
+"""Run the command `trueodds` as `python -m trueodds`; a signal ends it at any time by its exit code, without traceback.
 
-SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that what was counted is kept and what was half written is
-removed. Within an import they end the process at once, because libraries in C may lose an exception there; so does a
+SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that the counts so far are kept and incomplete files are
+removed. During an import they end the process at once, because C libraries may lose an exception there; so does a
 second signal.
 """
 
@@ -19,7 +19,7 @@ _received = 0  # the number of the first signal
 
 
 def run() -> NoReturn:
-    """The command and the end of the process: the entry point of the script `trueodds`."""
+    """Run the command, then end the process: the entry point of the script `trueodds`."""
     code: Any = 0
     try:
         _listen()
@@ -34,7 +34,7 @@ def run() -> NoReturn:
         _leave()
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the answer is out
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the output is complete
     sys.exit(code)
 
 
@@ -43,7 +43,7 @@ def _listen() -> None:
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        # nohup and jobs in the background ignore some of them, and shall go on to do so
+        # nohup and background jobs ignore some of these signals, and must continue to do so
         if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _on_signal)
     sys.unraisablehook = _on_unraisable
@@ -61,7 +61,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _on_unraisable(lost: Any) -> None:
-    """What is raised in a callback is printed and forgotten; an interrupt is not."""
+    """Print an exception raised in a callback, and continue; an interrupt ends the process."""
     if _received and issubclass(lost.exc_type, KeyboardInterrupt):
         _stop()
     sys.__unraisablehook__(lost)
@@ -76,7 +76,7 @@ def _stop() -> NoReturn:
 
 
 def _leave() -> NoReturn:
-    """End with the code of the signal; `sys.exit` might end by the signal itself, which has none."""
+    """End the process with the exit code of the signal; `sys.exit` might end it by the signal itself, without code."""
     import atexit
     from contextlib import suppress
 

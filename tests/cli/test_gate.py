@@ -28,7 +28,7 @@ def bare(gate: Gate) -> Estimate:
     return Estimate(gate.name, gate.lens or "canonical", 0.1, 899)
 
 
-def gate_holds(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -> bool:
+def gate_passed(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -> bool:
     rows = Predictions.from_confidence([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1])
     audited = example() if report is None else report
     answer = gate_values.OfAudit(audited, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
@@ -37,7 +37,7 @@ def gate_holds(text: str, report: dict[str, Any] | None = None, measure: Any = b
 
 # The example: ece confidence .2507 [.2391, .2625] floor .0318 debiased .2488, classwise .0418, canonical .2533.
 @pytest.mark.parametrize(
-    ("text", "holds"),
+    ("text", "passed"),
     [
         ("ece>0.25", False),
         ("ece>0.26", True),
@@ -67,15 +67,15 @@ def gate_holds(text: str, report: dict[str, Any] | None = None, measure: Any = b
         ("risk@0.5>0.01", True),
     ],
 )
-def test_a_gate_compares_the_number_it_names(text: str, holds: bool) -> None:
-    assert gate_holds(text) is holds
+def test_a_gate_compares_the_number_it_names(text: str, passed: bool) -> None:
+    assert gate_passed(text) is passed
 
 
 def test_reject_is_the_verdict_of_the_family() -> None:
-    assert not gate_holds("reject")
+    assert not gate_passed("reject")
     report = example()
-    report["verdict"] |= {"rejected": False, "pvalue": 0.2, "reason": "family p 0.2 > 0.05"}
-    assert gate_holds("reject", report)
+    report["verdict"] |= {"rejected": False, "pvalue": 0.2, "reason": "family-wise p 0.2 > 0.05"}
+    assert gate_passed("reject", report)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_what_is_no_condition_is_refused_before_the_work(text: str) -> None:
 )
 def test_what_cannot_be_evaluated_is_an_error_not_a_pass(text: str) -> None:
     with pytest.raises(InputError) as problem:
-        gate_holds(text)
+        gate_passed(text)
     assert problem.value.code == "TO611"
 
 
@@ -132,23 +132,23 @@ def test_reject_without_a_p_value_cannot_be_evaluated() -> None:
     report = example()
     report["verdict"] |= {"rejected": None, "pvalue": None}
     with pytest.raises(InputError, match="TO611"):
-        gate_holds("reject", report)
+        gate_passed("reject", report)
 
 
 def test_a_misspelled_estimator_gets_suggestions() -> None:
     with pytest.raises(InputError, match="brier"):
-        gate_holds("brie>0.1")
+        gate_passed("brie>0.1")
     with pytest.raises(InputError, match="ece"):
-        gate_holds("expected_calibration_error>0.1")
+        gate_passed("expected_calibration_error>0.1")
 
 
 def test_an_infinite_number_is_above_every_bound() -> None:
-    # The JSON of the audit holds null; the number itself is infinite, and no model passes with it.
+    # The JSON of the audit contains null; the number itself is infinite, and no model passes with it.
     def infinite(gate: Gate) -> Estimate:
         return Estimate(gate.name, "canonical", math.inf, 899)
 
-    assert not gate_holds("log_loss>0.1", measure=infinite)
-    assert gate_holds("log_loss<0.1", measure=infinite)
+    assert not gate_passed("log_loss>0.1", measure=infinite)
+    assert gate_passed("log_loss<0.1", measure=infinite)
 
 
 def test_an_undefined_number_is_no_pass() -> None:
@@ -156,7 +156,7 @@ def test_an_undefined_number_is_no_pass() -> None:
         return Estimate(gate.name, "canonical", math.nan, 899)
 
     with pytest.raises(InputError) as problem:
-        gate_holds("rankcs>0.1", measure=undefined)
+        gate_passed("rankcs>0.1", measure=undefined)
     assert problem.value.code == "TO611"
 
 
@@ -355,7 +355,7 @@ def test_the_gate_knows_what_every_audit_measures() -> None:
 def test_ends_of_intervals_decide_the_exit_code(run: Run, overconfident: str, gate: str, code: int) -> None:
     done = run("audit", overconfident, "--resamples", 99, "--fail-on", gate)
     assert done.exit_code == code
-    assert f"gate '{gate}' {'failed' if code else 'held'}: " in done.stderr
+    assert f"gate '{gate}' {'failed' if code else 'passed'}: " in done.stderr
 
 
 def test_the_lower_end_passes_a_calibrated_model_whose_bare_error_is_above_the_bound(run: Run, honest: str) -> None:
@@ -411,7 +411,7 @@ def test_gates_of_every_command_decide_the_exit_code(
     if code == 2:
         assert labelled(done.stderr)["code"] in ("TO610", "TO611")
     else:
-        assert f"gate {gate!r} {'failed' if code else 'held'}: " in done.stderr
+        assert f"gate {gate!r} {'failed' if code else 'passed'}: " in done.stderr
 
 
 def test_gates_of_answers(run: Run, folder: Path) -> None:

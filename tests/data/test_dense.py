@@ -79,7 +79,7 @@ def test_raw_scores_of_every_place_are_taken():
     )
     np.testing.assert_allclose(scored.P, dense.P, atol=1e-12)
     assert scored.logits is not None
-    with pytest.raises(InputError, match=r"TO102.*image 0, place \(0, 0\), class.*pass logits=True\.$"):
+    with pytest.raises(InputError, match=r"TO102.*image 0, position \(0, 0\), class.*pass logits=True\.$"):
         Predictions.from_dense(y, np.log(P), axis=-1)
 
 
@@ -105,7 +105,7 @@ def test_a_label_of_no_class_is_shown_in_its_image_with_the_way_out():
     y, P = images()
     y = y.copy()
     y[3, 4, 2] = 255
-    with pytest.raises(InputError, match=r"TO105.*255 in image 3, place \(4, 2\).*pass ignore=255"):
+    with pytest.raises(InputError, match=r"TO105.*255 in image 3, position \(4, 2\).*pass ignore=255"):
         Predictions.from_dense(y, P, axis=-1)
     with pytest.raises(InputError, match=r"If 255 is the foreground, pass labels == 255"):
         Predictions.from_dense(np.where(y == 1, 255, 0), P[..., 1])
@@ -116,5 +116,5 @@ def test_the_first_bad_value_is_shown_in_its_image_though_pixels_before_it_were_
     y, P = y.copy(), P.copy()
     y[0] = 255
     P[2, 1, 3] = 0.5
-    with pytest.raises(InputError, match=r"TO104.*1\.5 in image 2, place \(1, 3\)"):
+    with pytest.raises(InputError, match=r"TO104.*1\.5 in image 2, position \(1, 3\)"):
         Predictions.from_dense(y, P, axis=-1, ignore=255)

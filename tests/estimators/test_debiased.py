@@ -323,8 +323,8 @@ def test_the_registry_makes_estimators_from_words() -> None:
     assert ESTIMATORS.make("debiased_l2", {}) == DebiasedL2(EqualMass("auto"))
     assert ESTIMATORS.make("debiased_l2", {"bins": 10, "form": "kumar"}) == DebiasedL2(EqualMass(10), "kumar")
     assert ESTIMATORS.make("debiased_l1", {"partition": "uniform", "bins": 5}) == DebiasedL1(Uniform(5))
-    assert DebiasedL2(Uniform(7)).stand_in() == RootMeanSquareError(Uniform(7))
-    assert DebiasedL1(Uniform(7)).stand_in() == BinnedError(Uniform(7))
+    assert DebiasedL2(Uniform(7)).interval_estimator() == RootMeanSquareError(Uniform(7))
+    assert DebiasedL1(Uniform(7)).interval_estimator() == BinnedError(Uniform(7))
 
 
 # Faults of peers

@@ -175,7 +175,7 @@ def test_draws_read_the_value_of_the_rows_drawn(utility: Any) -> None:
     assert (np.abs(values - values[0]) <= norms + 1e-12).all()
 
 
-def test_draws_of_many_scores_pool_neighbours_and_stay_near() -> None:
+def test_draws_of_many_scores_pool_neighbors_and_stay_near() -> None:
     view = random_view(30_000, 3, 9)
     for error in (UtilityError(), UtilityError([0, 1, 3])):
         one = error.linear(view)

@@ -51,7 +51,7 @@ def slow_classes(P, y, edges, closed):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("closed", ["right", "left"])
 @pytest.mark.parametrize("bins", [1, 2, 7, 15, MAX_LINEAR_SEARCH + 1, MAX_LINEAR_SEARCH + 2, 100])
-def test_a_value_on_an_edge_and_its_neighbours_fall_where_comparing_puts_them(dtype, closed, bins):
+def test_a_value_on_an_edge_and_its_neighbors_fall_where_comparing_puts_them(dtype, closed, bins):
     edges = np.arange(bins + 1) / bins
     at = edges.astype(dtype)
     x = np.concatenate((at, np.nextafter(at, dtype(-1)), np.nextafter(at, dtype(2)))).clip(0, 1)

@@ -81,11 +81,14 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
 def test_the_row_of_a_stand_in_is_that_of_the_reference_forest():
     table, known = reference.frame("recalibration/multi3_votes.csv"), reference.golden("recalibration/mcllo_zeros.json")
     votes, y = reference.columns(table, "v").astype(int), table["y"].astype(int)
-    rows = {stand: forest_row(votes, y, Cell(stand, ROW_SUBSETS[0]), SMALL) for stand in zero_replacements()}
-    for name, stand in OF.items():
-        if stand in rows:
+    rows = {
+        replacement: forest_row(votes, y, Cell(replacement, ROW_SUBSETS[0]), SMALL)
+        for replacement in zero_replacements()
+    }
+    for name, replacement in OF.items():
+        if replacement in rows:
             bases = [entry["lrt"] for entry in known[name]["by_base"]]
-            row = rows[stand]
+            row = rows[replacement]
             assert (row["lrt_low"], row["lrt"], row["lrt_high"]) == pytest.approx(
                 (min(bases), bases[2], max(bases)), rel=1e-6
             )
@@ -118,8 +121,8 @@ def test_without_outcomes_that_had_no_votes_the_floor_hardly_matters():
     votes, y = SMALL.shown()
     assert has_no_votes(votes, y).sum() >= SMALL.missed
     tiny, large = ZeroReplacement("floor", MIN_PROBS[0]), ZeroReplacement("floor", 1e-3)
-    every = [forest_row(votes, y, Cell(stand, ROW_SUBSETS[0]), SMALL)["lrt"] for stand in (tiny, large)]
-    without = [forest_row(votes, y, Cell(stand, ROW_SUBSETS[1]), SMALL) for stand in (tiny, large)]
+    every = [forest_row(votes, y, Cell(replacement, ROW_SUBSETS[0]), SMALL)["lrt"] for replacement in (tiny, large)]
+    without = [forest_row(votes, y, Cell(replacement, ROW_SUBSETS[1]), SMALL) for replacement in (tiny, large)]
     # Each such outcome costs the identity the log of the floor:
     # 29 nats from 1e-3 to 2e-16, that the slopes earn back in part.
     assert every[0] - every[1] > 10
@@ -144,11 +147,11 @@ def test_votes_and_a_half_are_rejected_at_the_level():
 
 def test_the_study_tells_every_stand_in_with_and_without():
     study = mcllo_clipping(plan=SMALL)
-    assert [(row["rows"], row["stand-in"]) for row in study.rows] == [
-        (kind, stand.name) for kind in ROW_SUBSETS for stand in zero_replacements()
+    assert [(row["rows"], row["replacement"]) for row in study.rows] == [
+        (kind, replacement.name) for kind in ROW_SUBSETS for replacement in zero_replacements()
     ]
     (many,) = study.also
-    assert [row["stand-in"] for row in many.rows] == [stand.name for stand in zero_replacements()]
+    assert [row["replacement"] for row in many.rows] == [replacement.name for replacement in zero_replacements()]
     assert [row["verdict"] != "" for row in many.rows].count(True) == 1
     assert "{" not in study.legend + many.legend
 
@@ -167,11 +170,13 @@ def test_the_study_tells_every_stand_in_with_and_without():
 def test_who_decides_is_what_the_verdicts_say(pvalues, words):
     names, ratios = ("floor 2.2e-16", "floor 0.001", "votes + 0.5"), (30.0, 20.0, 1.0)
     rows = [
-        {"rows": kind, "stand-in": name, "lrt": lrt, "p": p}
+        {"rows": kind, "replacement": name, "lrt": lrt, "p": p}
         for kind in ROW_SUBSETS
         for name, lrt, p in zip(names, ratios, pvalues, strict=True)
     ]
-    many = [{"stand-in": name, "lrt": 0.5, "redrawn": 0.5, "verdict": "keeps" * (name == names[2])} for name in names]
+    many = [
+        {"replacement": name, "lrt": 0.5, "redrawn": 0.5, "verdict": "keeps" * (name == names[2])} for name in names
+    ]
     text = summarize(rows, many)
     assert text.startswith(f"One forest: {words}")
     assert f". Without the rows whose observed class had no votes, {words}" in text

@@ -240,7 +240,7 @@ def test_the_numbers_of_the_texts_come_out_but_for_the_two_that_are_wrong(study_
 
 def test_every_row_says_something_and_every_toy_has_a_table_and_a_picture(study_run):
     study, _ = study_run
-    assert all(row["says"].endswith(".") and np.isfinite(row["ours"]) for row in study.rows)
+    assert all(row["explanation"].endswith(".") and np.isfinite(row["ours"]) for row in study.rows)
     toys = [toy() for toy in make_toys(0)]
     assert len(toys) == len({toy.name for toy in toys}) == 8
     for toy in toys:

@@ -64,7 +64,7 @@ class Display:
         ax : matplotlib.axes.Axes, optional
             Axes to draw on.
         title : str or bool, optional
-            A string replaces the headline. False or ``""`` removes the headline and the finding below it.
+            A string replaces the headline. False or ``""`` removes the headline and the summary below it.
         figsize : (float, float), optional
             Width and height of the figure in inches.
         dpi : float, optional

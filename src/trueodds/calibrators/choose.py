@@ -58,7 +58,7 @@ class Choice:
     mixing: float  # largest share of the uniform distribution in any fold
 
     def of(self, spec: CalibratorSpec) -> Choice:
-        """The same table with another candidate as the chosen one."""
+        """Return this table with another candidate as the chosen one."""
         table = (replace(candidate, chosen=candidate.method == spec.name) for candidate in self.candidates)
         return replace(self, candidates=tuple(table), spec=spec)
 

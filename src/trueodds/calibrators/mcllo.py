@@ -206,7 +206,7 @@ class MclloSpec(SummedSpec):
         check_baseline(self.baseline)
 
     def of_classes(self, classes: Sequence[Any]) -> MclloSpec:
-        """The same settings with the baseline's number in place of its name."""
+        """Return the settings with the baseline as a class number instead of a name."""
         return replace(self, baseline=resolve_class_name(self.baseline, classes))
 
     def fit_data(self, data: RowSums) -> MclloMap:

@@ -130,7 +130,7 @@ class Gated:
         """Compute quantities that the audit does not report, so that invalid gates are rejected before the work."""
         for condition in gates:
             if (
-                condition.sign
+                condition.operator
                 and condition.group is None
                 and condition.name not in gate.AUDIT.numbers
                 and not _listed(condition)

@@ -42,7 +42,7 @@ _TURNING = ("tetrahedron",)  # diagrams that a page lets turn; no other has a pa
 )
 @click.option("--without", multiple=True, metavar="LAYER", help="Omit a layer of the figure, such as strip.")
 @click.option("--title", metavar="TEXT", help="Title, in place of the default one.")
-@click.option("--no-title", is_flag=True, help="Omit the title and the finding below it.")
+@click.option("--no-title", is_flag=True, help="Omit the title and the summary below it.")
 @click.option("--figsize", metavar="W,H", help="Width and height of the figure in inches, such as 5,4.")
 @click.option("--dpi", metavar="N", help="Pixels per inch of a .png file. [default: 200]")
 @LENS

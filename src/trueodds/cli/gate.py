@@ -23,9 +23,9 @@ _HOW = (
 )
 _FORM = re.compile(
     r"\s*(?P<name>[^\s\[.@<>=][^\[.@<>=]*?)(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[A-Za-z_]+))?(?:@(?P<lens>.+?))?"
-    r"\s*(?P<sign>>=|<=|>|<)\s*(?P<limit>\S+)\s*"
+    r"\s*(?P<operator>>=|<=|>|<)\s*(?P<limit>\S+)\s*"
 )
-_SIGNS: dict[str, Callable[[float, float], bool]] = {
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": lambda x, limit: x > limit,
     ">=": lambda x, limit: x >= limit,
     "<": lambda x, limit: x < limit,
@@ -68,7 +68,7 @@ class Gate:
     part: str = "value"
     group: str | None = None
     lens: str | None = None  # for `risk`, the coverage
-    sign: str = ""  # empty for a word
+    operator: str = ""  # empty for a word
     limit: float = 0.0
 
     @classmethod
@@ -76,7 +76,7 @@ class Gate:
         """Parse a condition; invalid text raises an error, so that no typo becomes a gate that never fails.
 
         >>> gate = Gate.of("ece.low@classwise >= 0.02")
-        >>> gate.name, gate.part, gate.lens, gate.sign, gate.limit
+        >>> gate.name, gate.part, gate.lens, gate.operator, gate.limit
         ('ece', 'low', 'classwise', '>=', 0.02)
         >>> Gate.of("ece[worst]>0.1").group, Gate.of("risk@0.8>0.05").coverage
         ('worst', 0.8)
@@ -90,7 +90,7 @@ class Gate:
             words = "".join(f"{word}, or " for word in scope.words)
             raise _refused("--fail-on has no condition.", text, _HOW.format(words=words, example=scope.example))
         part = "noise_floor" if match["part"] == "floor" else match["part"] or "value"
-        gate = cls(text, match["name"], part, match["group"], match["lens"], match["sign"], _limit(match["limit"]))
+        gate = cls(text, match["name"], part, match["group"], match["lens"], match["operator"], _limit(match["limit"]))
         _check(gate, scope)
         return gate
 
@@ -105,12 +105,12 @@ class Gate:
 
     def fails(self, number: float) -> bool:
         """Return whether the gate fails for this number."""
-        return _SIGNS[self.sign](number, self.limit)
+        return _OPERATORS[self.operator](number, self.limit)
 
     @property
     def from_above(self) -> bool:
         """Whether large numbers fail."""
-        return self.sign in (">", ">=")
+        return self.operator in (">", ">=")
 
     def unknown(self, got: str, fix: str) -> InputError:
         """Return the error of a gate that cannot be evaluated and therefore does not pass."""
@@ -135,7 +135,7 @@ def read(texts: Sequence[str], scope: Scope) -> list[Gate]:
 
 
 def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
-    """Print on stderr which gates held, and exit with 1 if one failed; a gate that cannot be evaluated is an error."""
+    """Print on stderr which gates passed; exit with 1 if one failed. A gate that cannot be evaluated is an error."""
     failed, errors = False, []
     for gate in gates:
         try:
@@ -143,7 +143,7 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
         except InputError as problem:
             errors.append(problem)
             continue
-        output.show(f"gate {gate.text!r} {'failed' if fails else 'held'}: {why}", err=True)
+        output.show(f"gate {gate.text!r} {'failed' if fails else 'passed'}: {why}", err=True)
         failed = failed or fails
     if errors:
         raise errors[0]
@@ -153,12 +153,13 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
 
 def evaluate_gate(gate: Gate, answer: Answer) -> tuple[bool, str]:
     """Return whether the gate fails, and why; TO611 if the number does not exist."""
-    if not gate.sign:
+    if not gate.operator:
         return answer.word(gate)
     number, name = answer.number(gate)
     if number is None or math.isnan(number):
         raise gate.unknown(f"no number for {name}", "It is undefined or was not computed: see the notes.")
-    return gate.fails(number), f"{name} is {format_number(number)}, and the gate fails if {gate.sign} {gate.limit:g}"
+    condition = f"{gate.operator} {gate.limit:g}"
+    return gate.fails(number), f"{name} is {format_number(number)}, and the gate fails if {condition}"
 
 
 def _limit(text: str) -> float:
@@ -210,14 +211,14 @@ def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
 
 def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
     """Reject a bound outside the range of the number: such a gate could never fail."""
-    number, limit = gate.text[: gate.text.rindex(gate.sign)].strip(), gate.limit
-    if _SIGNS[gate.sign](upper if gate.from_above else lower, limit):
+    number, limit = gate.text[: gate.text.rindex(gate.operator)].strip(), gate.limit
+    if _OPERATORS[gate.operator](upper if gate.from_above else lower, limit):
         return
     bound = f"at most {upper:g}" if gate.from_above else f"at least {lower:g}"
     is_percentage = gate.from_above and upper == 1 < limit <= 100
     fix = f"Bound it {'below' if gate.from_above else 'above'} {upper if gate.from_above else lower:g}."
     if is_percentage:
-        fix = f"Write '{number}{gate.sign}{limit / 100:g}' for {limit:g} %."
+        fix = f"Write '{number}{gate.operator}{limit / 100:g}' for {limit:g} %."
     raise _refused(f"{gate.name} is {bound}; this gate could never fail.", gate.text, fix)
 
 

@@ -188,7 +188,7 @@ class OfAudit:
         if gate.name == "pvalue":
             verdict = self.report["verdict"]
             _check_min_pvalue(gate, verdict.get("min_pvalue"), gate.limit)
-            return verdict.get("pvalue"), "family p"
+            return verdict.get("pvalue"), "family-wise p"
         if gate.name in ("aurc", "risk"):
             return of_risk(gate, self.risk())
         if gate.group is not None:

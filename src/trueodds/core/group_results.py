@@ -211,7 +211,7 @@ def format_groups(by_group: ByGroup) -> str:
     """The table of subgroups, then the gaps between them."""
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
     head = (
-        f"{by_group.estimator} by group · family p {_equals(format_pvalue(by_group.pvalue, min_pvalue))} ·"
+        f"{by_group.estimator} by group · family-wise p {_equals(format_pvalue(by_group.pvalue, min_pvalue))} ·"
         f" {len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided ·"
         f" worst {worst.label}, joint p {_equals(format_pvalue(worst.joint, min_pvalue))} · n={by_group.n:,} ·"
         f" {', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"

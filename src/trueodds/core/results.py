@@ -244,7 +244,7 @@ class Verdict(Result):
             The line.
         """
         min_pvalue = f" (min {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
-        family = f" · family p={format_number(self.family_pvalue)}" if self.family_pvalue is not None else ""
+        family = f" · family-wise p={format_number(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return printable(
             f"{self.test} p={format_number(self.pvalue)}{min_pvalue}{family} · statistic"
             f" {format_number(self.statistic)}{self._beside()}{f' · {self.summary}' if self.summary else ''} ·"

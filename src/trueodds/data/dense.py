@@ -68,7 +68,7 @@ def from_dense(
     kind : type
         The class `Predictions`, which itself imports this module.
     labels : array (images, …)
-        Class of each place as an integer.
+        Class of each position as an integer.
     probs : array
         Probabilities with the classes along `axis`, as networks return them: axis 1, or −1 for the last one. Or, of the
         shape of `labels`, the probability of the second of two classes (the foreground).
@@ -92,7 +92,7 @@ def from_dense(
     Raises
     ------
     InputError
-        TO107 for shapes that do not match, and as for `Predictions`, with the image and place of the first bad value.
+        TO107 for shapes that do not match, and as for `Predictions`, with image and position of the first bad value.
 
     Examples
     --------
@@ -155,8 +155,8 @@ def _where_classes(y: Array, p: Array) -> str:
     """Suggest the axis of the classes from the shapes."""
     fits = [i for i in range(1, p.ndim) if p.ndim == y.ndim + 1 and p.shape[:i] + p.shape[i + 1 :] == y.shape]
     if fits:
-        return f"Pass axis={fits[0]}: there the classes are."
-    return "Name the axis of the classes with axis=, 1 or -1; foreground probabilities have the labels' own shape."
+        return f"Pass axis={fits[0]}, the axis of the classes."
+    return "Pass the axis of the classes, axis=1 or axis=-1; foreground probabilities need the shape of the labels."
 
 
 def _unlike(y: Array, shape: tuple[int, ...], axis: int | None, fix: str) -> InputError:
@@ -171,13 +171,13 @@ def _unlike(y: Array, shape: tuple[int, ...], axis: int | None, fix: str) -> Inp
 def _in_place(problem: InputError, y: Array, indices: Array, *, foreground: bool) -> InputError:
     """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean."""
 
-    def place(row: re.Match[str]) -> str:
+    def position(row: re.Match[str]) -> str:
         image, *where = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
-        return f"image {image}" + (f", place ({', '.join(map(str, where))})" if where else "")
+        return f"image {image}" + (f", position ({', '.join(map(str, where))})" if where else "")
 
     fix = arrays.with_logits_argument(problem).fix
     if problem.code == "TO105":
         label = problem.got.split(" in row ")[0].strip("'")
         mask = f"If {label} is the foreground, pass labels == {label}. " if foreground else ""
         fix = f"{mask}If {label} stands for no class, pass ignore={label}. {fix}"
-    return InputError(problem.code, problem.problem, re.sub(r"\brow (\d+)", place, problem.got), fix)
+    return InputError(problem.code, problem.problem, re.sub(r"\brow (\d+)", position, problem.got), fix)

@@ -301,7 +301,7 @@ class Predictions(PredictionArrays):
         Parameters
         ----------
         labels : array (images, …)
-            Class of each place as an integer.
+            Class of each position as an integer.
         probs : array
             Probabilities with the classes along `axis`; or of the shape of `labels`, the probability of the second
             class.

@@ -89,8 +89,8 @@ class Estimator(Settings):
         """The statistic as a function of sums over cells that do not depend on the labels; None if rows are needed."""
         return None
 
-    def stand_in(self) -> Estimator:
-        """Estimator that provides the interval: itself, unless a plug-in estimate has better coverage."""
+    def interval_estimator(self) -> Estimator:
+        """Return the estimator whose interval is reported: itself, unless a plug-in estimate has better coverage."""
         return self
 
     def plug_in(self, view: View) -> float:

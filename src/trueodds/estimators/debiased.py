@@ -42,7 +42,7 @@ class _Debiased(Estimator):
     """Base class of the debiased errors: bins of one score, with importance weights."""
 
     upper_bound: ClassVar[float] = 1.0
-    interval: ClassVar[str | None] = "debiased"  # what is shown is that of the plug-in, which stands in
+    interval: ClassVar[str | None] = "debiased"  # the reported interval is that of the plug-in estimator
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "debiasing takes a weight of two as one row that counts double, not as two independent rows",
         "cells": "equal-mass bins are cut between cells and not between rows",
@@ -254,8 +254,8 @@ class DebiasedL2(_Debiased):
 
         return of
 
-    def stand_in(self) -> Estimator:
-        """The plug-in estimate on the same bins."""
+    def interval_estimator(self) -> Estimator:
+        """Return the plug-in estimator on the same bins."""
         return RootMeanSquareError(self.partition)
 
     def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
@@ -279,7 +279,7 @@ class DebiasedL2(_Debiased):
 
     def parts(self, view: View) -> dict[str, float]:
         """θ, its signed root, and the plug-in value."""
-        theta, plug_in = self.signed(view), self.stand_in().value(view)
+        theta, plug_in = self.signed(view), self.interval_estimator().value(view)
         return {"squared": theta, "signed_root": float(np.sign(theta) * abs(theta) ** 0.5), "plug_in": plug_in}
 
 
@@ -340,8 +340,8 @@ class DebiasedL1(_Debiased):
         """Twice the plug-in error minus its expected value under normal noise."""
         return self.linear(view).value()
 
-    def stand_in(self) -> Estimator:
-        """The plug-in estimate on the same bins."""
+    def interval_estimator(self) -> Estimator:
+        """Return the plug-in estimator on the same bins."""
         return BinnedError(self.partition)
 
     def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
@@ -355,7 +355,7 @@ class DebiasedL1(_Debiased):
 
     def parts(self, view: View) -> dict[str, float]:
         """The plug-in value and the subtracted term."""
-        plug_in = self.stand_in().value(view)
+        plug_in = self.interval_estimator().value(view)
         return {"plug_in": plug_in, "bias": plug_in - self.value(view)}
 
 

@@ -210,7 +210,7 @@ class Cells:
         return self._largest([residual / total for residual in self._residuals(wp, wy)])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """The same seminorm of (residuals of the draw − observed residuals)."""
+        """Return the seminorm of the difference between drawn and observed residuals."""
         dw, dwp, dwy = draws
         total = dw.sum(axis=-1)[..., None]
         pairs = zip(self._residuals(dwp, dwy), self._residuals(wp, wy), strict=True)

@@ -111,7 +111,7 @@ def _ballots(rows: Predictions) -> Array:
 
 
 def _majority(rows: Predictions) -> tuple[Predictions, int]:
-    """The same rows labeled with the class that has the most votes, and the number of rows with a tie."""
+    """Return the rows labeled with the class that has the most votes, and the number of rows with a tie."""
     votes = _ballots(rows)
     several = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return rows.with_labels(votes.argmax(axis=1)), int((several & (rows.w > 0)).sum())

@@ -60,8 +60,8 @@ class Estimand:
 
     @cached_property
     def reported(self) -> Estimand:
-        """The estimand whose interval is reported: this one, unless the estimator names a stand-in."""
-        other = self.estimator.stand_in()
+        """The estimand whose interval is reported: this one, unless the estimator names another one."""
+        other = self.estimator.interval_estimator()
         return self if other is self.estimator else replace(self, estimator=other)
 
     @cached_property

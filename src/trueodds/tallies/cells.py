@@ -100,7 +100,7 @@ class Cells:
         return self.sums.shape[1] == len(PLAIN)
 
     def full(self) -> Cells:
-        """The same cells with all sums stored explicitly."""
+        """Return these cells with all sums stored explicitly."""
         if not self.plain:
             return self
         n = self.n.astype(np.float64)
@@ -126,7 +126,7 @@ class Cells:
         return Cells(index, n, sums, self.bins)
 
     def coarsen(self, bins: int) -> Cells:
-        """The same sums over uniform bins, which must divide the grid so that the result is exact.
+        """Return the sums over uniform bins, which must divide the grid so that the result is exact.
 
         Raises TO203 for other numbers of bins.
         """

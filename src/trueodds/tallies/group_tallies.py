@@ -155,7 +155,7 @@ def union(a: Mapping[str, T], b: Mapping[str, T]) -> Mapping[str, T]:
 
 
 def _by_columns(tallies: Mapping[str, T]) -> GroupTallies[T] | None:
-    """The same tallies in columns; None if they have different layouts."""
+    """Return the tallies in columns; None if they have different layouts."""
     if isinstance(tallies, GroupTallies):
         return tallies
     columns = GroupColumns.of(tallies)

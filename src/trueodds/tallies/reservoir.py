@@ -76,7 +76,7 @@ class Reservoir:
         return self._join_parts().parts[0][1]
 
     def _join_parts(self) -> Reservoir:
-        """The same sample as a single part."""
+        """Return this sample as a single part."""
         keys, rows = np.concatenate([keys for keys, _ in self.parts]), concatenate([rows for _, rows in self.parts])
         order = np.argsort(keys, kind="stable")[: self.max_rows]
         ceiling = keys[order[-1]] if len(order) == self.max_rows else self.ceiling

@@ -136,7 +136,7 @@ class Tally(TallySums):
         return tally
 
     def _with_lens(self, lens: Lens, preds: Predictions) -> Tally:
-        """The same tally with one additional lens."""
+        """Return this tally with one additional lens."""
         lens.check(preds)
         if self._stored_views(lens) or lens.name in self.joint:
             return self

@@ -218,7 +218,9 @@ def _true_value(estimator: Estimator, name: str, world: DistortedWorld) -> float
     population = world.population()
     lens = resolve_lens(population, name, estimator)
     views = lens.views(population)
-    return _has_exact_value(np.array([estimator.stand_in().value(view) for view in views]), views, lens.aggregate)
+    return _has_exact_value(
+        np.array([estimator.interval_estimator().value(view) for view in views]), views, lens.aggregate
+    )
 
 
 def _unbinned(name: str, lens_name: str, world: DistortedWorld) -> float:

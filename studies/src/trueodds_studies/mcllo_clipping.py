@@ -25,7 +25,7 @@ MIN_TEST_PROB = 1e-15  # the smallest floor that the test itself takes
 ROW_SUBSETS = ("all rows", "without them")  # them: the rows whose outcome had no votes
 
 ONE_FOREST_LEGEND = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, in {missed} of which
-that class was observed. rows: all, or without those {missed}. stand-in: what replaces 0. lrt, p: likelihood ratio
+that class was observed. rows: all, or without those {missed}. replacement: what replaces 0. lrt, p: likelihood ratio
 against the last class, χ² with 4 degrees of freedom; lrt_low, lrt_high: its minimum and maximum over the three
 baselines; gamma, delta: slopes and shifts; score, p_redrawn: score statistic and its p-value from {resamples} redraws
 with the replaced probabilities. p_zeros_meant: the same if labels are redrawn from the vote shares themselves, so that
@@ -68,13 +68,13 @@ QUICK = Plan(sets=25)
 class Cell:
     """One replacement, for all rows or without those whose observed class had no votes."""
 
-    stand: ZeroReplacement
+    replacement: ZeroReplacement
     kind: str
 
     @property
     def key(self) -> str:
         """Key of the cell in the saved results."""
-        return f"{self.stand.name} | {self.kind}"
+        return f"{self.replacement.name} | {self.kind}"
 
 
 def mcllo_clipping(
@@ -97,11 +97,11 @@ def mcllo_clipping(
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = make_folder(out)
     votes, y = plan.shown()
-    cells = [Cell(stand, kind) for kind in ROW_SUBSETS for stand in zero_replacements()]
+    cells = [Cell(replacement, kind) for kind in ROW_SUBSETS for replacement in zero_replacements()]
     rows = tuple(forest_row(votes, y, cell, plan) for cell in cells)
     zeros, missed = int((votes == 0).any(axis=1).sum()), int(has_no_votes(votes, y).sum())
     legend_values = plan.__dict__ | {"zeros": zeros, "missed": missed}
-    many_cells = [Cell(stand, kind) for stand in zero_replacements() for kind in ROW_SUBSETS]
+    many_cells = [Cell(replacement, kind) for replacement in zero_replacements() for kind in ROW_SUBSETS]
     many = _side_by_side(run_cells("mcllo_clipping", many_cells, measure_cell, plan, where, progress))
     also = StudyResult(
         "mcllo_clipping.many",
@@ -122,13 +122,13 @@ def mcllo_clipping(
 def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
     """Test results for one forest."""
     mask = ~has_no_votes(votes, y) if cell.kind == ROW_SUBSETS[1] else np.ones(len(y), dtype=bool)
-    votes, y, stand = votes[mask], y[mask], cell.stand
-    preds = Predictions(y, stand.of(votes))
+    votes, y, replacement = votes[mask], y[mask], cell.replacement
+    preds = Predictions(y, replacement.of(votes))
     ratios = [test(preds, "mcllo", baseline=c) for c in range(votes.shape[1])]
     last, drawn = ratios[-1], test(preds, "mcllo", null="redraw", resamples=plan.resamples, rng=plan.seed)
     row: dict[str, Any] = {
         "rows": cell.kind,
-        "stand-in": stand.name,
+        "replacement": replacement.name,
         "n": preds.n,
         "lrt": last.statistic,
         "p": last.pvalue,
@@ -142,10 +142,10 @@ def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
     }
     for j in range(votes.shape[1] - 1):
         row |= {f"{name}_{j + 1}": last.parts[f"class:{j}"][name] for name in ("gamma", "delta")}
-    if stand.kind == "floor" and stand.amount >= MIN_TEST_PROB:
+    if replacement.kind == "floor" and replacement.amount >= MIN_TEST_PROB:
         vote_shares = Predictions(y, votes / votes.sum(axis=1, keepdims=True))
         zeros_verdict = test(
-            vote_shares, "mcllo", null="redraw", min_prob=stand.amount, resamples=plan.resamples, rng=plan.seed
+            vote_shares, "mcllo", null="redraw", min_prob=replacement.amount, resamples=plan.resamples, rng=plan.seed
         )
         row["p_zeros_meant"] = zeros_verdict.pvalue
     return row
@@ -157,17 +157,21 @@ def measure_cell(cell: Cell, plan: Plan) -> Row:
     for repetition in range(plan.sets):
         votes, y = plan.forest(repetition)
         mask = ~has_no_votes(votes, y) if cell.kind == ROW_SUBSETS[1] else np.ones(len(y), dtype=bool)
-        preds = Predictions(y[mask], cell.stand.of(votes[mask]))
+        preds = Predictions(y[mask], cell.replacement.of(votes[mask]))
         drawn = test(preds, "mcllo", null="redraw", resamples=plan.redraws, rng=repetition)
         asymptotic = test(preds, "mcllo")
         ratios.append(asymptotic.statistic)
         pvalues.append((asymptotic.pvalue, drawn.pvalue))
     hits = (np.array(pvalues) <= LEVEL + 1e-12).sum(axis=0)
-    row: dict[str, Any] = {"stand-in": cell.stand.name, "rows": cell.kind, "lrt_median": float(np.median(ratios))}
+    row: dict[str, Any] = {
+        "replacement": cell.replacement.name,
+        "rows": cell.kind,
+        "lrt_median": float(np.median(ratios)),
+    }
     for name, count in zip(("lrt", "redrawn"), hits.tolist(), strict=True):
         low, high = clopper_pearson(count, plan.sets)
         row |= {name: count / plan.sets, f"{name}_low": low, f"{name}_high": high}
-    right = cell.stand == ZeroReplacement("votes", 0.5) and cell.kind == ROW_SUBSETS[0]
+    right = cell.replacement == ZeroReplacement("votes", 0.5) and cell.kind == ROW_SUBSETS[0]
     beyond = any(exceeds_level(count, plan.sets, LEVEL, 2) for count in hits.tolist())
     return row | {"verdict": ("exceeds" if beyond else "keeps") if right else ""}
 
@@ -184,7 +188,7 @@ def _side_by_side(rows: Sequence[Row]) -> tuple[Row, ...]:
 def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
     """Summary of the study in words."""
     every, rest = (_describe_dependence([row for row in rows if row["rows"] == kind]) for kind in ROW_SUBSETS)
-    shares = [100 * row["lrt"] for row in many if row["stand-in"].startswith("floor")]
+    shares = [100 * row["lrt"] for row in many if row["replacement"].startswith("floor")]
     right = next(row for row in many if row["verdict"])
     return (
         f"One forest: {every}. Without the rows whose observed class had no votes, {rest}. Of forests whose votes + 1/2"
@@ -197,7 +201,7 @@ def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
 def _describe_dependence(rows: Sequence[Row]) -> str:
     """How much the result depends on the replacement of zeros."""
     draw_replacements, rejected = (
-        [row for row in rows if row["stand-in"].startswith("floor")],
+        [row for row in rows if row["replacement"].startswith("floor")],
         [row["p"] <= LEVEL for row in rows],
     )
     if all(rejected) or not any(rejected):
@@ -217,7 +221,7 @@ def summarize_many(many: Sequence[Row]) -> str:
     worst = max(many, key=lambda row: abs(row["lrt"] - row["redrawn"]))
     return (
         "Tests with redrawn labels are exact for the given probabilities, including the replacement: the two tests"
-        f" differ by at most {100 * gap:.1f} points, with {worst['stand-in']}."
+        f" differ by at most {100 * gap:.1f} points, with {worst['replacement']}."
     )
 
 
@@ -301,15 +305,15 @@ CRITICAL_VALUE = float(chdtri(4, 0.05))
 
 def draw_replacements(rows: Sequence[Row], many: Sequence[Row], path: Path) -> None:
     """Draw likelihood ratio and slopes by replacement for one forest, and the rejection rates of many."""
-    stands = [row["stand-in"] for row in many]
-    y = {stand: len(stands) - i for i, stand in enumerate(stands)}
+    names = [row["replacement"] for row in many]
+    y = {name: len(names) - i for i, name in enumerate(names)}
     figure, (ratio, slopes, share) = make_panels(1, 3, (11, 3.9), sharey=True)
     kinds = list(dict.fromkeys(row["rows"] for row in rows))
     ratio.axvline(CRITICAL_VALUE, color="#cccccc", lw=1)
     slopes.axvline(1, color="#cccccc", lw=1)
     for kind, color, up in zip(kinds, ("#b5402a", "#2f6da8"), (0.12, -0.12), strict=True):
         own = [row for row in rows if row["rows"] == kind]
-        at = [y[row["stand-in"]] + up for row in own]
+        at = [y[row["replacement"]] + up for row in own]
         ratio.hlines(at, [row["lrt_low"] for row in own], [row["lrt_high"] for row in own], color=color, lw=1.5)
         ratio.plot([row["lrt"] for row in own], at, "o", ms=4, color=color, label=f"one forest, {kind}")
         for name, mark in (("gamma_1", "o"), ("gamma_2", "s")):
@@ -319,7 +323,7 @@ def draw_replacements(rows: Sequence[Row], many: Sequence[Row], path: Path) -> N
         ("lrt", "#b5402a", "likelihood ratio by χ²", 0.12),
         ("redrawn", "#555555", "score, redrawn", -0.12),
     ):
-        at = [y[row["stand-in"]] + up for row in many]
+        at = [y[row["replacement"]] + up for row in many]
         share.hlines(
             at,
             [100 * row[f"{name}_low"] for row in many],

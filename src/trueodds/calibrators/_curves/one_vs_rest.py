@@ -132,7 +132,7 @@ def zero_probability_notes(Q: Array) -> list[Note]:
 
 
 def zero_probability_notes_of_cells(curves: Sequence[Curve], views: Sequence[View]) -> list[Note]:
-    """The same note for curves that were fitted to cells, where other classes' scores are unknown."""
+    """Return this note for curves that were fitted to cells, where other classes' scores are unknown."""
     predicted = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
     lost = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]
     rows = max(int(view.n[none].sum()) for view, none in zip(views, lost, strict=True))

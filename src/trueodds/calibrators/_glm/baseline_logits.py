@@ -32,7 +32,7 @@ class LogOddsRange:
 
     @classmethod
     def of(cls, rows: LogLinearRows) -> LogOddsRange:
-        """Those of some rows."""
+        """Return the sums and ranges of the log odds of these rows."""
         return cls(rows.w @ rows.x, rows.x.min(axis=0, initial=np.inf), rows.x.max(axis=0, initial=-np.inf))
 
     def __add__(self, other: LogOddsRange) -> LogOddsRange:

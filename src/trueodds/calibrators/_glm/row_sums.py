@@ -97,7 +97,7 @@ class Streamed(RowSums):
     size: int = field(default=0, init=False)
 
     def prepared(self, f: Step) -> Streamed:
-        """The same rows with f applied in each pass."""
+        """Return these rows with f applied in each pass."""
         return Streamed(self.reducer, self.facts, (*self.made, f))
 
     def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
@@ -145,7 +145,7 @@ class _Replayed(RowSums):
         self.facts, self.rows, self._made = facts, None, made
 
     def prepared(self, f: Step) -> _Replayed:
-        """The same with f applied too; both read the known sums in turn."""
+        """Return these sums with f also applied to the rows; both read the known sums in turn."""
         new = _Replayed([], self.facts, (*self._made, f))
         new._answers = self._answers
         return new

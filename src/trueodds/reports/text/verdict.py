@@ -25,9 +25,10 @@ _IMPLAUSIBLE = {  # notes on data that look wrong, so that no recalibration is a
 
 
 def verdict_state(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
-    """`overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`.
+    """Return the state of calibration in one or two words.
 
-    An observed outcome of predicted probability 0 is evidence without any test.
+    It is `overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`. An
+    observed outcome of predicted probability 0 is evidence without any test.
     """
     impossible = data["true_class_zeros"] > 0
     if not impossible and family.pvalue > alpha:
@@ -76,7 +77,7 @@ def verdict_sentence(
     data: Mapping[str, Any],
     fix: Mapping[str, Any] | None,
 ) -> str:
-    """A few short sentences: predicted and observed, the worst group, zeros, the test, and the recalibration."""
+    """Return the verdict in short sentences: the means, the worst group, zeros, the test, and the recalibration."""
     parts = (
         _calibration_sentence(facts, family, state, alpha, data),
         _worst_group(facts, state, alpha, data),
@@ -117,7 +118,7 @@ def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: floa
 
 
 def _where(facts: Facts, alpha: float) -> str:
-    """What is miscalibrated although the means may agree."""
+    """Return which part is miscalibrated, as the means may agree."""
     if _is_local(facts, alpha):
         return f", expected calibration error {error_text(facts.errors[0].value)}"
     if worst := worst_group(facts.groups.lines()):
@@ -131,7 +132,7 @@ def _where(facts: Facts, alpha: float) -> str:
 
 
 def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:
-    """The subgroup with the strongest evidence, unless the first sentence names it."""
+    """Return a sentence on the subgroup with the strongest evidence, unless the first sentence names it."""
     worst = worst_group(facts.groups.lines())
     named = state == "miscalibrated" and not _is_local(facts, alpha) and data["mean_confidence"] is not None
     if worst is None or named:
@@ -146,7 +147,7 @@ def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]
 
 
 def _is_local(facts: Facts, alpha: float) -> bool:
-    """Whether the test through the default lens rejects, and the error exceeds its bias."""
+    """Return whether the test through the default lens rejects, and the error exceeds its bias."""
     error = facts.errors[0]
     return facts.headline.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
 
@@ -159,7 +160,7 @@ def _impossible(data: Mapping[str, Any]) -> str:
 
 
 def _test_sentence(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
-    """Whether calibration is rejected, with the family-wise p-value."""
+    """Return a sentence on whether calibration is rejected, with the family-wise p-value."""
     p = f"family-wise {chance(family.pvalue, family.min_pvalue)}"
     if state == "not tested":
         smallest = f"the smallest possible family-wise p-value is {format_number(family.min_pvalue)}"
@@ -199,7 +200,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
 
 
 def _gain(fix: Mapping[str, Any]) -> str:
-    """The effect of the recalibration on the held-out log loss, without a percentage if the log loss was infinite.
+    """Return the effect of the recalibration on the held-out log loss; no percentage if the log loss was infinite.
 
     The test may confirm miscalibration although the confidence interval of the gain includes 0.
     """
@@ -216,7 +217,7 @@ def _gain(fix: Mapping[str, Any]) -> str:
 
 
 def _name(method: str, summary: str) -> str:
-    """The calibrator at the beginning of a sentence, with its parameter for temperature scaling."""
+    """Return the calibrator's name as the beginning of a sentence, with the parameter of temperature scaling."""
     if method == "temperature" and summary.startswith("T = "):
         name = summary.removeprefix("T = ")
         return f"Temperature scaling (T = {name.rstrip('0').rstrip('.') if '.' in name else name})"
@@ -225,7 +226,7 @@ def _name(method: str, summary: str) -> str:
 
 
 def _distinct_percents(predicted: float, right: float) -> tuple[str, str]:
-    """Both in percent, with two significant digits, or more if they differ then; at most two decimals."""
+    """Return both numbers in percent, with two significant digits or more if they differ then; at most two decimals."""
     smallest = min((x for x in (predicted, right) if x > 0), default=1.0)
     fewest = 2 if smallest < 0.01 else 1 if smallest < 0.1 else 0
     texts = [(f"{100 * predicted:.{digits}f} %", f"{100 * right:.{digits}f} %") for digits in range(fewest, 3)]

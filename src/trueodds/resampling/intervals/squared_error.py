@@ -60,7 +60,7 @@ def debiased_interval(t: float, v: float, draws: Array, level: float) -> Interva
 
 
 def pair_mean_interval(t: float, v: float, draws: Array, level: float) -> Interval:
-    """As `debiased_interval` for a mean T over pairs of rows, with the larger of both margins as the upper one.
+    """Return `debiased_interval` for a mean T over pairs of rows, with the larger of both margins as the upper one.
 
     The resamples of such a T are right-skewed, so the plain upper limit is too low: with it 86 to 93 % of the intervals
     of `skce` cover a truth of a few noise floors, with the larger margin 95 to 100 %.

@@ -17,7 +17,7 @@ from trueodds_studies.common.simulated_worlds import REDUCED_DRAWS, DirichletWor
 class EstimatorCase:
     """An estimator with the settings of a study, and the population value that its estimates are compared with.
 
-    `target` is `own` (the estimator itself, or its stand-in, for the whole population: for errors that are defined
+    `target` is `own` (the estimator itself, or its replacement, for the whole population: for errors that are defined
     with fixed bins or without bins), `l1` or `l2` (the mean distance of predicted and true probabilities, or its root
     mean square, which estimators with a bandwidth or with a growing number of bins estimate).
     """
@@ -57,7 +57,7 @@ def population_value(case: EstimatorCase, estimator: Estimator, world: Simulated
     lens = resolve_lens(population, case.lens, estimator)
     views = lens.views(population)
     if case.target == "own":
-        values = np.array([estimator.stand_in().value(view) for view in views])
+        values = np.array([estimator.interval_estimator().value(view) for view in views])
     else:
         power = 2.0 if case.target == "l2" else 1.0
         gaps = [np.abs(v.y - v.p) if not v.joint else np.abs(v.y - v.p).sum(axis=1) / 2 for v in views]

@@ -18,7 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.common.resumable_runs import Row
 
-MIN_PROB = 1e-6  # of the tests: what stands in for smaller probabilities
+MIN_PROB = 1e-6  # of the tests: what replaces smaller probabilities
 
 
 @dataclass(frozen=True)

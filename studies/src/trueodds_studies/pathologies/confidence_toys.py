@@ -40,9 +40,9 @@ PRINTED_ECE = 0.10445
 DIGITS = 5  # of that number
 BINS = 5
 
-SAMPLES_LEGEND = """said: predicted class, with the largest probability; confidence: that probability, the only one that
-ECE uses. bin: the fifth of [0, 1] that contains the confidence, including its upper end. came: observed class. right: 1
-if the prediction is correct."""
+SAMPLES_LEGEND = """predicted: class with the largest probability; confidence: that probability, the only one that ECE
+uses. bin: the fifth of [0, 1] that contains the confidence, including its upper end. observed: class of the image.
+correct: 1 if the prediction is correct."""
 
 BINS_LEGEND = """share: of the nine samples. accuracy: share of correct predictions. confidence: mean confidence. gap:
 absolute difference of the two. adds: share times gap; ECE is their sum. adds (5 digits): the same, rounded before
@@ -128,11 +128,11 @@ def _sample_rows(preds: Predictions) -> list[dict[str, Any]]:
         {
             "sample": i + 1,
             **dict(zip(NINE_CLASSES, sample[:3], strict=True)),
-            "said": NINE_CLASSES[int(np.argmax(sample[:3]))],
+            "predicted": NINE_CLASSES[int(np.argmax(sample[:3]))],
             "confidence": float(view.p[i]),
             "bin": int(place[i]) + 1,
-            "came": sample[3],
-            "right": int(view.y[i]),
+            "observed": sample[3],
+            "correct": int(view.y[i]),
         }
         for i, sample in enumerate(NINE_SAMPLES)
     ]
@@ -286,8 +286,8 @@ def adaptive_bins_toy(seed: int) -> Toy:
         ("MacroCE", "MacroCE"): ("It measures more than calibration: it is large even for a calibrated model."),
     }
     rows = tuple(
-        toy_row("adaptive bins", what, None, by_measure[how]["value"], says)
-        for (what, how), says in explanations.items()
+        toy_row("adaptive bins", what, None, by_measure[how]["value"], explanation)
+        for (what, how), explanation in explanations.items()
     )
     low, high = (pick(line["value"] for line in lines) for pick in (min, max))
     excess = max(line["over it"] for line in lines)

@@ -84,15 +84,15 @@ def coarsened_classifier_toy() -> Toy:
     scores = {name: coarsened_scores(coarsen(keeps)) for name, keeps in VISIBLE_FEATURES.items()} | {
         EXAGGERATED: coarsened_scores(exaggerated())
     }
-    says = {
+    explanations = {
         OPTIMUM: "It uses all information: the best possible model, and calibrated.",
         "light only": "It uses less information and is less confident: as calibrated as the optimum.",
         "distance only": "Different information, also calibrated; calibration does not rank the two.",
         NOTHING: "A single prediction for all images: calibrated and uninformative.",
     }
     rows = [
-        toy_row("many calibrated", f"error: uses {name}", 0.0, scores[name]["error"], lesson)
-        for name, lesson in says.items()
+        toy_row("many calibrated", f"error: uses {name}", 0.0, scores[name]["error"], explanation)
+        for name, explanation in explanations.items()
     ]
     rows.append(
         toy_row(
@@ -179,8 +179,8 @@ def six_predictions_toy() -> Toy:
     )
     lines: list[dict[str, Any]] = [
         {
-            "said": str(predicted),
-            "came": str(true_probs),
+            "predicted": str(predicted),
+            "observed": str(true_probs),
             "error": distinct_ece(preds[(preds.P == predicted).all(axis=1)], "canonical"),
         }
         for predicted, true_probs in SIX_PREDICTIONS.items()
@@ -199,7 +199,7 @@ PERSON, ANIMAL = "0.1 on person", "0.1 on animal"
 MEETS, MISSES = "q, calibrated", "q, miscalibrated"
 
 VECTORS_LEGEND = """Two models for ten images of a road, with probability 0.9 for no creature; one image shows a person.
-And two times ten images with the prediction q = (0.1, 0.2, 0.7). said: prediction. came: number of images of each
+And two times ten images with the prediction q = (0.1, 0.2, 0.7). observed: number of images of each
 class. confidence: error of the largest probability; classwise: of each class against the rest, mean over classes;
 canonical: of the whole vector (half the sum of the absolute differences). The log loss is infinite if an observed class
 had probability 0."""
@@ -225,8 +225,8 @@ def other_classes_toy() -> Toy:
         preds = ten_pictures(predicted, counts)
         errors = {lens: distinct_ece(preds, lens) for lens in VECTOR_LENSES}
         results[name] = {
-            "said": _format_list(predicted),
-            "came": _format_list(counts),
+            "predicted": _format_list(predicted),
+            "observed": _format_list(counts),
             **errors,
             "log loss": measure_value(preds, "log_loss"),
         }
@@ -302,10 +302,10 @@ VOTE_PREDICTIONS = {
 }
 VOTE_MEASURES = {"EntCE": "entce", "RankCS": "rankcs", "DistCE": "distce"}
 
-VOTES_LEGEND = """One image labeled by ten people: 1, 2, and 7 of them chose the three classes. said: prediction. EntCE:
-difference of the entropies (nats), which measure uncertainty; 0 is best. RankCS: 1 if the classes are in the same
-order. DistCE: total variation distance from the votes; 0 is best. against the majority: distance of the confidence from
-1 if the majority class is taken as the truth."""
+VOTES_LEGEND = """One image labeled by ten people: 1, 2, and 7 of them chose the three classes. EntCE: difference of the
+entropies (nats), which measure uncertainty; 0 is best. RankCS: 1 if the classes are in the same order. DistCE: total
+variation distance from the votes; 0 is best. against the majority: distance of the confidence from 1 if the majority
+class is taken as the truth."""
 
 
 def vote_scores(predicted: tuple[float, ...]) -> dict[str, float]:
@@ -366,7 +366,7 @@ def votes_toy() -> Toy:
         ),
     )
     lines: list[dict[str, Any]] = [
-        {"case": name, "said": str(VOTE_PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
+        {"case": name, "predicted": str(VOTE_PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
     ]
     blind = [
         case_scores["DistCE"]

@@ -25,9 +25,9 @@ from trueodds_studies.pathologies.multiclass_toys import (
 from trueodds_studies.pathologies.toy import Toy
 
 LEGEND = """printed: value in the paper, in figures or in words (calibrated is an error of 0); empty if the paper states
-none, or only in a figure. ours: value computed by the library for the same rows. says: explanation. The data sets are
-small, so that every number can be calculated by hand, except the noise floors and the p-value, which are based on 999
-sets of drawn labels."""
+none, or only in a figure. ours: value computed by the library for the same rows. The data sets are small, so that
+every number can be calculated by hand, except the noise floors and the p-value, which are based on 999 sets of drawn
+labels."""
 
 
 def pathologies(

@@ -36,9 +36,9 @@ class Toy:
     panel: Panel
 
 
-def toy_row(toy: str, what: str, printed: float | None, ours: float, says: str) -> Row:
+def toy_row(toy: str, what: str, printed: float | None, ours: float, explanation: str) -> Row:
     """A row of the table of the study; `printed` is None if the paper has no number."""
-    return {"toy": toy, "what": what, "printed": printed, "ours": ours, "says": says}
+    return {"toy": toy, "what": what, "printed": printed, "ours": ours, "explanation": explanation}
 
 
 def toy_table(name: str, sentence: str, rows: list[dict[str, Any]], legend: str) -> StudyResult:

@@ -442,7 +442,7 @@ def test_an_interval_from_zero_of_a_group_that_is_off_is_explained():
         y = (np.random.default_rng(seed).random(300) < np.where(group["a"] == 1, p**2, p)).astype(int)
         groups = by_group(Predictions(y, p, group=group["a"]), resamples=99)
         from_zero = [group.label for group in groups.miscalibrated if group.estimate.interval.low == 0]
-        explained[seed] = "The interval of a miscalibrated group may begin at 0 (" in str(groups)
+        explained[seed] = "The interval of a miscalibrated group can start at 0 (" in str(groups)
         assert explained[seed] == bool(from_zero)
     assert explained == {1: False, 2: True}
 
@@ -463,3 +463,16 @@ def test_what_is_infinite_undefined_or_not_requested_keeps_the_schema(y, p, grou
         *(group["error"] for group in document["groups"]),
         document["groups"][0]["interval"],
     )
+
+
+def test_the_worst_group_of_a_signed_error_is_the_farthest_from_zero() -> None:
+    rng = np.random.default_rng(1)
+    group = rng.choice(["a", "b"], 1200)
+    p = rng.uniform(0.3, 0.7, 1200)
+    y = (rng.random(1200) < np.where(group == "a", p - 0.25, p - 0.08)).astype(int)
+    preds = to.Predictions(y, p, group={"g": group})
+    groups = by_group(preds, "calibration_in_the_large", resamples=199)
+    assert groups["g=a"].joint == groups["g=b"].joint
+    assert groups["g=a"].estimate.value < groups["g=b"].estimate.value < 0
+    assert groups.worst.label == groups.to_dict()["worst"] == "g=a"
+    assert "can start at 0" not in groups.describe()

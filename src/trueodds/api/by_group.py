@@ -106,9 +106,9 @@ def by_group(
     `level`.
 
     The `status` of a subgroup is ``"miscalibrated"`` if its joint p-value is at most 1 − `level`. Otherwise it is
-    ``"within"`` if its interval ends below `min_effect`, and ``"undecided"`` if not. Each ``"within"`` holds
-    separately, at the level of its interval; the rejections hold jointly. `min_detectable` is the smallest observed
-    error that would have been significant, holding the other groups and all null draws fixed. It is None if no
+    ``"within"`` if its interval is closer to the best value than `min_effect`, and ``"undecided"`` if not. Each
+    ``"within"`` holds separately, at the level of its interval; the rejections hold jointly. `min_detectable` is the
+    smallest observed error that would have been significant, holding the other groups and all null draws fixed. It is None if no
     attainable error would have been. `mean_prob` and `event_rate` are the mean predicted probability and the observed
     event rate; they are None if the lens has several views. If rows have votes, the p-values and `min_detectable` use
     one vote drawn per row, and the error and its interval use the shares.
@@ -180,6 +180,7 @@ def by_group(
         "intervals": "each by itself",
         "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
         "redraws": redraws, "min_pvalue": group_tests.min_pvalue, "correction": "step-down min-p",
+        **method.optimum,
     }  # fmt: skip
     notes = [*data_notes(rows), *overall.notes, *group_tests.notes, *group_results.notes]
     say(1.0, "done")

@@ -109,7 +109,7 @@ class ByGroup(Result):
     groups: tuple[Group, ...]
     overall: Estimate
     gaps: tuple[Gap, ...]
-    widest: tuple[Gap, ...]  # by column: the two most surely apart, with an interval for the largest true gap
+    widest: tuple[Gap, ...]  # by column: the most significant pair, with an interval for the largest true gap
     multicalibration: Reportable | None
     level: float
     null: str
@@ -141,7 +141,11 @@ class ByGroup(Result):
     def worst(self) -> Group:
         """The subgroup with the smallest adjusted p-value; of equal ones, the one with the larger error."""
         candidates = [group for group in self.groups if group.joint == group.joint] or list(self.groups)
-        return min(candidates, key=lambda group: (group.joint, group.pvalue, -group.estimate.value))
+        return min(candidates, key=lambda group: (group.joint, group.pvalue, -self._loss(group.estimate.value)))
+
+    def _loss(self, value: float) -> float:
+        """Larger for a larger error: the distance from the best value if values below it are errors too."""
+        return abs(value - self.settings["best_value"]) if "best_value" in self.settings else value
 
     @property
     def miscalibrated(self) -> tuple[Group, ...]:
@@ -202,8 +206,8 @@ class ByGroup(Result):
 
 MAX_GAPS = 5  # gaps of one column printed, the settled and widest first
 FROM_ZERO = (
-    "The interval of a miscalibrated group may begin at 0 ({}): the test draws the labels of a calibrated model and so"
-    " knows what chance does; the interval takes nothing for granted, and is wider."
+    "The interval of a miscalibrated group can start at 0 ({}): the test assumes calibration and simulates labels,"
+    " while the interval makes no such assumption and is wider."
 )
 
 
@@ -218,7 +222,9 @@ def format_groups(by_group: ByGroup) -> str:
     )
     lines = [head, *_table(by_group)]
     careful = [
-        group.label for group in by_group.miscalibrated if group.estimate.interval and group.estimate.interval.low <= 0
+        group.label
+        for group in by_group.miscalibrated
+        if group.estimate.interval and group.estimate.interval.low <= 0 and "best_value" not in by_group.settings
     ]
     lines += [FROM_ZERO.format("; ".join(careful))] if careful and by_group.overall.interval else []
     of_two = by_group.settings.get("against") == "rest"  # the gaps below are others: each group's from the rest

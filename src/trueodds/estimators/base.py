@@ -54,7 +54,7 @@ class Estimator(Settings):
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
     lens: ClassVar[str | None] = None  # default lens, if not the general default
-    interval: ClassVar[str | None] = None  # what interval="auto" stands for; see inference/intervals.py
+    interval: ClassVar[str | None] = None  # what interval="auto" stands for; see resampling/intervals/method.py
     power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
     smooth: ClassVar[bool] = True  # far from 0 it behaves like a mean, so that its interval may be as short
     redraws: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
@@ -104,6 +104,12 @@ class Estimator(Settings):
     def as_loss(self, values: Any) -> Any:
         """Loss form of `values` (larger is worse): distance from `best_value` if the optimum is not the minimum."""
         return np.abs(values - self.best_value) if self.best_value else values
+
+    @property
+    def optimum(self) -> dict[str, float]:
+        """The setting `best_value` of results if values below it are errors too, else nothing."""
+        two_sided = self.as_loss(self.best_value - 1.0) > self.as_loss(self.best_value)
+        return {"best_value": self.best_value} if two_sided else {}
 
     def expected(self, view: View) -> float | None:
         """Expected value of a calibrated model, if known without draws."""

@@ -190,11 +190,7 @@ class ModelComparison(Settings):
                 settings["correlation"] = pair.correlation
             if pair.by_error:
                 settings["standard_error"] = pair.standard_error[0]
-        best_value = self.estimator.best_value
-        if self.estimator.as_loss(best_value - 1.0) > self.estimator.as_loss(
-            best_value
-        ):  # values below it are errors too
-            settings["best_value"] = best_value
+        settings |= self.estimator.optimum
         settings["null"] = self.null
         if self.null == "swap":
             settings["swaps"] = self.swaps

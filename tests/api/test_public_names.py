@@ -124,6 +124,7 @@ reveal_type(to.calibrators.Temperature(min_prob=1e-6))
 reveal_type(to.calibrators.Temperature().fit([[0.2, 0.8]], [1]))
 reveal_type(to.estimators.ece)
 reveal_type(to.tests.cox)
+reveal_type(to.estimators.skce)
 reveal_type(to.diagrams.Reliability)
 reveal_type(to.audit(preds).verdict)
 reveal_type(to.compare(preds, preds, "brier"))
@@ -163,5 +164,8 @@ def test_a_family_lists_its_classes_and_loads_each(family: str) -> None:
     assert not hasattr(package, "NoSuchMethod")
 
 
-def test_an_estimator_is_found_under_its_own_name() -> None:
-    assert to.estimators.ece is ESTIMATORS.load("ece") is to.estimators.BinnedError
+def test_every_method_is_found_under_its_own_name_even_if_its_module_has_that_name() -> None:
+    for family in ("estimators", "tests", "diagrams"):
+        for name in REGISTRIES[family].names():
+            assert getattr(getattr(to, family), name) is REGISTRIES[family].load(name)
+    assert to.estimators.ece is to.estimators.BinnedError

@@ -14,8 +14,7 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds.core.typing import Array
-from trueodds.hypotests import skce
-from trueodds.hypotests.skce import KernelTest
+from trueodds.hypotests.skce import KernelTest, bootstrap_statistics, centered_statistic, pvalue_bound_unbiased
 from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.view import View
 
@@ -60,8 +59,8 @@ def test_a_strongly_negative_statistic_is_no_evidence() -> None:
     verdict = to.test(preds, "skce", null="distribution-free")
     assert verdict.statistic == pytest.approx(-0.5 / 199)
     assert verdict.pvalue == 1.0
-    assert skce.pvalue_bound_unbiased(-2.0, 1000) == 1.0
-    assert skce.pvalue_bound_unbiased(2.0, 1000) == pytest.approx(math.exp(-250))
+    assert pvalue_bound_unbiased(-2.0, 1000) == 1.0
+    assert pvalue_bound_unbiased(2.0, 1000) == pytest.approx(math.exp(-250))
     assert to.test(preds, "skce", resamples=99).pvalue > 0.5
 
 
@@ -124,7 +123,7 @@ def test_the_numbers_of_the_julia_package_s_formulas(data: str, key: str, kernel
         assert result.parts["blocks"]["stderr"] == pytest.approx(block["stderr"], rel=1e-10)
         assert result.parts["blocks"]["count"] == block["df_blocks"]
     pairs = KernelTest(**settings).cells(view)
-    assert skce.centered_statistic(pairs) == pytest.approx(truth["asymptotic_statistic"], rel=1e-9)
+    assert centered_statistic(pairs) == pytest.approx(truth["asymptotic_statistic"], rel=1e-9)
     for form in ("unbiased", "biased"):
         result = KernelTest(null="distribution-free", form=form, **settings).on(view)
         assert result.pvalue == pytest.approx(truth[f"distribution_free_p_{form}"], rel=1e-12)
@@ -140,13 +139,13 @@ def test_the_published_p_values_of_four_real_nets(net: str) -> None:
     result = KernelTest(null="block", block_size=2, **settings).on(view)
     assert result.statistic == pytest.approx(truth["z_ul"], abs=1e-6)
     assert result.pvalue == pytest.approx(stats.norm.sf(truth["z_ul"]), abs=1e-6)
-    assert skce.pvalue_bound_unbiased(truth["SKCEuq"], 10_000) == pytest.approx(
+    assert pvalue_bound_unbiased(truth["SKCEuq"], 10_000) == pytest.approx(
         math.exp(-5000 * (truth["SKCEuq"] / 2) ** 2 / 2), rel=1e-14
     )
     if net == "densenet121":
         # As published, with a standard error whose variance is divided by the number of blocks.
         assert stats.norm.sf(result.statistic * math.sqrt(5000 / 4999)) == pytest.approx(0.8392336627764554, abs=1e-6)
-        assert skce.pvalue_bound_unbiased(truth["SKCEuq"], 10_000) == pytest.approx(0.9999894144452068, rel=1e-12)
+        assert pvalue_bound_unbiased(truth["SKCEuq"], 10_000) == pytest.approx(0.9999894144452068, rel=1e-12)
 
 
 @pytest.mark.parametrize("joint", [True, False])
@@ -165,10 +164,10 @@ def test_a_drawn_set_of_rows_by_its_definition(joint: bool) -> None:
         square = h[np.ix_(drawn, drawn)]
         expected.append((a * (square.sum() - np.trace(square)) - 2 * h[drawn].sum()) / n**2)
     counts = np.stack([np.bincount(drawn, minlength=n) for drawn in rows])
-    statistics = skce.bootstrap_statistics(KernelTest(bandwidth=0.4).cells(view), counts)
+    statistics = bootstrap_statistics(KernelTest(bandwidth=0.4).cells(view), counts)
     np.testing.assert_allclose(statistics, expected, rtol=1e-10)
     u, v = (h.sum() - np.trace(h)) / (n * (n - 1)), h.sum() / n**2
-    assert skce.centered_statistic(KernelTest(bandwidth=0.4).cells(view)) == pytest.approx(a * u - v, rel=1e-11)
+    assert centered_statistic(KernelTest(bandwidth=0.4).cells(view)) == pytest.approx(a * u - v, rel=1e-11)
 
 
 def test_size_under_the_null() -> None:

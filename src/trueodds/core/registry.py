@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 from trueodds.core import suggestions
@@ -47,27 +49,26 @@ class Registry:
         return getattr(importlib.import_module(module), attribute)
 
     def classes(self) -> dict[str, str]:
-        """Map the name of each class, as an attribute of its package, to the name of the method that it implements.
+        """Map the attributes of the package, the names of classes and methods, to the names of the methods."""
+        classes = {where.partition(":")[2]: name for name, where in self._table.items()}
+        return classes | {name: name for name in self._table}
 
-        A method is also found under its own name (`estimators.ece`), unless a module has that name.
+    def publish(self, package: str) -> None:
+        """Make all methods attributes of their package, under their class names and their own; load them on first use.
+
+        A method takes precedence over a submodule of the same name (`estimators.skce`), so an attribute does not depend
+        on what has been imported. Use ``from trueodds.estimators.skce import …`` for the submodule.
         """
-        attributes = {}
-        for name, where in self._table.items():
-            module, _, attribute = where.partition(":")
-            attributes[attribute] = name
-            if name not in module.split("."):
-                attributes[name] = name
-        return attributes
+        load, methods = self.load, self.classes()
 
-    def module_attributes(self, package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-        """Return `__getattr__` and `__dir__` for the methods' package, which then loads each method on first use."""
+        class MethodPackage(ModuleType):
+            def __getattribute__(self, attribute: str) -> Any:
+                return load(methods[attribute]) if attribute in methods else super().__getattribute__(attribute)
 
-        def load_attribute(attribute: str) -> Any:
-            if attribute not in self.classes():
-                raise AttributeError(f"module {package!r} has no attribute {attribute!r}")
-            return self.load(self.classes()[attribute])
+            def __dir__(self) -> list[str]:
+                return sorted(methods)
 
-        return load_attribute, lambda: sorted(self.classes())
+        sys.modules[package].__class__ = MethodPackage
 
     def _hint(self, word: str) -> str:
         """Return a hint for an unknown name: its name here, the registry that has it, or similar names."""

@@ -23,4 +23,4 @@ DIAGRAMS = Registry(
     },
 )
 
-__getattr__, __dir__ = DIAGRAMS.module_attributes(__name__)
+DIAGRAMS.publish(__name__)

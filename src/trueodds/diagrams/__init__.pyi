@@ -17,3 +17,18 @@ from trueodds.diagrams.tetrahedron.compute import Tetrahedron as Tetrahedron
 from trueodds.diagrams.training.compute import Training as Training
 
 DIAGRAMS: Registry
+calibration_belt = CalibrationBelt
+comparison = Comparison
+confidence_histogram = ConfidenceHistogram
+corp = Corp
+cumulative = Cumulative
+llo_posterior = LloPosterior
+mcllo_parameters = MclloParameters
+murphy = Murphy
+recalibration_lines = RecalibrationLines
+reliability = Reliability
+reliability_curve = ReliabilityCurve
+selective_risk = RiskCoverage
+simplex = Simplex
+tetrahedron = Tetrahedron
+training = Training

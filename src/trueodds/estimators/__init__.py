@@ -53,4 +53,4 @@ ESTIMATORS = Registry(
     },
 )
 
-__getattr__, __dir__ = ESTIMATORS.module_attributes(__name__)
+ESTIMATORS.publish(__name__)

@@ -27,4 +27,4 @@ TESTS = Registry(
     owners={"statistic": "consistency", "aggregate": "consistency", "redraw": "consistency"},
 )
 
-__getattr__, __dir__ = TESTS.module_attributes(__name__)
+TESTS.publish(__name__)

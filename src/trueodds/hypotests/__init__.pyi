@@ -20,8 +20,20 @@ from trueodds.hypotests.tcal import TCal as TCal
 
 TESTS: Registry
 DEFAULT: str
+bins = BinByBin
+cme = MeanEmbedding
+consistency = Consistency
+cox = Cox
 cross_fitted = CrossFittedTest
+debiased_l2 = DebiasedL2Test
 decision_regret = DecisionRegretTest
 ecce = ECCE
+giviti = GiViTI
+hosmer_lemeshow = HosmerLemeshow
 ks = KS
+mcllo = Mcllo
+omnibus = Omnibus
 score = Score
+skce = KernelTest
+spiegelhalter = Spiegelhalter
+tcal = TCal

@@ -62,7 +62,8 @@ class BinnedError(Estimator):
 
     Units: probability. The range is [0, 1] for "tv", and 0 is best.
 
-    Bias: upward. A calibrated model with k bins and n rows scores about 0.3 sqrt(k/n), which `noise_floor` reports.
+    Bias: upward. A calibrated model with k bins and n rows has at most about 0.4 sqrt(k/n), and less if most
+    predictions are near 0 or 1; `noise_floor` estimates it.
     With fixed bins and growing n the estimate converges to a lower bound of the true error.
 
     Cost: O(n log k) time, O(k) memory. Tallies merge exactly.
@@ -76,6 +77,7 @@ class BinnedError(Estimator):
     Examples
     --------
     >>> from trueodds.binning.uniform import Uniform
+    >>> from trueodds.lenses.view import View
     >>> float(BinnedError(Uniform(5))(View(p=[0.9, 0.8], y=[1, 0])))
     0.45
     """
@@ -169,12 +171,12 @@ class BinnedError(Estimator):
         }
 
     def parts(self, view: View) -> dict[str, float]:
-        """Overconfidence (mean prediction above the event rate) and underconfidence, which sum to the error."""
+        """Return the parts of the error from bins whose mean prediction is above and below the event rate."""
         if view.joint or self.order != 1 or str(as_distance(self.distance)) != "tv":
             return {}
         binned = self.bins(view).binned
         gap = binned.w / binned.w.sum() * (binned.p - binned.y)
-        return {"over": float(gap[gap > 0].sum()), "under": float(-gap[gap < 0].sum())}
+        return {"over": float(gap[gap > 0].sum()), "under": float(np.abs(gap[gap < 0]).sum())}
 
     def notes(self, view: View) -> list[Note]:
         """Notes on bins with few rows."""

@@ -86,7 +86,7 @@ def build_estimate(
     if interval is not None and np.isnan(value):  # a debiased value can be NaN while the plug-in has an interval
         interval, why = None, UNDEFINED
     settings = estimator.settings_used(estimand.views[0])
-    parts = {} if bare and len(estimand.views) == 1 else parts_of(estimand)
+    parts = parts_of(estimand)
     if len(estimand.views) > 1:
         settings = {
             key: setting for key, setting in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")

@@ -53,8 +53,9 @@ class Power(Result):
         )
 
     def _answer(self) -> str:
+        shifted = f" of the {self.settings['shifted']}" if "shifted" in self.settings else ""
         error, target = (
-            f"probabilities that are {self._kind()} by {format_number(self.effect)} on average",
+            f"probabilities{shifted} that are {self._kind()} by {format_number(self.effect)} on average",
             format_percent(self.target),
         )
         if self.question == "rows":

@@ -251,6 +251,8 @@ class _PowerCurve:
     ) -> Power:
         plan, population = self.plan, self.population
         settings: dict[str, Any] = {"distortion": plan.distortion, "direction": plan.direction, "size": x} | more
+        if plan.distortion == "shift" and population.preds.k > 2 and population.preds.kind != "multilabel":
+            settings["shifted"] = "predicted class"
         limits = None
         if self.degrees is not None:
             settings |= {"distribution": f"non-central chi-squared, {self.degrees} degrees of freedom"}

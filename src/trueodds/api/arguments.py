@@ -35,7 +35,7 @@ ROW_SETTINGS = {
     "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
     "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
     "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
-    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit and by_group look at each.",
+    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit and by_group analyze each group.",
     "seed": "The seed is rng=.",
     "random_state": "The seed is rng=.",
 }
@@ -52,9 +52,9 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
         if settings:
             raise InputError(
                 "TO202",
-                "An instance has its own settings.",
+                "Settings cannot be combined with an instance.",
                 ", ".join(settings),
-                "Set them on the instance, or give its name.",
+                "Set them on the instance, or pass the method by name.",
             )
         return method
     if not isinstance(method, str):

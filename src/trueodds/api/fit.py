@@ -37,7 +37,7 @@ def fit(
     ----------
     data : Predictions, (y_true, y_prob), Source or Tally
         Predictions with their outcomes. The two arrays may also be passed separately, as in
-        ``measure(y_true, y_prob, "ece")``. Whatever `read` accepts (a path, a data frame) is read first.
+        ``fit(y_true, y_prob)``. Whatever `read` accepts (a path, a data frame) is read first.
     method : str, CalibratorSpec or estimator, default="auto"
         Name of a calibrator (``trueodds list calibrators`` prints them), or an instance with its settings. ``"auto"``
         selects a calibrator by cross-fitted log loss with the one-standard-error rule. It confirms the gain on rows

@@ -43,7 +43,7 @@ def tally(
     ----------
     data : Predictions, (y_true, y_prob), Source or Tally
         Predictions with their outcomes. The two arrays may also be passed separately, as in
-        ``measure(y_true, y_prob, "ece")``. Whatever `read` accepts (a path, a data frame) is read first.
+        ``tally(y_true, y_prob)``. Whatever `read` accepts (a path, a data frame) is read first.
     lenses : sequence of str or Lens, default=()
         Additional ``groups:`` lenses that the tally supports.
     grid : int, optional

@@ -55,7 +55,7 @@ def test(
     ----------
     data : Predictions, (y_true, y_prob), Source or Tally
         Predictions with their outcomes. The two arrays may also be passed separately, as in
-        ``measure(y_true, y_prob, "ece")``. Whatever `read` accepts (a path, a data frame) is read first.
+        ``test(y_true, y_prob)``. Whatever `read` accepts (a path, a data frame) is read first.
     test : str or HypothesisTest, default="omnibus"
         Name of a test (``trueodds list tests`` prints them), or an instance with its settings. ``"omnibus"`` combines
         tests of level, slope and local errors. ``"consistency"`` tests whether an error of the observed size is

@@ -279,8 +279,9 @@ def _too_little(Y: Array, cluster: Array | None) -> str:
 def _outcome_notes(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
     scored = Note(
         "TN508",
-        f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite; the"
-        " original probabilities are limited in the same way for the comparison.",
+        f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite. The"
+        " candidate table and the test limit the original probabilities in the same way; the reported gain does so only"
+        " if their log loss is infinite.",
     )
     name = choice.spec.name
     gain = (

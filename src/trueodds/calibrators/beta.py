@@ -99,8 +99,8 @@ class BetaSpec(SummedSpec):
     r"""Beta calibration: the curve that beta-distributed scores imply, fitted by maximum likelihood.
 
     The curve never decreases and may bend differently near 0 and near 1. a = b = 1, c = 0 is the identity. Two classes
-    have one curve, for the second class. With more classes each has a curve against the rest, and rows are divided by
-    their sums, so that predicted classes may change.
+    have one curve, for the second class. With more classes each has its own curve against the rest, so predicted
+    classes may change; rows are then divided by their sums.
 
     Parameters
     ----------

@@ -134,8 +134,8 @@ class PlattMap(IterativeOneVsRest):
 class PlattSpec(SummedSpec):
     r"""Platt scaling: a sigmoid of the log odds, or of the probability itself, fitted by maximum likelihood.
 
-    Two classes have one sigmoid, for the second class. With more classes each has a sigmoid against the rest, and rows
-    are divided by their sums, so that predicted classes may change.
+    Two classes have one sigmoid, for the second class. With more classes each has its own sigmoid against the rest, so
+    predicted classes may change; rows are then divided by their sums.
 
     Parameters
     ----------

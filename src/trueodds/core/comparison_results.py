@@ -49,7 +49,7 @@ class Comparison(Result):
 
     @property
     def better(self) -> str | None:
-        """The model with the smaller error if the interval excludes 0, else None.
+        """The model whose error is closer to the best value if the interval excludes 0, else None.
 
         None also if one value lies above the best value and the other below it.
         """
@@ -109,7 +109,7 @@ class Ranking(Result):
 
     estimator: str
     lens: str
-    order: tuple[str, ...]  # the smallest error first
+    order: tuple[str, ...]  # the error closest to the best value first
     models: Mapping[str, Estimate]
     pairs: tuple[Comparison, ...]  # every two models; the intervals hold together, p-values are adjusted
     n: int
@@ -126,7 +126,7 @@ class Ranking(Result):
 
     @property
     def unsettled(self) -> tuple[tuple[str, str], ...]:
-        """The pairs that do not differ significantly, each with the smaller error first."""
+        """The pairs whose order is not settled by the intervals, each with the better model first."""
         place = self.order.index
         open_pairs = [sorted(comparison.names, key=place) for comparison in self.pairs if comparison.better is None]
         return tuple((first, second) for first, second in open_pairs)

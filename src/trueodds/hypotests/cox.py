@@ -93,7 +93,7 @@ class Cox(ViewTest):
 
     name: ClassVar[str] = "cox"
     asymptotic_null: ClassVar[str] = (
-        "the statistic is χ² with one degree of freedom each for the tested intercept and slope"
+        "the statistic is χ²; its degrees of freedom are the number of tested parameters (intercept, slope)"
     )
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "importance weights: the variance grows with their squares",

@@ -54,7 +54,7 @@ class Plan:
 
 
 def numbered(k: int) -> tuple[str, ...]:
-    """Return whether the suffixes are the numbers of the columns."""
+    """Return the suffixes "0", "1", … of k columns that are only numbered."""
     return tuple(str(i) for i in range(k))
 
 

@@ -172,9 +172,10 @@ def candidate_table(audit: AuditDict) -> Table:
         strict=True,
     )
     intro = (
-        "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: log loss"
-        " minus that of the best candidate. Changed classes: rows whose most probable class changes. A candidate"
-        " without a Brier score was far behind on the first folds and was not fitted to the others."
+        "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: mean log"
+        " loss minus that of the best candidate, on the same rows. Changed classes: rows whose most probable class"
+        " changes. A candidate without a Brier score was dropped after the first folds, because it was clearly worse"
+        " than the best, or more complex than the chosen one and no better; its scores are those of these folds."
     )
     return Table("Candidate calibrators", columns, tuple(rows), intro).filled()
 

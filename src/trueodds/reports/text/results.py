@@ -373,7 +373,8 @@ def test_table(audit: Audit) -> Table:
     intro = " ".join(f"Null hypothesis: {null}." for null in nulls)
     intro += (
         " Statistic of omnibus: combined evidence of the tests of level, slope and local errors on a log scale, 0 for"
-        " no evidence. Effect: calibration error without the bias from noise, negative if it is smaller than the noise."
+        " no evidence. Effect: root mean square calibration error minus the part expected from noise, negative if it"
+        " is smaller than the noise; it weights large errors more than the ECE does."
         " Smallest p: the smallest p-value that this number of resamples allows."
     )
     if parts:

@@ -108,10 +108,10 @@ def by_group(
     The `status` of a subgroup is ``"miscalibrated"`` if its joint p-value is at most 1 − `level`. Otherwise it is
     ``"within"`` if its interval is closer to the best value than `min_effect`, and ``"undecided"`` if not. Each
     ``"within"`` holds separately, at the level of its interval; the rejections hold jointly. `min_detectable` is the
-    smallest observed error that would have been significant, holding the other groups and all null draws fixed. It is None if no
-    attainable error would have been. `mean_prob` and `event_rate` are the mean predicted probability and the observed
-    event rate; they are None if the lens has several views. If rows have votes, the p-values and `min_detectable` use
-    one vote drawn per row, and the error and its interval use the shares.
+    smallest observed error that would have been significant, holding the other groups and all null draws fixed. It
+    is None if no attainable error would have been. `mean_prob` and `event_rate` are the mean predicted probability and
+    the observed event rate; they are None if the lens has several views. If rows have votes, the p-values and
+    `min_detectable` use one vote drawn per row, and the error and its interval use the shares.
 
     Gaps are differences between subgroups of one column or crossing, which share no row. The intervals of all gaps of a
     column hold simultaneously at `level`. Errors are biased upward, more so in smaller groups, so plain differences are

@@ -6,9 +6,8 @@ import pytest
 from tests.kernels.layouts import LAYOUTS, c_order
 from trueodds.kernels.bin_sums import class_sums, label_sums, row_sums
 from trueodds.kernels.bins import MAX_LINEAR_SEARCH, find_bins, scale, thresholds
-from trueodds.kernels.largest import largest, largest_hits, largest_keys, largest_moments, largest_sums
+from trueodds.kernels.largest import largest, largest_hits, largest_moments, largest_sums
 from trueodds.kernels.smoothing import moments
-from trueodds.kernels.sort import decode_scores
 
 DTYPES = (np.float16, np.float32, np.float64)
 FIFTEEN = np.arange(16) / 15
@@ -120,9 +119,6 @@ def test_largest_sums_equal_a_plain_loop(k, dtype, layout):
     assert top.tolist() == P.max(axis=1).tolist()
     assert correct.tolist() == (P.argmax(axis=1) == y).tolist()
     assert tie_count == ties
-    keys, tie_count = largest_keys(layout(P), y)
-    assert (decode_scores(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), correct.tolist())
-    assert tie_count == ties
     top_moments, tie_count = largest_moments(layout(P), y, 8, 4)
     expected_moments = moments(top, lambda a, b: correct[a:b] - top[a:b].astype(np.float64), 8, 4)
     np.testing.assert_allclose(top_moments, expected_moments, rtol=1e-12, atol=1e-14)
@@ -148,8 +144,6 @@ def test_long_rows_are_seen_part_by_part(k, dtype):
 def test_largest_sums_at_the_boundaries_of_blocks(n, closed):
     P, y = table(n, 3)
     top, correct, _ = largest_hits(P, y)
-    keys, _ = largest_keys(P, y)
-    assert (decode_scores(keys).tolist(), (keys & 1).tolist()) == (top.tolist(), correct.tolist())
     assert (top.tolist(), correct.tolist()) == (P.max(axis=1).tolist(), (P.argmax(axis=1) == y).tolist())
     sums, ties = largest_sums(P, y, FIFTEEN, closed)
     expected, tied = slow_largest(P, y, FIFTEEN, closed)

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trueodds import kernels
-from trueodds.core import typing
 from trueodds.kernels import in_blocks, plain, summed, threads
 from trueodds.kernels.largest import largest_sums
 
@@ -117,28 +115,3 @@ def test_every_kernel_is_also_plain_python():
         env=os.environ | {"NUMBA_DISABLE_JIT": "1", "TRUEODDS_NO_SKIPS": ""},
     )
     assert run.returncode == 0, run.stdout[-3000:]
-
-
-@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is kept there")
-def test_code_kept_on_disk_is_stale_once_any_kernel_changes(tmp_path):
-    # What one kernel calls of another file is built into it, and numba compares the first file alone.
-    package = tmp_path / "trueodds" / "kernels"
-    package.mkdir(parents=True)
-    core = package.parent / "core"
-    core.mkdir()
-    for folder in (package.parent, core):
-        (folder / "__init__.py").touch()
-    (package / "__init__.py").write_text(Path(kernels.__file__).read_text())
-    (core / "typing.py").write_text(Path(typing.__file__).read_text())
-    kernel = "from trueodds.kernels import compiled\n\n\n@compiled\ndef {}():\n    return {}\n"
-    (package / "outer.py").write_text("from trueodds.kernels.inner import inner\n" + kernel.format("outer", "inner()"))
-    outputs = []
-    for value in ("1", "2", "2"):
-        (package / "inner.py").write_text(kernel.format("inner", value))
-        code = "from trueodds.kernels.outer import outer; print(outer(), sum(outer.stats.cache_hits.values()))"
-        run = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")},
-        )  # fmt: skip
-        outputs.append(run.stdout.split())
-    assert outputs == [["1", "0"], ["2", "0"], ["2", "1"]]

@@ -11,6 +11,7 @@ from trueodds.binning.partition import Partition
 from trueodds.core.settings import Count
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import FittedPartition
+from trueodds.kernels.bootstrap import order_by_bin
 from trueodds.lenses.view import View
 
 
@@ -65,18 +66,15 @@ class Tree:
     def index(self, at: Array) -> Array:
         """Return the leaf of each vector, numbered from 0 in the order of creation."""
         x = at if at.ndim == 2 else at[:, None]
-        leaf_number = np.cumsum(np.array(self.axis) < 0) - 1
-        place = np.zeros(len(x), dtype=np.intp)
-        todo: list[tuple[int, Array]] = [(0, np.arange(len(x)))]
-        while todo:
-            node, rows = todo.pop()
-            if self.axis[node] < 0:
-                place[rows] = leaf_number[node]
-                continue
-            is_low = x[rows, self.axis[node]] < np.float64(self.cut[node])
-            todo.append((self.low[node], rows[is_low]))
-            todo.append((self.high[node], rows[~is_low]))
-        return place
+        axis, cut, children = np.array(self.axis), np.array(self.cut), np.array([self.low, self.high])
+        leaf_number = np.cumsum(axis < 0) - 1
+        node = np.zeros(len(x), dtype=np.intp)
+        rows = np.arange(len(x)) if axis[0] >= 0 else np.empty(0, dtype=np.intp)
+        while len(rows):
+            at_node = node[rows]
+            node[rows] = at_node = children[(x[rows, axis[at_node]] >= cut[at_node]).astype(np.intp), at_node]
+            rows = rows[axis[at_node] >= 0]
+        return leaf_number[node]
 
 
 def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) -> Tree:
@@ -86,23 +84,98 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
     to the upper one.
     """
     tree = Tree()
-    rows = np.arange(len(x))
     if w.sum() < 2 * min_size:
         return tree
+    splits = _possible_splits(x, w, min_size)
     tick = 0  # nodes of equal variance are split in the order of creation
-    heap = [(*_widest(x, w, rows), tick, 0, rows)]
-    while heap and (max_bins is None or tree.size < max_bins):
-        _, axis, _, node, rows = heapq.heappop(heap)
-        cut = _median(x[rows, axis], w[rows])
-        is_low = x[rows, axis] < np.float64(cut)  # a Python float would be rounded to the float32 of x
-        halves = rows[is_low], rows[~is_low]
-        if min(w[half].sum() for half in halves) < min_size:
+    heap = [(*splits[0].rank, tick, 0, 0)]
+    leaves = 1
+    while heap and (max_bins is None or leaves < max_bins):
+        _, axis, _, node, number = heapq.heappop(heap)
+        split = splits[number]
+        if split.children is None:
             continue
-        for child, half in zip(tree.split(node, axis, cut), halves, strict=True):
-            if w[half].sum() >= 2 * min_size:
+        leaves += 1
+        for child, child_number in zip(tree.split(node, axis, split.cut), split.children, strict=True):
+            if child_number >= 0:
                 tick += 1
-                heapq.heappush(heap, (*_widest(x, w, half), tick, child, half))
+                heapq.heappush(heap, (*splits[child_number].rank, tick, child, child_number))
     return tree
+
+
+@dataclass
+class _Split:
+    """A possible split of a node at the median of its axis of largest variance."""
+
+    rank: tuple[float, int]  # negative of that variance, and the axis
+    cut: float
+    children: tuple[int, int] | None = None  # numbers of the children's splits, −1 if too small; None: no split
+
+
+def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
+    """Return the splits of the complete tree, the root first; all nodes of a level are split at once."""
+    splits: list[_Split] = []
+    parents: list[tuple[_Split, int]] = []  # the split and the side from which each node of the level comes
+    # The rows are sorted by node; `starts` are the first rows of the nodes.
+    part, mass, starts = x.astype(np.float64, copy=False), w, np.zeros(1, dtype=np.intp)
+    while len(starts):
+        sizes = np.diff(starts, append=len(part))
+        total = np.add.reduceat(mass, starts)
+        variance, axis = _widest(part, mass, starts, sizes, total)
+        of_node = np.repeat(np.arange(len(starts)), sizes)
+        values = part[np.arange(len(part)), axis[of_node]]
+        cut = _medians(values, mass, of_node, starts, total)
+        is_low = values < cut[of_node]
+        low = np.add.reduceat(np.where(is_low, mass, 0.0), starts)
+        high = np.add.reduceat(np.where(is_low, 0.0, mass), starts)
+        level = [
+            _Split((-float(f"{v:.9g}"), a), c)
+            for v, a, c in zip(variance.tolist(), axis.tolist(), cut.tolist(), strict=True)
+        ]
+        for (parent, side), number in zip(parents, range(len(splits), len(splits) + len(level)), strict=False):
+            assert parent.children is not None
+            parent.children = (number, parent.children[1]) if side == 0 else (parent.children[0], number)
+        splits += level
+        possible = np.minimum(low, high) >= min_size
+        continued = np.stack([possible & (low >= 2 * min_size), possible & (high >= 2 * min_size)], axis=1)
+        for i in np.flatnonzero(possible):
+            level[i].children = (-1, -1)
+        parents = [(level[i], side) for i, side in np.argwhere(continued).tolist()]
+        child = 2 * of_node + ~is_low
+        order = order_by_bin(child, 2 * len(starts))
+        order = order[continued.ravel()[child[order]]]
+        part, mass = part[order], mass[order]
+        starts = np.flatnonzero(np.diff(child[order], prepend=-1))
+    return splits
+
+
+def _widest(part: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
+    """Return the largest variance among the axes of each node, and that axis (the first in case of ties).
+
+    The rows of a node are contiguous; the results are (nodes,).
+    """
+    mean = np.add.reduceat(mass[:, None] * part, starts, axis=0) / total[:, None]
+    squares = mass[:, None] * (part - np.repeat(mean, sizes, axis=0)) ** 2
+    variance = np.add.reduceat(squares, starts, axis=0) / np.maximum(total - 1, np.finfo(float).tiny)[:, None]
+    # Rounded, because the order of the rows changes rounding errors, which must not break ties.
+    axis = np.argmax(variance >= variance.max(axis=1, keepdims=True) * (1 - 1e-9), axis=1)
+    return variance[np.arange(len(starts)), axis], axis
+
+
+def _medians(values: Array, mass: Array, of_node: Array, starts: Array, total: Array) -> Array:
+    """Return the weighted median of each node; for even counts it is the mean of the two middle rows.
+
+    Each row represents `mass` rows.
+    """
+    order = np.argsort(values)
+    order = order[order_by_bin(of_node[order], len(starts))]
+    up_to = np.cumsum(mass[order])
+    middle = np.concatenate([[0.0], up_to])[starts] + total / 2
+    tolerance = 1e-12 * total + 4 * np.finfo(float).eps * up_to[-1]
+    ends = np.append(starts[1:], len(values)) - 1
+    below = np.searchsorted(up_to, middle - tolerance, "left")
+    above = np.minimum(np.searchsorted(up_to, middle + tolerance, "right"), ends)
+    return (values[order[below]] + values[order[above]]) / 2
 
 
 def nested_cells(x: Array, depth: int) -> Array:
@@ -132,25 +205,3 @@ def nested_cells(x: Array, depth: int) -> Array:
         todo.append((rows[low], 2 * prefix, left - 1))
         todo.append((rows[~low], 2 * prefix + 1, left - 1))
     return place
-
-
-def _widest(x: Array, w: Array, rows: Array) -> tuple[float, int]:
-    """Negative of the largest variance among the axes, and that axis (the first in case of ties)."""
-    part, mass = x[rows].astype(np.float64, copy=False), w[rows]
-    total = mass.sum()
-    mean = mass @ part / total
-    variance = mass @ (part - mean) ** 2 / max(total - 1, np.finfo(float).tiny)
-    # Rounded, because the order of the rows changes rounding errors, which must not break ties.
-    axis = int(np.argmax(variance >= np.max(variance) * (1 - 1e-9)))
-    return -float(f"{variance[axis]:.9g}"), axis
-
-
-def _median(x: Array, w: Array) -> float:
-    """Weighted median, where each row represents `w` rows. For even counts it is the mean of the two middle rows."""
-    order = np.argsort(x, kind="stable")
-    mass = np.cumsum(w[order])
-    half = mass[-1] / 2
-    tolerance = 1e-12 * mass[-1]
-    below = x[order[np.searchsorted(mass, half - tolerance, "left")]]
-    above = x[order[min(np.searchsorted(mass, half + tolerance, "right"), len(x) - 1)]]
-    return (float(below) + float(above)) / 2

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 
 from trueodds.core.typing import Array
+from trueodds.kernels.code_cache import kernel_cache
 
 T = TypeVar("T")
 
@@ -25,24 +24,11 @@ _inside = threading.local()  # nested calls run serially: a worker that waited f
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function on first use and cache it on disk, or in memory if no folder is writable."""
-    try:
-        dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-    except RuntimeError:  # numba found no writable folder for its cache
-        return numba.njit(nogil=True, error_model="numpy", **options)(function)
-    # Numba invalidates its cache only if the function's own file changes, but it inlines functions of other files.
-    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if file is not None and hasattr(file, "_source_stamp"):
-        file._source_stamp = (file._source_stamp, _written())
+    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    dispatcher: Any = numba.njit(**options)(function)
+    if cache := kernel_cache(function):
+        dispatcher._cache = cache
     return dispatcher
-
-
-@lru_cache(maxsize=1)
-def _written() -> str:
-    """Return a hash of the content of all kernel files."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def reordered(function: Callable[..., Any]) -> Any:

@@ -17,7 +17,7 @@ _COLUMN_ROWS = 2**16  # minimum number of rows per thread task
 
 
 @compiled
-def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+def add_label_sums(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """Add n, Σp and Σp² per bin of the rows with other labels and with this label to `out` (2·(bins + 2), 3)."""
     bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), empty_sums(out.shape[0])
     for start in range(0, p.shape[0], ROWS):
@@ -108,7 +108,7 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _COLUMN_ROWS):
             b = min(a + _COLUMN_ROWS, stop)
-            _of_labels(plain(p[a:b]), plain(y[a:b]), label, bounds, bins, by, out)
+            add_label_sums(plain(p[a:b]), plain(y[a:b]), label, bounds, bins, by, out)
 
     table = summed(add, len(p), (2 * (bins + 2), 3), block=_COLUMN_ROWS)
     return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)

@@ -245,7 +245,8 @@ def _arrange(times, unit, out):  # type: ignore[no-untyped-def]
             for r in range(row.shape[0]):
                 tile[r, i] = row[r]
         for r in range(out.shape[0]):
-            out[r, start : start + m] = tile[r, :m]
+            for i in range(m):
+                out[r, start + i] = tile[r, i]
 
 
 def _sum_vectors(times, first, vectors, out):  # type: ignore[no-untyped-def]

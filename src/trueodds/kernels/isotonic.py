@@ -185,7 +185,9 @@ def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
             corners -= 1
         x[corners], y[corners] = w, wy
         corners += 1
-    x[:corners], y[:corners] = x[:corners][::-1].copy(), y[:corners][::-1].copy()
+    for i in range(corners // 2):
+        j = corners - 1 - i
+        x[i], x[j], y[i], y[j] = x[j], x[i], y[j], y[i]
     w, wy = -1.0, -1.0
     for i in range(m):
         top = corners - 1

@@ -1,15 +1,18 @@
-"""Find the largest probability of each row, and sum it with its correctness per bin."""
+"""Find the largest probability of each row and whether its class was observed, and sum both per bin."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain, summed
-from trueodds.kernels.bins import merge_outer_bins, number_bins, scale, thresholds
+from trueodds.kernels.bin_sums import add_label_sums
+from trueodds.kernels.bins import merge_outer_bins, scale, thresholds
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 from trueodds.kernels.row_statistics import ROWS, transpose_rows
-from trueodds.kernels.smoothing import add_moments
+from trueodds.kernels.smoothing import add_masses
 
 _WIDE = 16  # number of classes above which rows are searched without transposing
 _PART = 128  # number of values per part of a long row; ties are searched only in a part with the maximum
@@ -56,14 +59,29 @@ def _top_of_columns(columns, m, top, second, at):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped-def]
-    """Find the largest value of each long row and the lowest class that has it; `second` equals `top` only if tied.
+def _of_short_rows(P, columns, second, top, at):  # type: ignore[no-untyped-def]
+    """Write the largest value of each short row to `top` and its lowest class to `at`; return the number of ties."""
+    ties = 0
+    for start in range(0, P.shape[0], ROWS):
+        m = min(ROWS, P.shape[0] - start)
+        transpose_rows(P, start, m, 0, columns)
+        values = top[start : start + m]
+        _top_of_columns(columns, m, values, second, at[start : start + m])
+        for i in range(m):
+            ties += values[i] == second[i]
+    return ties
 
-    Values are compared by their `bits`, which is faster: bits of nonnegative floats have the same order as the floats.
+
+@compiled
+def _of_long_rows(bits, top, at):  # type: ignore[no-untyped-def]
+    """Write the bits of the largest value of each long row to `top`, and the lowest class that has it to `at`.
+
+    Values are compared by their bits, which is faster: bits of nonnegative floats have the same order as the floats.
+    Return the number of ties.
     """
-    k = np.int32(P.shape[1])
-    for i in range(m):
-        row = bits[start + i]
+    ties, k = 0, np.int32(bits.shape[1])
+    for i in range(bits.shape[0]):
+        row = bits[i]
         highest = row[0]
         for c in range(k):
             highest = max(highest, row[c])
@@ -72,23 +90,16 @@ def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped
             same = row[c] == highest
             count += np.int32(same)
             first = min(first, np.int32(c) if same else k)
-        at[i] = first
-        top[i] = P[start + i, first]
-        second[i] = top[i] if count > 1 else -1.0
+        at[i], top[i] = first, highest
+        ties += int(count > 1)
+    return ties
 
 
 @compiled
-def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyped-def]
-    """Write `top`, `second` and `at` for m rows of any length; return the number of rows with a tied maximum."""
-    if P.shape[1] <= _WIDE:
-        transpose_rows(P, start, m, 0, columns)
-        _top_of_columns(columns, m, top, second, at)
-    else:
-        _top_of_rows(P, bits, start, m, top, second, at)
-    ties = 0
-    for i in range(m):
-        ties += top[i] == second[i]
-    return ties
+def _matches(at, y, hit):  # type: ignore[no-untyped-def]
+    """Write 1 to `hit` where the class `at` is the label y, else 0."""
+    for i in range(hit.shape[0]):
+        hit[i] = np.int64(at[i]) == y[i]
 
 
 @compiled
@@ -122,16 +133,16 @@ def _hits(row, top, several, label):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
+def _hits_of_long_rows(bits, y, tops, hit):  # type: ignore[no-untyped-def]
     """Write the bits of the maximum of long rows to `tops`, and whether it is the label's to `hit`; return the ties.
 
     Two distant rows are processed at a time, because two memory streams are faster than one.
     """
-    flat, k, ties, half = bits.reshape(-1), bits.shape[1], 0, (m + 1) // 2
-    line, ahead = CACHE_LINE // bits.itemsize, _AHEAD // bits.itemsize
+    flat, (m, k), ties = bits.reshape(-1), bits.shape, 0
+    half, line, ahead = (m + 1) // 2, CACHE_LINE // bits.itemsize, _AHEAD // bits.itemsize
     for i in range(half):
         j = min(i + half, m - 1)
-        row, other = np.uint64((start + i) * k), np.uint64((start + j) * k)
+        row, other = np.uint64(i * k), np.uint64(j * k)
         top, within, parts = flat[row], 0, 0  # maximum so far, a part that has it, number of such parts
         other_top, there, others = flat[other], 0, 0
         for c in range(0, k, _PART):
@@ -145,112 +156,17 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
             there = c if z > other_top else there
             top, other_top = max(top, x), max(other_top, z)
         several = _several(flat, row + np.uint64(within), min(_PART, k - within), top, parts)
-        tops[i], hit[i] = top, _hits(bits[start + i], top, several, y[start + i])
+        tops[i], hit[i] = top, _hits(bits[i], top, several, y[i])
         ties += int(several)
         several = _several(flat, other + np.uint64(there), min(_PART, k - there), other_top, others)
         if i + half < m:
-            tops[j], hit[j] = other_top, _hits(bits[start + j], other_top, several, y[start + j])
+            tops[j], hit[j] = other_top, _hits(bits[j], other_top, several, y[j])
             ties += int(several)
     return ties
 
 
-@compiled
-def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
-    """Add n, Σp and Σp² of incorrect and correct rows per bin to `out` (bins + 2, 2, 4), tied rows to [0, 0, 3]."""
-    n, k = P.shape
-    columns = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype)
-    tops, second = np.empty(ROWS, dtype=bits.dtype), np.empty(ROWS, dtype=P.dtype)
-    top = tops.view(P.dtype)
-    at, hit, bin_index = np.empty(ROWS, np.int32), np.empty(ROWS, np.int32), np.empty(ROWS, np.int32)
-    none = np.zeros(ROWS, np.int32)
-    size = 2 * out.shape[0]
-    count, one, two = np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
-    ties = 0
-    for a in range(0, n, ROWS):
-        m = min(ROWS, n - a)
-        if k > _WIDE:
-            ties += _hits_of_rows(bits, y, a, m, tops, hit)
-        else:
-            labels = y[a : a + m]
-            ties += _tops(P, bits, a, m, columns, top, second, at)
-            for i in range(m):
-                hit[i] = np.int64(at[i]) == labels[i]
-        number_bins(top, m, bounds, bins, by, none, bin_index)
-        for i in range(m):
-            bin_index[i] = bin_index[i] * 2 + hit[i]
-        for i in range(m):
-            s, x = np.uint32(bin_index[i]), np.float64(top[i])
-            count[s] += 1
-            one[s] += x
-            two[s] += x * x
-    for t in range(size):
-        cell = out[t // 2, t % 2]
-        cell[0] += np.float64(count[t])
-        cell[1] += one[t]
-        cell[2] += two[t]
-    out[0, 0, 3] += ties
-
-
-@compiled
-def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
-    """Write the largest value of each row to `top`; return the number of rows with a tied maximum.
-
-    `out` receives the class of the largest value, or with labels y whether this class is the label.
-    """
-    n, k = P.shape
-    columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
-    second = np.empty(ROWS, dtype=P.dtype)
-    ties = 0
-    for a in range(0, n, ROWS):
-        m = min(ROWS, n - a)
-        values, into = top[a : a + m], out[a : a + m]
-        ties += _tops(P, bits, a, m, columns, values, second, at)
-        if y.shape[0] == 0:
-            into[:] = at[:m]
-        else:
-            labels = y[a : a + m]
-            for i in range(m):
-                into[i] = np.int64(at[i]) == labels[i]
-    return ties
-
-
-@compiled
-def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
-    """Write the keys of top probability and correctness (see `sort.row_keys`); return the number of tied rows."""
-    n, k = P.shape
-    columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
-    top, second = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype)
-    word = top.view(keys.dtype)
-    ties = 0
-    for a in range(0, n, ROWS):
-        m = min(ROWS, n - a)
-        into, labels = keys[a : a + m], y[a : a + m]
-        ties += _tops(P, bits, a, m, columns, top, second, at)
-        for i in range(m):
-            into[i] = (word[i] << 1) | (np.int64(at[i]) == labels[i])
-    return ties
-
-
-@compiled
-def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
-    """Add the moments of correctness minus confidence to `out` (cells, powers); return the number of tied rows."""
-    n, k = P.shape
-    columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
-    top, second, residuals = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype), np.empty(ROWS)
-    offset, place = np.empty(ROWS, dtype=np.int32), np.empty(ROWS)
-    ties = 0
-    for a in range(0, n, ROWS):
-        m = min(ROWS, n - a)
-        labels = y[a : a + m]
-        ties += _tops(P, bits, a, m, columns, top, second, at)
-        for i in range(m):
-            residuals[i] = np.float64(np.int64(at[i]) == labels[i]) - np.float64(top[i])
-        add_moments(top, residuals, m, 0.0, np.float64(out.shape[0]), 0.0, offset, place, out)
-    return ties
-
-
 def _bits(P: Array) -> Array:
-    return plain(P.view(np.int32 if P.dtype == np.float32 else np.int64))
+    return P.view(np.int32 if P.dtype == np.float32 else np.int64)
 
 
 def _laid(P: Array) -> tuple[Array, int]:
@@ -258,6 +174,32 @@ def _laid(P: Array) -> tuple[Array, int]:
     ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
     values = _COPIED if not ready else _LONG if P.shape[1] > _WIDE else _VALUES
     return plain(P) if ready else P, max(1, values // P.shape[1])
+
+
+def _find_largest(P: Array, top: Array, at: Array) -> int:
+    """Write the largest value of each row of a block and its lowest class; return the number of ties."""
+    if P.shape[1] > _WIDE:
+        return int(_of_long_rows(_bits(P), _bits(top), at))
+    columns, second = np.empty((P.shape[1], ROWS), dtype=P.dtype), np.empty(ROWS, dtype=P.dtype)
+    return int(_of_short_rows(P, columns, second, top, at))
+
+
+def _find_hits(P: Array, y: Array) -> tuple[Array, Array, int]:
+    """Return the largest value of each row of a block, 1 or 0 (int64) if its class is the label, and the ties."""
+    top, hit = np.empty(len(P), dtype=P.dtype), np.empty(len(P), dtype=np.int64)
+    if P.shape[1] > _WIDE:
+        return top, hit, int(_hits_of_long_rows(_bits(P), y, _bits(top), hit))
+    at = np.empty(len(P), dtype=np.int32)
+    ties = _find_largest(P, top, at)
+    _matches(at, y, hit)
+    return top, hit, ties
+
+
+def _blocks(P: Array, start: int, stop: int, step: int) -> Iterator[tuple[Array, slice]]:
+    """Yield the rows from `start` to `stop` in blocks of `step` rows, with the position of each block."""
+    for a in range(start, stop, step):
+        rows = slice(a, min(a + step, stop))
+        yield plain(P[rows]), rows
 
 
 def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:
@@ -269,16 +211,16 @@ def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, 
     dtype = np.float64 if P.dtype == np.float64 else np.float32
     bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
     (P, step), y = _laid(P), plain(y)
+    ties: list[int] = []
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, step):
-            b = min(a + step, stop)
-            block = plain(P[a:b])
-            _sums(block, _bits(block), y[a:b], bounds, bins, by, out)
+        for block, rows in _blocks(P, start, stop, step):
+            top, hit, tied = _find_hits(block, y[rows])
+            add_label_sums(plain(top), plain(hit), 1, bounds, bins, by, out)
+            ties.append(tied)
 
-    table = summed(add, len(P), (bins + 2, 2, 4), block=step)
-    ties = int(table[0, 0, 3])
-    return merge_outer_bins(table.reshape(bins + 2, 8)).reshape(bins, 2, 4)[..., :3], ties
+    table = summed(add, len(P), (2 * (bins + 2), 3), block=step)
+    return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3), sum(ties)
 
 
 def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:
@@ -290,41 +232,36 @@ def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array,
     ties: list[int] = []
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, step):
-            block, labels = plain(P[a : min(a + step, stop)]), y[a : min(a + step, stop)]
-            ties.append(int(_moments(block, _bits(block), labels, out)))
+        for block, rows in _blocks(P, start, stop, step):
+            top, hit, tied = _find_hits(block, y[rows])
+            add_masses(plain(top), hit - top.astype(np.float64), 0.0, float(cells), 0.0, out)
+            ties.append(tied)
 
     return summed(add, len(P), (cells, powers), block=2 * step), sum(ties)
 
 
 def largest(P: Array) -> tuple[Array, Array, int]:
     """Return the largest value of each row, the lowest class that has it (int32), and the number of tied rows."""
-    return _find_largest(P, np.empty(0, dtype=np.int64), np.empty(len(P), dtype=np.int32))
+    top, at = _top_like(P), np.empty(len(P), dtype=np.int32)
+    P, step = _laid(P)
+
+    def work(start: int, stop: int) -> int:
+        return _find_largest(plain(P[start:stop]), top[start:stop], at[start:stop])
+
+    return top, at, sum(in_blocks(work, len(P), step))
 
 
 def largest_hits(P: Array, y: Array) -> tuple[Array, Array, int]:
     """Return the largest value of each row, whether its (lowest) class is the label, and the number of tied rows."""
-    return _find_largest(P, y, np.empty(len(P), dtype=np.bool_))
-
-
-def _find_largest(P: Array, y: Array, out: Array) -> tuple[Array, Array, int]:
-    top = np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype)
+    top, hit = _top_like(P), np.empty(len(P), dtype=np.bool_)
     (P, step), y = _laid(P), plain(y)
 
     def work(start: int, stop: int) -> int:
-        block = plain(P[start:stop])
-        return int(_columns(block, _bits(block), y[start:stop], top[start:stop], out[start:stop]))
+        top[start:stop], hit[start:stop], ties = _find_hits(plain(P[start:stop]), y[start:stop])
+        return ties
 
-    return top, out, sum(in_blocks(work, len(P), step))
+    return top, hit, sum(in_blocks(work, len(P), step))
 
 
-def largest_keys(P: Array, y: Array) -> tuple[Array, int]:
-    """Return the first two results of `largest_hits` as keys (see `sort.row_keys`), and the number of tied rows."""
-    keys = np.empty(len(P), dtype=np.uint64 if P.dtype == np.float64 else np.uint32)
-    (P, step), y = _laid(P), plain(y)
-
-    def work(start: int, stop: int) -> int:
-        block = plain(P[start:stop])
-        return int(_keyed(block, _bits(block), y[start:stop], keys[start:stop]))
-
-    return keys, sum(in_blocks(work, len(P), step))
+def _top_like(P: Array) -> Array:
+    return np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype)

@@ -117,7 +117,8 @@ def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  
                 events[m] = events[m - 1] + wy[of_wy, i]
         if by_mass:
             position[0] = -np.inf
-            position[1 : m + 1] = mass[1 : m + 1]
+            for i in range(1, m + 1):
+                position[i] = mass[i]
             extent, tolerance = mass[m], TOLERANCE * mass[m]
         else:
             position[m] = np.inf

@@ -156,7 +156,8 @@ def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyp
                     continue
                 low = cumulative[first - 1] if first > 0 else 0.0
                 if cumulative[c - 1] - low == DRAW_RANGE:
-                    out[bin_index] += weight
+                    for r in range(u.shape[0]):
+                        out[bin_index, r] += weight
                 else:
                     _between(out[bin_index], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
 

@@ -44,7 +44,7 @@ def add_moments(x, mass, m, first, per, middle, offset, place, out):  # type: ig
 
 
 @compiled
-def _of_masses(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
+def add_masses(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
     """Add the moments of all masses at x to `out` (cells, powers)."""
     offset, place = np.empty(_STEP, dtype=np.int32), np.empty(_STEP)
     for a in range(0, x.shape[0], _STEP):
@@ -89,7 +89,7 @@ def moments(
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _ROWS):
             b = min(a + _ROWS, stop)
-            _of_masses(x[a:b], plain(mass(a, b)), first, per, middle, out)
+            add_masses(x[a:b], plain(mass(a, b)), first, per, middle, out)
 
     return summed(add, len(x), (cells, powers), block=2 * _ROWS)
 

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import sort
 from trueodds.kernels.bin_sums import class_sums, label_sums
-from trueodds.kernels.largest import largest_hits, largest_keys, largest_moments, largest_sums
+from trueodds.kernels.largest import largest_hits, largest_moments, largest_sums
 from trueodds.kernels.smoothing import moments, residuals
 
 
@@ -128,9 +128,9 @@ class Largest:
 
     def keys(self) -> Array:
         """Probability and outcome as one sortable number."""
-        keys, ties = largest_keys(self.P, self.y)
-        self._tied(ties)
-        return keys
+        encoded = sort.row_keys(self.predicted(), self.observed())
+        assert encoded is not None
+        return encoded
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""

@@ -1,0 +1,98 @@
+"""Cache compiled kernels on disk, and load the machine code that a platform wheel contains."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from llvmlite import binding
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+_FOLDER = Path(__file__).parent
+_TARGET = "target.json"  # describes the processors on which the code in a folder of machine code runs
+PRECOMPILE = "TRUEODDS_PRECOMPILE"  # folder to which machine code is written while a platform wheel is built
+_IMPORTED = re.compile(r"trueodds\.kernels\.(\w+)")
+
+
+def kernel_cache(function: Callable[..., Any]) -> Any:
+    """Return the cache of one kernel, or None if numba is disabled or no folder is writable."""
+    if getattr(numba.config, "DISABLE_JIT", False):
+        return None
+    try:
+        return KernelCache(function)
+    except RuntimeError:  # numba found no writable folder for its cache
+        return None
+
+
+class KernelCache(FunctionCache):
+    """Numba's cache of one function, preceded by precompiled machine code if the package contains it.
+
+    Machine code is valid for one version of Python, of numba, and of the kernels' source files. Otherwise, the kernel
+    is compiled on first use, as without machine code.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        # Numba invalidates its cache only if the function's own file changes, but it inlines functions of other files.
+        source = source_hash(Path(function.__code__.co_filename))
+        self._cache_file._source_stamp = source
+        self._precompiled, self._written = (
+            None if folder is None else IndexDataCacheFile(str(folder), self._impl.filename_base, source)
+            for folder in (precompiled(), os.environ.get(PRECOMPILE))
+        )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled function for this signature from the cache of the user or of the package, or None."""
+        result = super().load_overload(sig, target_context)
+        if result is None and self._precompiled is not None:
+            data = self._precompiled.load(self._index_key(sig, Portable()))
+            result = None if data is None else self._impl.rebuild(target_context, data)
+        return result
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store a compiled function, also in the folder for a platform wheel if one is being built."""
+        super().save_overload(sig, data)
+        if self._written is not None and self._impl.check_cachable(data):
+            self._written.save(self._index_key(sig, Portable()), self._impl.reduce(data))
+
+
+class Portable:
+    """Stands for the processor in the keys of precompiled code, which runs on several ones."""
+
+    def magic_tuple(self) -> tuple[str, ...]:
+        """Return the part of a key that describes the processor."""
+        return ("portable",)
+
+
+@cache
+def precompiled() -> Path | None:
+    """Return the folder of machine code of the package, or None if there is none for this processor."""
+    folder = _FOLDER / "precompiled"
+    try:
+        target = json.loads((folder / _TARGET).read_text())
+    except (OSError, ValueError):
+        return None
+    features = binding.get_host_cpu_features()
+    fits = target["machine"] == platform.machine() and all(features.get(name) for name in target["features"])
+    return folder if fits else None
+
+
+@cache
+def source_hash(file: Path) -> str:
+    """Return a hash of a source file and of the kernel modules that it imports, which may be inlined in its kernels."""
+    digest, files, left = hashlib.blake2b(digest_size=16), set(), [file, _FOLDER / "__init__.py"]
+    while left:
+        if (path := left.pop()) not in files:
+            files.add(path)
+            left += [_FOLDER / f"{name}.py" for name in _IMPORTED.findall(path.read_text())]
+    for path in sorted(files):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

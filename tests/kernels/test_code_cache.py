@@ -1,0 +1,75 @@
+"""Compiled kernels on disk: when they are reused, and the machine code of a platform wheel."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trueodds import kernels
+from trueodds.core import typing
+
+pytestmark = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
+KERNEL = "from trueodds.kernels import compiled\n\n\n@compiled\ndef {}():\n    return {}\n"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package with three kernels, of which `outer` calls `inner`, and the library's compiler."""
+    folder = tmp_path / "trueodds" / "kernels"
+    folder.mkdir(parents=True)
+    core = folder.parent / "core"
+    core.mkdir()
+    for empty in (folder.parent, core):
+        (empty / "__init__.py").touch()
+    for name in ("__init__.py", "code_cache.py"):
+        (folder / name).write_text((Path(kernels.__file__).parent / name).read_text())
+    (core / "typing.py").write_text(Path(typing.__file__).read_text())
+    outer = "from trueodds.kernels.inner import inner\n" + KERNEL.format("outer", "inner()")
+    for name, text in {"outer": outer, "inner": KERNEL.format("inner", 1), "other": KERNEL.format("other", 1)}.items():
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def call(package: Path, cache: str, **environment: str) -> tuple[int, int]:
+    """The result of `outer` in a new process, and how many functions were loaded instead of compiled."""
+    code = "from trueodds.kernels.outer import outer; print(outer(), sum(outer.stats.cache_hits.values()))"
+    root = package.parents[1]
+    places = {"PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(root / cache)}
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=root,
+        env=os.environ | places | environment,
+    )
+    value, hits = run.stdout.split()
+    return int(value), int(hits)
+
+
+def test_code_on_disk_is_stale_only_once_a_kernel_that_it_calls_changes(package):
+    # A kernel inlines what it calls from other files, and numba compares its own file alone.
+    assert call(package, "cache") == (1, 0)
+    (package / "inner.py").write_text(KERNEL.format("inner", 2))
+    assert call(package, "cache") == (2, 0)
+    (package / "other.py").write_text(KERNEL.format("other", 2))
+    assert call(package, "cache") == (2, 1)
+
+
+def test_precompiled_code_is_used_where_it_fits_the_sources_and_the_processor(package):
+    folder = package / "precompiled"
+    folder.mkdir()
+    target = {"machine": platform.machine(), "features": []}
+    assert call(package, "first", TRUEODDS_PRECOMPILE=str(folder)) == (1, 0)
+    assert call(package, "second") == (1, 0)  # the folder does not say for which processors it is
+    (folder / "target.json").write_text(json.dumps(target))
+    assert call(package, "third") == (1, 1)
+    (folder / "target.json").write_text(json.dumps(target | {"features": ["no such feature"]}))
+    assert call(package, "fourth") == (1, 0)
+    (folder / "target.json").write_text(json.dumps(target))
+    (package / "inner.py").write_text(KERNEL.format("inner", 2))
+    assert call(package, "fifth") == (2, 0)

@@ -23,17 +23,18 @@ class Cost:
     peak: float  # MB
 
 
-def cost(command: Sequence[str], repeats: int = 1) -> Cost:
-    """The minimum of each quantity over several runs."""
-    runs = [once(command) for _ in range(repeats)]
+def cost(command: Sequence[str], repeats: int = 1, *, empty_cache: bool = False) -> Cost:
+    """The minimum of each quantity over several runs; with `empty_cache` each compiles its kernels anew."""
+    runs = [once(command, empty_cache=empty_cache) for _ in range(repeats)]
     return Cost(min(r.cpu for r in runs), min(r.wall for r in runs), min(r.peak for r in runs))
 
 
-def once(command: Sequence[str]) -> Cost:
+def once(command: Sequence[str], *, empty_cache: bool = False) -> Cost:
     """One run; wait4 returns the resources of this child process alone."""
-    start = time.perf_counter()
-    with tempfile.TemporaryFile() as stderr:
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
+    with tempfile.TemporaryFile() as stderr, tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | ({"NUMBA_CACHE_DIR": folder} if empty_cache else {})
+        start = time.perf_counter()
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, env=environment)
         _, status, usage = os.wait4(child.pid, 0)
         wall = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)

@@ -74,7 +74,7 @@ def test_colors_are_for_terminals_that_want_them(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert output.colored(stream) is expected
+    assert output.uses_colors(stream) is expected
 
 
 def test_paint_colors_and_plain_roles_stay_plain() -> None:

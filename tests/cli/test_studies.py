@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from trueodds.cli import main
-from trueodds.cli.study import GROUP, installed
+from trueodds.cli.study import GROUP, installed_studies
 from trueodds.core.errors import InputError
 
 
@@ -39,7 +39,7 @@ def test_where_no_study_is_installed_the_error_says_how_to_install_them(words, m
 def test_the_error_is_one_line_with_its_code(monkeypatch):
     offering(monkeypatch)
     with pytest.raises(InputError) as refusal:
-        installed()
+        installed_studies()
     assert refusal.value.code == "TO804"
     assert "\n" not in str(refusal.value)
 

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from trueodds.core.errors import LONGEST, InputError, Note, shortened
+from trueodds.core.errors import LONGEST, InputError, Note, shorten
 
 
 def test_an_error_prints_code_problem_got_and_fix() -> None:
@@ -56,7 +56,7 @@ def test_of_a_long_value_begin_and_end_are_kept() -> None:
 
 
 def test_a_text_is_shortened_in_its_middle_to_the_letter() -> None:
-    assert [shortened("abcdefghij", length) for length in (10, 9, 4, 1)] == ["abcdefghij", "abcdef…ij", "ab…j", "…"]
+    assert [shorten("abcdefghij", length) for length in (10, 9, 4, 1)] == ["abcdefghij", "abcdef…ij", "ab…j", "…"]
 
 
 def test_the_limit_outlives_the_way_to_another_process() -> None:

@@ -16,10 +16,10 @@ from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import Note
 from trueodds.core.printable import (
     has_surrogates,
-    printable,
     printable_json,
     printable_lines,
     printable_tree,
+    to_printable,
     without_surrogates,
 )
 from trueodds.lenses.selective_risk import selective_risk
@@ -34,7 +34,7 @@ CONTROLS = [
 
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda c: f"U+{ord(c):04X}")
 def test_a_control_is_shown_as_python_writes_it(control: str) -> None:
-    assert printable(f"a{control}b") == f"a{repr(control)[1:-1]}b"
+    assert to_printable(f"a{control}b") == f"a{repr(control)[1:-1]}b"
 
 
 def test_no_control_of_unicode_or_of_the_text_direction_is_left() -> None:
@@ -46,18 +46,18 @@ def test_no_control_of_unicode_or_of_the_text_direction_is_left() -> None:
         c
         for c in every
         if (unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(c) in formatting)
-        and c in printable(c)
+        and c in to_printable(c)
     ]
     assert left == []
 
 
 @pytest.mark.parametrize("name", ["Größe ≤ 3", "猫", "שלום", "سلام", "👩\u200d🔬", "a\\x1bb", "100 %"])
 def test_other_text_stays_as_it_is(name: str) -> None:
-    assert printable(name) == name
+    assert to_printable(name) == name
 
 
 def test_what_is_escaped_already_is_not_escaped_again() -> None:
-    assert printable(printable("a\x1b\u202e\udcff")) == printable("a\x1b\u202e\udcff")
+    assert to_printable(to_printable("a\x1b\u202e\udcff")) == to_printable("a\x1b\u202e\udcff")
 
 
 def test_lines_keep_their_breaks() -> None:

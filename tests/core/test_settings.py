@@ -21,7 +21,7 @@ from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import describe
-from trueodds.core.settings import ONE, BinCount, Count, Level, OneOf, Order, Range, Settings, check, declared
+from trueodds.core.settings import ONE, BinCount, Count, Level, OneOf, Order, Range, Settings, check, declared_settings
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
@@ -165,7 +165,9 @@ def test_every_setting_of_every_method_has_an_annotation_that_is_checked(registr
     for name in registry.names():
         method = registry.load(name)
         assert issubclass(method, Settings)
-        assert set(declared(method)) == {field.name for field in dataclasses.fields(method) if field.init}, name
+        assert set(declared_settings(method)) == {field.name for field in dataclasses.fields(method) if field.init}, (
+            name
+        )
 
 
 def bare(hint: Any) -> bool:
@@ -180,7 +182,7 @@ def test_every_number_among_the_settings_has_a_range(registry: Any) -> None:
     unranged = {
         (name, setting)
         for name in registry.names()
-        for setting, (hint, _) in declared(registry.load(name)).items()
+        for setting, (hint, _) in declared_settings(registry.load(name)).items()
         if bare(hint)
     }
     known = {  # a width whose range is that of its scale; numbers by class, and names that are numbers
@@ -193,7 +195,7 @@ def test_every_number_among_the_settings_has_a_range(registry: Any) -> None:
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
 def test_the_defaults_of_every_method_are_allowed(registry: Any) -> None:
     for name in registry.names():
-        for setting, (hint, default) in declared(registry.load(name)).items():
+        for setting, (hint, default) in declared_settings(registry.load(name)).items():
             if default is not dataclasses.MISSING:
                 assert check(setting, default, hint) == default
 

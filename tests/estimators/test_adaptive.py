@@ -17,7 +17,7 @@ from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError, AverageError, StaticError, ThresholdedError
-from trueodds.estimators.base import Estimator, measured
+from trueodds.estimators.base import Estimator, measure_views
 from trueodds.estimators.binned import BinnedError, MaxError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
@@ -38,7 +38,7 @@ def preds(name: str) -> Predictions:
 
 
 def evaluate(estimator: Estimator, name: str, lens: str) -> float:
-    return measured(estimator, as_lens(lens).views(preds(name)))[0]
+    return measure_views(estimator, as_lens(lens).views(preds(name)))[0]
 
 
 # By hand

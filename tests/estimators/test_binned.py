@@ -19,7 +19,7 @@ from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import measured
+from trueodds.estimators.base import measure_views
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
@@ -153,7 +153,7 @@ def test_the_left_closed_number_with_edges_i_over_k() -> None:
     ],
 )
 def test_a_classwise_reference_number(key: str, estimator: BinnedError) -> None:
-    total, parts = measured(estimator, as_lens("classwise").views(preds("b")))
+    total, parts = measure_views(estimator, as_lens("classwise").views(preds("b")))
     assert total == pytest.approx(golden()[key]["value"], rel=1e-10)
     assert list(parts) == [f"class:{c}" for c in range(4)]
     for part, truth in zip(parts.values(), golden()[key].get("per_class", ()), strict=False):
@@ -162,7 +162,7 @@ def test_a_classwise_reference_number(key: str, estimator: BinnedError) -> None:
 
 @pytest.mark.reference
 def test_the_classwise_root_mean_square_of_the_reference_has_one_root_over_all_classes() -> None:
-    _, parts = measured(RootMeanSquareError(), as_lens("classwise").views(preds("b")))
+    _, parts = measure_views(RootMeanSquareError(), as_lens("classwise").views(preds("b")))
     overall = np.mean(np.square(list(parts.values()))) ** 0.5
     assert overall == pytest.approx(golden()["b.marginal_l2_mean.ew15"]["value"], rel=1e-10)
 
@@ -198,7 +198,7 @@ def test_confidence_zero_is_in_the_sum_and_in_n() -> None:
 def test_an_absent_class_counts_in_the_mean_over_classes() -> None:
     # probmetrics: absent classes dropped and rows renormalized
     P = np.array([[0.6, 0.1, 0.3], [0.2, 0.5, 0.3]])
-    _, parts = measured(BinnedError(), as_lens("classwise").views(Predictions([0, 1], P)))
+    _, parts = measure_views(BinnedError(), as_lens("classwise").views(Predictions([0, 1], P)))
     assert parts["class:2"] == pytest.approx(0.3)
 
 
@@ -343,25 +343,25 @@ def test_aggregates_by_hand() -> None:
     one = BinnedError(Uniform(1))
     # said: (1.0+.1+.4)/4 = .375, (.4+.3+.2)/4 = .225, (.6+.6+.4)/4 = .4; seen 2/4, 1/4, 1/4
     gaps = [0.125, 0.025, 0.15]
-    assert list(measured(one, views)[1].values()) == pytest.approx(gaps)
-    assert measured(one, views, "mean")[0] == pytest.approx(0.1)
-    assert measured(one, views, "sum")[0] == pytest.approx(0.3)
-    assert measured(one, views, "max")[0] == pytest.approx(0.15)
-    assert measured(one, views, "prevalence")[0] == pytest.approx(0.5 * 0.125 + 0.25 * 0.025 + 0.25 * 0.15)
+    assert list(measure_views(one, views)[1].values()) == pytest.approx(gaps)
+    assert measure_views(one, views, "mean")[0] == pytest.approx(0.1)
+    assert measure_views(one, views, "sum")[0] == pytest.approx(0.3)
+    assert measure_views(one, views, "max")[0] == pytest.approx(0.15)
+    assert measure_views(one, views, "prevalence")[0] == pytest.approx(0.5 * 0.125 + 0.25 * 0.025 + 0.25 * 0.15)
 
 
 def test_an_unknown_aggregate_is_refused_even_for_one_view() -> None:
     with refused("TO203", "'median'"):
-        measured(BinnedError(), [View([0.5], [1])], "median")
+        measure_views(BinnedError(), [View([0.5], [1])], "median")
 
 
 def test_prevalence_without_any_positive_is_no_number_and_never_zero() -> None:
     views = as_lens("classwise").views(Predictions.from_multilabel([[0, 0]], [[0.5, 0.6]]))
-    assert np.isnan(measured(BinnedError(), views, "prevalence")[0])
+    assert np.isnan(measure_views(BinnedError(), views, "prevalence")[0])
 
 
 def test_one_view_has_no_parts() -> None:
-    assert measured(BinnedError(), [View([0.5], [1])]) == (0.5, {})
+    assert measure_views(BinnedError(), [View([0.5], [1])]) == (0.5, {})
 
 
 # Chance

@@ -12,7 +12,7 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.core.typing import Array
-from trueodds.estimators.base import measured
+from trueodds.estimators.base import measure_views
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.unbinned import UnbinnedError
 from trueodds.lenses.lens import as_lens
@@ -76,7 +76,7 @@ def test_a_reference_number(key: str, name: str, lens: Any, estimator: UnbinnedE
 
 @pytest.mark.reference
 def test_the_classwise_error_is_the_mean_of_the_classes() -> None:
-    total, parts = measured(KolmogorovSmirnov(), as_lens("classwise").views(preds("b")))
+    total, parts = measure_views(KolmogorovSmirnov(), as_lens("classwise").views(preds("b")))
     truth = [reference.estimators()[f"b.class{c}.ks"]["value"] for c in range(4)]
     assert list(parts.values()) == pytest.approx(truth, rel=1e-10)
     assert total == pytest.approx(np.mean(truth), rel=1e-10)

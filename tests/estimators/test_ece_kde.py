@@ -13,7 +13,7 @@ from tests.data.refused import refused
 from trueodds import Predictions, measure, test
 from trueodds.binning.sorted_scores import by_score, weighted_quantiles
 from trueodds.estimators._smoothing.kernel_density import KERNELS, Beta, Mirrored
-from trueodds.estimators.base import measured
+from trueodds.estimators.base import measure_views
 from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error, silverman
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
@@ -133,7 +133,7 @@ def test_a_classwise_reference_number_with_each_class_at_its_own_bandwidth(name:
     # estimating_eces: the bandwidth of class 0 serves every class (its number is plain_code).
     expected = golden()[name]["classwise"][f"ece_kde[{width}]"]
     error, views = KernelDensityError(width), as_lens("classwise").views(preds(name))
-    total, _ = measured(error, views)
+    total, _ = measure_views(error, views)
     assert total == pytest.approx(expected["plain_paper"], abs=5e-6)
     assert [error.width(class_view) for class_view in views] == pytest.approx(expected["bandwidths"], rel=1e-12)
 
@@ -141,7 +141,7 @@ def test_a_classwise_reference_number_with_each_class_at_its_own_bandwidth(name:
 @pytest.mark.reference
 def test_the_bandwidth_of_class_0_does_not_serve_every_class() -> None:
     expected = golden()["B_3c120"]["classwise"]["ece_kde[silverman]"]
-    total, _ = measured(KernelDensityError(), as_lens("classwise").views(preds("B_3c120")))
+    total, _ = measure_views(KernelDensityError(), as_lens("classwise").views(preds("B_3c120")))
     assert abs(total - expected["plain_code"]) > 1e-3
     assert [
         KernelDensityError().parts(class_view)["bandwidth"]

@@ -17,7 +17,7 @@ from trueodds import Predictions
 from trueodds.core.results import Estimate
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import measured
+from trueodds.estimators.base import measure_views
 from trueodds.estimators.human_calibration import DistributionError, EntropyError, RankAgreement, VoteMean
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
@@ -298,7 +298,7 @@ def test_two_classes_are_a_vector_of_two(estimator: VoteMean) -> None:
 
 def test_one_class_against_the_rest_is_a_binary_view() -> None:
     preds = voted(60, 3, 25)
-    overall, parts = measured(DistributionError(), as_lens("classwise").views(preds))
+    overall, parts = measure_views(DistributionError(), as_lens("classwise").views(preds))
     assert parts["class:1"] == pytest.approx(np.abs(preds.P[:, 1] - preds.Y[:, 1]).mean(), rel=1e-13)
     # over the classes the halves add up to the total variation of the vector
     assert 3 / 2 * overall == pytest.approx(DistributionError().value(canonical(preds)), rel=1e-12)

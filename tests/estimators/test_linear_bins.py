@@ -14,7 +14,7 @@ from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.binning.uniform import Uniform
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import measured
+from trueodds.estimators.base import measure_views
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.linear_binning import LinearBinError, Sharing
 from trueodds.lenses.lens import as_lens
@@ -152,7 +152,7 @@ def test_all_four_estimators_of_the_study_on_all_its_sets(name: str) -> None:
             one, many = truth["confidence"][key], truth["classwise"][key]
             assert narrow.value(confidence[0]) == pytest.approx(one["plain_paper"], rel=1e-10), key
             assert wide.value(confidence[0]) == pytest.approx(one["plain_paper_01"], rel=1e-10), key
-            total, parts = measured(wide, classes)
+            total, parts = measure_views(wide, classes)
             assert total == pytest.approx(many["plain_paper"], rel=1e-10), key
             assert list(parts.values()) == pytest.approx(many["per_class_paper"], rel=1e-10), key
 
@@ -166,7 +166,9 @@ def test_swapped_weights_are_the_released_code(name: str) -> None:
         for count in COUNTS:
             key, bins = f"{estimator}[{count}]", count if count == "sqrt" else int(count)
             error = LinearBinError(bins, NAMES[estimator][0], weights="swapped")
-            assert measured(error, classes)[0] == pytest.approx(truth["classwise"][key]["reference"], rel=1e-10), key
+            assert measure_views(error, classes)[0] == pytest.approx(truth["classwise"][key]["reference"], rel=1e-10), (
+                key
+            )
             narrow = LinearBinError(bins, NAMES[estimator][0], "1/K", weights="swapped")
             assert narrow.value(confidence[0]) == pytest.approx(truth["confidence"][key]["reference"], rel=1e-10), key
 

@@ -14,7 +14,7 @@ from trueodds import Predictions
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
-from trueodds.estimators.base import measured
+from trueodds.estimators.base import measure_views
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.truthful import Truthful
 from trueodds.lenses.lens import as_lens
@@ -136,7 +136,7 @@ def test_ties_are_not_split_and_make_the_quantile_error_no_cheaper() -> None:
 def test_classes_are_averaged() -> None:
     rng = np.random.default_rng(2)
     P, y = rng.dirichlet([1, 1, 1], 50), rng.integers(0, 3, 50)
-    overall, parts = measured(Truthful(), as_lens("classwise").views(Predictions(y, P)))
+    overall, parts = measure_views(Truthful(), as_lens("classwise").views(Predictions(y, P)))
     values = [integral(P[:, c], (y == c).astype(float), np.ones(50)) for c in range(3)]
     assert overall == pytest.approx(np.mean(values), rel=1e-12)
     assert list(parts.values()) == pytest.approx(values, rel=1e-12)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.kernels import compiled, plain
+from trueodds.kernels import as_plain_array, compiled
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 
 
@@ -27,7 +27,7 @@ def _prefetched_sum(x, places):  # type: ignore[no-untyped-def]
 def test_places_beyond_the_end_are_harmless(n: int, index: Any, dtype: Any) -> None:
     x = np.arange(n, dtype=dtype)
     places = np.array([0, n - 1 if n else 0, n, n + 1, 2**20, 2**40], dtype=index)
-    assert _prefetched_sum(plain(x), places) == x.sum()
+    assert _prefetched_sum(as_plain_array(x), places) == x.sum()
     assert np.array_equal(x, np.arange(n))
 
 

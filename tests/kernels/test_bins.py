@@ -6,7 +6,7 @@ import pytest
 from tests.kernels.layouts import LAYOUTS, c_order
 from trueodds.kernels.bin_sums import class_sums, label_sums, row_sums
 from trueodds.kernels.bins import MAX_LINEAR_SEARCH, find_bins, scale, thresholds
-from trueodds.kernels.largest import largest, largest_hits, largest_moments, largest_sums
+from trueodds.kernels.largest import largest_hits, largest_moments, largest_sums, row_maxima
 from trueodds.kernels.smoothing import moments
 
 DTYPES = (np.float16, np.float32, np.float64)
@@ -94,7 +94,7 @@ def test_rows_of_negative_zeros_say_zero(k):
     table, ties = largest_sums(P, np.zeros(5, dtype=np.int64), FIFTEEN, "right")
     assert table[0].tolist() == [[0, 0, 0], [5, 0, 0]]
     assert ties == 5
-    top, at, _ = largest(P)
+    top, at, _ = row_maxima(P)
     assert (top.tolist(), at.tolist()) == ([0.0] * 5, [0] * 5)
 
 
@@ -111,7 +111,7 @@ def test_largest_sums_equal_a_plain_loop(k, dtype, layout):
     sums, tied = largest_sums(layout(P), y, FIFTEEN, "right")
     np.testing.assert_allclose(sums, expected, rtol=1e-13)
     assert tied == ties
-    top, at, tie_count = largest(layout(P))
+    top, at, tie_count = row_maxima(layout(P))
     assert top.tolist() == P.max(axis=1).tolist()
     assert at.tolist() == P.argmax(axis=1).tolist()
     assert tie_count == ties

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trueodds.kernels import in_blocks, plain, summed, threads
+from trueodds.kernels import as_plain_array, in_blocks, summed, threads
 from trueodds.kernels.largest import largest_sums
 
 
@@ -80,12 +80,12 @@ def test_summed_adds_every_row_once(total):
 
 def test_plain_arrays_are_read_only_and_of_one_layout():
     for x in (np.zeros((3, 4), order="F"), np.zeros((6, 4))[::2], np.zeros((3, 4), dtype=np.float16)):
-        array = plain(x)
+        array = as_plain_array(x)
         assert array.flags.c_contiguous
         assert not array.flags.writeable
         assert array.dtype == (np.float32 if x.dtype == np.float16 else np.float64)
     ready = np.zeros((3, 4))
-    assert plain(ready).base is ready
+    assert as_plain_array(ready).base is ready
 
 
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="this is that run")

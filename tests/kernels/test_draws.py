@@ -78,7 +78,7 @@ def table(n, k, dtype=np.float64):
 
 def test_the_random_bits_are_those_of_whole_numbers():
     for z in (0, 1, 2**63, WORD - 1, KEY):
-        assert int(random_labels.mix(np.uint64(z))) == mix(z)
+        assert int(random_labels.mix_bits(np.uint64(z))) == mix(z)
         assert int(random_labels.row_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
         assert int(random_labels.uniform(np.uint64(z), 999)) == uniform(z, 999)
         assert int(random_labels.threshold(0.3, random_labels.dither_of(np.uint64(z)))) == threshold(0.3, z)

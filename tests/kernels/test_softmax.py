@@ -7,7 +7,7 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from trueodds.kernels import softmax as kernel
-from trueodds.kernels.softmax import linear, powered, tempered
+from trueodds.kernels.softmax import linear, powered, tempered_log_loss
 
 MIN_PROB = 1e-6
 
@@ -68,7 +68,7 @@ def test_tempered_sums_are_those_of_a_loop(n, k, dtype, layout):
     x = relative_logs(P)
     for beta in (0.3, 1.0, 4.0):
         for outcomes, shares in ((Y, Y), (y, np.eye(k)[y])):
-            sums = tempered(layout(P), layout(outcomes), layout(w), beta, MIN_PROB)
+            sums = tempered_log_loss(layout(P), layout(outcomes), layout(w), beta, MIN_PROB)
             close(sums, looped(x, shares.tolist(), w.tolist(), beta), x)
 
 
@@ -91,25 +91,25 @@ def test_outcomes_that_are_nothing_leave_the_model_alone():
     # Shares of zeros: the sums of log Σexp.
     P, Y, _, w = data(20, 3)
     x = relative_logs(P)
-    close(tempered(P, 0 * Y, w, 1.0, MIN_PROB), looped(x, (0 * Y).tolist(), w.tolist(), 1.0), x)
+    close(tempered_log_loss(P, 0 * Y, w, 1.0, MIN_PROB), looped(x, (0 * Y).tolist(), w.tolist(), 1.0), x)
 
 
 @pytest.mark.parametrize("n", [2047, 2048, 2049, 4097])
 def test_tiles_are_put_together(n):
     P, _, y, w = data(n, 2)
-    direct = tempered(P, y, w, 0.7, MIN_PROB)
-    parts = [tempered(P[a:b], y[a:b], w[a:b], 0.7, MIN_PROB) for a, b in ((0, 1000), (1000, 2048), (2048, n))]
+    direct = tempered_log_loss(P, y, w, 0.7, MIN_PROB)
+    parts = [tempered_log_loss(P[a:b], y[a:b], w[a:b], 0.7, MIN_PROB) for a, b in ((0, 1000), (1000, 2048), (2048, n))]
     assert direct == pytest.approx(sum(parts), rel=1e-12)
 
 
 def test_blocks_are_put_together_whoever_works_on_them(monkeypatch):
     P, _, y, w = data(501, 3)
-    direct, rows = tempered(P, y, w, 0.7, MIN_PROB), powered(P, 0.7)
+    direct, rows = tempered_log_loss(P, y, w, 0.7, MIN_PROB), powered(P, 0.7)
     monkeypatch.setattr(kernel, "BLOCK", 30)
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        results.append(tempered(P, y, w, 0.7, MIN_PROB))
+        results.append(tempered_log_loss(P, y, w, 0.7, MIN_PROB))
         assert (powered(P, 0.7) == rows).all()
     assert results[0] == pytest.approx(direct, rel=1e-12)
     assert (results[0] == results[1]).all()
@@ -119,14 +119,14 @@ def test_blocks_are_put_together_whoever_works_on_them(monkeypatch):
 def test_a_sample_is_every_so_manieth_row(every):
     P, Y, y, w = data(100, 3)
     for outcomes in (Y, y):
-        expected = tempered(P[::every], outcomes[::every], w[::every], 0.7, MIN_PROB)
-        assert tempered(P, outcomes, w, 0.7, MIN_PROB, every) == pytest.approx(expected, rel=1e-13)
+        expected = tempered_log_loss(P[::every], outcomes[::every], w[::every], 0.7, MIN_PROB)
+        assert tempered_log_loss(P, outcomes, w, 0.7, MIN_PROB, every) == pytest.approx(expected, rel=1e-13)
 
 
 def test_each_derivative_is_that_of_the_one_before():
     P, Y, _, w = data(30, 4)
     h = 1e-5  # central differences: about h² = 1e-10 of the third derivative on, and eps/h = 1e-11 of rounding
-    up, at, down = (tempered(P, Y, w, 0.8 + step, 1e-3) for step in (h, 0.0, -h))
+    up, at, down = (tempered_log_loss(P, Y, w, 0.8 + step, 1e-3) for step in (h, 0.0, -h))
     for j in range(1, 7):
         assert at[j] == pytest.approx((up[j - 1] - down[j - 1]) / (2 * h), rel=1e-6, abs=1e-6 * abs(at).max())
 
@@ -134,9 +134,12 @@ def test_each_derivative_is_that_of_the_one_before():
 def test_the_row_of_the_largest_is_left_without_slope_to_the_bit():
     # All right: what came has the log 0, and no rounding makes the slope positive.
     P = np.array([[0.7, 0.3], [0.4, 0.6]])
-    slope = [tempered(P, np.array([0, 1]), np.ones(2), beta, MIN_PROB)[1] for beta in (1.0, 100.0, 1000.0)]
+    slope = [tempered_log_loss(P, np.array([0, 1]), np.ones(2), beta, MIN_PROB)[1] for beta in (1.0, 100.0, 1000.0)]
     assert all(value < 0 for value in slope)
-    assert tempered(np.full((3, 7), 1 / 7), np.array([0, 3, 6]), np.ones(3), 5.0, MIN_PROB)[1:].tolist() == [0.0] * 6
+    assert (
+        tempered_log_loss(np.full((3, 7), 1 / 7), np.array([0, 3, 6]), np.ones(3), 5.0, MIN_PROB)[1:].tolist()
+        == [0.0] * 6
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -25,7 +25,7 @@ from trueodds.binning.partition import BIN_RULES
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import Estimator, measured
+from trueodds.estimators.base import Estimator, measure_views
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -84,7 +84,7 @@ def meaningful(name: str, options: Mapping[str, Any]) -> Case | None:
     lenses = []
     for lens in LENSES:
         try:
-            measured(estimator, as_lens(lens).views(example))
+            measure_views(estimator, as_lens(lens).views(example))
         except InputError as refusal:
             if refusal.code not in ("TO204", "TO205"):
                 raise
@@ -145,7 +145,7 @@ def one_of(lenses: tuple[str, ...], which: int) -> str:
 
 
 def value(case: Case, lens: str, preds: Predictions) -> tuple[float, Mapping[str, float]]:
-    return measured(case.estimator, as_lens(lens).views(preds))
+    return measure_views(case.estimator, as_lens(lens).views(preds))
 
 
 def same(a: float, b: float) -> bool:

@@ -18,7 +18,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.reports import html as page
 from trueodds.reports.audit import audit
 from trueodds.reports.text import data_and_settings
-from trueodds.reports.text.formatting import digits, error_text, pvalue, share
+from trueodds.reports.text.formatting import digits, error_text, format_share, pvalue
 
 VOID = {"meta", "img", "br", "input", "link", "circle", "rect", "line"}
 
@@ -73,7 +73,7 @@ def forms(x: float) -> set[str]:
     texts = {
         format_number(x),
         digits(x),
-        share(x),
+        format_share(x),
         f"{x:.1f} %",
         f"+{digits(x)}",
         error_text(x),

@@ -6,7 +6,7 @@ from scipy import stats
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.temperature import TemperatureMap
-from trueodds.cli.study import installed
+from trueodds.cli.study import installed_studies
 from trueodds_studies.confirm import (
     CONFIRM_CALIBRATED,
     CONFIRM_MISCALIBRATED,
@@ -33,7 +33,7 @@ def test_outcomes_come_as_the_world_says(world):
 
 
 def test_a_quick_study_has_a_row_for_each_world():
-    study = installed().load("confirm")(quick=True)
+    study = installed_studies().load("confirm")(quick=True)
     assert [(row["world"], row["n"]) for row in study.rows] == [
         ("logit-normal", 100), ("exact zeros", 100), ("T = 0.6", 150),
     ]  # fmt: skip

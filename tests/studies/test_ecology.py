@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import trueodds as to
 from tests import reference
-from trueodds.cli.study import installed
+from trueodds.cli.study import installed_studies
 from trueodds_studies.common.recalibration_methods import MIN_PROB
 from trueodds_studies.ecology import (
     ALL_METHODS,
@@ -147,7 +147,7 @@ def test_the_quick_study_says_what_stands_in_and_what_is_gained(quick):
 
 
 def test_the_study_is_on_the_list_and_says_which_file_it_lacks(tmp_path):
-    assert installed().load("ecology") is ecology
+    assert installed_studies().load("ecology") is ecology
     with pytest.raises(to.InputError, match="TO802"):
         ecology(quick=True, data=tmp_path)
     table = {"SPECIES": ["a"], "OBSERVED": [1], "GAM": [0.5], "SGB": [0.5]}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trueodds.cli.study import GROUP, installed, offered
+from trueodds.cli.study import GROUP, declared_studies, installed_studies
 
 PROJECT = Path(__file__).parents[2] / "studies" / "pyproject.toml"
 DECLARED: dict[str, str] = tomllib.loads(PROJECT.read_text())["project"]["entry-points"][GROUP]
@@ -16,13 +16,13 @@ DECLARED: dict[str, str] = tomllib.loads(PROJECT.read_text())["project"]["entry-
 
 def test_what_is_installed_is_what_the_project_file_declares():
     """Where this fails after a study was added: `pip install --editable ./studies` reads the entry points again."""
-    assert offered() == DECLARED
-    assert installed().names() == tuple(sorted(DECLARED))
+    assert declared_studies() == DECLARED
+    assert installed_studies().names() == tuple(sorted(DECLARED))
 
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_a_study_is_the_function_of_its_name_and_has_its_row_on_the_page(name: str):
-    run = installed().load(name)
+    run = installed_studies().load(name)
     assert run.__name__ == name
     assert run.__module__.startswith("trueodds_studies.")
     page = (PROJECT.parents[1] / "docs" / "studies.md").read_text()
@@ -31,6 +31,6 @@ def test_a_study_is_the_function_of_its_name_and_has_its_row_on_the_page(name: s
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_a_study_takes_its_chance_as_rng(name: str):
-    settings = inspect.signature(installed().load(name)).parameters
+    settings = inspect.signature(installed_studies().load(name)).parameters
     assert "rng" in settings
     assert "seed" not in settings

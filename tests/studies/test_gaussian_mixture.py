@@ -11,7 +11,7 @@ from scipy.stats import linregress, norm
 
 from tests import reference
 from trueodds.binning.uniform import Uniform
-from trueodds.cli.study import installed
+from trueodds.cli.study import installed_studies
 from trueodds.core.errors import InputError
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens import as_lens
@@ -283,7 +283,7 @@ def test_exponents_are_those_expected(every):
 
 def test_the_quick_study_says_what_it_found(quick):
     study, where = quick
-    assert installed().load("gaussian_mixture") is gaussian_mixture
+    assert installed_studies().load("gaussian_mixture") is gaussian_mixture
     assert [table.name for table in study.also] == [f"gaussian_mixture.{part}" for part in ("bound", "rates", "rules")]
     assert len(study.rows) == 3 * 4 + 3 + 3 * 4
     bound = study.also[0].rows

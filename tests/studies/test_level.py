@@ -11,7 +11,7 @@ from scipy import stats
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.cli.study import installed
+from trueodds.cli.study import installed_studies
 from trueodds.hypotests import TESTS
 from trueodds_studies.common.rejection_rates import (
     add_verdicts,
@@ -273,7 +273,7 @@ def test_a_value_that_a_test_refuses_is_no_answer_and_any_other_refusal_is_one(m
 def test_an_unknown_member_is_refused():
     for study in ("level", "uniform"):
         with pytest.raises(to.InputError) as refusal:
-            installed().load(study)(methods=["spiegelhaltr"])
+            installed_studies().load(study)(methods=["spiegelhaltr"])
         assert refusal.value.code == "TO201"
 
 

@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import trueodds as to
 from tests import reference
-from trueodds.cli.study import installed
+from trueodds.cli.study import installed_studies
 from trueodds.data.predictions import Predictions
 from trueodds_studies.common.recalibration_methods import (
     loss_changes,
@@ -252,7 +252,7 @@ def test_a_picture_has_a_dot_for_every_split_and_method(quick, tmp_path):
 
 
 def test_the_study_is_on_the_list_and_says_which_file_it_lacks(tmp_path):
-    assert installed().load("obesity") is obesity
+    assert installed_studies().load("obesity") is obesity
     with pytest.raises(to.InputError, match="TO802"):
         obesity(quick=True, data=tmp_path)
     parquet.write_table(pa.table({name: [1] for name in FEATURES}), tmp_path / "obesity_features.parquet")

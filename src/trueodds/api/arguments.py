@@ -137,12 +137,12 @@ def pairs_arrays(verb: Verb) -> Verb:
 
     `help` and type checkers see the signature as it is written, with one parameter for the data.
     """
-    return _arranged(verb, in_pairs)
+    return _accept_reordered_arguments(verb, in_pairs)
 
 
 def pairs_models(verb: Verb) -> Verb:
     """Let a function of several models take `y_true` once, before the probabilities of each model."""
-    return _arranged(verb, in_comparison)
+    return _accept_reordered_arguments(verb, in_comparison)
 
 
 def in_pairs(*args: Any) -> tuple[Any, ...]:
@@ -187,7 +187,7 @@ def in_comparison(*args: Any) -> tuple[Any, ...]:
     return in_pairs(y_true, several, *rest)
 
 
-def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
+def _accept_reordered_arguments(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
     parameters = inspect.signature(verb).parameters.items()
     keywords = [name for name, parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -211,7 +211,7 @@ def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
             return verb(*positional, **settings)
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
-            hinted = argument_order.with_called_order(_hinted(problem, settings, keywords), order)
+            hinted = argument_order.with_called_order(_add_hint(problem, settings, keywords), order)
             if hinted is problem:
                 raise
             raise hinted from None
@@ -224,7 +224,7 @@ def _is_method(x: Any) -> bool:
     return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "made")
 
 
-def _hinted(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
+def _add_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
     """Add to the error of an unknown setting the hint that a keyword of the function may be meant."""
     unknown = next((name for name in settings if problem.code == "TO202" and problem.got == repr(name)), None)
     if (

@@ -160,7 +160,7 @@ def compare(
     generator = as_generator(rng)
     named, estimator = estimator is not None, DEFAULT if estimator is None else estimator
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-    models = _rows(_named(a, b, names, several=several), weight_kind)
+    models = _rows(_models_by_name(a, b, names, several=several), weight_kind)
     first = next(iter(models.values()))
     chosen = resolve_lens(first, lens, method)
     _refuse_other_classes(models, chosen)
@@ -200,7 +200,7 @@ def _scores(contest: ModelComparison, models: Mapping[str, Predictions | Tally],
     return Note("TN239", text + ("." if p is None else f", p={format_number(p)}."))
 
 
-def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dict[str, Any]:
+def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dict[str, Any]:
     """Return the models by name."""
     if not several and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
         raise InputError(

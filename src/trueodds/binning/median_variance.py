@@ -121,7 +121,7 @@ def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
     while len(starts):
         sizes = np.diff(starts, append=len(part))
         total = np.add.reduceat(mass, starts)
-        variance, axis = _widest(part, mass, starts, sizes, total)
+        variance, axis = _largest_variance(part, mass, starts, sizes, total)
         of_node = np.repeat(np.arange(len(starts)), sizes)
         values = part[np.arange(len(part)), axis[of_node]]
         cut = _medians(values, mass, of_node, starts, total)
@@ -149,7 +149,7 @@ def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
     return splits
 
 
-def _widest(part: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
+def _largest_variance(part: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
     """Return the largest variance among the axes of each node, and that axis (the first in case of ties).
 
     The rows of a node are contiguous; the results are (nodes,).

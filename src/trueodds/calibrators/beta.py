@@ -158,9 +158,9 @@ class BetaSpec(SummedSpec):
 
 def _curve(data: RowSums, spec: BetaSpec) -> BetaCurve:
     lines = data.prepared(partial(_lines, centered=spec.parameters == "ab"))
-    optimum = _within(fit_logistic_from_sums, lines, spec.parameters)
+    optimum = _fit_within_bounds(fit_logistic_from_sums, lines, spec.parameters)
     if not optimum.converged:
-        optimum = _within(fit_smoothed_from_sums, lines, spec.parameters)
+        optimum = _fit_within_bounds(fit_smoothed_from_sums, lines, spec.parameters)
         return BetaCurve(*_abc(optimum, spec.parameters), optimum.n_passes, converged=False)
     return BetaCurve(*_abc(optimum, spec.parameters), optimum.n_passes, optimum.converged)
 
@@ -173,7 +173,7 @@ def _lines(score: OneVsRestRows, centered: bool) -> LogisticRows:
     return LogisticRows(np.stack([np.ones(len(up)), up, down, up + down]).T, score.y, score.w)
 
 
-def _some(lines: LogisticRows, used: list[int]) -> LogisticRows:
+def _select_columns(lines: LogisticRows, used: list[int]) -> LogisticRows:
     return lines._replace(X=lines.X.T[used].T)
 
 
@@ -182,7 +182,7 @@ def _abc(optimum: LogisticFit, parameters: str) -> tuple[float, float, float]:
     return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
 
 
-def _within(fit: Callable[..., LogisticFit], data: RowSums, parameters: str) -> LogisticFit:
+def _fit_within_bounds(fit: Callable[..., LogisticFit], data: RowSums, parameters: str) -> LogisticFit:
     """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it."""
     free = parameters.endswith("m")
 
@@ -192,8 +192,8 @@ def _within(fit: Callable[..., LogisticFit], data: RowSums, parameters: str) -> 
         if not used:
             return LogisticFit(np.zeros(3), data.facts.mass * float(np.log(2)), 1, True, 0)
         rest = np.array([0.0 if j == 0 else 1.0 for j in used])
-        optimum = fit(data.prepared(partial(_some, used=used)), rest, intercept=free)
-        return _placed(optimum, used, optimum.theta)
+        optimum = fit(data.prepared(partial(_select_columns, used=used)), rest, intercept=free)
+        return _order_parameters(optimum, used, optimum.theta)
 
     if parameters in ("am", "a"):
         both = on(3)
@@ -208,7 +208,7 @@ def _within(fit: Callable[..., LogisticFit], data: RowSums, parameters: str) -> 
     return min(sides, key=lambda side: side.value)
 
 
-def _placed(optimum: LogisticFit, used: list[int], theta: Array) -> LogisticFit:
+def _order_parameters(optimum: LogisticFit, used: list[int], theta: Array) -> LogisticFit:
     """The fit with θ ordered as (c, a, b)."""
     full = np.zeros(3)
     for j, value in zip(used, theta, strict=True):

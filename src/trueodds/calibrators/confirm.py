@@ -16,7 +16,7 @@ from trueodds.calibrators.uniform_mixture import log_with_mixture
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.tallies.score_sums import log_score
 
@@ -225,7 +225,7 @@ class Recalibration:
     def __str__(self) -> str:
         c = self.confirmation
         if c is None:
-            return printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
+            return to_printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
             return (
                 f"{self.applied} ({self.summary}) confirmed: log loss {format_number(c.log_loss_before)} →"

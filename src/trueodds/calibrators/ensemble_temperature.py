@@ -230,7 +230,7 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
     A, w = A[live], w[live]
     total = float(w.sum())
     closest, optimal = np.inf, np.full(A.shape[1], 1 / A.shape[1])
-    for face in _faces(A.shape[1]):
+    for face in _nonempty_subsets(A.shape[1]):
         shares = _newton_on_simplex(A[:, face], w)
         q = A[:, face] @ shares
         if not (q > 0).all():
@@ -251,7 +251,7 @@ def least_squares_weights(G: Array, c: Array) -> Array:
     """
     size = max(float(np.abs(G).max()), float(np.abs(c).max()))
     closest, optimal = np.inf, np.full(len(c), 1 / len(c))
-    for face in _faces(len(c)):
+    for face in _nonempty_subsets(len(c)):
         m = len(face)
         bordered = np.ones((m + 1, m + 1))
         bordered[:m, :m], bordered[m, m] = G[np.ix_(face, face)], 0.0
@@ -268,7 +268,7 @@ def least_squares_weights(G: Array, c: Array) -> Array:
     return optimal
 
 
-def _faces(m: int) -> list[list[int]]:
+def _nonempty_subsets(m: int) -> list[list[int]]:
     return [list(face) for size in range(1, m + 1) for face in combinations(range(m), size)]
 
 

@@ -18,7 +18,7 @@ from trueodds.calibrators.saved_parameters import REFIT_HINT, check_keys, invali
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.results import Result
 from trueodds.core.typing import Array
 from trueodds.data import arrays
@@ -187,7 +187,7 @@ class FittedCalibrator(Result):
         lines = [self.describe()]
         if requested := self.settings.get("calibrator"):
             lines.append(f"settings: {requested}" + (f" ({settings_text})" if settings_text else ""))
-        return "\n".join(map(printable, [*lines, *self.calibration_map.table(self.classes), *map(str, self.notes)]))
+        return "\n".join(map(to_printable, [*lines, *self.calibration_map.table(self.classes), *map(str, self.notes)]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the calibrator as JSON, which `load` reads; the file is replaced as a whole.
@@ -238,7 +238,7 @@ class FittedCalibrator(Result):
         str
             One line of text.
         """
-        text = printable(f"{self.method} · {self.calibration_map.describe()} · n={self.n:,} · {self.k} classes")
+        text = to_printable(f"{self.method} · {self.calibration_map.describe()} · n={self.n:,} · {self.k} classes")
         if self.report is None:
             return text
         if not self.report.choice:

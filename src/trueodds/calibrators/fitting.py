@@ -251,7 +251,7 @@ class Census:
 
     def __add__(self, other: Census) -> Census:
         if self.classes != other.classes:
-            got = f"{_short(self.classes)} and {_short(other.classes)}"
+            got = f"{_shorten(self.classes)} and {_shorten(other.classes)}"
             raise InputError("TO531", "All batches must have the same classes.", got, "Name them: classes=[…].")
         return Census(
             self.classes,
@@ -312,6 +312,6 @@ def _not_by_cells(spec: CalibratorSpec) -> InputError:
     return InputError("TO403", f"{spec.name} cannot be fitted from a tally; only {names} can.", "a tally", fix)
 
 
-def _short(classes: Sequence[Any]) -> str:
+def _shorten(classes: Sequence[Any]) -> str:
     text = ", ".join(map(str, classes))
     return text if len(text) <= 60 else text[:57] + "…"

@@ -219,7 +219,7 @@ class MclloSpec(SummedSpec):
         live = fitted_classes[np.delete(np.arange(k), c)]
         tau, gamma = np.zeros(k - 1), np.ones(k - 1)
         odds = data.prepared(prepare_rows).prepared(
-            partial(_against, baseline=c, fitted_classes=None if complete else fitted_classes)
+            partial(_log_odds_against, baseline=c, fitted_classes=None if complete else fitted_classes)
         )
         contrast_fit = fit_contrasts(odds, np.flatnonzero(fitted_classes) != c, self.penalty)
         tau[live], gamma[live] = contrast_fit.shifts, contrast_fit.slopes
@@ -243,7 +243,7 @@ class MclloSpec(SummedSpec):
         ]
 
 
-def _against(rows: LogLinearRows, baseline: int, fitted_classes: Array | None) -> LogLinearRows:
+def _log_odds_against(rows: LogLinearRows, baseline: int, fitted_classes: Array | None) -> LogLinearRows:
     """Log odds of the fitted classes against the baseline."""
     x = rows.x - rows.x[:, [baseline]]
     return (

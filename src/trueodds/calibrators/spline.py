@@ -260,7 +260,7 @@ class SplineSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""
         if isinstance(calibration_map, confidence_spline.ConfidenceMap):
-            return _adjusted(calibration_map, probabilities(P))
+            return _clipping_notes(calibration_map, probabilities(P))
         assert isinstance(calibration_map, SplineMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
         open_ended = sum(not curve.settled for curve in calibration_map.curves)
@@ -283,7 +283,7 @@ class SplineSpec(CalibratorSpec):
         return fit_notes
 
 
-def _adjusted(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> list[Note]:
+def _clipping_notes(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> list[Note]:
     raised = calibration_map.raised(P)
     if not calibration_map.clipped and not raised:
         return []

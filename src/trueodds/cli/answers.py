@@ -80,7 +80,7 @@ def answers(
             f"One of {' '.join(_CURVES)}.",
         )
     gates = gate.read(fail_on, gate_values.ANSWERS)
-    output.ready(files, out=out, curve=curve, json=json_path)
+    output.check_outputs(files, out=out, curve=curve, json=json_path)
     with Progress() as progress:
         answer_set = records.read_answer_set(files, columns)
         progress(0.2, "resampling answers")
@@ -128,7 +128,7 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
     def limits(low: float, high: float) -> str:
         return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
 
-    low, high = _wrong(answer_set, risk)
+    low, high = _error_rate_limits(answer_set, risk)
     of = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
     rows = [
         ("queries", f"{answer_set.n_queries:,}{of}"),
@@ -170,7 +170,7 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
     ]
 
 
-def _wrong(answer_set: Answers, risk: SelectiveRisk) -> tuple[float, float]:
+def _error_rate_limits(answer_set: Answers, risk: SelectiveRisk) -> tuple[float, float]:
     """The limits of the error rate of all answers."""
     last = risk.at["coverage"].tolist().index(answer_set.coverage)
     return float(risk.at["low"][last]), float(risk.at["high"][last])
@@ -183,7 +183,7 @@ def _report(
 
     (view,) = _confidence(answer_set.predictions)
     at = {name: column.tolist() for name, column in risk.at.items()}
-    low, high = _wrong(answer_set, risk)
+    low, high = _error_rate_limits(answer_set, risk)
     return {
         "schema": "trueodds.answers/1",
         "file": list(files),

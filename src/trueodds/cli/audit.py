@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import gate, gate_values, output, records
-from trueodds.cli.groups import CROSSINGS, MIN_EFFECT, crossed
+from trueodds.cli.groups import CROSSINGS, MIN_EFFECT, check_crossings
 from trueodds.cli.options import (
     COST,
     FAIL_ON,
@@ -83,8 +83,8 @@ def audit(
     named = pop_columns(columns)
     if any(condition.group for condition in gates) and "group" not in named and not any(map(is_tally, files)):
         raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
-    output.ready(files, html=html_path, json=json_path)
-    crossed(files, named, crossings)
+    output.check_outputs(files, html=html_path, json=json_path)
+    check_crossings(files, named, crossings)
     with Progress() as progress, records.by_question(named, costs=cost_path is not None):
         data, costs = read_costs(open_data(files, named), cost_path, mode, weight_kind)
         gated = Gated(data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed})
@@ -113,7 +113,7 @@ def audit(
         from trueodds.reports.text import terminal
 
         text = terminal.render_text(
-            output.spoken_notes(facts), output.width(), output.paint if output.colored() else None
+            output.spoken_notes(facts), output.width(), output.paint if output.uses_colors() else None
         )
         output.show(text, painted=True)
     gate.conclude(ctx, gates, gate_values.OfAudit(facts, gated.measure, lambda: gated.risk(gates)))
@@ -133,7 +133,7 @@ class Gated:
                 condition.operator
                 and condition.group is None
                 and condition.name not in gate.AUDIT.numbers
-                and not _listed(condition)
+                and not _is_listed(condition)
             ):
                 self.measure(condition)
 
@@ -166,6 +166,6 @@ class Gated:
         return resolve_data(self._data, self._how["mode"], self._how["weight_kind"])
 
 
-def _listed(condition: gate.Gate) -> bool:
+def _is_listed(condition: gate.Gate) -> bool:
     """Whether an audit lists the number, unless it is infinite."""
     return condition.name in MEASURED and condition.lens in (None, "positive", "confidence", "classwise", "canonical")

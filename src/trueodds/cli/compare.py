@@ -67,7 +67,7 @@ def compare(
     rows in the same order are compared row by row.
     """
     method_settings, columns = settings(params), pop_columns(params)
-    output.ready(files, json=json_path)
+    output.check_outputs(files, json=json_path)
     if len(files) < 2:
         raise InputError("TO601", "A comparison needs at least two models.", files[0], "Pass one file per model.")
     if fail_on and len(files) > 2:

@@ -73,7 +73,7 @@ def draw(
         raise InputError(
             "TO606", "The format of a diagram is given by the suffix of its file.", repr(out), f"One of {known}."
         )
-    output.ready(files, out=out)
+    output.check_outputs(files, out=out)
     import trueodds as to
     from trueodds.diagrams import DIAGRAMS
     from trueodds.diagrams.presentation import Presentation
@@ -89,7 +89,7 @@ def draw(
         raise InputError("TO603", f"{what}.", f"{idle[0]} --out {out}", "Leave it out, or write a .svg, .png or .pdf.")
     look: dict[str, Any] = {
         "title": False if no_title else title,
-        "figsize": None if figsize is None else _sides(figsize),
+        "figsize": None if figsize is None else _parse_size(figsize),
         "dpi": None if dpi is None else value(dpi),
     }
     Presentation(**look)  # refused before the file is read
@@ -132,7 +132,7 @@ def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
     return {name: open_data([file], columns) for name, file in zip(names, files, strict=True)}
 
 
-def _sides(text: str) -> Any:
+def _parse_size(text: str) -> Any:
     """Parse W,H; invalid sizes are rejected where the size of any figure is checked."""
     return [value(side) for side in text.split(",")]
 

@@ -35,7 +35,7 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
     Evaluate it on other rows: a calibrator always looks good on the rows it was fitted on.
     """
     method_settings, columns = settings(params), pop_columns(params)
-    output.ready(files, out=out)
+    output.check_outputs(files, out=out)
     if tally := next((file for file in files if is_tally(file)), None):
         raise InputError("TO403", "Fitting a calibrator needs the rows.", f"{tally}, a tally", "Give the predictions.")
     import trueodds as to
@@ -69,7 +69,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     columns = pop_columns(params, outcome=False)
     if percent and "confidence" not in columns:
         raise InputError("TO601", "--percent needs --confidence.", "--percent alone", "Add --confidence C.")
-    output.ready((calibrator, *files), out=out)
+    output.check_outputs((calibrator, *files), out=out)
     if is_tally(calibrator):
         raise InputError(
             "TO503", "The file is a tally, not a calibrator.", calibrator, "Pass a file that trueodds fit wrote."

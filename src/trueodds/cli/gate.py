@@ -85,10 +85,10 @@ class Gate:
             return cls(text, text.strip())
         match = _FORM.fullmatch(text)
         if match is None and re.search("==|=>|=<", text):
-            raise _refused("--fail-on compares with >, >=, < or <=.", text, f"For instance {scope.example}.")
+            raise _invalid_gate("--fail-on compares with >, >=, < or <=.", text, f"For instance {scope.example}.")
         if match is None:
             words = "".join(f"{word}, or " for word in scope.words)
-            raise _refused("--fail-on has no condition.", text, _HOW.format(words=words, example=scope.example))
+            raise _invalid_gate("--fail-on has no condition.", text, _HOW.format(words=words, example=scope.example))
         part = "noise_floor" if match["part"] == "floor" else match["part"] or "value"
         gate = cls(text, match["name"], part, match["group"], match["lens"], match["operator"], _limit(match["limit"]))
         _check(gate, scope)
@@ -169,7 +169,7 @@ def _limit(text: str) -> float:
         limit = math.nan
     if not math.isfinite(limit):
         fix = "Repeat --fail-on for every bound." if "," in text else "For instance 'ece>0.05'."
-        raise _refused("--fail-on compares with a finite number.", text, fix)
+        raise _invalid_gate("--fail-on compares with a finite number.", text, fix)
     return limit
 
 
@@ -181,14 +181,16 @@ def _check(gate: Gate, scope: Scope) -> None:
         parts = PARTS
     if gate.part not in parts:
         fix = suggest_names(gate.part, parts) if gate.part not in PARTS else f"It has {', '.join(parts)}."
-        raise _refused(f"{gate.name} has no such part.", gate.part, fix)
+        raise _invalid_gate(f"{gate.name} has no such part.", gate.part, fix)
     if gate.name in scope.numbers and gate.group is not None:
-        raise _refused(f"{gate.name} is not available by group.", gate.text, f"Leave [{gate.group}] out.")
+        raise _invalid_gate(f"{gate.name} is not available by group.", gate.text, f"Leave [{gate.group}] out.")
     if gate.name == "risk" and gate.coverage is None:
-        raise _refused("A risk needs a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
+        raise _invalid_gate("A risk needs a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
     if gate.lens is not None and gate.name != "risk":
         if not scope.lenses or gate.name in scope.numbers or gate.group is not None:
-            raise _refused(f"A gate on {gate.name} cannot name a lens here.", gate.text, f"Leave @{gate.lens} out.")
+            raise _invalid_gate(
+                f"A gate on {gate.name} cannot name a lens here.", gate.text, f"Leave @{gate.lens} out."
+            )
         from trueodds.lenses.lens import as_lens
 
         as_lens(gate.lens)
@@ -219,27 +221,29 @@ def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
     fix = f"Bound it {'below' if gate.from_above else 'above'} {upper if gate.from_above else lower:g}."
     if is_percentage:
         fix = f"Write '{number}{gate.operator}{limit / 100:g}' for {limit:g} %."
-    raise _refused(f"{gate.name} is {bound}; this gate could never fail.", gate.text, fix)
+    raise _invalid_gate(f"{gate.name} is {bound}; this gate could never fail.", gate.text, fix)
 
 
 def _check_estimator(gate: Gate, scope: Scope) -> None:
     """Reject a gate on an estimator, a group or a part that the command does not report."""
     if scope.estimators is not None and gate.name not in scope.estimators:
         known = suggest_names(gate.name, scope.known) if scope.known else "It has only words, no numbers."
-        raise _refused(f"trueodds {scope.command} has no such number.", gate.name, known)
+        raise _invalid_gate(f"trueodds {scope.command} has no such number.", gate.name, known)
     estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
     if gate.group is not None and gate.name not in scope.grouped:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
         problem = f"trueodds {scope.command} does not report the {gate.name} of every group."
-        raise _refused(problem, gate.text, fix)
+        raise _invalid_gate(problem, gate.text, fix)
     if scope.bare and gate.part != "value":
-        raise _refused("--interval none omits the interval and the noise floor.", gate.text, "Leave --interval out.")
+        raise _invalid_gate(
+            "--interval none omits the interval and the noise floor.", gate.text, "Leave --interval out."
+        )
     if gate.part in ("low", "high") and estimator.interval is None:
         problem = f"{gate.name} has no interval with known coverage."
-        raise _refused(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
+        raise _invalid_gate(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
     if gate.part == "debiased" and estimator.interval == "bca":
         problem = f"{gate.name} is not biased upward by noise, so it has no debiased form."
-        raise _refused(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")
+        raise _invalid_gate(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")
 
 
 def made_with(estimator: str, settings: Mapping[str, Any]) -> Any:
@@ -261,9 +265,9 @@ def default_of(estimator: str) -> Any:
         return ESTIMATORS.make(estimator, {})
     except InputError as problem:
         if problem.code == "TO201":
-            raise _refused("--fail-on names no estimator.", estimator, problem.fix) from None
+            raise _invalid_gate("--fail-on names no estimator.", estimator, problem.fix) from None
         return ESTIMATORS.load(estimator)
 
 
-def _refused(problem: str, got: Any, fix: str) -> InputError:
+def _invalid_gate(problem: str, got: Any, fix: str) -> InputError:
     return InputError("TO610", problem, repr(got), fix)

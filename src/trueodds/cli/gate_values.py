@@ -106,7 +106,7 @@ class OfVerdict:
             if decision is None:
                 raise gate.unknown("no decision", "See the notes.")
             return decision == gate.name, f"the decision is {decision}"
-        return _rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, ALPHA)
+        return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, ALPHA)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class OfComparison:
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
-        return _rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, ALPHA)
+        return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, ALPHA)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class OfGroups:
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """Return whether any group is miscalibrated, jointly over all groups."""
-        return _rejected(
+        return _is_rejected(
             gate, self.by_group.pvalue, float(self.by_group.settings["min_pvalue"]), 1 - self.by_group.level
         )
 
@@ -267,7 +267,7 @@ def coverages(gates: Sequence[Gate]) -> list[float]:
     return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
 
 
-def _rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float) -> tuple[bool, str]:
+def _is_rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float) -> tuple[bool, str]:
     _check_min_pvalue(gate, min_pvalue, alpha)
     if pvalue is None or math.isnan(pvalue):
         raise gate.unknown("no p-value", "See the notes.")

@@ -30,7 +30,7 @@ MIN_EFFECT = click.option(
 )  # fmt: skip
 
 
-def crossed(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -> None:
+def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -> None:
     """Refuse crossings of columns that are not named; a tally has its own columns."""
     named = columns.get("group", ())
     if crossings and len(named) < 2 and not any(is_tally(file) for file in files):
@@ -78,10 +78,10 @@ def groups(
     Name each group column by its own --group.
     """
     method_settings, columns = settings(params), pop_columns(params)
-    output.ready(files, json=json_path)
+    output.check_outputs(files, json=json_path)
     if "group" not in columns:
         raise InputError("TO601", "No group column is named.", "no --group", "Add --group C for every such column.")
-    crossed(files, columns, crossings)
+    check_crossings(files, columns, crossings)
     if tally := next((file for file in files if is_tally(file)), None):
         raise InputError(
             "TO403", "The joint test of groups needs the rows.", f"{tally}, a tally", "Give the predictions."

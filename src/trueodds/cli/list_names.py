@@ -7,7 +7,7 @@ import importlib
 import click
 
 from trueodds.cli import output
-from trueodds.cli.study import installed, offered
+from trueodds.cli.study import declared_studies, installed_studies
 from trueodds.core.registry import Registry
 
 _FAMILIES = {
@@ -54,7 +54,7 @@ def list_names(family: str | None) -> None:
         output.show("\n".join(names(family)))
         return
     for name in _ALL:
-        if name == "studies" and not offered():
+        if name == "studies" and not declared_studies():
             continue  # they are a package of their own; asked for by name they are said to be missing
         output.show(f"{name:<12} {' '.join(names(name))}")
 
@@ -64,7 +64,7 @@ def names(family: str) -> tuple[str, ...]:
     if family in _WORDS:
         return _WORDS[family]
     if family == "studies":
-        return installed().names()
+        return installed_studies().names()
     module, _, table = _FAMILIES[family].partition(":")
     registry: Registry = getattr(importlib.import_module(module), table)
     return registry.names()

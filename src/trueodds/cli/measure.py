@@ -52,7 +52,7 @@ def measure(
 ) -> None:
     """Estimate a calibration error or a score, with its interval and noise floor."""
     method_settings, columns = settings(params), pop_columns(params)
-    output.ready(files, json=json_path)
+    output.check_outputs(files, json=json_path)
     import trueodds as to
     from trueodds.estimators import ESTIMATORS
 

@@ -152,9 +152,9 @@ def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, An
     _check_columns(columns, outcome)
     for name in _LISTS:
         if name in columns and "," in columns[name]:
-            columns[name] = _parts(columns[name])
+            columns[name] = _split_parts(columns[name])
     if "classes" in columns:
-        columns["classes"] = _parts(columns["classes"])
+        columns["classes"] = _split_parts(columns["classes"])
     if "group" in columns:
         columns["group"] = list(columns["group"])
     return columns
@@ -181,7 +181,7 @@ def _check_columns(columns: Mapping[str, Any], outcome: bool) -> None:
             )
 
 
-def _parts(text: str) -> list[str]:
+def _split_parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 

@@ -18,7 +18,7 @@ import click
 
 from trueodds.cli.messages import restate
 from trueodds.core.errors import InputError
-from trueodds.core.printable import printable, printable_lines, without_surrogates
+from trueodds.core.printable import printable_lines, to_printable, without_surrogates
 
 _PICTURED = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")  # an audit has no settings of its diagrams
 _COLORS: dict[str, dict[str, Any]] = {
@@ -31,7 +31,7 @@ _COLORS: dict[str, dict[str, Any]] = {
 }
 
 
-def ready(inputs: Iterable[str], **outputs: str | None) -> None:
+def check_outputs(inputs: Iterable[str], **outputs: str | None) -> None:
     """Check that the output paths can be written and overwrite no input, before the work begins."""
     destinations = {f"--{name}": path for name, path in outputs.items() if path is not None}
     for option, path in destinations.items():
@@ -153,10 +153,10 @@ def spoken_notes(report: Any, labels: Iterable[str] = ()) -> Any:
 def _labels(report: Mapping[str, Any]) -> list[str]:
     """What groups are called, such as level=2: words of the data, which notes quote."""
     groups = report.get("groups") or ()
-    return [printable(group["label"]) for group in groups if isinstance(group, Mapping) and "label" in group]
+    return [to_printable(group["label"]) for group in groups if isinstance(group, Mapping) and "label" in group]
 
 
-def colored(stream: Any = None) -> bool:
+def uses_colors(stream: Any = None) -> bool:
     """Return whether to use colors: on a terminal, unless NO_COLOR is set."""
     stream = stream or sys.stdout
     return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -200,7 +200,7 @@ class Progress:
         """Show the fraction that is done and the current step."""
         if not self._enabled or time.monotonic() - self._begun < PATIENCE:
             return
-        doing = printable(doing)
+        doing = to_printable(doing)
         if not self._shown:
             self._start()
         if self._bar is not None:

@@ -57,7 +57,7 @@ def power(
 ) -> None:
     """Plan a sample size: the error that a test detects with n rows, or the rows for an error or an interval width."""
     method_settings, columns = settings(params), pop_columns(params)
-    output.ready(files, json=json_path)
+    output.check_outputs(files, json=json_path)
     import trueodds as to
     from trueodds.estimators import ESTIMATORS
     from trueodds.hypotests import TESTS

@@ -87,10 +87,10 @@ def check_columns(columns: Mapping[str, Any]) -> None:
 
 def are_requested(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Return whether the options specify records of answers."""
-    return any(name in columns for name in OWN) or ("confidence" in columns and _inside(files, columns))
+    return any(name in columns for name in OWN) or ("confidence" in columns and _is_nested_field(files, columns))
 
 
-def _inside(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
+def _is_nested_field(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Return whether the first record has the field only inside another field, or has the words yes and no."""
     if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
         return all(file.lower().endswith(".json") for file in files)

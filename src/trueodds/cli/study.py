@@ -32,7 +32,7 @@ def study(
     name: str, quick: bool, out: str | None, methods: tuple[str, ...], data: str | None, seed: int, as_json: bool
 ) -> None:
     """Run one of the studies: see trueodds list studies."""
-    run = installed().load(name)
+    run = installed_studies().load(name)
     restrictions: dict[str, Any] = {"methods": list(methods) or None, "data": data}
     settings = {key: value for key, value in restrictions.items() if value is not None}
     for key in settings.keys() - inspect.signature(run).parameters.keys():
@@ -47,16 +47,16 @@ def study(
     output.show(json.dumps(result.to_dict()) if as_json else str(result))
 
 
-def offered() -> dict[str, str]:
+def declared_studies() -> dict[str, str]:
     """The studies of all installed packages by name, each with its `module:function`; none of them is imported."""
     from importlib.metadata import entry_points
 
     return {point.name: point.value for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
-def installed() -> Registry:
+def installed_studies() -> Registry:
     """Return the installed studies; TO804 if there are none."""
-    table = offered()
+    table = declared_studies()
     if not table:
         raise InputError(
             "TO804",

@@ -44,7 +44,7 @@ def tally(
 ) -> None:
     """Tally rows into a small, mergeable file that audit, measure and test can read."""
     columns = pop_columns(params)
-    output.ready(files, out=out, resume=resume)
+    output.check_outputs(files, out=out, resume=resume)
     with Progress() as progress:
         data = open_data(files, columns)
         import trueodds as to
@@ -62,7 +62,7 @@ def tally(
 @click.option("--out", required=True, metavar="F", help="File to save the sum to.")
 def merge(files: tuple[str, ...], out: str) -> None:
     """Merge tallies. Tallies with different classes or settings are rejected."""
-    output.ready(files, out=out)
+    output.check_outputs(files, out=out)
     from trueodds.tallies import tally_sums
 
     total = add_tallies(files)

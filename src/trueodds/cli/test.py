@@ -51,7 +51,7 @@ def test(
 ) -> None:
     """Test the null hypothesis that the predictions are calibrated."""
     method_settings, columns = settings(params), pop_columns(params)
-    output.ready(files, json=json_path)
+    output.check_outputs(files, json=json_path)
     import trueodds as to
     from trueodds.hypotests import TESTS
 

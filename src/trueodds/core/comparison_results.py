@@ -10,7 +10,7 @@ from typing import Any
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent, format_settings
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, keep_defined
 
 MAX_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
@@ -71,10 +71,10 @@ class Comparison(Result):
         if self.pvalue is not None:
             min_pvalue = f" (min {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
             pieces.append(f"p={format_number(self.pvalue)}{min_pvalue}")
-        pieces.append(", ".join(_beside(name, estimate) for name, estimate in self.models.items()))
+        pieces.append(", ".join(_format_estimate(name, estimate) for name, estimate in self.models.items()))
         pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
         pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
-        return printable(" · ".join(pieces))
+        return to_printable(" · ".join(pieces))
 
     def pair(self) -> dict[str, Any]:
         """Return the difference without the estimates of the two models, as a ranking lists it."""
@@ -135,12 +135,12 @@ class Ranking(Result):
         """The order and which parts of it are settled, in one line."""
         order = ", ".join(f"{name} {format_number(self.models[name].value)}" for name in self.order)
         pieces = [f"{self.estimator} {order}"]
-        pieces.append(f"settled: {_listed(self.settled, '<')}")
-        pieces.append(f"not settled: {_listed(self.unsettled, '?')}")
+        pieces.append(f"settled: {_list_pairs(self.settled, '<')}")
+        pieces.append(f"not settled: {_list_pairs(self.unsettled, '?')}")
         pieces.append(f"{format_percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
         pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
-        return printable(" · ".join(pieces))
+        return to_printable(" · ".join(pieces))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ranking as a JSON object."""
@@ -161,12 +161,12 @@ class Ranking(Result):
         }
 
 
-def _beside(name: str, estimate: Estimate) -> str:
+def _format_estimate(name: str, estimate: Estimate) -> str:
     noise_floor = "" if estimate.noise_floor is None else f" (noise floor {format_number(estimate.noise_floor)})"
     return f"{name} {format_number(estimate.value)}{noise_floor}"
 
 
-def _listed(pairs: Sequence[tuple[str, str]], sign: str) -> str:
+def _list_pairs(pairs: Sequence[tuple[str, str]], sign: str) -> str:
     named = [f"{first} {sign} {second}" for first, second in pairs[:MAX_PAIRS]]
     more = [f"{len(pairs) - MAX_PAIRS} more"] if len(pairs) > MAX_PAIRS else []
     return ", ".join([*named, *more]) or "nothing"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 
 LONGEST, LONGEST_GOT, LONGEST_VALUE = 400, 160, 80  # characters of a message, of what was got, of one value
 LONGEST_ITEMS = 8  # items of a list that are written out
@@ -39,12 +39,12 @@ class InputError(ValueError):
     """
 
     def __init__(self, code: str, problem: str, got: str = "", fix: str = "") -> None:
-        got = shortened(printable(" ".join(line.strip() for line in got.split("\n"))), LONGEST_GOT)
-        problem, fix = printable(problem), printable(fix)
+        got = shorten(to_printable(" ".join(line.strip() for line in got.split("\n"))), LONGEST_GOT)
+        problem, fix = to_printable(problem), to_printable(fix)
         room = LONGEST - len(_message(code, "", got, " "))
         if len(problem) + len(fix) > room:
-            fix = shortened(fix, max(room - len(problem), room // 2))
-            problem = shortened(problem, room - len(fix))
+            fix = shorten(fix, max(room - len(problem), room // 2))
+            problem = shorten(problem, room - len(fix))
         self.code = code
         self.problem = problem
         self.got = got
@@ -73,7 +73,7 @@ def describe(value: object) -> str:
         text = ""
     if not text or (items and len(text) > LONGEST_VALUE):
         return f"{kind} of {items:,}" if items else kind
-    return shortened(text, LONGEST_VALUE)
+    return shorten(text, LONGEST_VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Note:
     text: str
 
     def __str__(self) -> str:
-        return printable(f"[{self.code}] {self.text}")
+        return to_printable(f"[{self.code}] {self.text}")
 
     def to_dict(self) -> dict[str, str]:
         """Return the note as a JSON object.
@@ -105,7 +105,7 @@ class Note:
         return {"code": self.code, "text": self.text}
 
 
-def shortened(text: str, max_length: int) -> str:
+def shorten(text: str, max_length: int) -> str:
     """Shorten a text to at most `max_length` characters, replacing its middle by an ellipsis.
 
     >>> shortened("[0.1, 0.2, 0.3, 0.4]", 12)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent, format_settings
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, undefined_note
 
 
@@ -228,7 +228,9 @@ def format_groups(by_group: ByGroup) -> str:
     ]
     lines += [FROM_ZERO.format("; ".join(careful))] if careful and by_group.overall.interval else []
     of_two = by_group.settings.get("against") == "rest"  # the gaps below are others: each group's from the rest
-    lines += [_widest(gap, by_group.level, "of two groups of" if of_two else "of") for gap in by_group.widest]
+    lines += [
+        _describe_largest_gap(gap, by_group.level, "of two groups of" if of_two else "of") for gap in by_group.widest
+    ]
     for column in dict.fromkeys(gap.column for gap in by_group.gaps):
         gaps = [gap for gap in by_group.gaps if gap.column == column]
         gaps = sorted(gaps, key=lambda gap: (not gap.settled, -abs(gap.difference)))
@@ -240,7 +242,7 @@ def format_groups(by_group: ByGroup) -> str:
         lines += [f"  {len(gaps) - MAX_GAPS} more: the JSON lists them"] if len(gaps) > MAX_GAPS else []
     if by_group.multicalibration is not None:
         lines.append(str(by_group.multicalibration))
-    return "\n".join(map(printable, lines))
+    return "\n".join(map(to_printable, lines))
 
 
 def _table(by_group: ByGroup) -> list[str]:
@@ -249,7 +251,7 @@ def _table(by_group: ByGroup) -> list[str]:
     all_rows = [*estimates, by_group.overall]
     directed = any(group.mean_prob is not None for group in by_group.groups)
     columns = [
-        ["group", *(printable(group.label) for group in by_group.groups), "all rows"],
+        ["group", *(to_printable(group.label) for group in by_group.groups), "all rows"],
         ["n", *(f"{one.n:,}" for one in all_rows)],
         *([["predicted", *format_column([group.mean_prob for group in by_group.groups]), ""]] if directed else []),
         *([["observed", *format_column([group.event_rate for group in by_group.groups]), ""]] if directed else []),
@@ -261,7 +263,7 @@ def _table(by_group: ByGroup) -> list[str]:
         ["detectable from", *format_column([group.min_detectable for group in by_group.groups]), ""],
         ["status", *(group.status for group in by_group.groups), ""],
     ]
-    return _aligned(columns)
+    return _align_columns(columns)
 
 
 def format_pvalue(p: float, min_pvalue: float) -> str:
@@ -297,7 +299,7 @@ def format_intervals(intervals: Sequence[Interval | None]) -> list[str]:
     return [f"[{next(ends)}, {next(ends)}]" if interval is not None else "–" for interval in intervals]
 
 
-def _widest(gap: Gap, level: float, of: str) -> str:
+def _describe_largest_gap(gap: Gap, level: float, of: str) -> str:
     """Describe the largest gap of a column; two groups are named only if they differ significantly."""
     pair = (
         f"{gap.first} − {gap.second}, {format_number(gap.difference)}" if gap.settled else "no two differ significantly"
@@ -308,7 +310,7 @@ def _widest(gap: Gap, level: float, of: str) -> str:
     )
 
 
-def _aligned(columns: Sequence[Sequence[str]]) -> list[str]:
+def _align_columns(columns: Sequence[Sequence[str]]) -> list[str]:
     """Align the columns of a table: names to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in columns]
     return [

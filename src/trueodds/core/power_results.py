@@ -9,7 +9,7 @@ from typing import Any
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Result
 
 
@@ -42,7 +42,7 @@ class Power(Result):
 
     def describe(self) -> str:
         """Describe the result in one line."""
-        return printable(self._summary())
+        return to_printable(self._summary())
 
     def _summary(self) -> str:
         if self.question == "width":

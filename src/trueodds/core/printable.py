@@ -20,7 +20,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _IN_JSON = re.compile(r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)")
 
 
-def printable(text: object) -> str:
+def to_printable(text: object) -> str:
     r"""Return text in one line with unsafe characters escaped; backslashes are not escaped again.
 
     >>> print(printable("a\x1b[31m\u202eb"))
@@ -44,7 +44,7 @@ def printable_tree(value: Any) -> Any:
     {'label': ['a\\\\x85', 1]}
     """
     if isinstance(value, str):
-        return printable(value)
+        return to_printable(value)
     if isinstance(value, Mapping):
         return {printable_tree(key): printable_tree(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -11,7 +11,7 @@ from typing import Any
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent, format_settings
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 
 
 class Result:
@@ -150,7 +150,7 @@ class Estimate(Result):
             pieces.append(f"noise floor {format_number(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
         pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
-        return printable(" · ".join(pieces))
+        return to_printable(" · ".join(pieces))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as a JSON object, with null for an infinite value.
@@ -245,7 +245,7 @@ class Verdict(Result):
         """
         min_pvalue = f" (min {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
         family = f" · family-wise p={format_number(self.family_pvalue)}" if self.family_pvalue is not None else ""
-        return printable(
+        return to_printable(
             f"{self.test} p={format_number(self.pvalue)}{min_pvalue}{family} · statistic"
             f" {format_number(self.statistic)}{self._beside()}{f' · {self.summary}' if self.summary else ''} ·"
             f" n={self.n:,} · {self.lens} · null: {self.null}"

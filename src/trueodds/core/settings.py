@@ -86,7 +86,7 @@ class Settings:
 def check_settings(made: Any) -> None:
     """Check the settings of a frozen dataclass; a sequence becomes a tuple, a NumPy scalar a Python number."""
     kind: Any = type(made)
-    for name, (hint, default) in declared(kind).items():
+    for name, (hint, default) in declared_settings(kind).items():
         value = getattr(made, name)
         if value is default:
             continue
@@ -96,7 +96,7 @@ def check_settings(made: Any) -> None:
 
 
 @cache
-def declared(kind: Any) -> Mapping[str, tuple[Any, Any]]:
+def declared_settings(kind: Any) -> Mapping[str, tuple[Any, Any]]:
     """Return the type and default of each setting, or nothing if the annotations cannot be evaluated."""
     try:
         hints = typing.get_type_hints(kind, include_extras=True)
@@ -117,7 +117,7 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     allowed, checked = _read(hint, value)
     if allowed:
         return checked
-    words, others = _described(hint)
+    words, others = _describe_hint(hint)
     texts = [
         *others,
         *([" or ".join(map(repr, words))] if len(words) < 3 else [f"one of {', '.join(map(repr, words))}"]),
@@ -171,7 +171,7 @@ def _reader(hint: Any) -> Reader:
     if origin is Annotated:
         return (lambda value: (True, value)) if OWN in args[1:] else partial(_annotated, args[0], args[1:])
     if origin is Literal:
-        return partial(_word, args)
+        return partial(_parse_word, args)
     if hint is bool:
         return lambda value: (True, bool(value)) if isinstance(value, (bool, np.bool_)) else (False, value)
     if hint is str:
@@ -203,10 +203,10 @@ def _annotated(hint: Any, constraints: tuple[Any, ...], value: Any) -> tuple[boo
     allowed, checked = _read(hint, value)
     if not allowed and ONE in constraints:
         allowed, checked = _read(hint, (value,))
-    return allowed and all(_holds(constraint, checked) for constraint in constraints), checked
+    return allowed and all(_satisfies(constraint, checked) for constraint in constraints), checked
 
 
-def _word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
+def _parse_word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
     word = str(value) if isinstance(value, str) else _number(value, integer=True)
     return word is not None and word in words, word
 
@@ -240,7 +240,7 @@ def _number(value: Any, *, integer: bool) -> int | float | None:
         return None
 
 
-def _holds(constraint: Any, value: Any) -> bool:
+def _satisfies(constraint: Any, value: Any) -> bool:
     if isinstance(constraint, Range):
         # Integers that float64 cannot represent are rejected, unless the range allows them.
         small = not isinstance(value, int) or constraint.high < math.inf or abs(value) <= EXACT
@@ -248,20 +248,20 @@ def _holds(constraint: Any, value: Any) -> bool:
     return not isinstance(constraint, OneOf) or value in constraint.words
 
 
-def _described(hint: Any) -> tuple[list[Any], list[str]]:
+def _describe_hint(hint: Any) -> tuple[list[Any], list[str]]:
     """Return the words that an annotation allows, and descriptions of the other allowed types."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        parts = [_described(arg) for arg in args]
+        parts = [_describe_hint(arg) for arg in args]
         return [word for words, _ in parts for word in words], [text for _, texts in parts for text in texts]
     if origin is Annotated:
         words = [word for arg in args[1:] if isinstance(arg, OneOf) for word in arg.words]
         limits = "".join(f" {arg}" for arg in args[1:] if isinstance(arg, Range)).rstrip()
-        return (words, []) if words else ([], [text + limits for text in _described(args[0])[1]])
+        return (words, []) if words else ([], [text + limits for text in _describe_hint(args[0])[1]])
     if origin is Literal:
         return list(args), []
     if origin in (tuple, list, Sequence):
-        words, texts = _described(args[0])
+        words, texts = _describe_hint(args[0])
         return [], [f"a sequence, each {' or '.join([*texts, *map(repr, words)])}"]
     if origin is Callable:
         return [], ["a callable"]

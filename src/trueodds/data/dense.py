@@ -110,15 +110,19 @@ def from_dense(
     shape = p.shape
     if p.shape == y.shape:
         if axis is not None and _one_hot(y, p, axis):
-            raise _unlike(y, shape, axis, "These labels look one-hot: pass labels.argmax(axis); else say axis=None.")
+            raise _shape_mismatch_error(
+                y, shape, axis, "These labels look one-hot: pass labels.argmax(axis); else say axis=None."
+            )
     else:
         if axis is None or p.ndim != y.ndim + 1 or not -p.ndim <= axis < p.ndim or axis % p.ndim == 0:
-            raise _unlike(y, shape, axis, _where_classes(y, p))
+            raise _shape_mismatch_error(y, shape, axis, _where_classes(y, p))
         p = np.moveaxis(p, axis, -1)
         if p.shape[:-1] != y.shape:
-            raise _unlike(y, shape, axis, _where_classes(y, np.moveaxis(p, -1, axis)))
+            raise _shape_mismatch_error(y, shape, axis, _where_classes(y, np.moveaxis(p, -1, axis)))
         if p.shape[-1] == 1:
-            raise _unlike(y, shape, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground.")
+            raise _shape_mismatch_error(
+                y, shape, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground."
+            )
     image = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
     mask = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
     if not mask.any():
@@ -159,7 +163,7 @@ def _where_classes(y: Array, p: Array) -> str:
     return "Pass the axis of the classes, axis=1 or axis=-1; foreground probabilities need the shape of the labels."
 
 
-def _unlike(y: Array, shape: tuple[int, ...], axis: int | None, fix: str) -> InputError:
+def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fix: str) -> InputError:
     return InputError(
         "TO107",
         "Labels (images, …) and probabilities must have the same shape but for the axis of the classes.",

@@ -96,7 +96,7 @@ class InducedProbabilities:
         if P.shape[1] == 2 and len(event := self.code() == 1) == 1:
             return P[:, 1 - int(event[0, 1])].astype(np.float64)
         sums = self.preds.once("row sums", lambda: P.sum(axis=1, dtype=np.float64))
-        return complement(P, self.code() != 1, p, sums)
+        return sum_of_others(P, self.code() != 1, p, sums)
 
     def logs(self, outcomes: int) -> Array | None:
         """Return the log-probability of each outcome, (n, outcomes) float64, from the logits; None if there are none.
@@ -129,7 +129,7 @@ NEAR = 1e-3  # a difference from 1 below this has lost more than three digits
 _BLOCK = 2**16  # probabilities per block, so that temporaries stay in cache
 
 
-def complement(P: Array, others: Array, p: Array, total: Array | float = 1.0) -> Array:
+def sum_of_others(P: Array, others: Array, p: Array, total: Array | float = 1.0) -> Array:
     """Return total − p, where the unmasked columns of rows (n, K) sum to p; the result is (n,) float64.
 
     If subtraction would lose digits, the masked columns are summed instead. A mask (1, K) is used for all rows.
@@ -144,7 +144,7 @@ def complement(P: Array, others: Array, p: Array, total: Array | float = 1.0) ->
 def log_complement(z: Array, others: Array, log_p: Array, total: Array | float = 0.0) -> Array:
     """Return log(1 − p), where log p is the log-probability of the unmasked columns of rows (n, K); (n,) float64.
 
-    `total` is log Σ exp z of the logits z. As in `complement`, the masked columns are summed if digits would be lost.
+    `total` is log Σ exp z of the logits z. As in `sum_of_others`, the masked columns are summed if digits would be lost.
     """
     with np.errstate(divide="ignore"):
         rest: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.arrays import select_rows
 from trueodds.data.probabilities import two_columns
@@ -214,7 +214,7 @@ class PredictionArrays:
             "multilabel": f"{self.k} labels each",
         }
         extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
-        extras += [f"group {printable(name)}" for name in self.group]
+        extras += [f"group {to_printable(name)}" for name in self.group]
         return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
 
 

@@ -144,7 +144,7 @@ def _of_bin(
     variance = float(sums["wwv"][rows].sum()) * (count / mass) ** 2
     third = float((n * p * (1 - p) * (1 - 2 * p)).sum())
     mean = float(n @ p)
-    limits = [[_refined(mean, variance, third, count, q) / count for q in pair] for pair in both]
+    limits = [[_refined_normal_quantile(mean, variance, third, count, q) / count for q in pair] for pair in both]
     return [(low, high) for low, high in limits], "refined normal"
 
 
@@ -153,7 +153,7 @@ def _normal(mean: float, variance: float, tail: float) -> tuple[float, float]:
     return max(mean - half, 0.0), min(mean + half, 1.0)
 
 
-def _refined(mean: float, variance: float, third: float, count: int, q: float) -> int:
+def _refined_normal_quantile(mean: float, variance: float, third: float, count: int, q: float) -> int:
     """The smallest k at which the refined normal distribution function reaches q."""
     if variance <= 0:
         return round(mean)

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable, printable_lines, printable_tree
+from trueodds.core.printable import printable_lines, printable_tree, to_printable
 from trueodds.core.results import with_notes
 from trueodds.core.typing import Array
 from trueodds.diagrams.presentation import Presentation
@@ -81,7 +81,7 @@ class DiagramTable:
         n = int(np.max(self.panels["n"]))
         options = [str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key)]
         rows = f"{len(self.table['view']):,} {self.unit}"
-        return printable(f"{self.name} · {rows} · n={n:,} · {', '.join([self.lens, *options])}")
+        return to_printable(f"{self.name} · {rows} · n={n:,} · {', '.join([self.lens, *options])}")
 
     def __str__(self) -> str:
         return with_notes(self.describe(), self.notes)
@@ -149,7 +149,7 @@ class DiagramTable:
         title = self.presentation.title
         return replace(
             self,
-            lens=printable(self.lens),
+            lens=to_printable(self.lens),
             table=_printable(self.table),
             panels=_printable(self.panels),
             settings=printable_tree(self.settings),
@@ -224,7 +224,7 @@ class DiagramTable:
 def _printable(columns: Mapping[str, Array]) -> dict[str, Array]:
     return {
         name: np.array(
-            [printable(value) if isinstance(value, str) else value for value in column.tolist()], column.dtype.kind
+            [to_printable(value) if isinstance(value, str) else value for value in column.tolist()], column.dtype.kind
         )
         if column.dtype.kind in "OU"
         else column

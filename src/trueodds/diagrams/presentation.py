@@ -50,8 +50,8 @@ class Presentation:
             fix = "Pass a string, or False for no title."
             raise InputError("TO203", "title must be a string, a bool or None.", repr(self.title), fix)
         if self.figsize is not None:
-            object.__setattr__(self, "figsize", _sides(self.figsize))
-        if self.dpi is not None and not _within(self.dpi, DPI):
+            object.__setattr__(self, "figsize", _parse_figsize(self.figsize))
+        if self.dpi is not None and not _is_within(self.dpi, DPI):
             problem = f"dpi must be a number from {DPI[0]:g} to {DPI[1]:g}."
             raise InputError("TO203", problem, repr(self.dpi), "For instance dpi=300.")
         if self.figsize is not None and self.dpi is not None and max(self.figsize) * self.dpi > PIXELS:
@@ -79,15 +79,15 @@ class Presentation:
         return "" if self.title is False else default
 
 
-def _sides(figsize: Any) -> tuple[float, float]:
+def _parse_figsize(figsize: Any) -> tuple[float, float]:
     sides = tuple(figsize) if isinstance(figsize, Iterable) and not isinstance(figsize, str) else ()
-    if len(sides) != 2 or not all(_within(side, SIDE) for side in sides):
+    if len(sides) != 2 or not all(_is_within(side, SIDE) for side in sides):
         problem = f"figsize must be a width and a height, each from {SIDE[0]:g} to {SIDE[1]:g} inches."
         raise InputError("TO203", problem, repr(figsize), "For instance figsize=(5, 4).")
     return float(sides[0]), float(sides[1])
 
 
-def _within(value: Any, limits: tuple[float, float]) -> bool:
+def _is_within(value: Any, limits: tuple[float, float]) -> bool:
     """Whether the value is a number within both limits. A NumPy scalar is one, a Boolean is not."""
     if isinstance(value, (bool, str)):
         return False

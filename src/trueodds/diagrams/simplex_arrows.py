@@ -229,7 +229,9 @@ def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
             f"({_format_points(net.min())}){where}."
         )
     many = (
-        "The only cell deviates" if count == 1 else f"{int(beyond.sum())} of {count} cells {_stray(int(beyond.sum()))}"
+        "The only cell deviates"
+        if count == 1
+        else f"{int(beyond.sum())} of {count} cells {_deviate_verb(int(beyond.sum()))}"
     )
     return f"{text} {many} significantly, with {percent(float(share.sum()))} of the predictions."
 
@@ -251,5 +253,5 @@ def _format_points(x: float) -> str:
     return f"{100 * abs(x):.1f} points"
 
 
-def _stray(count: int) -> str:
+def _deviate_verb(count: int) -> str:
     return "deviates" if count == 1 else "deviate"

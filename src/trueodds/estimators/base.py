@@ -198,7 +198,7 @@ Aggregate = Annotated[str, OneOf(AGGREGATES)]
 
 def shares(views: Sequence[View], aggregate: str) -> Array:
     """Weight of each view in a sum over views. For `max` all weights are 1."""
-    _known(aggregate)
+    _check_aggregate(aggregate)
     if aggregate == "mean":
         return np.full(len(views), 1 / len(views))
     if aggregate == "prevalence":
@@ -212,7 +212,7 @@ def shares(views: Sequence[View], aggregate: str) -> Array:
     return np.ones(len(views))
 
 
-def _known(aggregate: str) -> None:
+def _check_aggregate(aggregate: str) -> None:
     if aggregate not in AGGREGATES:
         raise InputError(
             "TO203",
@@ -231,9 +231,11 @@ def combine(values: Array, shares: Array, aggregate: str) -> Array:
     return np.tensordot(shares, values, axes=1)
 
 
-def measured(estimator: Estimator, views: Sequence[View], aggregate: str = "mean") -> tuple[float, Mapping[str, float]]:
+def measure_views(
+    estimator: Estimator, views: Sequence[View], aggregate: str = "mean"
+) -> tuple[float, Mapping[str, float]]:
     """The value over all views of a lens, and its value by view if there are several."""
-    _known(aggregate)
+    _check_aggregate(aggregate)
     values = estimator.values(views)
     if len(views) == 1:
         return float(values[0]), {}

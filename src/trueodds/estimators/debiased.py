@@ -207,7 +207,7 @@ class DebiasedL2(_Debiased):
 
     def value(self, view: View) -> float:
         """The root of θ, 0 where θ is negative."""
-        return float(_root(np.asarray(self.signed(view))))
+        return float(_clipped_root(np.asarray(self.signed(view))))
 
     def notes(self, view: View) -> list[Note]:
         """Adds a note if finer bins show an error that cancels within these bins."""
@@ -216,7 +216,7 @@ class DebiasedL2(_Debiased):
             self.form == "t_mn"
             and self.partition == AUTO
             and len(view)
-            and (finer := _finer(view, len(self.binned(view).w)))
+            and (finer := _error_in_finer_bins(view, len(self.binned(view).w)))
         ):
             text = (
                 f"In {finer[1]} bins the debiased error is {finer[0]:.3g}: the calibration error varies within these "
@@ -260,7 +260,7 @@ class DebiasedL2(_Debiased):
 
     def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
         """Kumar's form from the sums of bins."""
-        return _root(self._kumar(w, wp, wy, ww))
+        return _clipped_root(self._kumar(w, wp, wy, ww))
 
     def _kumar(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
         rate, gap = divide_or_zero(wy, w), divide_or_zero(wp - wy, w)
@@ -268,7 +268,7 @@ class DebiasedL2(_Debiased):
 
     def of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
         """T_mn's or DPE's root from Σw, Σwu, Σw²u² and Σw² of bins."""
-        return _root(self._of_pairs(w, residual, squares, ww))
+        return _clipped_root(self._of_pairs(w, residual, squares, ww))
 
     def _of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
         return _mean(w, ww, divide_or_zero(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
@@ -359,7 +359,7 @@ class DebiasedL1(_Debiased):
         return {"plug_in": plug_in, "bias": plug_in - self.value(view)}
 
 
-def _finer(view: View, bins: int) -> tuple[float, int] | None:
+def _error_in_finer_bins(view: View, bins: int) -> tuple[float, int] | None:
     """Debiased error in four times as many bins, and their number, if the gaps within some bin differ significantly.
 
     In each bin the squared deviations of the finer gaps from their mean, over their variances, are chi-squared if the
@@ -391,5 +391,5 @@ def _mean(w: Array, ww: Array, square: Array) -> Array:
     return np.asarray(np.where(has_pairs(w, ww).any(axis=-1), mean_of_bins(w, ww, square), np.nan))
 
 
-def _root(theta: Array) -> Array:
+def _clipped_root(theta: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(theta, 0.0)))

@@ -147,7 +147,7 @@ class Tasks:
         """Regret of the worst task; worst task with two actions and its threshold; thresholds of the worst task."""
         view, p = self.view, self.view.p.astype(np.float64, copy=False)
         sums = [np.bincount(self.index, x, self.size)[None] for x in (view.w, view.w * p, view.w * view.y)]
-        return np.asarray(_worst(*_rates(*sums))[0])
+        return np.asarray(_regret_envelope(*_rates(*sums))[0])
 
     def value(self) -> float:
         """The regret of the view."""
@@ -155,7 +155,7 @@ class Tasks:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The regret of each draw from its sums per bin."""
-        return np.asarray(_worst(*_rates(w, wp, wy))[:, 0])
+        return np.asarray(_regret_envelope(*_rates(w, wp, wy))[:, 0])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """Bound on the change of the regret of any task if the rates move by the residuals of the draw.
@@ -179,7 +179,7 @@ def _rates(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
         return w / w.sum(axis=-1, keepdims=True), wp / w, wy / w
 
 
-def _worst(share: Array, p: Array, q: Array) -> Array:
+def _regret_envelope(share: Array, p: Array, q: Array) -> Array:
     # What differs by rounding only is right: between p and q there is no threshold.
     wrong = np.abs(q - p) > 1e-14
     up = np.where(q > p, share, -share)
@@ -258,7 +258,7 @@ class CostRegret(OutOfSample):
     def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
         """Cost saved by the recalibrated action, for each row and possible outcome."""
         costs = self._costs(out_of_fold, view)
-        stated, recalibrated = _called(costs, out_of_fold)
+        stated, recalibrated = _optimal_actions(costs, out_of_fold)
         return costs.of(stated) - costs.of(recalibrated)
 
     def parts(self, view: View) -> dict[str, float]:
@@ -266,7 +266,7 @@ class CostRegret(OutOfSample):
         out_of_fold = self.out_of_fold(view)
         share = out_of_fold.scale * view.w[out_of_fold.row] / view.total
         costs = self._costs(out_of_fold, view)
-        stated, recalibrated = _called(costs, out_of_fold)
+        stated, recalibrated = _optimal_actions(costs, out_of_fold)
         before, after = costs.paid(stated, out_of_fold.Y), costs.paid(recalibrated, out_of_fold.Y)
         names = self._names(costs.actions)
         regret = np.bincount(stated, share * (before - after), costs.actions)
@@ -322,7 +322,7 @@ class CostRegret(OutOfSample):
         return named
 
 
-def _called(costs: Costs, out_of_fold: OutOfFold) -> tuple[Array, Array]:
+def _optimal_actions(costs: Costs, out_of_fold: OutOfFold) -> tuple[Array, Array]:
     """The optimal action of each row under the predicted and the recalibrated probabilities."""
     stated = costs.called_for(out_of_fold.P)
     return stated, costs.called_for(out_of_fold.Q, stated)

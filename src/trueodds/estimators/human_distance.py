@@ -82,7 +82,7 @@ class HumanDistance(VoteMean):
     def expected(self, view: View) -> float | None:
         """Expected value over redrawn votes: 0 if the noise is subtracted, 1 − ΣP² for a single label."""
         mask = view.w > 0
-        if view.votes is None and _shared(view.y[mask]).any():
+        if view.votes is None and _has_shares(view.y[mask]).any():
             return None
         P = vectors(view)[0]
         single = np.ones(len(P), dtype=bool) if view.votes is None else view.votes < 2
@@ -106,7 +106,7 @@ class HumanDistance(VoteMean):
     def notes(self, view: View) -> list[Note]:
         """Note if the noise of some votes cannot be subtracted."""
         y = view.y[view.w > 0]
-        if view.votes is None and _shared(y).any():
+        if view.votes is None and _has_shares(y).any():
             text = "The number of votes is unknown, so their noise is not subtracted and the value is too high."
             return [*super().notes(view), Note("TN140", text)]
         single = len(y) if view.votes is None else int((view.votes[view.w > 0] < 2).sum())
@@ -173,6 +173,6 @@ def _ballots(V: Array, view: View) -> Array:
     return V if view.votes is None else np.rint(V * view.votes[:, None])
 
 
-def _shared(y: Array) -> Array:
+def _has_shares(y: Array) -> Array:
     """Mask of the outcomes that are shares of several votes."""
     return np.asarray((y > 0) & (y < 1))

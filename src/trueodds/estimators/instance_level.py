@@ -226,8 +226,8 @@ class Sides:
         self.index, self.size = find_score(view.p, s[first]), len(first)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))
         mean = ratio(wp, w, 0.0)
-        self.if_yes = ratio(wpp, _beyond(wp, w, 1e-8), mean)
-        self.if_no = ratio(wp - wpp, _beyond(w - wp, w, 1e-8), mean)
+        self.if_yes = ratio(wpp, _zero_within_rounding(wp, w, 1e-8), mean)
+        self.if_no = ratio(wp - wpp, _zero_within_rounding(w - wp, w, 1e-8), mean)
         yes, no = mean_distance_by_outcome(self._sums(w, wp), (np.nan, np.nan))
         self.absent = error.absent((float(yes), float(no)))
 
@@ -235,7 +235,7 @@ class Sides:
         missed = w - wy
         yes, no = wy.sum(axis=-1), missed.sum(axis=-1)
         short, excess = (wy * (1 - self.if_yes)).sum(axis=-1), (missed * self.if_no).sum(axis=-1)
-        return _beyond(yes, yes + no, 1e-12), short, _beyond(no, yes + no, 1e-12), excess
+        return _zero_within_rounding(yes, yes + no, 1e-12), short, _zero_within_rounding(no, yes + no, 1e-12), excess
 
     def value(self) -> float:
         """The error of the view, with all distinct scores."""
@@ -250,6 +250,6 @@ class Sides:
         return None
 
 
-def _beyond(mass: Array, total: Array, share: float) -> Array:
+def _zero_within_rounding(mass: Array, total: Array, share: float) -> Array:
     """The mass, or 0 if it is within rounding error of 0 relative to the total."""
     return np.where(mass > share * total, mass, 0.0)

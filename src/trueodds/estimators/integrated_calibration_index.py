@@ -300,12 +300,12 @@ def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Arra
     rank = level * (1 / unit - 1) if unit > 0 else 0.0
     low = np.floor(rank + 1e-9)
     after = (low + 0.5) * unit if unit > 0 else level - 1e-12  # half a row off, so that sums may round
-    lower = _reached(sorted_values, upto, after)
+    lower = _weighted_quantile(sorted_values, upto, after)
     if unit == 0 or rank - low < 1e-9:
         return lower
-    return lower + (rank - low) * (_reached(sorted_values, upto, after + unit) - lower)
+    return lower + (rank - low) * (_weighted_quantile(sorted_values, upto, after + unit) - lower)
 
 
-def _reached(sorted_values: Array, upto: Array, share: float) -> Array:
+def _weighted_quantile(sorted_values: Array, upto: Array, share: float) -> Array:
     place = np.minimum((upto < share).sum(axis=-1, keepdims=True), sorted_values.shape[-1] - 1)
     return np.take_along_axis(sorted_values, place, axis=-1)[..., 0]

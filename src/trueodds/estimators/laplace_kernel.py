@@ -176,7 +176,7 @@ class MeanEmbeddingError(LaplaceError):
         decay = _decay(s, self.bandwidth)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
-            return _norm(_portion(wy) * (1 - s) - _portion(w - wy) * s, decay)
+            return _norm(_share_of_side(wy) * (1 - s) - _share_of_side(w - wy) * s, decay)
 
         return reader
 
@@ -236,7 +236,7 @@ def _norm(e: Array, decay: Array) -> Array:
     return np.sqrt(np.maximum(square, 0.0)).reshape(e.shape[:-1])  # below 0 only by rounding
 
 
-def _portion(mass: Array) -> Array:
+def _share_of_side(mass: Array) -> Array:
     """Each mass as a share of its side; 0 for an empty side."""
     total = mass.sum(axis=-1, keepdims=True)
     return np.where(total > 0, mass / np.where(total > 0, total, 1.0), 0.0)

@@ -111,7 +111,7 @@ class Brier(Decomposed):
         if self.decomposition == "calibration-refinement":
             gap = (binned.p - binned.y) ** 2
             squared = gap.sum(axis=1) if view.joint else gap
-            return calibration_refinement(score_sums.brier, binned, squared, _inside(view, index, binned))
+            return calibration_refinement(score_sums.brier, binned, squared, _within_cell_part(view, index, binned))
         if view.joint:
             raise InputError(
                 "TO205",
@@ -235,7 +235,7 @@ def _log_means(logs: Array, index: Array, w: Array) -> Array:
         return np.log(np.stack(sums, axis=1) / np.bincount(index, w, cells)[:, None]) + np.maximum(top, -1e308)
 
 
-def _inside(view: View, index: Array, binned: View) -> float:
+def _within_cell_part(view: View, index: Array, binned: View) -> float:
     """Part of the Brier score from predictions that differ within a cell."""
     if view.joint:
         _rows_only(view)

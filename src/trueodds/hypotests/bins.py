@@ -146,7 +146,7 @@ class BinByBin(ViewTest):
             parts,
             settings,
             tuple(notes),
-            _doubts(tails),
+            _asymptotic_warnings(tails),
         )
 
     def cells(self, view: View) -> Cells:
@@ -203,7 +203,7 @@ def _names(frozen: FittedPartition, bin_index: Array) -> dict[int, str]:
     return names
 
 
-def _doubts(tails: CountTails | VectorTails) -> tuple[str, ...]:
+def _asymptotic_warnings(tails: CountTails | VectorTails) -> tuple[str, ...]:
     """Reasons why the asymptotic distribution is inaccurate."""
     binned = tails.binned
     if isinstance(tails, VectorTails):

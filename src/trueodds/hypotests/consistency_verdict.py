@@ -73,10 +73,10 @@ def verdict_from_rows(
         joint_lenses=True,
         null_min_pvalue=null_min_pvalue,
     )
-    return _larger(verdict, other)
+    return _larger_pvalue(verdict, other)
 
 
-def _larger(a: Verdict, b: Verdict) -> Verdict:
+def _larger_pvalue(a: Verdict, b: Verdict) -> Verdict:
     """The larger p-value of two verdicts on the same hypotheses."""
     parts = {
         name: {**part, **{key: max(part[key], b.parts[name][key]) for key in ("pvalue", "holm")}}

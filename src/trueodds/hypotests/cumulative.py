@@ -45,7 +45,9 @@ class _Cumulative(ViewTest):
             x = float("inf") if error > 0 else 0.0
             note = Note("TN223", "All probabilities are 0 or 1, so one contradicting outcome makes p = 0.")
             return ViewResult(x, float(error == 0), error, self._where(view), notes=(note,))
-        return ViewResult(error / unit, self.beyond(error / unit), error, self._where(view), doubts=_doubts(view))
+        return ViewResult(
+            error / unit, self.beyond(error / unit), error, self._where(view), doubts=_asymptotic_warnings(view)
+        )
 
     def cells(self, view: View) -> ScaledCells:
         """The standardized error as a function of redrawn outcomes."""
@@ -272,7 +274,7 @@ def _segment(s: Array, path: Array, start: int, stop: int) -> dict[str, dict[str
     return {"strongest": {"from": float(s[first]), "to": float(s[stop]), "residual": float(path[stop] - path[start])}}
 
 
-def _doubts(view: View) -> tuple[str, ...]:
+def _asymptotic_warnings(view: View) -> tuple[str, ...]:
     reasons, v = [], np.maximum(view.sums("wwv"), 0.0)
     effective_n = float(v.sum()) / float(
         (np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(v)))).max()

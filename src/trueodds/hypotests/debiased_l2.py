@@ -117,7 +117,9 @@ class DebiasedL2Test(ViewTest):
             note = Note("TN223", "All probabilities are 0 or 1, so any positive error makes p = 0.")
             return ViewResult(z, float(theta <= 0), effect, parts, settings, (note,))
         unit = float(np.sqrt(2 * (spreads**2).sum()))
-        return ViewResult(theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_doubts(spreads))
+        return ViewResult(
+            theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_asymptotic_warnings(spreads)
+        )
 
     def cells(self, view: View) -> ScaledCells:
         """T over its standard error, with rows sorted by bin."""
@@ -140,7 +142,7 @@ class DebiasedL2Test(ViewTest):
         return w / w.sum() * divide_or_zero(pairs, w**2 - ww)
 
 
-def _doubts(spreads: Array) -> tuple[str, ...]:
+def _asymptotic_warnings(spreads: Array) -> tuple[str, ...]:
     """Size of the test at 5 % if the null distribution is χ² with the same skewness, 8/skewness² degrees of freedom."""
     df = 8 / float(8 * (spreads**3).sum() / (2 * (spreads**2).sum()) ** 1.5) ** 2
     rejects = float(chdtrc(df, df + ndtri(0.95) * np.sqrt(2 * df)))

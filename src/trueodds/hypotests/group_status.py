@@ -171,7 +171,7 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
             if left:
                 text = (
                     f"Groups of {partition.column} not tested, {why}: {len(left):,}"
-                    f" ({_named([one.label for one in left])})."
+                    f" ({_name_groups([one.label for one in left])})."
                 )
                 notes.append(Note("TN151", text))
         if partition.empty:
@@ -187,12 +187,12 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
     notes = []
     single = [group.label for group in groups if group.n == 1]
     if single:
-        text = f"No interval for groups of one row: {_named(single)}."
+        text = f"No interval for groups of one row: {_name_groups(single)}."
         notes.append(Note("TN150", text))
     open_ = [group for group in groups if group.status == "undecided"]
     if open_:
         blind = [group.label for group in open_ if group.min_detectable is None]
-        more = f" No possible error of {_named(blind)} would have been significant." if blind and joint else ""
+        more = f" No possible error of {_name_groups(blind)} would have been significant." if blind and joint else ""
         how = " `min_detectable` is the smallest error that would have been significant." if joint else ""
         text = (
             f"Undecided at {format_percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not"
@@ -202,6 +202,6 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
     return notes
 
 
-def _named(labels: Sequence[str]) -> str:
+def _name_groups(labels: Sequence[str]) -> str:
     more = [f"{len(labels) - NAMED} more"] if len(labels) > NAMED else []
     return "; ".join([*labels[:NAMED], *more])

@@ -166,12 +166,12 @@ def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:
     """
     errors = [
         float(estimand.combined(estimand.estimator.as_loss(estimand.estimator.values(views))))
-        for views in _tried(estimand, preds)
+        for views in _trial_views(estimand, preds)
     ]
     return max((value for value in errors if value == value), default=-np.inf)
 
 
-def _tried(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View, ...]]:
+def _trial_views(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View, ...]]:
     if len(estimand.views) == 1:
         (view,) = estimand.views
         for y in _outcomes(view.p):

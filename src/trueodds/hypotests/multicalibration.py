@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.core.formatting import format_number
 from trueodds.core.json_files import strict_json
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.cumulative import CumulativeRange
@@ -56,7 +56,7 @@ class MulticalibrationError:
         return float(self.value)
 
     def __str__(self) -> str:
-        return printable(
+        return to_printable(
             f"multicalibration error {format_number(self.value)} · p={format_number(self.pvalue)} · noise floor "
             f"{format_number(self.noise_floor)} · worst {self.worst}, {format_number(self.sigma)} standard errors"
         )
@@ -85,7 +85,7 @@ def multicalibration(
     estimands: Sequence[Estimand], nulls: Sequence[Sequence[Array]], labels: Sequence[str]
 ) -> MulticalibrationError:
     """The error from `cumulative_of` and its draws, (1, B) each; the larger p-value of several null distributions."""
-    units = np.array([unit(estimand.views[0]) for estimand in estimands])
+    units = np.array([null_standard_deviation(estimand.views[0]) for estimand in estimands])
     observed = _standardize(np.array([estimand.values[0] for estimand in estimands]), units)
     largest = [_standardize(np.array([drawn[0] for drawn in draws]), units[:, None]).max(axis=0) for draws in nulls]
     worst = int(np.argmax(observed))
@@ -100,7 +100,7 @@ def multicalibration(
     )
 
 
-def unit(view: View) -> float:
+def null_standard_deviation(view: View) -> float:
     """Null standard deviation of the mean residual of a view.
 
     >>> round(unit(View(p=[0.2, 0.8], y=[1, 0])), 4)

@@ -134,7 +134,7 @@ class JointDraws:
         self._defined = ~np.isnan(self.observed)
         self._pool = np.where(np.isnan(pool), -np.inf, pool)
         self.size = pool.shape[1]
-        ranks = [_above(values) for values in self._pool]
+        ranks = [_count_at_least(values) for values in self._pool]
         self._above = np.array([above for above, _ in ranks]).reshape(pool.shape)  # values at least as large
         self._zscores = np.array([zscore for _, zscore in ranks]).reshape(
             pool.shape
@@ -181,23 +181,23 @@ class JointDraws:
         left.reverse()  # the most extreme key of each draw among the other claims from each position on
 
         def enough(value: float) -> bool:
-            above, zscores = _above(np.concatenate([[value], self._pool[i, 1:]]))
+            above, zscores = _count_at_least(np.concatenate([[value], self._pool[i, 1:]]))
             for j, rest in zip(others, left, strict=False):
                 own_key, its = (above[0], -zscores[0], i), (self._above[j, 0], -self._zscores[j, 0], j)
                 if own_key < its:
                     break
-                if _rejected(_more_extreme(rest, (above, zscores)), its[0], -its[1]) > alpha + 1e-12:
+                if _share_as_extreme(_more_extreme(rest, (above, zscores)), its[0], -its[1]) > alpha + 1e-12:
                     return False
             else:
                 rest = left[-1]
-            return bool(_rejected(_more_extreme(rest, (above, zscores)), above[0], zscores[0]) <= alpha + 1e-12)
+            return bool(_share_as_extreme(_more_extreme(rest, (above, zscores)), above[0], zscores[0]) <= alpha + 1e-12)
 
         values, counts = np.unique(self._pool[i, 1:], return_counts=True)
         finite = np.isfinite(values)
         values, counts = values[finite], counts[finite]
         if not len(values):
             return None
-        at = _first(lambda k: enough(float(values[k])), len(values))
+        at = _first_index(lambda k: enough(float(values[k])), len(values))
         if at == 0 or (at < len(values) and counts[at - 1 : at + 1].max() > 1):
             return float(values[at])
         high = float(values[at]) if at < len(values) else upper_bound(i)
@@ -208,7 +208,7 @@ class JointDraws:
         return _bisect(float(values[at - 1]), high, enough)
 
 
-def _first(holds: Callable[[int], bool], count: int) -> int:
+def _first_index(holds: Callable[[int], bool], count: int) -> int:
     """First index at which a monotone condition holds, by bisection; `count` if there is none."""
     low, high = 0, count
     while low < high:
@@ -233,12 +233,12 @@ def _bisect(low: float, high: float, enough: Callable[[float], bool]) -> float:
     return high
 
 
-def _rejected(keys: tuple[Array, Array], above: float, zscore: float) -> float:
+def _share_as_extreme(keys: tuple[Array, Array], above: float, zscore: float) -> float:
     """Share of draws that are at least as extreme as (above, zscore)."""
     return float(_as_surprising(*keys, above, zscore).mean())
 
 
-def _above(values: Array) -> tuple[Array, Array]:
+def _count_at_least(values: Array) -> tuple[Array, Array]:
     """Number of values at least as large as each value, and its z-score."""
     order, finite = np.sort(values), np.isfinite(values)
     lower = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)

@@ -253,7 +253,7 @@ class Omnibus(ViewTest):
             components = _components(estimand.views[0])
             evidence = np.stack([_evidence(components, pool) for pool in pools])
             views.append(np.array([_rank(one) for one in evidence]))
-            claims.append(_across(evidence, pools))
+            claims.append(_combine_views(evidence, pools))
         of_lens = [
             _rank(claim) if joint_views or len(p) == 1 else smallest_pvalue(holm(list(p)))
             for claim, p in zip(claims, views, strict=True)
@@ -285,7 +285,7 @@ def _evidence(components: Sequence[Component], pool: Array) -> Array:
     return log_harmonic_mean(log_p, np.array([component.weight for component in components]))
 
 
-def _across(evidence: Array, pools: Sequence[Array]) -> Array:
+def _combine_views(evidence: Array, pools: Sequence[Array]) -> Array:
     """log T of a lens, (1 + B,), from those of its views (views, 1 + B) and their levels and slopes."""
     if len(evidence) == 1:
         return evidence[0]

@@ -33,7 +33,7 @@ class ScoreSurplus:
     @classmethod
     def of(cls, view: View, score: str) -> ScoreSurplus:
         """Compute the coefficients and the null moments of a score."""
-        return _vectors(view, score) if view.joint else _single(view, score)
+        return _vectors(view, score) if view.joint else _view_surplus(view, score)
 
     def total(self, wp: Array, wy: Array) -> Array:
         """The weighted sum, from wp and wy of each row, (…, n) or (…, n, m)."""
@@ -112,7 +112,7 @@ def _ruling_out(view: View) -> Array:
     return np.asarray(np.isneginf(view.log_P).any(axis=1))
 
 
-def _single(view: View, score: str) -> ScoreSurplus:
+def _view_surplus(view: View, score: str) -> ScoreSurplus:
     p = view.p.astype(np.float64)
     if score == "brier":
         pull = 1 - 2 * p

@@ -225,7 +225,7 @@ def read_answers(
     if samples is not None:
         preds = Predictions.from_confidence(share, right, **extras)
     elif confidence is not None:
-        stated = np.array([_stated(row, confidence, percent) for row in answered_rows])
+        stated = np.array([_read_stated_confidence(row, confidence, percent) for row in answered_rows])
         if percent and stated.max() <= 0.01:
             text = (
                 f"No confidence is above 1 %; the largest is {stated.max():.2%}: are they fractions instead of"
@@ -313,7 +313,7 @@ def _abstention_notes(rows: list[Record], silent: list[bool], field: str) -> lis
     return [Note("TN169", text)]
 
 
-def _stated(record: Record, field: str, percent: bool) -> float:
+def _read_stated_confidence(record: Record, field: str, percent: bool) -> float:
     value = record.value(field)
     if isinstance(value, str) and value.strip().endswith("%"):
         if not percent:

@@ -97,7 +97,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Arr
         shape, dtype = _header(file)
         if dtype.hasobject:
             raise place.wrong_type("an array of objects", "Save names with dtype=str; pickles are never read.")
-        declared_size, there = file.tell() + dtype.itemsize * math.prod(shape), _content(archive, info)
+        declared_size, there = file.tell() + dtype.itemsize * math.prod(shape), _entry_bytes(archive, info)
         if declared_size != there:
             raise ValueError(f"{place.column} with a header for {declared_size:,} bytes in {there:,}")
     with archive.open(info) as file:
@@ -105,7 +105,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Arr
     return array
 
 
-def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
+def _entry_bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
     """Return the number of bytes of an archive entry, limited by the file size whatever the directory claims."""
     packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: DEFLATED}.get(info.compress_type)
     if packed is None:

@@ -68,9 +68,9 @@ def arrow_to_array(array: Any, place: Place) -> Array:
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _rows(array, place)
     if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
-        return _words(array, place)
+        return _text_array(array, place)
     if types.is_temporal(kind):
-        return _words(array.cast(pa.string()), place)
+        return _text_array(array.cast(pa.string()), place)
     raise place.wrong_type(str(kind))
 
 
@@ -87,7 +87,7 @@ def _first_null(array: Any) -> int:
     return int(np.argmax(numbers(array.is_null().cast(pa.uint8()))))
 
 
-def _words(array: Any, place: Place) -> Array:
+def _text_array(array: Any, place: Place) -> Array:
     """Convert text to an array; each distinct value is decoded once."""
     text = types.is_string(array.type) or types.is_large_string(array.type)
     coded = (array if text else array.cast(pa.large_string())).dictionary_encode()

@@ -25,7 +25,7 @@ class ParquetTable(Table):
 
     def __init__(self, path: str) -> None:
         self.name = path
-        with arrow_errors(path, self.format), parquet.ParquetFile(_opened(path)) as file:
+        with arrow_errors(path, self.format), parquet.ParquetFile(_open_file(path)) as file:
             self.columns = unique_columns(path, file.schema_arrow.names)
             self.rows = file.metadata.num_rows
 
@@ -47,11 +47,11 @@ class ParquetTable(Table):
         # Pre-buffering holds whole row groups, which takes four times the memory and saves no time. Checksums are
         # verified if the file has any: otherwise a flipped bit in a float would go unnoticed.
         settings = {"pre_buffer": False, "page_checksum_verification": True}
-        with arrow_errors(self.name, self.format), parquet.ParquetFile(_opened(self.name), **settings) as file:
+        with arrow_errors(self.name, self.format), parquet.ParquetFile(_open_file(self.name), **settings) as file:
             yield from map(validate_batch, file.iter_batches(size, columns=names))
 
 
-def _opened(path: str) -> Any:
+def _open_file(path: str) -> Any:
     return pa.OSFile(os.fsencode(path))  # file names need not be UTF-8
 
 
@@ -135,7 +135,7 @@ class ArrowWriter(Writer):
                 width = cells.shape[1]
                 offsets = pa.array(np.arange(0, len(cells) * width + 1, width, dtype=np.int32))
                 return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(cells).ravel()))
-            array = cells if isinstance(cells, pa.Array) else pa.array(_plain(cells))
+            array = cells if isinstance(cells, pa.Array) else pa.array(_to_python(cells))
             return array if kind is None or array.type == kind else array.cast(kind)
         except pa.ArrowException as problem:
             message = str(problem).strip().split("\n")[0][:120]
@@ -146,5 +146,5 @@ class ArrowWriter(Writer):
             ) from None
 
 
-def _plain(cells: Any) -> Any:
+def _to_python(cells: Any) -> Any:
     return cells.tolist() if isinstance(cells, np.ndarray) and cells.dtype.kind == "U" else cells

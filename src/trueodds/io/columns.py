@@ -167,14 +167,14 @@ class _Finder:
                 "TO304",
                 f"{self.table.name} has no such column.",
                 f"{use}={name!r}",
-                _near(name, self.table.columns),
+                _similar_columns(name, self.table.columns),
             )
         return name
 
     def label(self, name: str | None) -> str | None:
         if name == "label" and self.table.keyed and "label" not in self.there and "labels" in self.there:
             return "labels"
-        if name == "label" and name not in self.there and (instead := _instead(self.table.columns)):
+        if name == "label" and name not in self.there and (instead := _suggest_outcome_columns(self.table.columns)):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
         return self.one(name, "label")
 
@@ -220,13 +220,13 @@ class _Finder:
                 "TO305",
                 f"No column of {self.table.name} matches.",
                 f"{use}={requested!r}",
-                f"{_near(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
+                f"{_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
             )
         named = {name: "".join(match.groups()) for name, match in matches.items()}
         return tuple(matches), named if len(matches) > 1 else None
 
 
-def _instead(columns: tuple[str, ...]) -> str | None:
+def _suggest_outcome_columns(columns: tuple[str, ...]) -> str | None:
     """Suggest other columns of the outcome if there is no label: votes, or confidence and correctness."""
     votes = {name[2:] for name in columns if name.startswith("v_")}
     if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
@@ -239,7 +239,7 @@ def _instead(columns: tuple[str, ...]) -> str | None:
     return None
 
 
-def _near(name: str, columns: tuple[str, ...]) -> str:
+def _similar_columns(name: str, columns: tuple[str, ...]) -> str:
     hint = suggest_names(name, columns)
     if hint.startswith("Known") and len(columns) > 12:
         hint = list_names(columns)  # in the order of the file
@@ -263,7 +263,7 @@ def align_outcomes(
         raise InputError(
             "TO313",
             f"{kind} and probs of {name} must have equally many columns.",
-            f"{len(truth)} and {len(probs)}{_alone(truth_names, suffixes, truth, probs)}",
+            f"{len(truth)} and {len(probs)}{_describe_unmatched(truth_names, suffixes, truth, probs)}",
             "Name one column of outcomes per column of probabilities.",
         )
     by_suffix = {suffix: column for column, suffix in (truth_names or {}).items()}
@@ -283,7 +283,7 @@ def align_outcomes(
     )
 
 
-def _alone(
+def _describe_unmatched(
     truth_names: dict[str, str] | None, suffixes: tuple[str, ...] | None, truth: tuple[str, ...], probs: tuple[str, ...]
 ) -> str:
     """Describe the first column without a matching one."""

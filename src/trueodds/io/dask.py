@@ -33,7 +33,7 @@ class DaskSource(PartitionedSource):
                 raise InputError(
                     "TO302", "Data of this type cannot be read.", f"dask {kind}", "Convert it to a data frame or a bag."
                 )
-            head = open_frame(data._meta if kind == "dataframe" else _first(data), f"the dask {kind}")[0]
+            head = open_frame(data._meta if kind == "dataframe" else _first_record(data), f"the dask {kind}")[0]
         super().__init__(head, reading, data if isinstance(data, list) else ())
         if not isinstance(data, list):
             if kind == "dataframe":  # the other columns need not be read
@@ -52,7 +52,7 @@ class DaskSource(PartitionedSource):
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
         """Sum the parts on the workers in a tree, and return one sum."""
         sent = dask.delayed(work, pure=False, traverse=False)  # sent once, not with every partition
-        leaves = level = [dask.delayed(_done, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]
+        leaves = level = [dask.delayed(_run_task, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]
         while len(level) > 1:
             level = [dask.delayed(sum_parts, pure=False)(level[i : i + FAN]) for i in range(0, len(level), FAN)]
         client = _client()
@@ -93,11 +93,11 @@ def _report_progress(counts: Sequence[Any], progress: Progress) -> None:
         progress(done, None)
 
 
-def _done(work: Callable[[int, Opened], Part], number: int, opened: Opened) -> Part:
+def _run_task(work: Callable[[int, Opened], Part], number: int, opened: Opened) -> Part:
     return work(number, opened)
 
 
-def _first(bag: Any) -> list[Any]:
+def _first_record(bag: Any) -> list[Any]:
     """Return the first record, for its columns; later partitions are not computed."""
     for part in bag.to_delayed():
         (head,) = dask.compute(dask.delayed(lambda records: list(itertools.islice(records, 1)))(part))
@@ -106,6 +106,6 @@ def _first(bag: Any) -> list[Any]:
     raise InputError("TO312", "The dask bag is empty.", "no record", "Give at least one row.")
 
 
-def opened(data: Any, reading: Reading) -> DaskSource:
+def open_source(data: Any, reading: Reading) -> DaskSource:
     """Return the source of a collection or of a list of files."""
     return DaskSource(data, reading)

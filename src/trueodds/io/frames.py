@@ -53,7 +53,7 @@ class FrameTable(Table):
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Yield batches of slices of the columns."""
-        return _slices(self._frame, {name: self._own[name] for name in names}, size, self.name, 0)
+        return _iterate_slices(self._frame, {name: self._own[name] for name in names}, size, self.name, 0)
 
 
 class LazyTable(Table):
@@ -64,7 +64,7 @@ class LazyTable(Table):
     def __init__(self, query: Any) -> None:
         self.name = "the polars lazy frame"
         self._query = query
-        with _explained(self.name, "polars.exceptions", "PolarsError"):
+        with _explain_error(self.name, "polars.exceptions", "PolarsError"):
             self.columns = tuple(query.collect_schema().names())
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
@@ -73,14 +73,14 @@ class LazyTable(Table):
 
         start = 0
         query = self._query.select(list(names))
-        with _explained(self.name, "polars.exceptions", "PolarsError"):
+        with _explain_error(self.name, "polars.exceptions", "PolarsError"):
             streams = hasattr(
                 query, "collect_batches"
             )  # without it (before Polars 1.34), the result is collected as a whole
             pieces = query.collect_batches(chunk_size=size, maintain_order=True) if streams else [query.collect()]
             for piece in pieces:
                 frame = nw.from_native(piece, eager_only=True)
-                yield from _slices(frame, {name: name for name in names}, size, self.name, start)
+                yield from _iterate_slices(frame, {name: name for name in names}, size, self.name, start)
                 start += len(frame)
 
 
@@ -102,13 +102,13 @@ class RelationTable(Table):
         from trueodds.io.arrow import arrow_batches
 
         quoted = ['"' + name.replace('"', '""') + '"' for name in names]
-        with _explained(self.name, "duckdb", "Error"):
+        with _explain_error(self.name, "duckdb", "Error"):
             chosen = self._relation.project(", ".join(quoted))
             reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch
             yield from arrow_batches(self.name, reader(size), size)
 
 
-def _slices(frame: Any, own: dict[str, Any], size: int, name: str, start: int) -> Iterator[Batch]:
+def _iterate_slices(frame: Any, own: dict[str, Any], size: int, name: str, start: int) -> Iterator[Batch]:
     for offset in range(0, len(frame), size):
         piece = frame[offset : offset + size]
         yield {column: _cells(piece[key], Place(name, column, start + offset)) for column, key in own.items()}
@@ -122,7 +122,7 @@ def _cells(series: Any, place: Place) -> Array:
 
 
 @contextmanager
-def _explained(name: str, module: str, error: str) -> Iterator[None]:
+def _explain_error(name: str, module: str, error: str) -> Iterator[None]:
     """Convert the error of a query engine to an InputError."""
     failure = getattr(importlib.import_module(module), error)
     try:

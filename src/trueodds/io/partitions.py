@@ -110,7 +110,7 @@ def sum_parts(parts: Iterable[Part]) -> Part:
     total = reduce(lambda a, b: a + b, once.values()) if once else Part((), 0)
     if len(set(total.ids)) < len(total.ids):
         twice = next(id for id in total.ids if total.ids.count(id) > 1)
-        raise _lost(f"partition {twice} in several sums", "twice")
+        raise _result_count_error(f"partition {twice} in several sums", "twice")
     return total
 
 
@@ -145,7 +145,7 @@ class PartitionedSource(Source):
             raise total.problem
         if total.ids != tuple(range(self.partitions)):
             odd = min(set(total.ids) ^ set(range(self.partitions)))
-            raise _lost(f"no answer of partition {odd} of {self.partitions:,}", "no")
+            raise _result_count_error(f"no answer of partition {odd} of {self.partitions:,}", "no")
         if total.rows == 0:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row that has weight.")
         if self.rows not in (None, total.rows):
@@ -194,7 +194,7 @@ class PartitionedSource(Source):
         return self.reading.source(tables)
 
 
-def _lost(got: str, how: str) -> InputError:
+def _result_count_error(got: str, how: str) -> InputError:
     return InputError(
         "TO330",
         f"The engine returned {how} result where there must be one.",

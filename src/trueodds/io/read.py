@@ -117,18 +117,18 @@ def read(
     refuse_several(data)
     choice = Choice(label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id)
     if sum_tolerance is not None and (choice.has_logits or choice.kind in ("confidence", "multilabel")):
-        raise _pointless("sum_tolerance", "logits" if choice.has_logits else choice.kind)
+        raise _unused_setting_error("sum_tolerance", "logits" if choice.has_logits else choice.kind)
     if choice.kind == "confidence" and classes is not None:
-        raise _pointless("classes", choice.kind)
+        raise _unused_setting_error("classes", choice.kind)
     if isinstance(data, Predictions):
-        return InMemorySource(_untouched(data, choice, classes, sum_tolerance), batch_rows)
+        return InMemorySource(_check_unused(data, choice, classes, sum_tolerance), batch_rows)
     if isinstance(data, tuple) and len(data) == 2:
         return InMemorySource(_paired(data, choice, classes, sum_tolerance), batch_rows)
-    reading = Reading(_named(choice), classes, sum_tolerance, batch_rows)
-    return _parted(data, reading, engine) or reading.source(_tables(data))
+    reading = Reading(_check_named(choice), classes, sum_tolerance, batch_rows)
+    return _engine_source(data, reading, engine) or reading.source(_tables(data))
 
 
-def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
+def _engine_source(data: Any, reading: Reading, engine: str | None) -> Source | None:
     """Return a source that an engine's workers tally, or None if this process reads the data."""
     engine = check("engine", engine, Annotated[str, OneOf(ENGINES)] | None)
     paths, home = files.paths(data), _HOMES.get(type(data).__module__.partition(".")[0])
@@ -166,7 +166,7 @@ def _tables(data: Any) -> list[Table]:
     return [opened(data)]
 
 
-def _named(choice: Choice) -> Choice:
+def _check_named(choice: Choice) -> Choice:
     """Check that columns are given by name, not as arrays."""
     for use, name in (
         ("label", choice.label),
@@ -202,11 +202,11 @@ def _no_name(use: str, got: Any) -> InputError:
     )
 
 
-def _pointless(setting: str, kind: str) -> InputError:
+def _unused_setting_error(setting: str, kind: str) -> InputError:
     return InputError("TO205", f"{setting} has no meaning with {kind}.", f"both {setting} and {kind}", "Leave it out.")
 
 
-def _untouched(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
+def _check_unused(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
     settings = [
         name
         for name in ("weight", "group", "cluster", "confidence", "votes", "multilabel")

@@ -46,7 +46,7 @@ class Record:
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
         """
-        content = _plain(_inside(self.fields, field))
+        content = _to_python(_get_field(self.fields, field))
         if content is _ABSENT:
             fix = suggest_names(field, self.fields) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
@@ -56,7 +56,7 @@ class Record:
 
     def holds(self, field: str) -> bool:
         """Return whether the field exists and is not empty."""
-        content = _plain(_inside(self.fields, field))
+        content = _to_python(_get_field(self.fields, field))
         return not is_nan(content) and content not in (_ABSENT, None, "", [], {})
 
     def missing(self, field: str) -> InputError:
@@ -66,7 +66,7 @@ class Record:
 
     def number(self, field: str, value: Any) -> float:
         """Convert a value of the field to a number; text that is a numeral is accepted."""
-        value = _plain(value)
+        value = _to_python(value)
         if isinstance(value, str) and is_readable(value.strip(), "number"):
             return float(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -101,7 +101,7 @@ class Record:
 
     def yes(self, field: str, value: Any = _ABSENT) -> bool:
         """Return whether the field is true: a boolean, 0 or 1, or the words yes and no."""
-        value = self.value(field) if value is _ABSENT else _plain(value)
+        value = self.value(field) if value is _ABSENT else _to_python(value)
         word = self.text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
         word = {"1.0": "1", "0.0": "0"}.get(word, word)
         if word not in YES + NO:
@@ -182,21 +182,21 @@ def _memory_records(data: Any) -> Iterator[Record]:
         yield Record("the list", row, None, fields)
 
 
-def _inside(fields: Any, name: str) -> Any:
+def _get_field(fields: Any, name: str) -> Any:
     """Look up a field by its whole name, else by the part before a dot and then inside it."""
     if isinstance(fields, Mapping):
         if name in fields:
             return fields[name]
         for at in [i for i, letter in enumerate(name) if letter == "."]:
             if name[:at] in fields:
-                return _inside(fields[name[:at]], name[at + 1 :])
+                return _get_field(fields[name[:at]], name[at + 1 :])
     first, _, rest = name.partition(".")
     if isinstance(fields, list) and re.fullmatch("[0-9]{1,18}", first) and int(first) < len(fields):
-        return _inside(fields[int(first)], rest) if rest else fields[int(first)]
+        return _get_field(fields[int(first)], rest) if rest else fields[int(first)]
     return _ABSENT
 
 
-def _plain(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     """Convert a NumPy scalar to a Python value."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import Note
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
@@ -64,7 +64,7 @@ class Source(ABC):
 
     def __repr__(self) -> str:
         rows = "" if self.rows is None else f", {self.rows:,} rows"
-        return f"Source({printable(self.name)}{rows})"
+        return f"Source({to_printable(self.name)}{rows})"
 
 
 class InMemorySource(Source):

@@ -59,7 +59,7 @@ class SparkSource(PartitionedSource):
         super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
         # Columns are renamed, because Spark does not support all names
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
-        plain = (_plain(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.plan.names))
+        plain = (_plain_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.plan.names))
         self._frame = data.select(*plain)
 
     @property
@@ -80,7 +80,7 @@ class SparkSource(PartitionedSource):
         while many > 1:
             many = -(-many // FAN)
             # Neighbors are added first, so that the order of the sum is that of the partitions.
-            sums = sums.map(lambda pair: (pair[0] // FAN, pair[1])).partitionBy(many, int).mapPartitions(_added)
+            sums = sums.map(lambda pair: (pair[0] // FAN, pair[1])).partitionBy(many, int).mapPartitions(_add_sums)
         return sum_parts(pickle.loads(pickled) for _, pickled in sums.collect())
 
     def gathered(self) -> Iterator[Table]:
@@ -107,7 +107,7 @@ def _of_file(numbered: tuple[int, str], work: Callable[[int, Opened], Part]) -> 
     return number, pickle.dumps(work(number, partial(open_file, path)))
 
 
-def _added(sums: Iterable[Keyed]) -> Iterator[Keyed]:
+def _add_sums(sums: Iterable[Keyed]) -> Iterator[Keyed]:
     numbers, parts = zip(*sums, strict=True)
     yield numbers[0], pickle.dumps(sum_parts(map(pickle.loads, parts)))
 
@@ -126,7 +126,7 @@ def _serialized(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["rows"])
 
 
-def _plain(name: str, kind: str) -> Any:
+def _plain_column(name: str, kind: str) -> Any:
     """Return a column with any name; vectors of Spark ML become arrays."""
     column = fn.col("`" + name.replace("`", "``") + "`")
     if kind != "VectorUDT":
@@ -136,6 +136,6 @@ def _plain(name: str, kind: str) -> Any:
     return vector_to_array(column)
 
 
-def opened(data: Any, reading: Reading) -> SparkSource:
+def open_source(data: Any, reading: Reading) -> SparkSource:
     """Return the source of a data frame or of a list of files."""
     return SparkSource(data, reading)

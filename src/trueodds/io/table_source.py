@@ -173,7 +173,7 @@ class TableSource(Source):
         for block in self.blocks(after):
             if pending is None:
                 pending = block
-            elif block.weight is not None and not (_any(pending) and _any(block)):
+            elif block.weight is not None and not (_has_weight(pending) and _has_weight(block)):
                 pending = join_blocks([pending, block])
             else:
                 yield pending
@@ -229,7 +229,7 @@ def _stamp(path: str) -> list[Any]:
     return [os.path.abspath(path), file_stat.st_size, file_stat.st_mtime_ns]
 
 
-def _any(block: Block) -> bool:
+def _has_weight(block: Block) -> bool:
     return block.weight is not None and bool(block.weight.any())
 
 

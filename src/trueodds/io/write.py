@@ -169,7 +169,7 @@ def rewrite(
         raise InputError("TO314", "The output folder does not exist.", str(target.parent), "Create it first.")
     done = 0
     with open_atomic(target, "TO314") as file, make_writer(form, file, str(target)) as writer:
-        for columns, n in _renewed(source, transform, form, logits, 100 if percent else 1):
+        for columns, n in _transform_chunk(source, transform, form, logits, 100 if percent else 1):
             writer.write(columns, done)
             done += n
             if progress is not None:
@@ -177,7 +177,7 @@ def rewrite(
     return done
 
 
-def _renewed(
+def _transform_chunk(
     source: TableSource, transform: Callable[[Array], Any], form: str, logits: bool, scale: int
 ) -> Iterator[tuple[dict[str, Any], int]]:
     plan, columns = source.plan, source.tables[0].columns
@@ -212,7 +212,7 @@ def _renewed(
                     "Apply a calibrator that was fitted for these classes.",
                 )
             Q = Q * scale if scale > 1 else Q
-            yield _replaced({name: chunk[name] for name in columns}, plan, Q, p.ndim, table.name), len(p)
+            yield _replace_columns({name: chunk[name] for name in columns}, plan, Q, p.ndim, table.name), len(p)
             start, none = start + len(p), False
     if none:
         raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")
@@ -249,7 +249,7 @@ def probabilities(p: Array, plan: Plan, sum_tolerance: float | None = None, logi
     return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
 
 
-def _replaced(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, name: str) -> dict[str, Any]:
+def _replace_columns(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, name: str) -> dict[str, Any]:
     if len(plan.probs) > 1:
         new = {column: Q[:, j] for j, column in enumerate(plan.probs)}
     else:

@@ -31,7 +31,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     return dispatcher
 
 
-def reordered(function: Callable[..., Any]) -> Any:
+def compile_reordering(function: Callable[..., Any]) -> Any:
     """Compile a function and allow the compiler to reorder sums, so that they can be vectorized."""
     return compiled(function, fastmath={"reassoc", "nsz"})
 
@@ -104,7 +104,7 @@ def summed(
     return sums
 
 
-def plain(x: Array) -> Array:
+def as_plain_array(x: Array) -> Array:
     """Return a C-contiguous, aligned, read-only view or copy, so that each kernel is compiled only once per dtype.
 
     float16 is converted to float32.

@@ -23,16 +23,16 @@ _upper_share = compiled(upper_share)
 
 
 @compiled
-def _beyond(x, edge, right):  # type: ignore[no-untyped-def]
+def _is_beyond_edge(x, edge, right):  # type: ignore[no-untyped-def]
     return x > edge if right else x >= edge
 
 
 @compiled
-def _between(p, y, inner, right, out):  # type: ignore[no-untyped-def]
+def _bin_between_edges(p, y, inner, right, out):  # type: ignore[no-untyped-def]
     for r in range(p.shape[0]):
         edges, b = inner[min(r, inner.shape[0] - 1)], 0
         for i in range(p.shape[1]):
-            while b < edges.shape[0] and _beyond(p[r, i], edges[b], right):
+            while b < edges.shape[0] and _is_beyond_edge(p[r, i], edges[b], right):
                 b += 1
             out[0, r, b] += 1.0
             out[1, r, b] += p[r, i]
@@ -40,7 +40,7 @@ def _between(p, y, inner, right, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _shared(p, y, centers, right, swapped, out):  # type: ignore[no-untyped-def]
+def _share_linearly(p, y, centers, right, swapped, out):  # type: ignore[no-untyped-def]
     c = np.empty(centers.shape[1])
     for r in range(p.shape[0]):
         m = 0  # number of distinct centers
@@ -50,7 +50,7 @@ def _shared(p, y, centers, right, swapped, out):  # type: ignore[no-untyped-def]
                 m += 1
         a = 0  # number of centers below the score
         for i in range(p.shape[1]):
-            while a < m and _beyond(p[r, i], c[a], right):
+            while a < m and _is_beyond_edge(p[r, i], c[a], right):
                 a += 1
             residual = y[r, i] - p[r, i]
             if a == 0 or a == m:
@@ -84,7 +84,9 @@ def sum_between_edges(p: Array, y: Array, inner: Array, closed: str) -> Array:
     sets share them. A bin above an infinite edge is empty.
     """
     out = np.zeros((3, len(p), inner.shape[1] + 1))
-    _side_by_side(p, lambda a, b: _between(p[a:b], y[a:b], _own(inner, a, b), closed == "right", out[:, a:b]))
+    _side_by_side(
+        p, lambda a, b: _bin_between_edges(p[a:b], y[a:b], _slice_draws(inner, a, b), closed == "right", out[:, a:b])
+    )
     return out
 
 
@@ -95,7 +97,10 @@ def sum_linear_shares(p: Array, y: Array, centers: Array, closed: str, swapped: 
     sorted centers are (sets, bins), or (1, bins) if all sets share them. Bins with equal centers are merged.
     """
     out = np.zeros((len(p), centers.shape[1]))
-    _side_by_side(p, lambda a, b: _shared(p[a:b], y[a:b], _own(centers, a, b), closed == "right", swapped, out[a:b]))
+    _side_by_side(
+        p,
+        lambda a, b: _share_linearly(p[a:b], y[a:b], _slice_draws(centers, a, b), closed == "right", swapped, out[a:b]),
+    )
     return out
 
 
@@ -109,7 +114,7 @@ def bin_linearly(p: Array, y: Array, low: float, high: float, place: Array) -> A
     return out
 
 
-def _own(x: Array, start: int, stop: int) -> Array:
+def _slice_draws(x: Array, start: int, stop: int) -> Array:
     return x if len(x) == 1 else x[start:stop]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, plain, reordered, summed
+from trueodds.kernels import as_plain_array, compile_reordering, compiled, summed
 from trueodds.kernels.bins import merge_outer_bins, number_bins, scale, thresholds
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 from trueodds.kernels.sort import bits_of, decode_scores
@@ -108,7 +108,7 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _COLUMN_ROWS):
             b = min(a + _COLUMN_ROWS, stop)
-            add_label_sums(plain(p[a:b]), plain(y[a:b]), label, bounds, bins, by, out)
+            add_label_sums(as_plain_array(p[a:b]), as_plain_array(y[a:b]), label, bounds, bins, by, out)
 
     table = summed(add, len(p), (2 * (bins + 2), 3), block=_COLUMN_ROWS)
     return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
@@ -117,7 +117,7 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
 def key_sums(keys: Array, edges: Array, closed: str) -> Array:
     """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, from keys (see `sort.row_keys`) in any order."""
     bounds, bins, by = _bounds(decode_scores(keys[:0]), edges, closed)
-    keys = plain(keys)
+    keys = as_plain_array(keys)
     table = summed(
         lambda a, b, out: _of_keys(keys[a:b], bounds, bins, by, out), len(keys), (2 * (bins + 2), 3), block=_COLUMN_ROWS
     )
@@ -134,7 +134,16 @@ def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) 
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _COLUMN_ROWS):
             b = min(a + _COLUMN_ROWS, stop)
-            _of_rows(plain(p[a:b]), plain(y[a:b]), plain(w[a:b]), plain(n[a:b]), bounds, bins, by, out)
+            _of_rows(
+                as_plain_array(p[a:b]),
+                as_plain_array(y[a:b]),
+                as_plain_array(w[a:b]),
+                as_plain_array(n[a:b]),
+                bounds,
+                bins,
+                by,
+                out,
+            )
 
     return merge_outer_bins(summed(add, len(p), (bins + 2, 10), block=_COLUMN_ROWS))
 
@@ -152,7 +161,7 @@ _COPIED_VALUES = 2**18  # number of values copied at a time if the array is not 
 
 
 @compiled
-def _every(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+def _add_every_class(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4)."""
     n, k = P.shape
     size = bins + 2
@@ -196,7 +205,7 @@ def _bin(x, bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-untyped-def]
-    """Add the sums of `_every`, faster if few values of a row lie above the first bin.
+    """Add the sums of `_add_every_class`, faster if few values of a row lie above the first bin.
 
     `bits` is P as integers, and `limit` the bits of the upper edge of the first bin.
     """
@@ -240,11 +249,11 @@ def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, step):
             b = min(a + step, stop)
-            block, labels = plain(P[a:b]), plain(y[a:b])
+            block, labels = as_plain_array(P[a:b]), as_plain_array(y[a:b])
             if k > _MANY and limit is not None and limit >= 0:
-                _every_of_many(block, plain(block.view(words)), labels, bounds, limit, bins, out)
+                _every_of_many(block, as_plain_array(block.view(words)), labels, bounds, limit, bins, out)
             else:
-                _every(block, labels, bounds, bins, by, out)
+                _add_every_class(block, labels, bounds, bins, by, out)
 
     return merge_outer_bins(
         summed(add, n, (k * (bins + 2), 4), block=max(1, _CLASS_VALUES // k)).reshape(k, bins + 2, 4)
@@ -255,8 +264,8 @@ _SORTED_ROWS = 2**17
 _PART_ROWS = 2**14  # number of keys decoded at a time, so that the scores stay in the core's own cache
 
 
-@reordered
-def _spans(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
+@compile_reordering
+def _add_sorted_rows(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
     """Add n, Σp, Σy, Σpy and Σp² per bin to `out` (bins, 5), for the sorted rows from number `start` on.
 
     `p` and `keys` belong to these rows; bin b contains the rows from number `ends[b − 1]` up to `ends[b]`.
@@ -293,11 +302,11 @@ def sorted_sums(keys: Array, edges: Array, closed: str) -> Array:
     bins = len(edges) - 1
     within = edge_keys(edges, closed, keys.dtype)
     ends = np.array([0 if key is None else np.searchsorted(keys, key, "right") for key in within] + [len(keys)])
-    keys = plain(keys)
+    keys = as_plain_array(keys)
 
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _PART_ROWS):
             block = keys[a : min(a + _PART_ROWS, stop)]
-            _spans(decode_scores(block), block, a, ends, out)
+            _add_sorted_rows(decode_scores(block), block, a, ends, out)
 
     return summed(add, len(keys), (bins, 5), block=_SORTED_ROWS)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain
+from trueodds.kernels import as_plain_array, compiled, in_blocks
 
 Closed = Literal["left", "right"]
 
@@ -144,7 +144,7 @@ def find_bins(x: Array, edges: Array, closed: str) -> Array:
 
     def work(start: int, stop: int) -> None:
         bin_index = np.zeros(stop - start, dtype=np.int32)
-        number_bins(plain(x[start:stop]), stop - start, bounds, bins, by, bin_index, bin_index)
+        number_bins(as_plain_array(x[start:stop]), stop - start, bounds, bins, by, bin_index, bin_index)
         out[start:stop] = np.clip(bin_index - 1, 0, bins - 1)
 
     in_blocks(work, len(x), _BLOCK)

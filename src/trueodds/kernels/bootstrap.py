@@ -8,7 +8,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled
-from trueodds.kernels.random_labels import mix
+from trueodds.kernels.random_labels import mix_bits
 
 LEVELS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
 TAIL = 16  # a Poisson(1) variable is 16 or more with probability 2e-14
@@ -28,7 +28,7 @@ class Multiplicities:
 
     def __init__(self, n: int, key: int) -> None:
         self.n, self.key = n, key
-        self.rows = _words(key, np.arange(n, dtype=np.uint64))
+        self.rows = _random_words(key, np.arange(n, dtype=np.uint64))
         self.levels, self.tail = _cuts(n)
 
     def of(self, start: int, stop: int) -> Array:
@@ -53,12 +53,12 @@ class Multiplicities:
         return out, total
 
     def _stream(self, pairs: Array, attempt: int) -> Array:
-        return _words(~self.key % 2**64, pairs + np.uint64((attempt + 1) << 40))
+        return _random_words(~self.key % 2**64, pairs + np.uint64((attempt + 1) << 40))
 
 
-def _words(key: int, numbers: Array) -> Array:
+def _random_words(key: int, numbers: Array) -> Array:
     """Return two pseudorandom 32-bit words for each number, (2, …) uint32."""
-    bits = mix(mix(np.full(1, key, dtype=np.uint64) + _GOLDEN) + (numbers + np.uint64(1)) * _GOLDEN)
+    bits = mix_bits(mix_bits(np.full(1, key, dtype=np.uint64) + _GOLDEN) + (numbers + np.uint64(1)) * _GOLDEN)
     return np.stack([bits & _LOW, bits >> np.uint64(32)]).astype(np.uint32)
 
 
@@ -106,7 +106,7 @@ def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-
         if largest == LEVELS:
             for r in range(m):
                 if row[r] == LEVELS:
-                    row[r] = _rest(scramble(b ^ np.uint32(r % 2), a, d[r // 2], c[r // 2]), tail)
+                    row[r] = _count_from_tail(scramble(b ^ np.uint32(r % 2), a, d[r // 2], c[r // 2]), tail)
         for r in range(m):
             count[r] = np.uint16(count[r] + np.uint16(row[r]))
         if i % _TURN == _TURN - 1 or i == n - 1:
@@ -116,7 +116,7 @@ def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-
 
 
 @compiled
-def _rest(bits, tail):  # type: ignore[no-untyped-def]
+def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
     t = 0
     while np.uint64(bits) >= tail[t]:
         t += 1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import in_blocks, plain, reordered
+from trueodds.kernels import as_plain_array, compile_reordering, in_blocks
 
 _ROWS = 256  # number of rows transposed at a time
 _WIDE = 16  # number of classes above which rows are summed without transposing
@@ -24,7 +24,7 @@ class TableCheck(NamedTuple):
     n_inexact: int  # number of rows whose sum differs from 1 by more than rounding
 
 
-@reordered
+@compile_reordering
 def _check_rows(P, bits, exact, extremes, bad_rows, distance):  # type: ignore[no-untyped-def]
     """Write the smallest and largest value of `bits` to `extremes` (2,), and check the row sums.
 
@@ -70,9 +70,9 @@ def check_table(P: Array, exact: float) -> TableCheck:
     words = np.int64 if P.dtype == np.float64 else np.int32
 
     def work(start: int, stop: int) -> tuple[Array, Array, Array]:
-        block = plain(P[start:stop])
+        block = as_plain_array(P[start:stop])
         extremes, bad_rows, distance = np.empty(2, dtype=words), np.zeros(2, dtype=np.int64), np.zeros(1)
-        _check_rows(block, plain(block.view(words)), exact, extremes, bad_rows, distance)
+        _check_rows(block, as_plain_array(block.view(words)), exact, extremes, bad_rows, distance)
         bad_rows[1] += start
         return extremes.view(block.dtype), bad_rows, distance
 
@@ -80,10 +80,12 @@ def check_table(P: Array, exact: float) -> TableCheck:
     worst = max(range(len(parts)), key=lambda i: parts[i][2][0])  # the first one if tied
     low, high = (np.array([extremes[i] for extremes, _, _ in parts]) for i in (0, 1))
     n_inexact = int(sum(bad_rows[0] for _, bad_rows, _ in parts))
-    return TableCheck(_lowest(low), float(np.max(high)), int(parts[worst][1][1]), float(parts[worst][2][0]), n_inexact)
+    return TableCheck(
+        _smallest_value(low), float(np.max(high)), int(parts[worst][1][1]), float(parts[worst][2][0]), n_inexact
+    )
 
 
-def _lowest(low: Array) -> float:
+def _smallest_value(low: Array) -> float:
     """Return the smallest value of the blocks; a value with a sign bit takes precedence over all others."""
     signed = low[np.signbit(low)]
     return float(signed[0] if len(signed) else np.min(low))

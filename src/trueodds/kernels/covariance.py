@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, reordered
+from trueodds.kernels import compile_reordering, compiled
 from trueodds.kernels.fine_grid import EDGES, find_tile_cells
 from trueodds.kernels.row_statistics import ROWS
 
@@ -95,19 +95,19 @@ def add_covariance_tile(P, start, m, columns, cells, w, report, bins, first, sum
         weight[i] = w[start + i]
     values = P[start : start + m].reshape(-1)
     if mixed.shape[1] > 0:
-        _low(columns, m, first, weight, low_columns, bins, own, low)
+        _add_first_bin(columns, m, first, weight, low_columns, bins, own, low)
         for j in range(values.shape[0]):
             p = np.float64(values[j])
             low_rows[j] = p if p <= first else 0.0
         for j in range(values.shape[0] if w.shape[0] > 0 else 0):
             low_rows[j] *= weight[row_of[j]]
-    n_beyond = _beyond(values, first, at)
-    _mixed(values, n_beyond, cells, weight, low_rows, row_of, at, report, bins, own, mixed, row, bin_index, x)
+    n_beyond = _positions_above(values, first, at)
+    _add_other_bins(values, n_beyond, cells, weight, low_rows, row_of, at, report, bins, own, mixed, row, bin_index, x)
     _pairs(n_beyond, row, bin_index, x, live, beyond)
 
 
-@reordered
-def _low(columns, m, first, w, low, bins, own, sums):  # type: ignore[no-untyped-def]
+@compile_reordering
+def _add_first_bin(columns, m, first, w, low, bins, own, sums):  # type: ignore[no-untyped-def]
     """Add the terms of values in the first bin: w²p(1 − p) of each, and products of two in the same row."""
     k = columns.shape[0]
     for c in range(k):
@@ -142,7 +142,7 @@ def _low(columns, m, first, w, low, bins, own, sums):  # type: ignore[no-untyped
 
 
 @compiled
-def _beyond(values, first, at):  # type: ignore[no-untyped-def]
+def _positions_above(values, first, at):  # type: ignore[no-untyped-def]
     """Write the positions of the values above `first` to `at`; return their number."""
     n_beyond = 0
     for j in range(values.shape[0]):
@@ -152,7 +152,7 @@ def _beyond(values, first, at):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _mixed(values, n_beyond, cells, w, low_rows, row_of, at, report, bins, own, mixed, row, bin_index, x):  # type: ignore[no-untyped-def]
+def _add_other_bins(values, n_beyond, cells, w, low_rows, row_of, at, report, bins, own, mixed, row, bin_index, x):  # type: ignore[no-untyped-def]
     """Add the terms of values above the first bin: w²p(1 − p), and products with first-bin values of the same row."""
     k, wide, count = np.uint32(cells.shape[0]), mixed.shape[1], np.uint32(bins)
     for h in range(n_beyond):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, plain
+from trueodds.kernels import as_plain_array, compiled
 from trueodds.kernels.row_statistics import ROWS, transpose_rows
 
 WIDTH = 3840  # number of equal cells, 2⁸·3·5: a multiple of 10, 12, 15, 16, 20, 30 and 64 bins
@@ -102,7 +102,7 @@ def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Arr
 
     p (n,) are the scores, `index` (n,) their bins and `size` the number of bins.
     """
-    p, index = plain(p), plain(index)
+    p, index = as_plain_array(p), as_plain_array(index)
     cell = np.empty((1, len(p)), dtype=np.uint16).T
     cells_of_classes(p[:, None], 0, 1, EDGES, p.dtype == np.float32, cell)
     low, high = np.full(size, CELLS), np.full(size, -1)

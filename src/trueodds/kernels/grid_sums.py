@@ -153,7 +153,7 @@ def tally_rows(P, y, ranks, atol, exact, single, edges, n, sums, counts, extreme
         add_tile(columns, cells, m, class_n, class_sums)
         _labeled(columns, cells, labels, class_sums)
         _ranked(top, at, ranks, cells, labels, n, sums)
-        _scored(columns, labels, square, single, scores)
+        _add_scores(columns, labels, square, single, scores)
         if bins > 0:
             add_covariance_tile(P, start, m, columns, cells, none, report, bins, first, pairs, pair_room)
 
@@ -179,7 +179,7 @@ def _ranked(top, at, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _scored(columns, y, squares, single, scores):  # type: ignore[no-untyped-def]
+def _add_scores(columns, y, squares, single, scores):  # type: ignore[no-untyped-def]
     k, finite = columns.shape[0], 0
     brier = brier_squared = loss = loss_squared = 0.0
     for i in range(y.shape[0]):

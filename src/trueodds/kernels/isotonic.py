@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, plain, sort
+from trueodds.kernels import as_plain_array, compiled, sort
 
 
 class Blocks(NamedTuple):
@@ -111,7 +111,7 @@ def fit_keys(keys: Array) -> Blocks:
     if n == 0:
         return Blocks(*np.empty((4, 0)))
     mass, events, last = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    k = _of_keys(plain(keys), mass, events, last)
+    k = _of_keys(as_plain_array(keys), mass, events, last)
     last = last[:k]
     first = np.append(0, last[:-1] + 1)
     return Blocks(
@@ -132,7 +132,7 @@ def fit_rows(p: Array, y: Array, w: Array) -> Blocks:
     narrow = p.astype(np.float32)  # float32 is sorted several times as fast
     p = narrow if (narrow == p).all() else p
     rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -power, dtype=np.float64), sort.argsort_scores(p))
-    k = _of_rows(*(plain(x) for x in rows), *buffers)
+    k = _of_rows(*(as_plain_array(x) for x in rows), *buffers)
     low, high, mass, events = (x[:k].copy() for x in buffers)
     return Blocks(low, high, np.ldexp(mass, power), np.ldexp(events, power))
 
@@ -161,7 +161,7 @@ def isotonic_means(w: Array, wy: Array) -> Array:
 
 
 @compiled
-def _turn(ax, ay, bx, by, cx, cy):  # type: ignore[no-untyped-def]
+def _cross_product(ax, ay, bx, by, cx, cy):  # type: ignore[no-untyped-def]
     """Return the cross product of the vectors a → b and b → c, which is positive if the path turns left."""
     return (bx - ax) * (cy - by) - (by - ay) * (cx - bx)
 
@@ -181,7 +181,9 @@ def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
     for i in range(m):
         w += mass[i]
         wy += events[i]
-        while corners > 1 and _turn(x[corners - 2], y[corners - 2], x[corners - 1], y[corners - 1], w, wy) <= 0.0:
+        while (
+            corners > 1 and _cross_product(x[corners - 2], y[corners - 2], x[corners - 1], y[corners - 1], w, wy) <= 0.0
+        ):
             corners -= 1
         x[corners], y[corners] = w, wy
         corners += 1
@@ -194,10 +196,12 @@ def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
         rise[i], run[i] = y[top - 1] - y[top], x[top - 1] - x[top]
         w += mass[i]
         wy += events[i]
-        if _turn(x[top], y[top], w, wy, x[top - 1], y[top - 1]) <= 0.0:
+        if _cross_product(x[top], y[top], w, wy, x[top - 1], y[top - 1]) <= 0.0:
             continue  # the new point is not below the segment over the added row
         corners -= 1
-        while corners > 1 and _turn(w, wy, x[corners - 1], y[corners - 1], x[corners - 2], y[corners - 2]) <= 0.0:
+        while (
+            corners > 1 and _cross_product(w, wy, x[corners - 1], y[corners - 1], x[corners - 2], y[corners - 2]) <= 0.0
+        ):
             corners -= 1
         x[corners], y[corners] = w, wy
         corners += 1
@@ -214,7 +218,7 @@ def means_of_added_row(mass: Array, events: Array) -> tuple[Array, Array]:
     # A non-event is an event of the complementary outcome, with the scores in reverse order.
     ways = ((mass - events)[::-1], events)
     for way, wy in enumerate(ways):
-        _with_added_event(plain(mass[::-1] if way == 0 else mass), plain(wy), rise[way], run[way])
+        _with_added_event(as_plain_array(mass[::-1] if way == 0 else mass), as_plain_array(wy), rise[way], run[way])
     run = np.maximum(run, 1.0)  # the added row is lost in rounding if weights exceed 2⁵³
     low, high = ((run[0] - rise[0]) / run[0])[::-1], rise[1] / run[1]
     # Weighted sums are rounded: keep the means nondecreasing and within [0, 1].

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain, summed
+from trueodds.kernels import as_plain_array, compiled, in_blocks, summed
 from trueodds.kernels.bin_sums import add_label_sums
 from trueodds.kernels.bins import merge_outer_bins, scale, thresholds
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
@@ -113,7 +113,7 @@ def _largest_of_two(flat, a, b, m):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _several(flat, a, m, top, parts):  # type: ignore[no-untyped-def]
+def _is_tied(flat, a, m, top, parts):  # type: ignore[no-untyped-def]
     """Return whether a row's maximum is tied: it occurs in several parts, or repeatedly in m values from index a."""
     count = np.int32(0)
     for c in range(m):
@@ -155,10 +155,10 @@ def _hits_of_long_rows(bits, y, tops, hit):  # type: ignore[no-untyped-def]
             within = c if x > top else within
             there = c if z > other_top else there
             top, other_top = max(top, x), max(other_top, z)
-        several = _several(flat, row + np.uint64(within), min(_PART, k - within), top, parts)
+        several = _is_tied(flat, row + np.uint64(within), min(_PART, k - within), top, parts)
         tops[i], hit[i] = top, _hits(bits[i], top, several, y[i])
         ties += int(several)
-        several = _several(flat, other + np.uint64(there), min(_PART, k - there), other_top, others)
+        several = _is_tied(flat, other + np.uint64(there), min(_PART, k - there), other_top, others)
         if i + half < m:
             tops[j], hit[j] = other_top, _hits(bits[j], other_top, several, y[j])
             ties += int(several)
@@ -169,11 +169,11 @@ def _bits(P: Array) -> Array:
     return P.view(np.int32 if P.dtype == np.float32 else np.int64)
 
 
-def _laid(P: Array) -> tuple[Array, int]:
+def _kernel_layout(P: Array) -> tuple[Array, int]:
     """Return the rows in the memory layout of the kernels, and the number of rows per thread task."""
     ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
     values = _COPIED if not ready else _LONG if P.shape[1] > _WIDE else _VALUES
-    return plain(P) if ready else P, max(1, values // P.shape[1])
+    return as_plain_array(P) if ready else P, max(1, values // P.shape[1])
 
 
 def _find_largest(P: Array, top: Array, at: Array) -> int:
@@ -199,7 +199,7 @@ def _blocks(P: Array, start: int, stop: int, step: int) -> Iterator[tuple[Array,
     """Yield the rows from `start` to `stop` in blocks of `step` rows, with the position of each block."""
     for a in range(start, stop, step):
         rows = slice(a, min(a + step, stop))
-        yield plain(P[rows]), rows
+        yield as_plain_array(P[rows]), rows
 
 
 def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:
@@ -210,13 +210,13 @@ def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, 
     """
     dtype = np.float64 if P.dtype == np.float64 else np.float32
     bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
-    (P, step), y = _laid(P), plain(y)
+    (P, step), y = _kernel_layout(P), as_plain_array(y)
     ties: list[int] = []
 
     def add(start: int, stop: int, out: Array) -> None:
         for block, rows in _blocks(P, start, stop, step):
             top, hit, tied = _find_hits(block, y[rows])
-            add_label_sums(plain(top), plain(hit), 1, bounds, bins, by, out)
+            add_label_sums(as_plain_array(top), as_plain_array(hit), 1, bounds, bins, by, out)
             ties.append(tied)
 
     table = summed(add, len(P), (2 * (bins + 2), 3), block=step)
@@ -228,25 +228,25 @@ def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array,
 
     The moments are (cells, powers), see `smoothing.moments`. If the maximum is tied, the lowest class counts.
     """
-    (P, step), y = _laid(P), plain(y)
+    (P, step), y = _kernel_layout(P), as_plain_array(y)
     ties: list[int] = []
 
     def add(start: int, stop: int, out: Array) -> None:
         for block, rows in _blocks(P, start, stop, step):
             top, hit, tied = _find_hits(block, y[rows])
-            add_masses(plain(top), hit - top.astype(np.float64), 0.0, float(cells), 0.0, out)
+            add_masses(as_plain_array(top), hit - top.astype(np.float64), 0.0, float(cells), 0.0, out)
             ties.append(tied)
 
     return summed(add, len(P), (cells, powers), block=2 * step), sum(ties)
 
 
-def largest(P: Array) -> tuple[Array, Array, int]:
+def row_maxima(P: Array) -> tuple[Array, Array, int]:
     """Return the largest value of each row, the lowest class that has it (int32), and the number of tied rows."""
     top, at = _top_like(P), np.empty(len(P), dtype=np.int32)
-    P, step = _laid(P)
+    P, step = _kernel_layout(P)
 
     def work(start: int, stop: int) -> int:
-        return _find_largest(plain(P[start:stop]), top[start:stop], at[start:stop])
+        return _find_largest(as_plain_array(P[start:stop]), top[start:stop], at[start:stop])
 
     return top, at, sum(in_blocks(work, len(P), step))
 
@@ -254,10 +254,10 @@ def largest(P: Array) -> tuple[Array, Array, int]:
 def largest_hits(P: Array, y: Array) -> tuple[Array, Array, int]:
     """Return the largest value of each row, whether its (lowest) class is the label, and the number of tied rows."""
     top, hit = _top_like(P), np.empty(len(P), dtype=np.bool_)
-    (P, step), y = _laid(P), plain(y)
+    (P, step), y = _kernel_layout(P), as_plain_array(y)
 
     def work(start: int, stop: int) -> int:
-        top[start:stop], hit[start:stop], ties = _find_hits(plain(P[start:stop]), y[start:stop])
+        top[start:stop], hit[start:stop], ties = _find_hits(as_plain_array(P[start:stop]), y[start:stop])
         return ties
 
     return top, hit, sum(in_blocks(work, len(P), step))

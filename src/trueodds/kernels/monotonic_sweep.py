@@ -12,7 +12,7 @@ FALL = 1e-12  # tolerance of equal rates for the rounding of sums, relative to t
 
 
 @compiled
-def _cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
+def _first_cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
     """Return the number j ≥ 1 of the first cut j · extent / k that is not below `at`."""
     if not at > 0:
         return 1
@@ -81,24 +81,24 @@ def _nondecreasing(mass, events, position, m, k, extent, tolerance, above, n_abo
     if k <= n_above:
         a, t = 0, 0
         while t < m:
-            c = _end(position, _cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
+            c = _end(position, _first_cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
             if t > 0 and _decreases(mass, events, m, a, t, c):
                 return False
             a, t = t, c
         return True
     for f in range(n_above):
         t = above[f]
-        j = _cut(position[t - 1], k, extent, tolerance)
+        j = _first_cut(position[t - 1], k, extent, tolerance)
         if _end(position, j, t - 1, m, k, extent, tolerance) == t:
             a = 0 if j == 1 else _end(position, j - 1, 0, m, k, extent, tolerance)
-            c = _end(position, _cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
+            c = _end(position, _first_cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
             if _decreases(mass, events, m, a, t, c):
                 return False
     return True
 
 
 @compiled
-def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  # type: ignore[no-untyped-def]
+def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  # type: ignore[no-untyped-def]
     """Write the binned error and the number of bins of the draws start..stop−1 to `values` and `bins`."""
     size = s.shape[0]
     mass, predicted, events, position = np.empty(size + 1), np.empty(size + 1), np.empty(size + 1), np.empty(size + 1)
@@ -134,7 +134,7 @@ def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  
         for summed in range(0 if order > 2 else 1, 2):
             t = 0
             while t < m and (summed == 0 or (largest > 0 and not np.isinf(order))):
-                c = _end(position, _cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
+                c = _end(position, _first_cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
                 share = (mass[c] - mass[t]) / mass[m]
                 gap = abs((predicted[c] - predicted[t]) - (events[c] - events[t])) / (mass[c] - mass[t])
                 if summed == 0:
@@ -159,5 +159,5 @@ def sweep(
     arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, s)]
     max_bins, order = max(1, max_bins), float(order)
     block = max(32, 2**17 // len(s))  # minimum work per thread task
-    list(in_blocks(lambda a, b: _sweep(*arrays, max_bins, by_mass, order, a, b, values, bins), draws, block))
+    list(in_blocks(lambda a, b: _sweep_draws(*arrays, max_bins, by_mass, order, a, b, values, bins), draws, block))
     return values, bins

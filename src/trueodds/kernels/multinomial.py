@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, plain, reordered, summed
+from trueodds.kernels import as_plain_array, compile_reordering, compiled, summed
 
 _ROOM = 2**16  # number of values per tile of rows, so that its arrays stay in the core's own cache
 _ROWS = 512  # minimum number of rows per tile, so that dot products of its columns are long sums
@@ -56,7 +56,7 @@ def _outcomes(e, Y, w, start, where, others, r, q, v):  # type: ignore[no-untype
             q[k, i] = np.sqrt(mass[i]) * x * part
 
 
-@reordered
+@compile_reordering
 def _total(x):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(x.shape[0]):
@@ -148,8 +148,18 @@ def likelihood_sums(
     Here f = (F, 1). Y (n, K) shares, w (n,), theta (K, d + 1), offset (n, K). Arrays with contiguous columns are not
     copied.
     """
-    f, y, mass, n, k, d = _along(F), _along(Y), plain(w.astype(np.float64, copy=False)), *Y.shape, F.shape[-1] + 1
-    o, theta, shared = plain(np.zeros((0, n))) if offset is None else _along(offset), plain(theta), F.ndim == 2
+    f, y, mass, n, k, d = (
+        _rows_last(F),
+        _rows_last(Y),
+        as_plain_array(w.astype(np.float64, copy=False)),
+        *Y.shape,
+        F.shape[-1] + 1,
+    )
+    o, theta, shared = (
+        as_plain_array(np.zeros((0, n))) if offset is None else _rows_last(offset),
+        as_plain_array(theta),
+        F.ndim == 2,
+    )
     kinds, both = (k * (k - 1) // 2, d * (d + 1) // 2) if curved else (0, 0)
     if shared:
         own, across, deep = (0, d, d), (kinds, both), d + kinds + both
@@ -187,9 +197,9 @@ def likelihood_sums(
     return into(summed(add, n, (size,), block=max(1, _BLOCK // k)))
 
 
-def _along(x: Array) -> Array:
+def _rows_last(x: Array) -> Array:
     """Return x as a C-contiguous float64 array with the rows as the last axis."""
-    return plain(x.astype(np.float64, copy=False).transpose(*range(1, x.ndim), 0))
+    return as_plain_array(x.astype(np.float64, copy=False).transpose(*range(1, x.ndim), 0))
 
 
 # BLAS is not used here: its own threads would compete with those of `in_blocks`.
@@ -206,12 +216,12 @@ def pair_products(x, above, out):  # type: ignore[no-untyped-def]
             at += 1
 
 
-def _fused(function):  # type: ignore[no-untyped-def]
+def _compile_fused(function):  # type: ignore[no-untyped-def]
     """Compile a function and allow the compiler to reorder sums and to use fused multiply-add instructions."""
     return compiled(function, fastmath={"reassoc", "nsz", "contract"})
 
 
-@_fused
+@_compile_fused
 def dot(x, y):  # type: ignore[no-untyped-def]
     """Return the dot product of x (n,) and y (n,)."""
     total = 0.0
@@ -220,7 +230,7 @@ def dot(x, y):  # type: ignore[no-untyped-def]
     return total
 
 
-@_fused
+@_compile_fused
 def _dots(a, b, c, d, x, y, z, u, out, p, q):  # type: ignore[no-untyped-def]
     """Add the 16 dot products of the rows a..d with the rows x..u to `out` from (p, q); each value is used 4 times."""
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = 0.0
@@ -261,13 +271,13 @@ def cross_product(X, Y, symmetric, out):  # type: ignore[no-untyped-def]
             out[p, q] += dot(X[p], Y[q])
 
 
-@_fused
-def _plus(out, a, b, c, d, x, y, z, u):  # type: ignore[no-untyped-def]
+@_compile_fused
+def _add_combination(out, a, b, c, d, x, y, z, u):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         out[i] += a * x[i] + b * y[i] + c * z[i] + d * u[i]
 
 
-@_fused
+@_compile_fused
 def add_scaled(out, a, x):  # type: ignore[no-untyped-def]
     """Add a · x to `out` (n,), for a scalar a and x (n,)."""
     for i in range(out.shape[0]):
@@ -280,6 +290,6 @@ def weighted_sum(a, X, start, out):  # type: ignore[no-untyped-def]
     stop, n_unrolled = start + out.shape[0], X.shape[0] - X.shape[0] % 4
     for k in range(0, n_unrolled, 4):
         x, y, z, u = X[k, start:stop], X[k + 1, start:stop], X[k + 2, start:stop], X[k + 3, start:stop]
-        _plus(out, a[k], a[k + 1], a[k + 2], a[k + 3], x, y, z, u)
+        _add_combination(out, a[k], a[k + 1], a[k + 2], a[k + 3], x, y, z, u)
     for k in range(n_unrolled, X.shape[0]):
         add_scaled(out, a[k], X[k, start:stop])

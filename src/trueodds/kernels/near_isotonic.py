@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, plain
+from trueodds.kernels import as_plain_array, compiled
 
 EQUAL_LEVELS = 1e-12  # levels that differ by less are considered equal
 AT_ONCE = 1e-10  # merges whose λ differ by less than this share belong to the same model
@@ -128,7 +128,11 @@ def near_isotonic(mass: Array, events: Array) -> Path:
     pull, parent = np.zeros(2 * n), np.full(2 * n, -1)
     born, died, lambdas = np.zeros(2 * n, np.int64), np.full(2 * n, -1), np.empty(n)
     blocks = _merge_equal(
-        plain(mass.astype(np.float64, copy=False)), plain(events.astype(np.float64, copy=False)), w, m, start
+        as_plain_array(mass.astype(np.float64, copy=False)),
+        as_plain_array(events.astype(np.float64, copy=False)),
+        w,
+        m,
+        start,
     )
     blocks, models = _merged(w, m, pull, parent, born, died, lambdas, blocks)
     died[died < 0] = models

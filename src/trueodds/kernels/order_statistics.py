@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain, summed
+from trueodds.kernels import as_plain_array, compiled, in_blocks, summed
 from trueodds.kernels.bin_sums import ROWS, add_sums, edge_keys, empty_sums, key_sums, scatter_scores
 from trueodds.kernels.sort import decode_scores
 
@@ -28,7 +28,7 @@ def _ends(keys):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _counted(keys, low, shift, out):  # type: ignore[no-untyped-def]
+def _count_keys(keys, low, shift, out):  # type: ignore[no-untyped-def]
     """Add the number of keys in each cell to `out` (cells,)."""
     count = np.zeros(out.shape[0], dtype=np.int64)
     for i in range(keys.shape[0]):
@@ -38,7 +38,7 @@ def _counted(keys, low, shift, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _parted(keys, like, low, shift, segment, near, out):  # type: ignore[no-untyped-def]
+def _partition_keys(keys, like, low, shift, segment, near, out):  # type: ignore[no-untyped-def]
     """Write the keys of segment 0 to `near` and return their number; add n, Σp and Σp² to `out`.
 
     `segment` (cells,) has the segment of each cell. `out` (2 · segments, 3) has rows for non-events and events of each
@@ -76,7 +76,7 @@ class OrderStatistics:
 
         def work(start: int, stop: int) -> tuple[Array, Array]:
             out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((size, 3))
-            return out[: _parted(keys[start:stop], scores, low, shift, segment, out, sums)].copy(), sums
+            return out[: _partition_keys(keys[start:stop], scores, low, shift, segment, out, sums)].copy(), sums
 
         listed, sums = zip(*in_blocks(work, len(keys), _BLOCK), strict=True)
         self.keys = np.concatenate(listed)
@@ -122,14 +122,14 @@ def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None
 
     The keys, in any order, are those of `sort.row_keys`.
     """
-    keys = plain(keys)
+    keys = as_plain_array(keys)
     ends = np.array(in_blocks(lambda a, b: _ends(keys[a:b]), len(keys), _BLOCK), dtype=keys.dtype)
     low, high = ends.min(), ends.max()
     shift = keys.dtype.type(max(0, int(high - low).bit_length() - _BITS))
     some = np.sort((keys[:: max(1, len(keys) // _SAMPLE)] - low) >> shift)
     if _cell_mask(some[ranks * len(some) // len(keys)])[some].mean() > _NEAR:
         return None
-    count = summed(lambda a, b, out: _counted(keys[a:b], low, shift, out), len(keys), (_CELLS,), block=_BLOCK)
+    count = summed(lambda a, b, out: _count_keys(keys[a:b], low, shift, out), len(keys), (_CELLS,), block=_BLOCK)
     return OrderStatistics(keys, low, shift, count, ranks)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain, reordered
+from trueodds.kernels import as_plain_array, compile_reordering, compiled, in_blocks
 
 
 @compiled
@@ -35,7 +35,7 @@ def _sum_along(e, decay, out):  # type: ignore[no-untyped-def]
         out[b] = 2 * total
 
 
-@reordered
+@compile_reordering
 def _symmetric_product(k, XT, top, out):  # type: ignore[no-untyped-def]
     for r in range(k.shape[0]):
         i = top + r
@@ -50,7 +50,7 @@ def _symmetric_product(k, XT, top, out):  # type: ignore[no-untyped-def]
                 to[j] += row[j] * x_i
 
 
-@reordered
+@compile_reordering
 def _pair_product(k, XT, top):  # type: ignore[no-untyped-def]
     total = 0.0
     for r in range(k.shape[0]):
@@ -94,13 +94,13 @@ def symmetric_product(k: Array, XT: Array, top: int) -> Array:
     added to both of its rows.
     """
     out = np.zeros(XT.shape)
-    _symmetric_product(plain(k), plain(XT), top, out)
+    _symmetric_product(as_plain_array(k), as_plain_array(XT), top, out)
     return out
 
 
 def pair_product(k: Array, XT: Array, top: int) -> float:
     """Return Σ k_ij x_i·x_j over the pairs j < i of `symmetric_product`, each counted once."""
-    return float(_pair_product(plain(k), plain(XT), top))
+    return float(_pair_product(as_plain_array(k), as_plain_array(XT), top))
 
 
 HALF = 2**21  # similarities are stored as multiples of 2⁻⁴², in an upper and a lower half of 21 bits
@@ -110,7 +110,7 @@ NOTHING = np.int32(0)
 
 
 @compiled
-def _if(same, x):  # type: ignore[no-untyped-def]
+def _where(same, x):  # type: ignore[no-untyped-def]
     return x if same else NOTHING
 
 
@@ -131,15 +131,15 @@ def _run(own_labels, labels, start, stop, first, last, high, low, upper, lower):
         for r in range(last - first):
             y = own_labels[r]
             s0, s1, s2, s3 = a[r] == y, b[r] == y, c[r] == y, d[r] == y
-            upper[r] += _if(s0, h0) + _if(s1, h1) + _if(s2, h2) + _if(s3, h3)
-            lower[r] += _if(s0, l0) + _if(s1, l1) + _if(s2, l2) + _if(s3, l3)
+            upper[r] += _where(s0, h0) + _where(s1, h1) + _where(s2, h2) + _where(s3, h3)
+            lower[r] += _where(s0, l0) + _where(s1, l1) + _where(s2, l2) + _where(s3, l3)
         j += 4
     while j < stop:
         a = labels[j, first:last]
         h0, l0 = high[j - start], low[j - start]
         for r in range(last - first):
-            upper[r] += _if(a[r] == own_labels[r], h0)
-            lower[r] += _if(a[r] == own_labels[r], l0)
+            upper[r] += _where(a[r] == own_labels[r], h0)
+            lower[r] += _where(a[r] == own_labels[r], l0)
         j += 1
 
 
@@ -184,7 +184,7 @@ def add_matches(k: Array, top: int, start: int, blocks: Array, labels: Array, ou
     integers, with separate upper and lower halves (see `match_differences`), and do not depend on the order of the
     pairs.
     """
-    _matches(plain(k), top, start, blocks, plain(labels), out)
+    _matches(as_plain_array(k), top, start, blocks, as_plain_array(labels), out)
 
 
 def match_differences(sums: Array) -> Array:
@@ -195,7 +195,7 @@ def match_differences(sums: Array) -> Array:
 
 def label_differences(table: Array, labels: Array) -> Array:
     """Return Σ_i table[i, label] of each draw minus that of the first draw, (draws − 1,), for labels (n, draws)."""
-    table, labels = plain(table), plain(labels)
+    table, labels = as_plain_array(table), as_plain_array(labels)
 
     def work(first: int, last: int) -> Array:
         out = np.zeros(last - first)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, draws_at_once, in_blocks, plain
+from trueodds.kernels import as_plain_array, compiled, draws_at_once, in_blocks
 
 DRAW_RANGE = 4294967296.0  # random integers are below 2^32
 AT_ONCE = 512  # maximum number of draws per block with few classes, so that sums stay in the core's own cache
 
 
 @compiled
-def mix(z):  # type: ignore[no-untyped-def]
+def mix_bits(z):  # type: ignore[no-untyped-def]
     """Return 64 random bits from a counter, by the finalizer of splitmix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -22,7 +22,7 @@ def mix(z):  # type: ignore[no-untyped-def]
 @compiled
 def uniform(row_key, draw):  # type: ignore[no-untyped-def]
     """Return a uniform integer below 2^32, which depends only on the row's key and the number of the draw."""
-    bits = mix(row_key + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
+    bits = mix_bits(row_key + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
     return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
 
 
@@ -30,7 +30,7 @@ def uniform(row_key, draw):  # type: ignore[no-untyped-def]
 def uniform_pairs(row_key, first, words):  # type: ignore[no-untyped-def]
     """Fill `words` with random bits: two uniform draws per word, from draw 2 · first on, the lower half first."""
     for j in range(words.shape[0]):
-        words[j] = mix(row_key + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
+        words[j] = mix_bits(row_key + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
 
 
 @compiled
@@ -45,7 +45,7 @@ def threshold(share, dither):  # type: ignore[no-untyped-def]
 @compiled
 def row_key(key, row):  # type: ignore[no-untyped-def]
     """Return the key of the random stream of one row."""
-    return mix(np.uint64(key) + np.uint64(row + 1) * np.uint64(0xD1B54A32D192ED03))
+    return mix_bits(np.uint64(key) + np.uint64(row + 1) * np.uint64(0xD1B54A32D192ED03))
 
 
 @compiled
@@ -69,7 +69,7 @@ def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
 @compiled
 def dither_of(stream):  # type: ignore[no-untyped-def]
     """Return a uniform random number in [0, 1) for the row with this stream."""
-    return np.float64(mix(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    return np.float64(mix_bits(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @compiled
@@ -92,7 +92,7 @@ def _accumulate(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
 @compiled
 def chance(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
     """Return the random integer of the row, or with probability `share` that of its cluster, in this draw."""
-    if share > 0.0 and uniform(mix(cluster_stream), draw) < share * DRAW_RANGE:
+    if share > 0.0 and uniform(mix_bits(cluster_stream), draw) < share * DRAW_RANGE:
         return uniform(cluster_stream, draw)
     return uniform(stream, draw)
 
@@ -124,7 +124,7 @@ def _add_draws(P, w, tables, rows, cluster, share, key, start, stop, out):  # ty
 
 
 @compiled
-def _between(out, u, low, width, weight):  # type: ignore[no-untyped-def]
+def _add_where_between(out, u, low, width, weight):  # type: ignore[no-untyped-def]
     """Add `weight` to `out` (draws,) where low ≤ u < low + width, with one comparison in unsigned arithmetic."""
     for r in range(u.shape[0]):
         out[r] += weight if np.uint32(u[r] - low) < width else weight - weight
@@ -159,7 +159,7 @@ def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyp
                     for r in range(u.shape[0]):
                         out[bin_index, r] += weight
                 else:
-                    _between(out[bin_index], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
+                    _add_where_between(out[bin_index], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
 
 
 @compiled
@@ -280,7 +280,7 @@ def draw_labels_by_row(
     if P.shape[1] > MAX_LINEAR_SEARCH or share > 0:
         labels = draw_labels(P, key, start, stop, cluster=cluster, share=share)
         return np.ascontiguousarray(labels.T, dtype=dtype)
-    P = plain(P)
+    P = as_plain_array(P)
     out = np.empty((len(P), stop - start), dtype=dtype)
 
     def work(a: int, b: int) -> None:

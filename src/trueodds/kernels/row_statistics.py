@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from trueodds.kernels import compiled, reordered
+from trueodds.kernels import compile_reordering, compiled
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 
 # Number of rows transposed at a time, so that loops over the rows are vectorized. It is not a power of two, because
@@ -48,7 +48,7 @@ def survey_tile(columns, m, rounding_tolerance, ranks, room, counts, extremes): 
         _count_inexact(total[i], rounding_tolerance, counts, extremes)
     _special(columns, m, counts, extremes)
     if ranks > 0:
-        _largest(columns, m, top[0], top[1], top[2], at[0], at[1], at[2])
+        _three_largest(columns, m, top[0], top[1], top[2], at[0], at[1], at[2])
         for i in range(m):
             counts[4] += top[0, i] == top[1, i]
 
@@ -108,7 +108,7 @@ def _sums(columns, m, total, square):  # type: ignore[no-untyped-def]
             square[i] += x * x
 
 
-@reordered
+@compile_reordering
 def _sum(row):  # type: ignore[no-untyped-def]
     """Return Σp and Σp² of one row."""
     total = square = 0.0
@@ -126,7 +126,7 @@ def _count_inexact(total, rounding_tolerance, counts, extremes):  # type: ignore
     extremes[1] = max(extremes[1], distance if distance > rounding_tolerance else 0.0)
 
 
-@reordered
+@compile_reordering
 def _special(columns, m, counts, extremes):  # type: ignore[no-untyped-def]
     """Add the numbers of values 0, 1 and above 1 to `counts`, and update the largest excess over 1 in `extremes`.
 
@@ -151,7 +151,7 @@ def _special(columns, m, counts, extremes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-def]
+def _three_largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-def]
     """Write the three largest values of m transposed rows to a, b and c, and their columns to at_a, at_b and at_c.
 
     Column numbers have the dtype of the values, so that the loop is vectorized.

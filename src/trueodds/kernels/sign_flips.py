@@ -6,13 +6,13 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, draws_at_once, in_blocks
-from trueodds.kernels.random_labels import mix, row_key
+from trueodds.kernels.random_labels import mix_bits, row_key
 
 
 @compiled
 def random_sign(stream, draw):  # type: ignore[no-untyped-def]
     """Return +1 or −1, each with probability 1/2, by one random bit of the stream."""
-    bits = mix(stream + np.uint64(draw // 64 + 1) * np.uint64(0x9E3779B97F4A7C15))
+    bits = mix_bits(stream + np.uint64(draw // 64 + 1) * np.uint64(0x9E3779B97F4A7C15))
     return 1.0 if (bits >> np.uint64(draw % 64)) & np.uint64(1) else -1.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain
+from trueodds.kernels import as_plain_array, compiled, in_blocks
 
 _SCORES = 2**16
 
@@ -26,7 +26,7 @@ def _stops(s, width, first, behind, length):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _passed(e, first, behind, length, out):  # type: ignore[no-untyped-def]
+def _window_integral(e, first, behind, length, out):  # type: ignore[no-untyped-def]
     sums = np.zeros(e.shape[1] + 1)
     for b in range(e.shape[0]):
         for i in range(e.shape[1]):
@@ -38,7 +38,7 @@ def _passed(e, first, behind, length, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _between(s, sums, width, start, stop):  # type: ignore[no-untyped-def]
+def _integral_between(s, sums, width, start, stop):  # type: ignore[no-untyped-def]
     """Return the part of the integral where the lowest score in the window is one of the scores start..stop−1."""
     m = s.shape[0]
     at = s[start - 1] if start > 0 else s[0] - width
@@ -59,9 +59,9 @@ def _between(s, sums, width, start, stop):  # type: ignore[no-untyped-def]
 
 def mean_absolute(s: Array, e: Array, width: float) -> float:
     """Return ∫ |Σ of e in the window [a, a + width)| da / width, for values e (m,) at sorted scores s (m,)."""
-    s, sums = plain(s), np.zeros(len(s) + 1)
+    s, sums = as_plain_array(s), np.zeros(len(s) + 1)
     np.cumsum(e, out=sums[1:])
-    return sum(in_blocks(lambda a, b: _between(s, sums, width, a, b), len(s), _SCORES)) / width
+    return sum(in_blocks(lambda a, b: _integral_between(s, sums, width, a, b), len(s), _SCORES)) / width
 
 
 class Windows:
@@ -79,7 +79,7 @@ class Windows:
 
         def work(a: int, b: int) -> Array:
             out = np.empty(b - a)
-            _passed(e[a:b], self.first, self.behind, self.length, out)
+            _window_integral(e[a:b], self.first, self.behind, self.length, out)
             return out
 
         return np.concatenate(list(in_blocks(work, len(e), 16))) / self.width

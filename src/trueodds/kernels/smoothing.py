@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain, summed
+from trueodds.kernels import as_plain_array, compiled, in_blocks, summed
 
 _ROWS = 2**15  # number of rows whose masses are computed at a time, so that they stay in the core's own cache
 _STEP = 1024  # number of rows assigned to cells at a time
@@ -63,7 +63,7 @@ def residuals(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array
 
     def mass(start: int, stop: int) -> Array:
         out = np.empty(stop - start)
-        _residuals(plain(p[start:stop]), plain(y[start:stop]), out)
+        _residuals(as_plain_array(p[start:stop]), as_plain_array(y[start:stop]), out)
         return out if w is None else np.multiply(out, w[start:stop], out=out)
 
     return mass
@@ -84,12 +84,12 @@ def moments(
     u runs from −middle to 1 − middle over a cell. Values beyond the ends belong to the outer cells. x (n,) is in any
     order; `mass(start, stop)` returns the masses of some rows, so that they need not be in memory at once.
     """
-    x, per = plain(x), cells / (last - first)
+    x, per = as_plain_array(x), cells / (last - first)
 
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _ROWS):
             b = min(a + _ROWS, stop)
-            add_masses(x[a:b], plain(mass(a, b)), first, per, middle, out)
+            add_masses(x[a:b], as_plain_array(mass(a, b)), first, per, middle, out)
 
     return summed(add, len(x), (cells, powers), block=2 * _ROWS)
 
@@ -134,7 +134,7 @@ def gaussian_sums(at: Array, s: Array, w: Array, wy: Array, h: float) -> Array:
     ratios are accurate wherever x in `at` (n,) lies. The scores s (m,) are sorted, m ≥ 1, w > 0.
     """
     out = np.empty((len(at), 5))
-    at, s, w, wy = (plain(np.asarray(v, dtype=np.float64)) for v in (at, s, w, wy))
+    at, s, w, wy = (as_plain_array(np.asarray(v, dtype=np.float64)) for v in (at, s, w, wy))
     in_blocks(lambda a, b: _gaussian_sums(at[a:b], s, w, wy, h, _LOST, out[a:b]), len(at), _POINTS)
     return out
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain
+from trueodds.kernels import as_plain_array, compiled, in_blocks
 
 _MIN_EXPONENT = -1021.0  # exponents of 2 below this are treated as −∞
 # The bits of √½ as an integer: mantissas are reduced to [√½, √2), so that their logarithms are centered at 0.
@@ -32,13 +32,13 @@ def _polynomial(function: Callable[[float], float], low: float, high: float, deg
     return tuple(np.linalg.solve(at[:, None] ** np.arange(degree + 1), [function(x) for x in at.tolist()]).tolist())
 
 
-def _odd(z: float) -> float:
+def _odd_log_ratio(z: float) -> float:
     """Return log₂((1 + s)/(1 − s))/s, given z = s²."""
     s = math.sqrt(z)
     return 2 / math.log(2) * math.atanh(s) / s
 
 
-_LOG = _polynomial(_odd, 0, _FARTHEST, 7)
+_LOG = _polynomial(_odd_log_ratio, 0, _FARTHEST, 7)
 _EXP = _polynomial(lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 10)  # 0 is a node up to rounding
 
 
@@ -177,18 +177,18 @@ _LN2 = math.log(2)
 _NORMAL, _NOTHING = 2.0**-1022, -1e300
 
 
-def tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, every: int = 1) -> Array:
+def tempered_log_loss(P: Array, Y: Array, w: Array, beta: float, min_prob: float, every: int = 1) -> Array:
     """Return the negative log-likelihood of rows proportional to max(p, min_prob)^β, and six derivatives in β, (7,).
 
     P (n, K) are probabilities of any float type, Y (n, K) shares of the outcomes or (n,) class numbers, w (n,) weights;
     only every `every`-th row is used, starting with the first. Logarithms are recomputed in every pass, which takes
     about as long as reading them from memory.
     """
-    p, (n, k) = plain(P).reshape(-1), P.shape
-    outcomes, mass = _outcomes(Y), _wide(w)
+    p, (n, k) = as_plain_array(P).reshape(-1), P.shape
+    outcomes, mass = _outcomes(Y), _as_float64(w)
 
     def some(start: int, stop: int, out: Array) -> None:
-        _tempered(p, k, every, outcomes, mass, beta, min_prob, start, stop, out)
+        _tempered_log_loss_blocks(p, k, every, outcomes, mass, beta, min_prob, start, stop, out)
 
     return _sum_blocks(some, -(-n // every), k) * _LN2 ** np.arange(SUMS)
 
@@ -196,11 +196,11 @@ def tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, every: 
 def linear(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
     """Return the negative log-likelihood of rows proportional to exp(o + θx), and six derivatives in θ, (7,).
 
-    X and the offsets o are (n, K); Y and w are as in `tempered`.
+    X and the offsets o are (n, K); Y and w are as in `tempered_log_loss`.
     """
-    x, (n, k) = plain(X).reshape(-1), X.shape
-    outcomes, mass = _outcomes(Y), _wide(w)
-    o = _wide(np.empty(0) if offset is None else offset).reshape(-1)
+    x, (n, k) = as_plain_array(X).reshape(-1), X.shape
+    outcomes, mass = _outcomes(Y), _as_float64(w)
+    o = _as_float64(np.empty(0) if offset is None else offset).reshape(-1)
 
     def some(start: int, stop: int, out: Array) -> None:
         _linear(x, k, outcomes, mass, theta, o, start, stop, out)
@@ -210,7 +210,7 @@ def linear(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = No
 
 def powered(P: Array, beta: float) -> Array:
     """Return rows proportional to p^β, normalized to sum 1, (n, K) float64; exact zeros stay zero."""
-    p, (n, k) = plain(P).reshape(-1), P.shape
+    p, (n, k) = as_plain_array(P).reshape(-1), P.shape
     out = np.empty((n, k))
     flat = out.reshape(-1)
 
@@ -222,11 +222,11 @@ def powered(P: Array, beta: float) -> Array:
 
 
 def _outcomes(Y: Array) -> Array:
-    return plain(Y[:, None].astype(np.int64, copy=False)) if Y.ndim == 1 else plain(Y)
+    return as_plain_array(Y[:, None].astype(np.int64, copy=False)) if Y.ndim == 1 else as_plain_array(Y)
 
 
-def _wide(x: Array) -> Array:
-    return plain(x.astype(np.float64, copy=False))
+def _as_float64(x: Array) -> Array:
+    return as_plain_array(x.astype(np.float64, copy=False))
 
 
 def _sum_blocks(some: Callable[[int, int, Array], None], n: int, k: int) -> Array:
@@ -241,7 +241,7 @@ def _sum_blocks(some: Callable[[int, int, Array], None], n: int, k: int) -> Arra
 
 
 @loop
-def _tempered(P, k, every, Y, w, beta, min_prob, start, stop, out):  # type: ignore[no-untyped-def]
+def _tempered_log_loss_blocks(P, k, every, Y, w, beta, min_prob, start, stop, out):  # type: ignore[no-untyped-def]
     rows = max(1, _TILE // k)
     left, right = np.empty(rows * k), np.empty(rows * k)
     for first in range(start, stop, rows):

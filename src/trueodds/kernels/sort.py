@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain, threads
+from trueodds.kernels import as_plain_array, compiled, in_blocks, threads
 
 _PLACED_ROWS = 2**17
 _BUCKETS = 4096  # a power of two, so that a score's bucket is exact
@@ -78,7 +78,7 @@ def _starts(s, starts):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _placed(p, s, starts, out):  # type: ignore[no-untyped-def]
+def _place_sorted(p, s, starts, out):  # type: ignore[no-untyped-def]
     for i in range(p.shape[0]):
         x = np.float64(p[i])
         b = int(min(x * _BUCKETS, _BUCKETS - 1))
@@ -107,7 +107,7 @@ def sort_keys(p: Array, y: Array) -> Array | None:
 def row_keys(p: Array, y: Array) -> Array | None:
     """Return the keys of `sort_keys` unsorted, in the order of the rows; None if an outcome is neither 0 nor 1."""
     bits = bits_of(p)
-    y = plain(y.view(np.uint8) if y.dtype == bool else y.astype(np.float64, copy=False))
+    y = as_plain_array(y.view(np.uint8) if y.dtype == bool else y.astype(np.float64, copy=False))
     encoded = np.empty(len(bits), dtype=bits.dtype)
     others = sum(in_blocks(lambda a, b: _key(bits[a:b], y[a:b], encoded[a:b]), len(bits), _PLACED_ROWS))
     return None if others else encoded
@@ -122,7 +122,7 @@ def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
     """Return the sorted distinct scores of sorted keys, with the number of rows and events at each; float64."""
     if not len(keys):
         return np.empty(0), np.empty(0), np.empty(0)
-    keys = plain(keys)
+    keys = as_plain_array(keys)
     m = int(_distinct(keys))
     bits, n, events = np.empty(m, dtype=keys.dtype), np.empty(m), np.empty(m)
     _counts(keys, bits, n, events)
@@ -132,7 +132,7 @@ def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
 def sum_by_score(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Array, Array]:
     """Return the sorted distinct scores of rows with weight, with Σw and Σwy at each, given their order; float64."""
     s, mass, events = np.empty(len(p)), np.empty(len(p)), np.empty(len(p))
-    rows = [plain(x) for x in (p, y.astype(np.float64, copy=False), w.astype(np.float64, copy=False), order)]
+    rows = [as_plain_array(x) for x in (p, y.astype(np.float64, copy=False), w.astype(np.float64, copy=False), order)]
     m = int(_sum_rows(*rows, s, mass, events))
     return (s, mass, events) if m == len(p) else (s[:m].copy(), mass[:m].copy(), events[:m].copy())
 
@@ -140,9 +140,9 @@ def sum_by_score(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Arr
 def find_score(p: Array, s: Array) -> Array:
     """Return the index of the last of the sorted scores `s` (m,) that is at most `p` (n,); the first if none is."""
     starts, out = np.empty(_BUCKETS + 1, dtype=np.int64), np.empty(len(p), dtype=np.int64)
-    p, s = plain(p), plain(s)
+    p, s = as_plain_array(p), as_plain_array(s)
     _starts(s, starts)
-    in_blocks(lambda a, b: _placed(p[a:b], s, starts, out[a:b]), len(p), _PLACED_ROWS)
+    in_blocks(lambda a, b: _place_sorted(p[a:b], s, starts, out[a:b]), len(p), _PLACED_ROWS)
     return out
 
 
@@ -161,7 +161,7 @@ def argsort_scores(p: Array) -> Array:
 
 def bits_of(p: Array) -> Array:
     """Return the bits of scores as unsigned integers, which have the same order as nonnegative scores."""
-    x = plain(p)
+    x = as_plain_array(p)
     return x.view(np.uint64 if x.dtype == np.float64 else np.uint32)
 
 
@@ -284,10 +284,13 @@ def _of_classes(P: Array, Y: Array, first: int, last: int) -> Array | None:
         def work(start: int, stop: int, dtype: Any = dtype, keys: Array = keys) -> tuple[int, int]:
             scores = np.empty(max(1, _VALUES // k) * k, dtype=dtype)
             room = (scores, scores.view(keys.dtype), np.empty(len(scores), dtype=keys.dtype), keys[:, start:stop])
-            p, y = plain(P[start:stop, first:last]), Y[start:stop] if Y.ndim == 1 else Y[start:stop, first:last]
+            p, y = (
+                as_plain_array(P[start:stop, first:last]),
+                Y[start:stop] if Y.ndim == 1 else Y[start:stop, first:last],
+            )
             if y.ndim == 1:
-                return tuple(_of_labels(p, plain(y.astype(np.int64, copy=False)), first, *room))
-            return tuple(_of_shares(p, plain(y.astype(np.float64, copy=False)), *room))
+                return tuple(_of_labels(p, as_plain_array(y.astype(np.int64, copy=False)), first, *room))
+            return tuple(_of_shares(p, as_plain_array(y.astype(np.float64, copy=False)), *room))
 
         looks = in_blocks(work, n, max(1, _BLOCK // k))
         if any(others for _, others in looks):

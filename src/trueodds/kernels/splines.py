@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain, summed
+from trueodds.kernels import as_plain_array, compiled, in_blocks, summed
 
 _EVALUATED_ROWS = 2**15  # number of values per thread task
 _MAX_BUCKETS = 4096  # maximum number of buckets
@@ -20,7 +20,7 @@ def _bucket(v, buckets):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _started(x, starts):  # type: ignore[no-untyped-def]
+def _index_knots(x, starts):  # type: ignore[no-untyped-def]
     """Write the index of the first knot in each bucket or a later one to `starts` (buckets + 1,)."""
     buckets, b = np.float64(starts.shape[0] - 1), 0
     for j in range(x.shape[0]):
@@ -32,7 +32,7 @@ def _started(x, starts):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _passed(p, x, starts, half, right, v, passed):  # type: ignore[no-untyped-def]
+def _count_knots_below(p, x, starts, half, right, v, passed):  # type: ignore[no-untyped-def]
     """Write the values p (m,) as float64 to v, and count the knots below each (with `right`, the knots not above it).
 
     The search proceeds step by step for all values without branches, because branches would be unpredictable. No bucket
@@ -55,7 +55,7 @@ def _lines(p, x, y, starts, half, out):  # type: ignore[no-untyped-def]
     v, passed = np.empty(_TILE), np.empty(_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _TILE):
         m = min(_TILE, p.shape[0] - start)
-        _passed(p[start : start + m], x, starts, half, True, v, passed)
+        _count_knots_below(p[start : start + m], x, starts, half, True, v, passed)
         for i in range(m):
             below = np.uint32(max(passed[i] - np.int32(1), np.int32(0)))
             above = np.uint32(below + np.uint32(1))
@@ -70,7 +70,7 @@ def _steps(p, x, y, starts, half, right, out):  # type: ignore[no-untyped-def]
     v, passed = np.empty(_TILE), np.empty(_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _TILE):
         m = min(_TILE, p.shape[0] - start)
-        _passed(p[start : start + m], x, starts, half, right, v, passed)
+        _count_knots_below(p[start : start + m], x, starts, half, right, v, passed)
         for i in range(m):
             out[start + i] = y[np.uint32(passed[i])]
 
@@ -90,31 +90,33 @@ class Knots:
     def __init__(self, x: Array) -> None:
         buckets = min(_MAX_BUCKETS, 1 << max(4, 2 * len(x) - 1).bit_length())
         self._starts = np.empty(buckets + 1, dtype=np.int32)
-        _started(plain(np.asarray(x, dtype=np.float64)), self._starts)
+        _index_knots(as_plain_array(np.asarray(x, dtype=np.float64)), self._starts)
         self._half = np.int32(1 << int(np.diff(self._starts).max()).bit_length() >> 1)
-        self._x = plain(np.append(x, np.full(2 * int(self._half) + 1, np.inf)))
+        self._x = as_plain_array(np.append(x, np.full(2 * int(self._half) + 1, np.inf)))
 
     def lines(self, p: Array, y: Array) -> Array:
         """Interpolate the values y (m,) at the knots linearly at each p (n,) ≥ 0; constant outside the knots."""
-        y = plain(np.append(y, y[-1]))
+        y = as_plain_array(np.append(y, y[-1]))
         return _map_blocks(p, lambda some, out: _lines(some, self._x, y, self._starts, self._half, out))
 
     def steps(self, p: Array, y: Array, *, right: bool) -> Array:
         """Return y[j] for each p (n,) ≥ 0, where j knots are below p, or with `right` at or below p; y is (m + 1,)."""
-        y = plain(np.asarray(y, dtype=np.float64))
+        y = as_plain_array(np.asarray(y, dtype=np.float64))
         return _map_blocks(p, lambda some, out: _steps(some, self._x, y, self._starts, self._half, right, out))
 
 
 def _map_blocks(p: Array, work: Callable[[Array, Array], None]) -> Array:
     out = np.empty(len(p))
-    in_blocks(lambda a, b: work(plain(p[a:b]), out[a:b]), len(p), _EVALUATED_ROWS)
+    in_blocks(lambda a, b: work(as_plain_array(p[a:b]), out[a:b]), len(p), _EVALUATED_ROWS)
     return out
 
 
 def none_below(P: Array, lower: Array) -> Array:
     """Return a mask (n,) of the rows of P (n, K) with no value at or below `lower` (K,) of its class, or only such."""
-    out, lower = np.empty(len(P), dtype=np.bool_), plain(np.asarray(lower, dtype=np.float64))
-    in_blocks(lambda a, b: _none_at(plain(P[a:b]), lower, out[a:b]), len(P), max(1, 2**17 // max(1, P.shape[1])))
+    out, lower = np.empty(len(P), dtype=np.bool_), as_plain_array(np.asarray(lower, dtype=np.float64))
+    in_blocks(
+        lambda a, b: _none_at(as_plain_array(P[a:b]), lower, out[a:b]), len(P), max(1, 2**17 // max(1, P.shape[1]))
+    )
     return out
 
 
@@ -165,7 +167,7 @@ def spline_likelihood(x: Array, events: Array, missed: Array, knots: Array, f: A
     `events` and `missed` (n,) are the weights of events and non-events. f and `curvature` (m,) are the values and the
     second derivatives of the spline at the knots (m,).
     """
-    rows, fixed = [plain(v) for v in (x, events, missed)], [plain(v) for v in (knots, f, curvature)]
+    rows, fixed = [as_plain_array(v) for v in (x, events, missed)], [as_plain_array(v) for v in (knots, f, curvature)]
 
     def add(start: int, stop: int, out: Array) -> None:
         _spline_likelihood(*(v[start:stop] for v in rows), *fixed, out)

@@ -133,7 +133,7 @@ class Lens(Settings):
         return self.name
 
 
-def hit(target: Array | int, k: int) -> Outcomes:
+def label_hits(target: Array | int, k: int) -> Outcomes:
     """Outcomes whose event is one label, the same for all rows or one per row."""
     return Outcomes((np.arange(k) == np.atleast_1d(np.asarray(target))[:, None]).astype(np.int8))
 

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.data.labels import looks_like_a_number
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.base import Lens, Outcomes, column, hit
+from trueodds.lenses.base import Lens, Outcomes, column, label_hits
 from trueodds.lenses.rows import Classes, Column, Exact, OneOfClasses, Rows
 
 ClassName = str | bool | Integer | float
@@ -57,7 +57,7 @@ class Positive(Lens):
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is the second class."""
-        return [hit(1, 2)]
+        return [label_hits(1, 2)]
 
     def check(self, preds: Predictions) -> None:
         """Require two classes."""
@@ -92,7 +92,7 @@ class Class(Lens):
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is that class."""
-        return [hit(c, preds.k) for c in self.columns(preds)]
+        return [label_hits(c, preds.k) for c in self.columns(preds)]
 
     def columns(self, preds: Predictions) -> list[int]:
         """Number of the class."""
@@ -128,11 +128,11 @@ class Classwise(Lens):
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event of each view is its class."""
-        return [hit(c, preds.k) for c in range(preds.k)]
+        return [label_hits(c, preds.k) for c in range(preds.k)]
 
     def exact(self, preds: Predictions, i: int) -> Exact | None:
         """Complements as sums over the other classes."""
-        return InducedProbabilities(preds, lambda: hit(i, preds.k).code) if preds.kind == "classes" else None
+        return InducedProbabilities(preds, lambda: label_hits(i, preds.k).code) if preds.kind == "classes" else None
 
     def columns(self, preds: Predictions) -> list[int]:
         """All classes."""

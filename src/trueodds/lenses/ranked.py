@@ -11,8 +11,8 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Integer
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.largest import largest
-from trueodds.lenses.base import Lens, Outcomes, hit
+from trueodds.kernels.largest import row_maxima
+from trueodds.lenses.base import Lens, Outcomes, label_hits
 from trueodds.lenses.rows import Column, Largest, Rows
 from trueodds.lenses.view import View
 
@@ -32,7 +32,7 @@ class Confidence(Lens):
             return [preds.p]
         if preds.p.ndim == 1:
             return [np.maximum(preds.p, 1 - preds.p)]
-        return [largest(preds.p)[0]]
+        return [row_maxima(preds.p)[0]]
 
     def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
         """Rows of the largest probability, computed together with the sums."""
@@ -43,8 +43,8 @@ class Confidence(Lens):
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is that the predicted class is correct."""
         if preds.kind == "confidence":
-            return [hit(1, 2)]
-        return [hit(predicted(preds), preds.k)]
+            return [label_hits(1, 2)]
+        return [label_hits(predicted(preds), preds.k)]
 
     def check(self, preds: Predictions) -> None:
         """Require mutually exclusive classes."""
@@ -71,7 +71,7 @@ def predicted(preds: Predictions) -> Array:
     """Predicted class: the lowest number among the largest probabilities."""
     if preds.p.ndim == 1:
         return (preds.p > 1 - preds.p).astype(np.int64)
-    return largest(preds.p)[1].astype(np.int64)
+    return row_maxima(preds.p)[1].astype(np.int64)
 
 
 def accuracy(preds: Predictions) -> float:
@@ -142,7 +142,7 @@ class Rank(Lens):
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is the r-th label."""
-        return [hit(self._which(preds), preds.k)]
+        return [label_hits(self._which(preds), preds.k)]
 
     def _which(self, preds: Predictions) -> Array:
         return descending(preds.P)[:, self.rank - 1]

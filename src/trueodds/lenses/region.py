@@ -33,7 +33,7 @@ def select_region(preds: Predictions, region: Region) -> Predictions:
     >>> select_region(Predictions([0, 1, 1], [0.1, 0.6, 0.95]), "confidence > 0.8").n
     2
     """
-    inside = np.asarray(_inside(preds, region))
+    inside = np.asarray(_rows_in_region(preds, region))
     if inside.shape != (preds.n,) or inside.dtype != bool:
         raise InputError(
             "TO203",
@@ -46,7 +46,7 @@ def select_region(preds: Predictions, region: Region) -> Predictions:
     return preds[inside]
 
 
-def _inside(preds: Predictions, region: Region) -> Any:
+def _rows_in_region(preds: Predictions, region: Region) -> Any:
     if callable(region):
         return call_user_function("region", region, preds.P)
     if isinstance(region, Mapping):
@@ -55,12 +55,12 @@ def _inside(preds: Predictions, region: Region) -> Any:
             try:
                 low, high = (float(end) for end in ends)
             except (TypeError, ValueError, OverflowError):
-                raise _unread(f"{describe(name)}: {describe(ends)}") from None
+                raise _invalid_region(f"{describe(name)}: {describe(ends)}") from None
             score = _score(preds, name if isinstance(name, str) else describe(name))
             mask &= (score >= _bound(preds, low)) & (score <= _bound(preds, high))
         return mask
     if not isinstance(region, str):
-        raise _unread(describe(region))
+        raise _invalid_region(describe(region))
     mask = np.ones(preds.n, dtype=bool)
     for condition in re.split(r"(?<=[\d.])\s+and\s+", region):
         match = _CONDITION.fullmatch(condition)
@@ -69,7 +69,7 @@ def _inside(preds: Predictions, region: Region) -> Any:
         except ValueError:
             match = None
         if match is None:
-            raise _unread(describe(region))
+            raise _invalid_region(describe(region))
         mask &= _COMPARISONS[sign](_score(preds, name), _bound(preds, bound))
     return mask
 
@@ -95,7 +95,7 @@ def _bound(preds: Predictions, bound: float) -> float:
     return float(narrow.type(bound)) if narrow.kind == "f" else bound
 
 
-def _unread(got: str) -> InputError:
+def _invalid_region(got: str) -> InputError:
     return InputError(
         "TO203",
         "A region must be a string of conditions, a mapping of names to ranges, or a function of P.",

@@ -115,7 +115,7 @@ def risk_of(
     n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
     reached, total, lost = np.cumsum(n), float(n.sum()), float(errors.sum())
     covered = reached / total * (answered / n_queries)
-    coverages = _everywhere(covered) if at is None else _coverages(at)
+    coverages = _coverage_grid(covered) if at is None else _coverages(at)
     shares = np.where(
         coverages <= covered[-1] * (1 + 1e-12), np.minimum(coverages * (n_queries / answered), 1.0), np.nan
     )
@@ -136,7 +136,7 @@ def risk_of(
         exact_limit = ((1 - level) / 2) ** (1 / np.maximum(shares * units, 1.0))
         low, high = np.where(risk == 1, exact_limit, low), np.where(risk == 0, 1 - exact_limit, high)
         if 0 < lost < total:
-            interval, gain = (_between(np.quantile(draws, tails), level) for draws in (drawn, better))
+            interval, gain = (_indices_between(np.quantile(draws, tails), level) for draws in (drawn, better))
         else:
             interval = _if_all_alike(lost > 0, 1 - ((1 - level) / 2) ** (1 / units), level)
     place = np.minimum(np.searchsorted(reached, np.nan_to_num(shares) * total * (1 - 1e-12)), m - 1)
@@ -165,7 +165,7 @@ def _coverages(at: Any) -> Array:
     return np.array(check("at", at, Sequence[coverage], [0.8]), dtype=np.float64)
 
 
-def _between(ends: Array, level: float) -> Interval:
+def _indices_between(ends: Array, level: float) -> Interval:
     return Interval(float(ends[0]), float(ends[1]), level, "percentile")
 
 
@@ -178,7 +178,7 @@ def _if_all_alike(wrong: bool, rate: float, level: float) -> Interval:
     return Interval(1 - upper_bound, 1.0, level, "exact") if wrong else Interval(0.0, upper_bound, level, "exact")
 
 
-def _everywhere(covered: Array) -> Array:
+def _coverage_grid(covered: Array) -> Array:
     """Evenly spaced coverages up to the last, and the end of each step if there are few."""
     even = np.arange(1, 201) / 200 * covered[-1]
     return np.unique(np.round(np.concatenate((even, covered)) if len(covered) <= 200 else even, 12))

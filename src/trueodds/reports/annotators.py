@@ -133,7 +133,7 @@ def select_furthest_rows(
     """
     assert rows.votes is not None
     distances = _distances(rows, rows.votes)
-    listed = _largest(distances, rows, repeated=repeated)
+    listed = _largest_distances(distances, rows, repeated=repeated)
     drawn = None if rows.counts is None else _draw_votes(rows, listed, draws or _enough(rows, alpha), rng)
     limit = None if drawn is None else drawn.critical_value(drawn.max_distances, alpha)
     summary = {
@@ -203,7 +203,7 @@ def _distances(rows: Predictions, shares: Array) -> Array:
     return HumanDistance().rows(View(rows.P, shares, rows.weight, votes=rows.counts))
 
 
-def _largest(distances: Array, rows: Predictions, *, repeated: bool) -> Array:
+def _largest_distances(distances: Array, rows: Predictions, *, repeated: bool) -> Array:
     """The indices of the rows with the largest distances, in decreasing order; ties by row number."""
     order = np.argsort(-distances, kind="stable")
     order = order[rows.w[order] > 0]

@@ -18,12 +18,12 @@ from trueodds.reports.text.formatting import (
     Table,
     align_digits,
     chance,
-    entity,
+    describe_event,
+    format_share,
     interval_name,
     interval_texts,
     is_binary,
     pvalue,
-    share,
 )
 from trueodds.reports.text.summary import Fact
 from trueodds.tallies.tally import Tally
@@ -89,22 +89,22 @@ def regret_table(audit: Audit) -> Table:
         ("regret per row", format_number(regret["value"])),
         (interval_name(regret["interval"]), interval),
         ("p (one-sided)", pvalue(decisions["test"]["pvalue"], None)),
-        ("rows whose action changes", share(parts["changed"])),
+        ("rows whose action changes", format_share(parts["changed"])),
     ]
     data = audit["data"]
     outcome_text = (
         "accuracy"
         if data["kind"] == "confidence"
-        else f"event rate of {entity(data)}"
+        else f"event rate of {describe_event(data)}"
         if is_binary(data)
         else "event rate"
     )
     for name, threshold in parts.items():
         if name.startswith("threshold:"):
             switch = name.removeprefix("threshold:")
-            rate = share(parts[f"rate there:{switch}"])
+            rate = format_share(parts[f"rate there:{switch}"])
             rows.append(
-                (switch, f"at a predicted probability of {share(threshold)}, where the {outcome_text} is {rate}")
+                (switch, f"at a predicted probability of {format_share(threshold)}, where the {outcome_text} is {rate}")
             )
     intro = (
         "Mean cost per row that cross-fitted recalibration saves, in the units of the costs. It is a lower bound on the"
@@ -120,7 +120,7 @@ def action_table(audit: Audit) -> Table:
     columns = (Column("action", NAMES), Column("rows"), Column("regret per row"))
     rows = zip(
         names,
-        (share(parts[f"called for:{name}"]) for name in names),
+        (format_share(parts[f"called for:{name}"]) for name in names),
         align_digits([parts[f"action:{name}"] for name in names]),
         strict=True,
     )

@@ -90,7 +90,7 @@ def standard_notes(preds: Predictions) -> list[Note]:
     if preds.kind == "multilabel":
         return []
     if preds.kind == "classes" and preds.k > 2:
-        zeros = int(_impossible(preds).sum())
+        zeros = int(_contradicted_rows(preds).sum())
         if not zeros:
             return []
         text = (
@@ -183,7 +183,7 @@ def _variance(parts: Array, cluster: Array | None) -> float:
     return float((parts**2).sum()) * number / (number - 1) if number > 1 else float("nan")
 
 
-def _impossible(preds: Predictions) -> Array:
+def _contradicted_rows(preds: Predictions) -> Array:
     """Rows of positive weight in which an observed class has predicted probability 0."""
     return np.asarray((exact_zeros(preds) & (preds.Y > 0)).any(axis=1) & (preds.w > 0))
 
@@ -198,7 +198,7 @@ def exponent(preds: Predictions) -> tuple[float, float]:
     """
     live = preds.w > 0
     Y, w, cluster = preds.Y[live], preds.w[live], None if preds.cluster is None else preds.cluster[live]
-    if _impossible(preds).any():
+    if _contradicted_rows(preds).any():
         return float("nan"), float("nan")
     logs = np.maximum(log_probabilities(preds)[live], MIN_LOG_PROB)
     largest, worst = logs.max(axis=1, keepdims=True), logs.min(axis=1, keepdims=True)
@@ -250,13 +250,13 @@ def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
     beaten = (np.cumsum(below) - below / 2)[place] / zeros  # share of the other class below, ties by half
     lost = (above.sum() - np.cumsum(above) + above / 2)[place] / ones
     area = float(events @ beaten) / ones
-    influence = [_widened(events) * (beaten - area) / ones, _widened(others) * (lost - area) / zeros]
+    influence = [_sample_weights(events) * (beaten - area) / ones, _sample_weights(others) * (lost - area) / zeros]
     if cluster is None:
         return area, float(np.sqrt((sum(influence) ** 2).sum()))
     return area, float(np.sqrt(_variance(sum(influence), cluster)))
 
 
-def _widened(weight: Array) -> Array:
+def _sample_weights(weight: Array) -> Array:
     """The weights, scaled so that a variance has the denominator n − 1 instead of n; NaN for fewer than two rows."""
     number = float(weight.sum() ** 2 / (weight**2).sum())
     return weight * np.sqrt(number / (number - 1)) if number > 1 + 1e-9 else np.full(len(weight), np.nan)

@@ -116,8 +116,10 @@ def bootstrap(
         drawn = Resamples(preds.n, preds.cluster, resamples, rng)
         how = "rows" if preds.cluster is None else "clusters"
         for i in (*means, *linear):
-            views = [_joined(drawn.mapped(some.of, some.numbers), axis=1) for some in _in_turn(estimands[i], preds)]
-            resampled[i] = Resampled(*_joined(views, axis=0), how)
+            views = [
+                _concatenate(drawn.mapped(some.of, some.numbers), axis=1) for some in _in_turn(estimands[i], preds)
+            ]
+            resampled[i] = Resampled(*_concatenate(views, axis=0), how)
         for i in others:
             resampled[i] = Resampled(_by_rows(drawn, estimands[i]), None, how)
     return [resampled[i] for i in range(len(estimands))]
@@ -147,7 +149,7 @@ def _in_small_cells(estimand: Estimand) -> bool:
     )
 
 
-def _joined(parts: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
+def _concatenate(parts: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
     """Concatenate values and norms along views (0) or draws (1)."""
     values = np.concatenate([values for values, _ in parts], axis=axis)
     norms = [norm for _, norm in parts if norm is not None]
@@ -219,7 +221,7 @@ class Vectors:
         step = max(1, MAX_BLOCK_SUMS // sum(resampler.numbers for resampler in self.resamplers))
         arranged = [resampler.arranged(times) for resampler in self.resamplers]
         starts = range(0, times.shape[1], step)
-        return _joined([self._of_block([counts[a : a + step] for counts in arranged]) for a in starts], axis=1)
+        return _concatenate([self._of_block([counts[a : a + step] for counts in arranged]) for a in starts], axis=1)
 
     def _of_block(self, times: Sequence[Array]) -> ValuesAndNorms:
         draws = [resampler.sums(t) for resampler, t in zip(self.resamplers, times, strict=True)]

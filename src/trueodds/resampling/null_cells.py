@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Linear
-from trueodds.kernels import plain, summed
+from trueodds.kernels import as_plain_array, summed
 from trueodds.kernels.covariance import add_covariance
 from trueodds.kernels.fine_grid import count_subcells
 from trueodds.lenses.classes import Classwise
@@ -127,13 +127,13 @@ def _outcomes(view: View, one: Linear, binned: View, z: Array, *, voted: bool) -
     small = np.zeros(one.size, dtype=bool)
     small[bin_index] = variance < poisson_binomial.MAX_EXACT_VARIANCE
     if small.any():
-        bins, n, p = _fine(view, one, small)
+        bins, n, p = _fine_cells(view, one, small)
         which, bins = np.unique(bins, return_inverse=True)
         drawn[:, which] = poisson_binomial.count_quantiles(bins, n, p, ndtr(z[:, which]))
     return drawn
 
 
-def _fine(view: View, one: Linear, small: Array) -> tuple[Array, Array, Array]:
+def _fine_cells(view: View, one: Linear, small: Array) -> tuple[Array, Array, Array]:
     """Bin, number of rows and mean prediction of the fine cells of the small bins, sorted by bin."""
     inside = np.flatnonzero(small[one.index] if view.plain else small[one.index] & (view.n > 0))
     index, p = one.index[inside], view.p[inside]
@@ -172,7 +172,7 @@ def null_covariance(estimand: Estimand) -> Array:
         P = np.stack([view.p[start:stop] for view in estimand.views], axis=1)
         w = np.empty(0) if first.plain else first.w[start:stop]
         cells = np.stack([one.index[start:stop] for one in estimand.linear or ()], axis=1).astype(np.uint16)
-        add_covariance(plain(P), plain(w), plain(cells), out)
+        add_covariance(as_plain_array(P), as_plain_array(w), as_plain_array(cells), out)
 
     blocks = summed(add, n, (k * (k + 1) // 2, bins, bins), block=2**16)
     pairs = np.zeros((k, bins, k, bins))

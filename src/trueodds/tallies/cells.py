@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_observed
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import SUM_NOTED, two_columns
-from trueodds.kernels import grid_sums, in_blocks, plain
+from trueodds.kernels import as_plain_array, grid_sums, in_blocks
 from trueodds.kernels.fine_grid import CELLS, EDGES, WIDTH, merge_cells, occupied_cells
 from trueodds.lenses.view import SUMS, View
 
@@ -193,12 +193,12 @@ class Rows:
         eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
         rounding_tolerance = max(P.shape[1] * eps, SUM_NOTED) if preds.kind == "classes" and p.ndim == 2 else np.inf
         y, shares, w = (
-            None if array is None else plain(array[where]) for array in (preds.y, preds.votes, preds.weight)
+            None if array is None else as_plain_array(array[where]) for array in (preds.y, preds.votes, preds.weight)
         )
         z = logs = None
         if preds.logits is not None:
             z, logs = preds.logits[where], preds.once("log observed", partial(log_observed, preds))[where]
-        return cls(preds.kind, plain(P), y, shares, w, rounding_tolerance, p.ndim == 1, z, logs)
+        return cls(preds.kind, as_plain_array(P), y, shares, w, rounding_tolerance, p.ndim == 1, z, logs)
 
     @property
     def exact(self) -> bool:
@@ -219,7 +219,7 @@ class Rows:
 def cells_of_view(view: View) -> Cells:
     """The cells of one binary view of rows."""
     hard = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
-    return _columns(plain(view.p[:, None]), view.y[:, None], None if hard else plain(view.w))
+    return _columns(as_plain_array(view.p[:, None]), view.y[:, None], None if hard else as_plain_array(view.w))
 
 
 def cells_by_rank(rows: Rows, which: Array) -> Cells:
@@ -230,11 +230,11 @@ def cells_by_rank(rows: Rows, which: Array) -> Cells:
 def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
     """The largest probabilities of each row and their outcomes, both (n, ranks); `which` holds their columns."""
     if rows.shares is not None:
-        return plain(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.shares, which, axis=1)
+        return as_plain_array(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.shares, which, axis=1)
     assert rows.y is not None
     if rows.kind == "confidence":
         return rows.P, rows.y[:, None]
-    return plain(np.take_along_axis(rows.P, which, axis=1)), which == rows.y[:, None]
+    return as_plain_array(np.take_along_axis(rows.P, which, axis=1)), which == rows.y[:, None]
 
 
 def cells_by_class(rows: Rows, first: int, last: int) -> Cells:
@@ -251,9 +251,9 @@ def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
     """The cells of columns P (n, m) with their outcomes Y (n, m); without w the outcomes are 0 or 1."""
     m, exact = P.shape[1], P.dtype == np.float32
     if w is None:
-        hit = (P, plain(Y == 1), 0, m, EDGES, exact)
+        hit = (P, as_plain_array(Y == 1), 0, m, EDGES, exact)
         return Cells.summed(m, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hit, n, sums))
-    share = (P, plain(Y.astype(np.float64)), w, 0, m, EDGES, exact)
+    share = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, EDGES, exact)
     return Cells.summed(m, len(FULL), lambda n, sums: grid_sums.add_by_share(*share, n, sums))
 
 
@@ -261,11 +261,11 @@ def _class_cells(rows: Rows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, counted in one thread."""
     P, where = rows.P, (first, last, EDGES, rows.exact)
     if not rows.plain:
-        shares = (P, plain(outcomes(rows, first, last)), plain(rows.weight), *where)
+        shares = (P, as_plain_array(outcomes(rows, first, last)), as_plain_array(rows.weight), *where)
         return Cells.summed(last - first, len(FULL), lambda n, sums: grid_sums.add_by_share(*shares, n, sums))
     assert rows.y is not None
     if rows.kind == "multilabel":
-        hits = (P, plain(rows.y[:, first:last] == 1), *where)
+        hits = (P, as_plain_array(rows.y[:, first:last] == 1), *where)
         return Cells.summed(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hits, n, sums))
     labels = (P, rows.y, *where)
     return Cells.summed(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_label(*labels, n, sums))
@@ -273,7 +273,7 @@ def _class_cells(rows: Rows, first: int, last: int) -> Cells:
 
 def class_values(rows: Rows, first: int, last: int) -> tuple[Array, Array]:
     """The probabilities and the outcomes of the classes first..last−1, both (n, last − first)."""
-    return plain(rows.P[:, first:last]), outcomes(rows, first, last)
+    return as_plain_array(rows.P[:, first:last]), outcomes(rows, first, last)
 
 
 def outcomes(rows: Rows, first: int, last: int) -> Array:

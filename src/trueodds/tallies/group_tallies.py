@@ -12,7 +12,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels import grid_sums, plain, row_statistics
+from trueodds.kernels import as_plain_array, grid_sums, row_statistics
 from trueodds.kernels.fine_grid import CELLS, EDGES, cells_of_classes
 from trueodds.tallies import stored_views
 from trueodds.tallies.cells import FULL, PLAIN, Cells, Rows, class_values, top_values
@@ -188,7 +188,7 @@ AT_ONCE = 65_536  # values of small groups that are counted at a time
 
 def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], T]) -> GroupTallies[T]:
     """The tally of the rows of each value (n,), by the value as text; `count` tallies the rows of one group."""
-    names, number = _numbered(values)
+    names, number = _number_values(values)
     size, rows = np.bincount(number), np.argsort(number, kind="stable")
     starts = np.concatenate([[0], np.cumsum(size)])
     small = size < SMALL
@@ -203,7 +203,7 @@ def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], T])
     return GroupTallies(GroupColumns.added(parts))
 
 
-def _numbered(values: Array) -> tuple[Array, Array]:
+def _number_values(values: Array) -> tuple[Array, Array]:
     """The different values as text, sorted, and the position of each value among them."""
     unique, inverse = np.unique(values, return_inverse=True)
     names, position = np.unique(np.array([str(value) for value in unique], dtype=object), return_inverse=True)
@@ -252,7 +252,7 @@ def _cells(rows: Rows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, 
     keys = (group[:, None] * m + np.arange(m)) * CELLS + cell
     key, inverse = np.unique(keys, return_inverse=True)
     counts, sums = np.zeros(len(key), dtype=np.int64), np.zeros((len(key), len(PLAIN if rows.plain else FULL)))
-    grid_sums.add_by_bin(P, plain(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
+    grid_sums.add_by_bin(P, as_plain_array(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
     return key, counts, sums
 
 

@@ -55,7 +55,9 @@ class Reservoir:
     def __add__(self, other: Reservoir) -> Reservoir:
         ceiling = min(self.ceiling, other.ceiling)
         parts = tuple(
-            part for candidate in (*self.parts, *other.parts) if (part := _below(candidate, ceiling)) is not None
+            part
+            for candidate in (*self.parts, *other.parts)
+            if (part := _rows_below_ceiling(candidate, ceiling)) is not None
         )
         sample = Reservoir(self.max_rows, parts, ceiling, self.population_size + other.population_size)
         # Rows are copied only occasionally, because most batches of a long stream add only a few.
@@ -112,7 +114,7 @@ class SampledTally:
         return SampledTally(self.tally + other.tally, self.sample + other.sample)
 
 
-def _below(part: tuple[Array, Predictions], ceiling: np.uint64) -> tuple[Array, Predictions] | None:
+def _rows_below_ceiling(part: tuple[Array, Predictions], ceiling: np.uint64) -> tuple[Array, Predictions] | None:
     keys, rows = part
     mask = keys <= ceiling
     if mask.all():

@@ -8,7 +8,7 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.kernels import in_blocks, plain, row_statistics
+from trueodds.kernels import as_plain_array, in_blocks, row_statistics
 from trueodds.kernels.covariance import add_rows, covariance_matrix, empty_sums, first_bin_edge
 from trueodds.kernels.fine_grid import EDGES, MIDDLES
 from trueodds.kernels.grid_sums import tally_rows
@@ -71,7 +71,7 @@ COUNTS = tuple(field.name for field in fields(Counts))
 
 AT_ONCE = 32  # number of classes whose cells are in memory together: 5 MB
 LONG = 2**22  # number of values per thread task
-NOTHING = plain(np.empty(0))
+NOTHING = as_plain_array(np.empty(0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,7 @@ def count_rows(rows: Rows, ranks: int, classes: range, bins: int | None) -> RowC
     k = rows.P.shape[1]
     if rows.kind == "classes" and rows.plain and ranks and len(classes) == k <= AT_ONCE:
         return _count_in_one_pass(rows, ranks, bins)
-    survey = _surveyed(rows, ranks if k > 1 else 0)
+    survey = _survey_block(rows, ranks if k > 1 else 0)
     parts = [(0, cells_by_rank(rows, survey.which))] if ranks else []
     if len(classes):
         parts.append((ranks, cells_by_class(rows, classes.start, classes.stop)))
@@ -166,7 +166,7 @@ def _count_in_one_pass(rows: Rows, ranks: int, bins: int | None) -> RowCounts:
     return RowCounts(cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special(rows, loss.infinite))
 
 
-def _surveyed(rows: Rows, ranks: int) -> Survey:
+def _survey_block(rows: Rows, ranks: int) -> Survey:
     """The largest values and the special rows of a block."""
     n, k = rows.P.shape
     which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)

@@ -54,7 +54,7 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
     if X.shape[2] == 1:
         from trueodds.kernels.softmax import linear
 
-        return _single(linear(X[:, :, 0], Y, w, float(theta[0]), offset), w)
+        return _single_score(linear(X[:, :, 0], Y, w, float(theta[0]), offset), w)
     m, rows = X.shape[2], max(1, _BLOCK // (X.shape[1] * X.shape[2]))
     total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
     for start in range(0, len(X), rows):
@@ -73,12 +73,12 @@ def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float,
     >>> round(softmax_tempered(P, y, np.ones(2), 1.0, 1e-12).value, 6) == round(float(-np.log(0.9 * 0.5)), 6)
     True
     """
-    from trueodds.kernels.softmax import tempered as sums
+    from trueodds.kernels.softmax import tempered_log_loss as sums
 
-    return _single(sums(P, Y, w, beta, min_prob, every), w[::every])
+    return _single_score(sums(P, Y, w, beta, min_prob, every), w[::every])
 
 
-def _single(sums: Array, w: Array) -> Likelihood:
+def _single_score(sums: Array, w: Array) -> Likelihood:
     return Likelihood(float(sums[0]), sums[1:2], sums[2:3, None], float(w.sum()), len(w), sums[3:])
 
 

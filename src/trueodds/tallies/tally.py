@@ -189,7 +189,7 @@ class Tally(TallySums):
                 raise InputError(
                     "TO401",
                     f"Tallies with different {what} cannot be added.",
-                    f"{_short(own)} and {_short(sides[1][what])}",
+                    f"{_shorten(own)} and {_shorten(sides[1][what])}",
                     "Tally both with the same settings.",
                 )
 
@@ -352,6 +352,6 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
     return reduce(Tally.__add__, in_blocks(work, total, max(BLOCK, -(-total // blocks))))
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "…"

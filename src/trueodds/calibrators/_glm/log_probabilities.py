@@ -11,7 +11,7 @@ from scipy.special import expit
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.data.log_probabilities import complement, log_complement, log_sum_exp
+from trueodds.data.log_probabilities import log_complement, log_sum_exp, sum_of_others
 from trueodds.lenses.view import View
 
 MIN_PROB = 1e-12  # default smallest probability of fits
@@ -112,7 +112,7 @@ def log_pair(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
         pair = np.stack([rest, logs[:, c]], axis=1)
         return pair if min_prob == 0 else raise_to_min_prob(pair, min_prob)
     p = P[:, c].astype(np.float64)
-    rest = complement(P, others, p) if P.shape[1] > 2 else P[:, 1 - c].astype(np.float64)
+    rest = sum_of_others(P, others, p) if P.shape[1] > 2 else P[:, 1 - c].astype(np.float64)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(np.stack([rest, p], axis=1), min_prob))
 

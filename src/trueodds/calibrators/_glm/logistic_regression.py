@@ -134,15 +134,15 @@ def _maximize_likelihood(
         start = start + turns.back[:, 0] * np.log((outcomes[0] + 1) / (outcomes[1] + 1))
     turned = data.prepared(partial(turns.turned, rest=rest))
     if not len(start):  # no column varies
-        return Minimum(start, turned.sum(partial(_at, theta=start)), 1, True, 0.0), rest, 0
+        return Minimum(start, turned.sum(partial(_likelihood_at, theta=start)), 1, True, 0.0), rest, 0
     optimum = minimize_newton(
-        lambda theta: turned.sum(partial(_at, theta=theta)), start,
-        several=lambda places: turned.sums(partial(_at, theta=theta) for theta in places),
+        lambda theta: turned.sum(partial(_likelihood_at, theta=theta)), start,
+        several=lambda places: turned.sums(partial(_likelihood_at, theta=theta) for theta in places),
     )  # fmt: skip
     return optimum, rest + turns.turn @ optimum.theta, len(start)
 
 
-def _at(lines: LogisticRows, theta: Array) -> Likelihood:
+def _likelihood_at(lines: LogisticRows, theta: Array) -> Likelihood:
     return logistic_likelihood(lines.X, lines.y, lines.w, theta, lines.offset)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.calibrators._glm.log_linear import MANY
 from trueodds.calibrators._glm.parameter_uncertainty import STD_ERROR_METHODS, ParameterUncertainty
 from trueodds.core.formatting import format_number
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
 
@@ -84,7 +84,7 @@ class ParameterTable:
 
     def _name(self, j: int) -> str:
         class_name = self.classes[j]
-        name = printable(class_name) if isinstance(class_name, str) else f"class {class_name}"
+        name = to_printable(class_name) if isinstance(class_name, str) else f"class {class_name}"
         name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
         return name if len(self.classes) > 2 else f"{name} ({('other', 'event')[j]})"
 

@@ -94,23 +94,23 @@ class ParameterUncertainty:
             saved_parameters.read_count(parameters, "rank"),
         )
         if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + NO_STD_ERROR_REASONS:
-            raise _refused("errors", f"one of {', '.join(STD_ERROR_METHODS + NO_STD_ERROR_REASONS)}", errors)
+            raise _mismatch_error("errors", f"one of {', '.join(STD_ERROR_METHODS + NO_STD_ERROR_REASONS)}", errors)
         if (V is not None) != (errors in STD_ERROR_METHODS):
-            raise _refused("covariance", "present exactly if the standard errors are known", V)
+            raise _mismatch_error("covariance", "present exactly if the standard errors are known", V)
         if rank > 2 * (k - 1):
-            raise _refused("rank", f"at most {2 * (k - 1)}", rank)
+            raise _mismatch_error("rank", f"at most {2 * (k - 1)}", rank)
         penalized, n = read_flag(parameters, "penalized"), saved_parameters.read_number(parameters, "n", 0, 1e18)
         if ratio is not None:
             ratio = saved_parameters.read_number(parameters, "ratio", 0, 1e300)
             if penalized or errors not in ("curvature", "untold") or not rank or n < 1:
-                raise _refused("ratio", "null where χ² is not its null distribution", ratio)
+                raise _mismatch_error("ratio", "null where χ² is not its null distribution", ratio)
         units, even = parameters.get("units"), parameters.get("even")
         if units is not None:
             units = saved_parameters.read_number(parameters, "units", PAIR, 1e18)
             if errors not in ("votes", "clusters") or units == PAIR:
-                raise _refused("units", f"more than {PAIR}, and only with errors from rows or clusters", units)
+                raise _mismatch_error("units", f"more than {PAIR}, and only with errors from rows or clusters", units)
         if even is not None and (V is None or not _flags(even, k - 1)):
-            raise _refused("even", f"{k - 1} times true or false beside the covariance", even)
+            raise _mismatch_error("even", f"{k - 1} times true or false beside the covariance", even)
         covariance = None if V is None else _covariance(V, k)
         return cls(errors, covariance, ratio, rank, n, penalized, units, None if even is None else np.array(even))
 
@@ -134,14 +134,14 @@ def _covariance(V: Any, k: int) -> Array:
         or len(V) != k - 1
         or not all(isinstance(matrix, list) and len(matrix) == 2 for matrix in V)
     ):
-        raise _refused("covariance", f"{k - 1} times 2 rows of 2 numbers", V)
+        raise _mismatch_error("covariance", f"{k - 1} times 2 rows of 2 numbers", V)
     rows = [
         [saved_parameters.read_vector({"covariance": row}, "covariance", -_WIDEST, _WIDEST, size=2) for row in matrix]
         for matrix in V
     ]
     covariance: Array = np.array(rows)
     if (covariance[:, 0, 1] != covariance[:, 1, 0]).any() or not are_proper_covariances(covariance):
-        raise _refused("covariance", "of variances above 0 and a correlation between −1 and 1", V)
+        raise _mismatch_error("covariance", "of variances above 0 and a correlation between −1 and 1", V)
     return covariance
 
 
@@ -157,7 +157,7 @@ def _flags(values: Any, size: int) -> bool:
     return isinstance(values, list) and len(values) == size and all(isinstance(value, bool) for value in values)
 
 
-def _refused(key: str, expected: str, got: Any) -> InputError:
+def _mismatch_error(key: str, expected: str, got: Any) -> InputError:
     text = f"In a saved calibrator {key} must be {expected}."
     return InputError("TO505", text, repr(got)[:60], "Fit it again and save it with .save(path).")
 

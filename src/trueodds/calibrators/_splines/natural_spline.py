@@ -219,7 +219,7 @@ def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) 
     basis = SplineBasis(knots, float(data.mass @ data.x / data.mass.sum()))
     groups = data.in_groups(GROUPS)
     line = basis.minimize(groups, math.inf, np.array([basis.center, 1.0]))  # from the identity
-    waves = _waves(basis, groups, line.theta)
+    waves = _curvature_directions(basis, groups, line.theta)
     start, n_passes = line.theta, line.n_passes + 1
     if penalty is None:
         penalty, start, more = _select_penalty(basis, groups, line, waves)
@@ -243,7 +243,7 @@ class Waves(NamedTuple):
         return float((self.slope**2 / (self.curvature + 2 * penalty)).sum())
 
 
-def _waves(basis: SplineBasis, data: OutcomeCounts, line: Array) -> Waves:
+def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) -> Waves:
     if len(np.unique(data.x)) < 3:
         return Waves(np.empty(0), np.empty(0))
     at = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))

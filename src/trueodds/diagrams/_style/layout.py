@@ -69,7 +69,7 @@ def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
     size = _draw_labeled(diagram, ax)
     if diagram.equal:
         ax.set_aspect("equal", adjustable="box", anchor="NW")
-    head = fit_headers(diagram, diagram.summary, _room(width, size), size)[0]
+    head = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
     head.put(figure, ax.transAxes, (0.0, 1.0))
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - head.height / 72 / height))
     return figure
@@ -88,7 +88,7 @@ def _draw_labeled(diagram: DiagramContent, ax: Any) -> float:
     return size
 
 
-def _room(width: float, size: float) -> float:
+def _header_width(width: float, size: float) -> float:
     """Width in points for the header above the axes, without the room of tick and axis labels."""
     return 72 * (width - size / TYPE)
 
@@ -101,7 +101,7 @@ def _expected(diagram: DiagramContent) -> dict[str, float]:
     part = min(max(width / 3.6, 0.7), 1.0)
     left, bottom = LEFT * part, BOTTOM * part
     size = float(np.interp(width - left, *styling.TYPE_SIZES))
-    head = fit_headers(diagram, diagram.summary, _room(width, size), size)[0]
+    head = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
     wide, high = width - left - 0.1, height - bottom - head.height / 72 - 0.1
     if diagram.tall:
         wide, high = min(wide, high / diagram.tall), min(high, wide * diagram.tall)
@@ -115,7 +115,7 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
         text.remove()  # there may be other axes beyond the right edge
     styling.align_outer_labels(ax)
     width, height = (72 * side for side in styling.inches(ax))
-    _titled(ax, diagram.presentation.heading(diagram.caption()), width, size)
+    _set_title(ax, diagram.presentation.heading(diagram.caption()), width, size)
     always = diagram.presentation.legend is True
     if diagram.presentation.legend is False or (ax.get_legend() is not None and not always):
         return  # the caller's own legend stays
@@ -123,7 +123,7 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
     if not diagram.divided:
         title_and_legend.place_legend(ax, head.in_smaller_type(), diagram.strip_height, always=always)
     elif head.marks and head.legible and (always or head.legend_height + 6 <= MAX_LEGEND_HEIGHT * height):
-        _roof(ax, (head.legend_height + 6) / height)
+        _extend_for_legend(ax, (head.legend_height + 6) / height)
         head.put_legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=title_and_legend.PAD)
 
 
@@ -136,13 +136,13 @@ def _paint_panel(diagram: DiagramContent, ax: Any, panel: int) -> None:
             artist.set_label(f"_{label}")
 
 
-def _titled(ax: Any, title: str, room: float, size: float) -> None:
+def _set_title(ax: Any, title: str, room: float, size: float) -> None:
     # A class may be called "$x$": names must not be parsed as formulas.
     lines = [styling.shorten_text(line, room, size + 1) for line in title.split("\n")]
     ax.set_title("\n".join(lines), fontsize=size + 1, color=styling.TEXT, parse_math=False)
 
 
-def _roof(ax: Any, share: float) -> None:
+def _extend_for_legend(ax: Any, share: float) -> None:
     """Extend the y axis upward to make room for a legend above parts placed in data coordinates."""
     low, high = ax.get_ylim()
     ax.set_ylim(low, low + (high - low) / (1 - share))
@@ -185,7 +185,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
         target, where, add = ax, ax.transAxes, ax.inset_axes
         ax.set_axis_off()
         caption = f"{diagram.lens}, {diagram.ranked}: {diagram.panels['title'][0]}"
-        _titled(ax, diagram.presentation.heading(caption), 72 * width, size)
+        _set_title(ax, diagram.presentation.heading(caption), 72 * width, size)
     cell = grid.cell(width, height - top, count)
     names = [(str(diagram.panels["title"][i]), str(diagram.panels["aside"][i])) for i in range(count)]
     shared: dict[str, Any] = {}

@@ -161,7 +161,7 @@ class MclloParameters(BaselineRecipe):
             "view": view.name,
             "title": title,
             "baseline": baseline,
-            "aside": _aside(table, own),
+            "aside": _summarize_fits(table, own),
             "finding": _finding(table, own, title, view.joint, self.level, panels),
             "n": view.n_rows,
             "weight": view.total,
@@ -170,7 +170,7 @@ class MclloParameters(BaselineRecipe):
         }
 
 
-def _aside(table: dict[str, Array], own: Array) -> str:
+def _summarize_fits(table: dict[str, Array], own: Array) -> str:
     if not own.any():
         return "no finite fit"
     if own.sum() == 1:

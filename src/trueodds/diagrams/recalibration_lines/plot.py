@@ -101,7 +101,11 @@ class LinePlot(Diagram):
                 [f"{word} {p}" for word, p in zip(word_list, texts, strict=True)] for word_list in (words, short)
             ] + tries
         if len(self.panels["view"]) == 1 and ax.figure.get_layout_engine() is not None:
-            tries = [_below(words, texts), _below(short, texts), *tries]  # the engine makes room for a second line
+            tries = [
+                _two_line_labels(words, texts),
+                _two_line_labels(short, texts),
+                *tries,
+            ]  # the engine makes room for a second line
         size = styling.type_size(ax) - 0.5
         labels = next((candidate for candidate in tries if _labels_fit(ax, candidate, size)), tries[-1])
         while size > 5 and not _labels_fit(ax, labels, size):
@@ -119,7 +123,7 @@ class LinePlot(Diagram):
         return len(self.panels["view"]) == 1 or bool(((both == both[:, :1]) | np.isnan(both)).all())
 
 
-def _below(words: list[str], texts: list[str]) -> list[str]:
+def _two_line_labels(words: list[str], texts: list[str]) -> list[str]:
     return [f"{word}\n{p}" for word, p in zip(words, texts, strict=True)]
 
 

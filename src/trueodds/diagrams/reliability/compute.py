@@ -171,7 +171,7 @@ class Reliability(BinnedRecipe):
     def _notes(self, binned: list[bins.Binned], level: float, flipped: bool) -> list[Note]:
         views = len(binned)
         notes = layout.panel_limit_notes(views, ReliabilityDiagram.ranked)
-        crowded = sum(_crowded(view_bins) for view_bins in binned)
+        crowded = sum(_is_crowded(view_bins) for view_bins in binned)
         if crowded:
             who = "All predictions lie" if views == 1 else f"In {crowded} of {views} views all predictions lie"
             text = f"{who} in one or two bins, which hide the differences between them"
@@ -202,7 +202,7 @@ _MANY = 20  # distinct predictions, which more bins would separate
 _STEADY = 10  # resamples beyond an end that fix its distance from the mean of a normal distribution to a tenth
 
 
-def _crowded(binned: bins.Binned) -> bool:
+def _is_crowded(binned: bins.Binned) -> bool:
     """Whether bins of equal width put many distinct predictions into one or two bins, as for a rare event."""
     if not isinstance(binned.partition, Uniform) or binned.size <= 2 or len(binned.columns["bin"]) > 2:
         return False

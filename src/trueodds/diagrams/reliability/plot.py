@@ -97,18 +97,18 @@ class ReliabilityDiagram(BinnedPlot):
             _gaps(ax, rows)
         y, bar_low, bar_high = self.placed(rows)
         if self.settings["bars"] is not None and self.has("bars"):
-            _cut(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
+            _draw_cut_bars(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
             thick = styling.bar_width(ax, len(rows["low"]))
             consistency = self.settings["bars"] == "consistency"
             _bars(ax, rows["mean_prediction"], bar_low, bar_high, rows["outside"], thick, consistency=consistency)
         wide = styling.inches(ax)[0] > 3.4
         if self.has("crosses"):
             outside = rows.get("outside", np.zeros(len(y), dtype=bool))
-            _crosses(ax, rows["mean_prediction"], y, outside, wide=wide)
+            _draw_crosses(ax, rows["mean_prediction"], y, outside, wide=wide)
         if self.has("strip"):
             styling.draw_strip(ax, *_shares(rows, view), view["tallest"], styling.type_size(ax), label=wide)
         if wide and self.deviation and self.has("sides"):
-            _sides(ax, styling.type_size(ax), low, high, confident=self.lens == "confidence")
+            _label_sides(ax, styling.type_size(ax), low, high, confident=self.lens == "confidence")
 
 
 _INSIDE: dict[str, Any] = {"marker": "x", "markersize": 7.0, "markeredgewidth": 1.8}
@@ -129,7 +129,7 @@ def _gaps(ax: Any, rows: Mapping[str, Array]) -> None:
     styling.draw_boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
 
 
-def _crosses(ax: Any, x: Array, y: Array, outside: Array, *, wide: bool) -> None:
+def _draw_crosses(ax: Any, x: Array, y: Array, outside: Array, *, wide: bool) -> None:
     scale = 1.0 if wide and len(x) <= 30 else 0.7
     for which, color, mark in ((~outside, styling.INSIDE, _INSIDE), (outside, styling.OUTSIDE, _OUTSIDE)):
         sizes = {name: mark[name] * scale for name in ("markersize", "markeredgewidth")}
@@ -150,14 +150,14 @@ def _bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: flo
         ax.scatter(x, end, marker="_", s=(0.6 * thick + 3) ** 2, c=colors, linewidths=1.3, zorder=3)
 
 
-def _cut(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: float, high: float) -> None:
+def _draw_cut_bars(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: float, high: float) -> None:
     """Draw small arrows where a bar continues beyond the axes."""
     for edge, marker, beyond in ((high, "^", bar_high > high), (low, "v", bar_low < low)):
         at = x[beyond]
         ax.scatter(at, np.full(len(at), edge), marker=marker, s=14, color=styling.FAINT, zorder=3.5, clip_on=False)
 
 
-def _sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
+def _label_sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
     """Write along the right edge, if there is room, what values above and below zero mean."""
     above, below = ("underconfident →", "← overconfident") if confident else ("underpredicts →", "← overpredicts")
     points = (

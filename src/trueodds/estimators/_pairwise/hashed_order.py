@@ -40,11 +40,11 @@ def _hash(x: Array, *, columns: bool) -> Array:
     total = np.zeros(len(x), dtype=np.uint64)
     for c, column in enumerate(x.T):
         bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: minus zero is zero
-        total += _mixed(_mixed(bits) + np.uint64(c + 1)) if columns else _mixed(bits)
+        total += _mix_bits(_mix_bits(bits) + np.uint64(c + 1)) if columns else _mix_bits(bits)
     return total
 
 
-def _mixed(z: Array) -> Array:
+def _mix_bits(z: Array) -> Array:
     """The finalizer of SplitMix64 (Steele, Lea & Flood 2014), which maps similar inputs to unrelated outputs."""
     z = z + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

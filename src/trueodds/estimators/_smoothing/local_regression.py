@@ -83,7 +83,7 @@ def _through(rows: Array, weights: Array) -> Array:
 def _evaluated(s: Array, share: Array, step: float | None) -> Array:
     """Indices of the scores at which the curve is computed, including the first and the last."""
     if step is not None:
-        return _stepped(s, step * float(s[-1] - s[0]))
+        return _next_scores(s, step * float(s[-1] - s[0]))
     if len(s) <= EVALUATED:
         return np.arange(len(s))
     # Half of them evenly by score and half by weight: neither sparse nor crowded stretches are cut short.
@@ -93,7 +93,7 @@ def _evaluated(s: Array, share: Array, step: float | None) -> Array:
     return np.unique(np.concatenate((by_score, by_weight, [0, len(s) - 1])).clip(0, len(s) - 1))
 
 
-def _stepped(s: Array, delta: float) -> Array:
+def _next_scores(s: Array, delta: float) -> Array:
     """Next score of each: the furthest one within delta, or the following one."""
     at = [0]
     while at[-1] < len(s) - 1:

@@ -74,7 +74,7 @@ def fit_belt(
     >>> result.degree, result.table["high_0.95"].round(2).tolist(), result.segments[-1].side
     (1, [0.12, 0.35, 0.79], 'below')
     """
-    levels = tuple(_inside("level", np.atleast_1d(levels)).tolist())
+    levels = tuple(_as_levels("level", np.atleast_1d(levels)).tolist())
     test = GiViTI(fitted=fitted, max_degree=max_degree, min_prob=min_prob)
     curve, result = test.curve(view), test.on(view)
     if curve.null_distribution is None:
@@ -160,10 +160,10 @@ def _points(points: Any, curve: CalibrationCurve) -> Array:
     if isinstance(points, (int, np.integer)) and not isinstance(points, bool) and points >= 2:
         predicted = curve.logits.p[curve.logits.w > 0]
         return np.linspace(predicted.min(), predicted.max(), int(points))
-    return np.sort(_inside("point", np.atleast_1d(points)))
+    return np.sort(_as_levels("point", np.atleast_1d(points)))
 
 
-def _inside(what: str, values: Any) -> Array:
+def _as_levels(what: str, values: Any) -> Array:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array) or not ((array > 0) & (array < 1)).all():
         raise InputError(

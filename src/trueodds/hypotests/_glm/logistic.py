@@ -76,7 +76,7 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
     pairs = columns[:, first] * columns[:, second]
     base, unit = w * _softplus(offset), weight_unit(w)
     finite, left, lost = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
-    beta, gain, eta = _started(columns, offset, w, wy)
+    beta, gain, eta = _starting_values(columns, offset, w, wy)
     for _ in range(MAX_ITER):
         y = wy[left]
         q = expit(eta)
@@ -117,7 +117,7 @@ def weight_unit(w: Array) -> float:
     return 1.0 if largest == 0 or 0.1 <= largest <= 2**30 else largest
 
 
-def _started(columns: Array, offset: Array, w: Array, wy: Array) -> tuple[Array, Array, Array]:
+def _starting_values(columns: Array, offset: Array, w: Array, wy: Array) -> tuple[Array, Array, Array]:
     """Starting values: β, the gain and the log odds."""
     beta, gain = np.zeros((len(wy), columns.shape[1])), np.zeros(len(wy))
     eta = np.broadcast_to(offset, wy.shape).copy()

@@ -98,12 +98,12 @@ def with_degrees(distribution: str, df: set[float], kind: str) -> str:
     'the statistic is χ² with 4 degrees of freedom'
     """
     if len(df) > 1:
-        return f"{distribution} with as many {_several(kind)} as identified parameters"
+        return f"{distribution} with as many {_pluralize(kind)} as identified parameters"
     (d,) = df
-    return f"{distribution} with {d:g} {kind if d == 1 else _several(kind)}"
+    return f"{distribution} with {d:g} {kind if d == 1 else _pluralize(kind)}"
 
 
-def _several(kind: str) -> str:
+def _pluralize(kind: str) -> str:
     first, *rest = kind.split(" ", 1)
     return " ".join([f"{first}s", *rest])
 

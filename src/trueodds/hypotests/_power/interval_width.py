@@ -62,7 +62,7 @@ def rows_for_width(
             f"{estimator.name} through {lens}: {why}",
             "Choose an error with an interval, such as ece, rmsce or brier.",
         )
-    n, tried, widths = _ahead(preds.n, now, width), 0, np.full(SETS, np.nan)
+    n, tried, widths = _next_sample_size(preds.n, now, width), 0, np.full(SETS, np.nan)
     for round_ in range(ROUNDS):
         tried = min(n, MAX_ROWS)
         for s in range(SETS):
@@ -71,7 +71,7 @@ def rows_for_width(
             if progress:
                 progress((round_ + (s + 1) / SETS) / ROUNDS)
         mean = float(np.nanmean(widths)) if np.isfinite(widths).any() else now * math.sqrt(preds.n / tried)
-        n = _ahead(tried, mean, width)
+        n = _next_sample_size(tried, mean, width)
         if abs(mean - width) <= WIDTH_TOLERANCE * width or (tried == MAX_ROWS and n > tried):
             break
     if progress:
@@ -99,7 +99,7 @@ def _width(estimate: Estimate) -> float:
     return math.nan if estimate.interval is None else estimate.interval.high - estimate.interval.low
 
 
-def _ahead(n: int, now: float, width: float) -> int:
+def _next_sample_size(n: int, now: float, width: float) -> int:
     """Number of rows by the square-root rule."""
     return max(MIN_ROWS, math.ceil(n * (now / width) ** 2))
 

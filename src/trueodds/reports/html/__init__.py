@@ -13,7 +13,15 @@ from trueodds.core.errors import InputError, install_command
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, recalibration, results
-from trueodds.reports.text.formatting import Mark, Table, bind_numbers, claim, is_binary, share, size
+from trueodds.reports.text.formatting import (
+    Mark,
+    Table,
+    bind_numbers,
+    describe_lens,
+    describe_size,
+    format_share,
+    is_binary,
+)
 from trueodds.reports.text.summary import summary_facts
 
 _BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
@@ -48,8 +56,8 @@ def render_html(
         TO702 if jinja2 is not installed.
     """
     audit = printable_tree(audit)
-    style = _part("style.css")
-    scripts = list(dict.fromkeys([_part("script.js"), *(widget[1] for widget in live if widget)]))
+    style = _read_template("style.css")
+    scripts = list(dict.fromkeys([_read_template("script.js"), *(widget[1] for widget in live if widget)]))
     lists = {
         "data": data_and_settings.data_table(audit),
         "fix": recalibration.fix_table(audit),
@@ -77,7 +85,7 @@ def render_html(
             sentence=audit["verdict"]["sentence"],
             state=_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
             role=_ROLES.get(audit["verdict"]["state"], "plain"),
-            size=size(audit["data"]),
+            size=describe_size(audit["data"]),
             scale=_scale(audit["data"]),
             facts=[*summary_facts(audit), *decision_costs.regret_fact(audit)],
             figures=_figures(audit, pictures, live),
@@ -93,7 +101,7 @@ def render_html(
 
 
 @cache
-def _part(name: str) -> str:
+def _read_template(name: str) -> str:
     return files(__name__).joinpath(name).read_text(encoding="utf-8").strip()
 
 
@@ -110,9 +118,9 @@ def _template() -> Any:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    house.globals |= {"strips": _strips, "raw": _raw}
+    house.globals |= {"strips": _interval_strips, "raw": _raw}
     house.filters["glued"] = bind_numbers
-    return house.from_string(_part("page.html.jinja") + "\n")
+    return house.from_string(_read_template("page.html.jinja") + "\n")
 
 
 def _raw(own: str) -> Any:
@@ -135,35 +143,35 @@ def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     if predicted is None or observed is None:
         return None
     return {
-        "predicted": _at(predicted),
-        "observed": _at(observed),
-        "left": _at(min(predicted, observed)),
-        "width": _at(abs(predicted - observed)),
-        "predicted_label": f"{'mean predicted' if binary else 'mean confidence'} {share(predicted)}",
+        "predicted": _css_percent(predicted),
+        "observed": _css_percent(observed),
+        "left": _css_percent(min(predicted, observed)),
+        "width": _css_percent(abs(predicted - observed)),
+        "predicted_label": f"{'mean predicted' if binary else 'mean confidence'} {format_share(predicted)}",
         "observed_label": (
-            f"{'vote share' if data.get('votes') else 'observed' if binary else 'accuracy'} {share(observed)}"
+            f"{'vote share' if data.get('votes') else 'observed' if binary else 'accuracy'} {format_share(observed)}"
         ),
     }
 
 
-def _at(x: float) -> str:
+def _css_percent(x: float) -> str:
     return f"{100 * min(max(x, 0.0), 1.0):.2f}%"
 
 
-def _strips(table: Table) -> list[dict[str, str] | None]:
+def _interval_strips(table: Table) -> list[dict[str, str] | None]:
     """The error, interval and noise floor of each row as positions on a common scale."""
     largest = max((mark.largest for mark in table.marks), default=0.0) or 1.0
-    return [_strip(mark, 0.96 / largest) for mark in table.marks]
+    return [_interval_strip(mark, 0.96 / largest) for mark in table.marks]
 
 
-def _strip(mark: Mark, scale: float) -> dict[str, str] | None:
+def _interval_strip(mark: Mark, scale: float) -> dict[str, str] | None:
     if mark.value is None:
         return None
-    place = {"value": _at(mark.value * scale)}
+    place = {"value": _css_percent(mark.value * scale)}
     if mark.noise_floor is not None:
-        place["floor"] = _at(mark.noise_floor * scale)
+        place["floor"] = _css_percent(mark.noise_floor * scale)
     if mark.low is not None and mark.high is not None:
-        place |= {"low": _at(mark.low * scale), "high": _at(mark.high * scale)}
+        place |= {"low": _css_percent(mark.low * scale), "high": _css_percent(mark.high * scale)}
     return place
 
 
@@ -180,7 +188,7 @@ def _figures(
             {
                 "name": name,
                 "lens": lens,
-                "claim": claim(diagram["lens"], audit["data"]),
+                "claim": describe_lens(diagram["lens"], audit["data"]),
                 "finding": finding,
                 "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split()),
                 "live": moves and moves[0],

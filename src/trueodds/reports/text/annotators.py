@@ -15,10 +15,10 @@ from trueodds.reports.text.formatting import (
     count,
     digits,
     error_text,
+    format_share,
     interval_texts,
     level_text,
     pvalue,
-    share,
 )
 
 Audit = Mapping[str, Any]
@@ -141,7 +141,7 @@ def vote_target_table(audit: Audit) -> Table:
 
 
 def _majority(majority: Mapping[str, Any]) -> str:
-    sentences = [f"The model predicts the majority class in {share(majority['named'])} of the rows"]
+    sentences = [f"The model predicts the majority class in {format_share(majority['named'])} of the rows"]
     if majority["tied"]:
         tied = count(majority["tied"], "row")
         sentences.append(f"In {tied} several classes have the most votes, and the first of them counts")
@@ -177,8 +177,8 @@ def furthest_table(audit: Audit) -> Table:
     distances, reaches = beside[: len(listed)], beside[len(listed) :]
     rows = zip(
         (str(row["row"]) for row in listed),
-        (f"{row['model']} {share(row['predicted'])}" for row in listed),
-        (f"{row['people']} {share(row['voted'])}" for row in listed),
+        (f"{row['model']} {format_share(row['predicted'])}" for row in listed),
+        (f"{row['people']} {format_share(row['voted'])}" for row in listed),
         ("–" if row["votes"] is None else f"{row['votes']:,}" for row in listed),
         distances,
         reaches,

@@ -13,10 +13,10 @@ from trueodds.reports.text.formatting import (
     align_digits,
     count_text,
     digits,
+    format_share,
     is_binary,
     pvalue,
     settings_text,
-    share,
     value_text,
     yes_no,
 )
@@ -65,13 +65,13 @@ def _mean_entries(facts: AuditDict) -> list[tuple[str, str]]:
     if is_binary(facts):
         name = facts["classes"][1]
         rows = [
-            (f"mean P({name})", share(facts["mean_prediction"])),
-            (f"{'vote share' if facts.get('votes') else 'event rate'} of {name}", share(facts["event_rate"])),
+            (f"mean P({name})", format_share(facts["mean_prediction"])),
+            (f"{'vote share' if facts.get('votes') else 'event rate'} of {name}", format_share(facts["event_rate"])),
         ]
     return [
         *rows,
-        (accuracy_label(facts), share(facts.get("accuracy"))),
-        ("mean confidence", share(facts.get("mean_confidence"))),
+        (accuracy_label(facts), format_share(facts.get("accuracy"))),
+        ("mean confidence", format_share(facts.get("mean_confidence"))),
     ]
 
 
@@ -112,7 +112,7 @@ def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
     return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
 
 
-def _head(name: str, corners: Mapping[str, str]) -> str:
+def _column_heading(name: str, corners: Mapping[str, str]) -> str:
     """The heading of a column.
 
     >>> _head("outcome_frequency_1", {"0": "cat", "1": "dog"}), _head("bar_low", {}), _head("pvalue", {})
@@ -138,18 +138,18 @@ def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: 
     keys = tuple(views) if len(set(views)) > 1 else ()  # for a single view the heading names it
     if shown.get("weight") == shown.get("n"):
         shown.pop("weight", None)
-    shown = {name: shown[name] for name in sorted(shown, key=_place)}
+    shown = {name: shown[name] for name in sorted(shown, key=_column_order)}
     if keys:
         shown = {"class": list(keys), **shown}
     kinds = tuple(
-        Column(_head(name, corners), not any(isinstance(value, str) for value in values))
+        Column(_column_heading(name, corners), not any(isinstance(value, str) for value in values))
         for name, values in shown.items()
     )
     rows = tuple(zip(*(_cells(name, values) for name, values in shown.items()), strict=True))
     return Table(title, kinds, rows, keys=keys).filled().first(max_rows)
 
 
-def _place(name: str) -> int:
+def _column_order(name: str) -> int:
     """The position of a column: predicted and observed first, bin edges and derived columns last."""
     last = ("distance", "statistic", "df", "distribution", "bin", "cell", "low", "high", "share", "weight")
     first = ("mean_prediction", "outcome_rate", "outcome_frequency", "deviation", "error", "bar_low", "bar_high", "n")

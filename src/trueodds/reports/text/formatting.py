@@ -113,7 +113,7 @@ _CLAIMS = {
 }
 
 
-def claim(lens: str, data: Mapping[str, Any]) -> str:
+def describe_lens(lens: str, data: Mapping[str, Any]) -> str:
     """What a lens examines, in words; for two classes it names the second one.
 
     >>> claim("positive", {"classes": ["no", "rain"]}), claim("canonical", {})
@@ -134,7 +134,7 @@ def bind_numbers(text: str) -> str:
     return re.sub(r"\b(p|T|ECE) ([≤=<]) (?=\d)", "\\1\u00a0\\2\u00a0", text)
 
 
-def share(x: float | None) -> str:
+def format_share(x: float | None) -> str:
     """A probability as a percentage.
 
     >>> share(0.9611), share(0.0004), share(None)
@@ -224,25 +224,25 @@ def align_digits(column: Sequence[float | None]) -> list[str]:
     >>> align_digits([0.25, 0.000793, 0.0]), align_digits([0.0004, 0.00012])
     (['0.2500', '0.0008', '0.0000'], ['0.00040', '0.00012'])
     """
-    places = _places(column)
+    places = _decimal_places(column)
     return [digits(x, places) for x in column]
 
 
-def _places(column: Sequence[float | None]) -> int:
+def _decimal_places(column: Sequence[float | None]) -> int:
     largest = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)
     return 4 if largest < 1e-12 else min(max(4, 1 - math.floor(math.log10(largest))), 9)
 
 
 def interval_texts(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
     """A column of intervals with the same number of decimals."""
-    places = _places([end for interval in intervals if interval for end in (interval["low"], interval["high"])])
+    places = _decimal_places([end for interval in intervals if interval for end in (interval["low"], interval["high"])])
     return [
         f"[{digits(interval['low'], places)}, {digits(interval['high'], places)}]" if interval else "–"
         for interval in intervals
     ]
 
 
-def size(data: Mapping[str, Any]) -> str:
+def describe_size(data: Mapping[str, Any]) -> str:
     """The number of rows and classes."""
     nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
     return f"{count(data['n'], 'row')} · {count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
@@ -263,7 +263,7 @@ def boundless(low: float, high: float) -> bool:
     return low <= 0 and high >= 1
 
 
-def entity(data: Mapping[str, Any]) -> str:
+def describe_event(data: Mapping[str, Any]) -> str:
     """The second of two classes in a sentence; a number is preceded by the word class.
 
     >>> entity({"classes": ["0", "1"]}), entity({"classes": ["dry", "rain"]})

@@ -15,9 +15,9 @@ from trueodds.reports.text.formatting import (
     align_digits,
     count,
     count_text,
+    format_share,
     is_binary,
     pvalue,
-    share,
     value_text,
     yes_no,
 )
@@ -101,7 +101,7 @@ def flat(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     if data["kind"] != "confidence":
         constant, constant_text = math.log(data["k"]), "equal probabilities for every row have"
     elif right is not None:
-        constant, constant_text = _entropy(right), f"predicting {share(right)} for every row has"
+        constant, constant_text = _entropy(right), f"predicting {format_share(right)} for every row has"
     else:
         return ""
     if after is None or after < CONSTANT_RATIO * constant:
@@ -132,8 +132,8 @@ def side_effects(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     if before is None or after is None:
         return text
     what = "the vote share of the predicted class" if data.get("votes") else "accuracy"
-    same = share(before) == share(after)
-    return f"{text}, {what} {f'stays {share(before)}' if same else f'changes from {share(before)} to {share(after)}'}"
+    same = format_share(before) == format_share(after)
+    return f"{text}, {what} {f'stays {format_share(before)}' if same else f'changes from {format_share(before)} to {format_share(after)}'}"
 
 
 AuditDict = Mapping[str, Any]
@@ -225,8 +225,8 @@ def _answers(report: AuditDict, facts: AuditDict) -> list[tuple[str, str]]:
         return [("accuracy, changed classes", "not applicable: a confidence alone has no predicted class")]
     right = accuracy_label(facts)
     return [
-        (f"{right} before", share(report.get("accuracy_before"))),
-        (f"{right} after", share(report.get("accuracy_after"))),
+        (f"{right} before", format_share(report.get("accuracy_before"))),
+        (f"{right} after", format_share(report.get("accuracy_after"))),
         (
             "predictions that cross the 0.5 threshold" if is_binary(facts) else "rows whose predicted class changes",
             count_text(report.get("label_flips")),

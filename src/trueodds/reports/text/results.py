@@ -13,12 +13,12 @@ from trueodds.reports.text.formatting import (
     Mark,
     Table,
     align_digits,
-    claim,
+    describe_lens,
+    format_share,
     interval_texts,
     is_binary,
     level_text,
     pvalue,
-    share,
 )
 
 Audit = Mapping[str, Any]
@@ -141,7 +141,7 @@ def error_table(audit: Audit) -> Table:
         Column("n"),
     )
     cells = zip(
-        (claim(measure["lens"], audit["data"]) or measure["lens"] for measure in measured),
+        (describe_lens(measure["lens"], audit["data"]) or measure["lens"] for measure in measured),
         (measure["lens"] for measure in measured),
         (measure["estimator"].replace("_", " ") for measure in measured),
         align_digits([measure["value"] for measure in measured]),
@@ -265,8 +265,8 @@ def group_table(audit: Audit) -> Table:
     rows = zip(
         (group["label"] for group in subgroups),
         (f"{group['n']:,}" for group in subgroups),
-        *([(share(group.get("accuracy")) for group in subgroups)] if first else []),
-        *([share(group.get(name)) for group in subgroups] for name in ("mean_prob", "event_rate")),
+        *([(format_share(group.get("accuracy")) for group in subgroups)] if first else []),
+        *([format_share(group.get(name)) for group in subgroups] for name in ("mean_prob", "event_rate")),
         align_digits([group.get("error") for group in subgroups]),
         interval_texts([group.get("interval") for group in subgroups]),
         align_digits([group.get("noise_floor") for group in subgroups]),

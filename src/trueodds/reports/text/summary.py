@@ -13,14 +13,14 @@ from trueodds.reports.text.annotators import distance_from_people
 from trueodds.reports.text.formatting import (
     boundless,
     chance,
-    claim,
     count,
-    entity,
+    describe_event,
+    describe_lens,
     error_text,
+    format_share,
     is_binary,
     level_text,
     sample_size,
-    share,
 )
 from trueodds.reports.text.recalibration import (
     INSUFFICIENT_ROWS,
@@ -55,10 +55,14 @@ def summary_facts(audit: Mapping[str, Any]) -> list[Fact]:
     data = audit["data"]
     facts = []
     if is_binary(data):
-        facts.append(Fact("Mean predicted", share(data["mean_prediction"]), f"probability of {entity(data)}"))
+        facts.append(
+            Fact("Mean predicted", format_share(data["mean_prediction"]), f"probability of {describe_event(data)}")
+        )
         facts.append(_event_rate(data))
     elif data.get("mean_confidence") is not None:
-        facts.append(Fact("Mean confidence", share(data["mean_confidence"]), "probability of the predicted class"))
+        facts.append(
+            Fact("Mean confidence", format_share(data["mean_confidence"]), "probability of the predicted class")
+        )
     if data.get("accuracy") is not None and not is_binary(data):
         facts.append(_accuracy(audit))
     facts += _coverage(audit)
@@ -66,7 +70,7 @@ def summary_facts(audit: Mapping[str, Any]) -> list[Fact]:
         facts.append(_error(error, data))
     facts.append(_test(audit))
     facts.append(_fix(audit.get("recalibration"), data))
-    facts += _impossible(data) + _worst_group(audit) + _people(audit)
+    facts += _describe_contradicted(data) + _worst_group(audit) + _describe_annotators(audit)
     return facts
 
 
@@ -74,10 +78,9 @@ def _event_rate(data: Mapping[str, Any]) -> Fact:
     """The observed event rate, with calibration-in-the-large as its difference from the mean prediction."""
     label, what = ("Observed vote share", "votes for ") if data.get("votes") else ("Observed event rate", "")
     difference = f"{100 * (data['event_rate'] - data['mean_prediction']):+.1f}".replace("-", "−")
-    remark = (
-        f"{what}{entity(data)} in {count(data['n'], 'row')}; calibration-in-the-large {difference} percentage points"
-    )
-    return Fact(label, share(data["event_rate"]), remark)
+    rows = f"{what}{describe_event(data)} in {count(data['n'], 'row')}"
+    remark = f"{rows}; calibration-in-the-large {difference} percentage points"
+    return Fact(label, format_share(data["event_rate"]), remark)
 
 
 def _accuracy(audit: Mapping[str, Any]) -> Fact:
@@ -85,11 +88,11 @@ def _accuracy(audit: Mapping[str, Any]) -> Fact:
     data = audit["data"]
     rows = count(data["n"], "row")
     if not data.get("votes"):
-        return Fact("Accuracy", share(data["accuracy"]), rows)
+        return Fact("Accuracy", format_share(data["accuracy"]), rows)
     remark = f"predicted class, mean of {rows}"
     if people := audit.get("people"):
-        remark += f"; it is the majority class in {share(people['majority']['named'])}"
-    return Fact("Vote share", share(data["accuracy"]), remark)
+        remark += f"; it is the majority class in {format_share(people['majority']['named'])}"
+    return Fact("Vote share", format_share(data["accuracy"]), remark)
 
 
 def _coverage(audit: Mapping[str, Any]) -> list[Fact]:
@@ -101,7 +104,7 @@ def _coverage(audit: Mapping[str, Any]) -> list[Fact]:
             return [
                 Fact(
                     "Coverage",
-                    share(float(match[1]) / 100),
+                    format_share(float(match[1]) / 100),
                     f"{silent}; the rest of the report covers the answers given",
                 )
             ]
@@ -134,7 +137,7 @@ def _test(audit: Mapping[str, Any]) -> Fact:
 
 
 def _error(error: Mapping[str, Any], data: Mapping[str, Any]) -> Fact:
-    what = claim(error["lens"], data) if error["lens"] == "positive" else "the confidence"
+    what = describe_lens(error["lens"], data) if error["lens"] == "positive" else "the confidence"
     remarks = [f"ECE of {what}"] if error["lens"] in ("positive", "confidence") else []
     if interval := error.get("interval"):
         name = f"{level_text(interval['level'])} confidence interval"
@@ -177,7 +180,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
     return Fact(label, "none confirmed", f"no significant gain in cross-validated log loss; {detectable}")
 
 
-def _impossible(data: Mapping[str, Any]) -> list[Fact]:
+def _describe_contradicted(data: Mapping[str, Any]) -> list[Fact]:
     hits = data.get("true_class_zeros") or 0
     if not hits:
         return []
@@ -211,7 +214,7 @@ def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
     return [Fact(label, f"{n_miscalibrated} of {tested}", remark, "bad")]
 
 
-def _people(audit: Mapping[str, Any]) -> list[Fact]:
+def _describe_annotators(audit: Mapping[str, Any]) -> list[Fact]:
     """The distance between the predictions and the votes of annotators, if there are votes."""
     distance = distance_from_people(audit)
     return [Fact("Distance from annotators", *distance)] if distance else []

@@ -9,7 +9,7 @@ from typing import Any
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, recalibration, results
-from trueodds.reports.text.formatting import Table, bind_numbers, size
+from trueodds.reports.text.formatting import Table, bind_numbers, describe_size
 from trueodds.reports.text.summary import Fact, summary_facts
 
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
@@ -34,11 +34,11 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
     """
     audit = printable_tree(audit)
     width = max(48, width or WIDTH)
-    paint = style or _plain
+    paint = style or _plain_text
     data, verdict = audit["data"], audit["verdict"]
     role = "good" if verdict.get("rejected") is False else "bad" if verdict.get("rejected") else "sentence"
     lines = [paint(line, role) for line in _wrap(verdict["sentence"], width)]
-    source = f"{data['source']} · {size(data)}"
+    source = f"{data['source']} · {describe_size(data)}"
     blocks = [
         "\n".join(lines),
         paint(source, "dim"),
@@ -73,7 +73,7 @@ def _wrap(text: str, width: int, first: str = "", then: str = "") -> list[str]:
     )
 
 
-def _plain(piece: str, _role: str) -> str:
+def _plain_text(piece: str, _role: str) -> str:
     return piece
 
 

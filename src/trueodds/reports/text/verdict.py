@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.core.formatting import format_number
-from trueodds.core.printable import printable
+from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Verdict
 from trueodds.reports.facts import Facts
 from trueodds.reports.standard_measures import Measure, measures_by_name
@@ -81,11 +81,11 @@ def verdict_sentence(
     parts = (
         _calibration_sentence(facts, family, state, alpha, data),
         _worst_group(facts, state, alpha, data),
-        _impossible(data),
+        _describe_contradicted(data),
         _test_sentence(facts, family, state, alpha, data),
         _fix(fix, data),
     )
-    return printable(" ".join(part for part in parts if part))
+    return to_printable(" ".join(part for part in parts if part))
 
 
 def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
@@ -114,10 +114,10 @@ def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: floa
         return f"{word}: probabilities are {what} ({detail}); {means}."
     if state != "miscalibrated" or family.pvalue > alpha:
         return f"{word}: {means}."
-    return f"{word}: {means}{_where(facts, alpha)}."
+    return f"{word}: {means}{_miscalibrated_part(facts, alpha)}."
 
 
-def _where(facts: Facts, alpha: float) -> str:
+def _miscalibrated_part(facts: Facts, alpha: float) -> str:
     """Return which part is miscalibrated, as the means may agree."""
     if _is_local(facts, alpha):
         return f", expected calibration error {error_text(facts.errors[0].value)}"
@@ -152,7 +152,7 @@ def _is_local(facts: Facts, alpha: float) -> bool:
     return facts.headline.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
 
 
-def _impossible(data: Mapping[str, Any]) -> str:
+def _describe_contradicted(data: Mapping[str, Any]) -> str:
     hits = data["true_class_zeros"]
     if not hits:
         return ""

@@ -44,19 +44,19 @@ def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: 
     0.0172
     """
     z = float(ndtri((1 + level) / 2))
-    a, b = _inside(a), _inside(b)
+    a, b = _clip_to_interval(a), _clip_to_interval(b)
     correlation = correlation if correlation > 0 else max(-1.0, 1.5 * correlation)
-    low = _lower(a, b, correlation, z)
-    high = -_lower(b, a, correlation, z)
+    low = _lower_limit(a, b, correlation, z)
+    high = -_lower_limit(b, a, correlation, z)
     return Interval(low, high, level, "mover")
 
 
-def _inside(ends: IntervalEnds) -> IntervalEnds:
+def _clip_to_interval(ends: IntervalEnds) -> IntervalEnds:
     """Clip the value to its interval, because a plug-in value may be outside the interval of the debiased error."""
     return IntervalEnds(min(max(ends.value, ends.low), ends.high), ends.low, ends.high, ends.sd)
 
 
-def _lower(a: IntervalEnds, b: IntervalEnds, correlation: float, z: float) -> float:
+def _lower_limit(a: IntervalEnds, b: IntervalEnds, correlation: float, z: float) -> float:
     below, above = a.value - a.low, b.high - b.value
     chance = min(below, z * a.sd) * min(1.0, max(a.low, 0.0) / below) if below > 0 else 0.0
     square = chance**2 + above**2 - 2 * correlation * chance * above
@@ -84,7 +84,7 @@ def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
     largest, so that the interval contains 0 exactly if the interval of the squares does.
     """
     min_sum, max_sum = a.low + b.low, a.high + b.high
-    low, high = (_root(end, min_sum if outward else max_sum) for end, outward in _ends(squares))
+    low, high = (_signed_root(end, min_sum if outward else max_sum) for end, outward in _ends(squares))
     if high > 0:
         high = min(high, a.high - b.low) if a.high > b.low else high
     if low < 0:
@@ -97,6 +97,6 @@ def _ends(squares: Interval) -> list[tuple[float, bool]]:
     return [(squares.low, squares.low < 0), (squares.high, squares.high > 0)]
 
 
-def _root(square: float, total: float) -> float:
+def _signed_root(square: float, total: float) -> float:
     total = max(total, math.sqrt(abs(square)))
     return square / total if total > 0 else 0.0

@@ -196,7 +196,7 @@ class _IntervalData:
         return n_independent_units(self.preds)
 
 
-def _sun(of: _IntervalData) -> Interval:
+def _sun_interval(of: _IntervalData) -> Interval:
     assert of.estimand.linear is not None
     return squared_error.sun_interval(pooled_view(of.estimand.views[0], of.estimand.linear[0]), of.level)
 
@@ -279,7 +279,7 @@ INTERVAL_METHODS = {
     "floor-bounds": IntervalMethod(_noise_floor_bounds),
     "debiased": IntervalMethod(_debiased),
     "debiased-squares": IntervalMethod(_debiased_squares, resamples=False),
-    "sun": IntervalMethod(_sun, resamples=False),
+    "sun": IntervalMethod(_sun_interval, resamples=False),
 }
 RESAMPLING_METHODS = tuple(name for name, method in INTERVAL_METHODS.items() if method.resamples)
 # These use only the resamples, so their intervals need not contain a biased estimate.

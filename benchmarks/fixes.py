@@ -45,7 +45,7 @@ def calibrator_specs(split: Split) -> Iterator[tuple[str, CalibratorSpec]]:
             continue
         settings: dict[str, Any] = {"target": split.test.P} if name == "prior_shift" else {}
         yield name, CALIBRATORS.make(name, settings)
-        if split.fit.logits is not None and CALIBRATORS.takes(name, "logits"):
+        if split.fit.logits is not None and CALIBRATORS.has_setting(name, "logits"):
             yield f"{name}, logits", CALIBRATORS.make(name, settings | {"logits": True})
 
 

@@ -68,7 +68,7 @@ def test_rows_without_weight_are_absent_and_even_weights_are_none() -> None:
         assert one.tolist() == other.tolist()
     assert [len(x) for x in ByScore(p, y, np.zeros(4)).sums()] == [0, 0, 0]
     for none in (ByScore(p, y, np.zeros(4)), ByScore(p[:0], y[:0])):
-        assert [len(x) for x in none.between(np.array([0.0]))] == [0, 0]
+        assert [len(x) for x in none.scores_at_mass(np.array([0.0]))] == [0, 0]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -101,9 +101,9 @@ def test_many_rows_are_cut_where_sorting_cuts_them(kind: str, dtype: Any, monkey
 def test_counting_and_sorting_may_follow_each_other(many: int) -> None:
     p, y = drawn(300)
     sorted_scores, bins, mass = ByScore(p, y), Bins(np.arange(8) / 7), np.array([10.0, 200.5, 300.0])
-    once = sorted_scores.between(mass), sorted_scores.in_bins(bins)
+    once = sorted_scores.scores_at_mass(mass), sorted_scores.in_bins(bins)
     sorted_scores.sums()
-    second = sorted_scores.between(mass), sorted_scores.in_bins(bins)
+    second = sorted_scores.scores_at_mass(mass), sorted_scores.in_bins(bins)
     assert [x.tolist() for x in once[0]] == [x.tolist() for x in second[0]]
     assert once[1] is not None
     assert second[1] is not None

@@ -222,8 +222,8 @@ def test_rows_without_weight_do_not_matter():
     P, y = draw_predictions(400, 3, 2.0, 4)
     w = np.ones(400)
     w[:50] = 0
-    some = AutoSpec().explained(P[50:], one_hot(y[50:], 3), w[50:])[0]
-    assert AutoSpec().explained(P, one_hot(y, 3), w)[0].to_dict() == some.to_dict()
+    some = AutoSpec().fit_with_report(P[50:], one_hot(y[50:], 3), w[50:])[0]
+    assert AutoSpec().fit_with_report(P, one_hot(y, 3), w)[0].to_dict() == some.to_dict()
 
 
 def test_votes_and_confidence_are_calibrated_too():
@@ -237,7 +237,7 @@ def test_votes_and_confidence_are_calibrated_too():
 
 def test_the_same_seed_gives_the_same_and_another_another_split():
     P, y = draw_predictions(300, 3, 1.4, 6)
-    one, two, other = (AutoSpec(rng=seed).explained(P, one_hot(y, 3), np.ones(300))[1] for seed in (1, 1, 2))
+    one, two, other = (AutoSpec(rng=seed).fit_with_report(P, one_hot(y, 3), np.ones(300))[1] for seed in (1, 1, 2))
     assert one.to_dict() == two.to_dict()
     assert one.to_dict() != other.to_dict()
 
@@ -245,7 +245,7 @@ def test_the_same_seed_gives_the_same_and_another_another_split():
 def test_candidates_are_names_or_rules():
     P, y = draw_predictions(500, 2, 2.0, 7)
     spec = AutoSpec(candidates=("temperature", IsotonicSpec("step")))
-    document = spec.explained(P, one_hot(y), np.ones(500))[1].to_dict()
+    document = spec.fit_with_report(P, one_hot(y), np.ones(500))[1].to_dict()
     assert [c["method"] for c in document["candidates"]] == ["identity", "temperature", "isotonic"]
     assert spec.settings()["candidates"] == ("temperature", "isotonic")
 

@@ -159,7 +159,7 @@ def test_the_contour_of_a_parabola_is_a_circle_in_the_units_of_its_curvature():
     radii = grouped.radii(angles, 0.01)
     assert radii == pytest.approx(np.ones(9), abs=1e-3)
     assert radii == pytest.approx(surface.radii(angles, 0.01), abs=1e-5)
-    points = surface.at(np.sqrt(0.02) * surface.radii(angles, 0.01)[:, None] * unit_vectors(angles))
+    points = surface.to_tau_gamma(np.sqrt(0.02) * surface.radii(angles, 0.01)[:, None] * unit_vectors(angles))
     base = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, surface.theta).value
     for point in points:
         risen = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, point).value - base

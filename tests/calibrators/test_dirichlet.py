@@ -127,7 +127,7 @@ def test_auto_takes_the_least_criterion_of_its_grid():
     criteria, thetas = [], []
     for factor in PENALTY_GRID:
         strength = scaled_penalty(3, 1500.0, factor)
-        rows = in_memory(FitData(Q, Y, w)).prepared(log_linear.prepare_rows)
+        rows = in_memory(FitData(Q, Y, w)).map_rows(log_linear.prepare_rows)
         solution = log_linear.fit_log_linear(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
         H = solution.at.hessian
         free = np.trace(H @ np.linalg.inv(H + 3000 * np.diag(strength.reshape(-1))))
@@ -190,8 +190,8 @@ def test_zeros_are_floored_where_the_map_is_applied_as_in_the_fit():
 
 
 def test_auto_tries_it_with_few_classes_only():
-    assert DirichletSpec().suits(1000, 30)
-    assert not DirichletSpec().suits(1000, 31)
+    assert DirichletSpec().is_suitable(1000, 30)
+    assert not DirichletSpec().is_suitable(1000, 31)
 
 
 def test_a_search_of_the_penalty_over_many_classes_is_refused():

@@ -73,7 +73,7 @@ def test_log_odds_of_two_classes_are_logits_of_the_second():
 
 
 def test_auto_does_not_try_it_unasked():
-    assert not MatrixSpec().suits(10_000, 3)
+    assert not MatrixSpec().is_suitable(10_000, 3)
     assert "matrix" not in AutoSpec().settings()["candidates"]
 
 

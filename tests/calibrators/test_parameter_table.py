@@ -280,7 +280,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind):
         Y = one_hot(labels(true.apply(P), rng), 3)
         w = rng.exponential(size=600) if kind == "weights" else np.ones(600)
         cluster = np.arange(600) // 10 if kind == "clusters" else None
-        m = MclloSpec().explained(P, Y, w / w.mean(), cluster)[0]
+        m = MclloSpec().fit_with_report(P, Y, w / w.mean(), cluster)[0]
         low, high = ParameterTable((0, 1, 2), 2, m.tau, m.gamma, m.certainty).intervals()[1][0]
         n_covered += low <= 0.6 <= high
     assert binom.ppf(0.0005, 300, 0.94) <= n_covered <= binom.ppf(0.9995, 300, 0.95)

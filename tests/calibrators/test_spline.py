@@ -354,9 +354,9 @@ def test_the_confidence_never_falls_below_what_keeps_the_label():
 def test_what_was_clipped_or_raised_is_noted():
     P, y = draw_predictions(400, 4, 3.0, 0)
     result = fit(SplineSpec("gupta"), Predictions(y, P))
-    assert result.calibration_map.raised(P) > 0
+    assert result.calibration_map.count_raised(P) > 0
     note = next(note for note in result.notes if note.code == "TN531")
-    assert f"in {result.calibration_map.raised(P):,} of 400 rows" in note.text
+    assert f"in {result.calibration_map.count_raised(P):,} of 400 rows" in note.text
     assert (result.predict_proba(P).argmax(axis=1) == P.argmax(axis=1)).all()
 
 

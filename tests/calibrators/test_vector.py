@@ -153,8 +153,8 @@ def test_slopes_below_zero_and_few_rows_are_noted():
 
 
 def test_auto_tries_it_with_few_classes_only():
-    assert VectorSpec().suits(1000, 30)
-    assert not VectorSpec().suits(1000, 31)
+    assert VectorSpec().is_suitable(1000, 30)
+    assert not VectorSpec().is_suitable(1000, 31)
 
 
 @pytest.mark.parametrize(

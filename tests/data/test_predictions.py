@@ -95,11 +95,11 @@ def test_copies_are_as_read_only_as_the_original() -> None:
 
 
 def test_repeated_writes_each_row_as_often_as_its_weight() -> None:
-    many = full().repeated()
+    many = full().expand_frequencies()
     assert many.weight is None
     assert many.p[:, 1].tolist() == [0.2, 0.8, 0.8, 0.0]
     with refused("TO110", "0.5 in row 0", fix="importance"):
-        Predictions([0, 1], [0.2, 0.3], weight=[0.5, 1]).repeated()
+        Predictions([0, 1], [0.2, 0.3], weight=[0.5, 1]).expand_frequencies()
 
 
 def test_one_column_stands_for_two_classes() -> None:

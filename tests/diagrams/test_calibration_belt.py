@@ -165,7 +165,7 @@ def test_an_overconfident_model_is_reported_as_such():
     view = miscalibrated_view()
     diagram = CalibrationBelt()([View(view.p, view.y, name="confidence")])
     assert "(overconfident)" in diagram.finding
-    assert diagram.headline() == "Does confidence match accuracy?"
+    assert diagram.default_title() == "Does confidence match accuracy?"
 
 
 def test_a_calibrated_model_is_accused_no_more_often_than_the_level_says():

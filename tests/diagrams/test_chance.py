@@ -334,8 +334,8 @@ def test_a_calibrated_model_stays_within_resampled_bars(weighted):
 
 def test_an_end_that_is_met_up_to_rounding_is_met():
     bars = bin_intervals.Bars(np.array([0.3, 0.3]), np.array([0.6, 0.6]), ("exact",) * 2)
-    assert bars.missed(np.array([0.1 + 0.2, 0.1 * 6])).tolist() == [False, False]
-    assert bars.missed(np.array([0.2999, 0.6001])).tolist() == [True, True]
+    assert bars.excludes(np.array([0.1 + 0.2, 0.1 * 6])).tolist() == [False, False]
+    assert bars.excludes(np.array([0.2999, 0.6001])).tolist() == [True, True]
 
 
 @pytest.mark.parametrize("level", [0.8, 0.9, 0.95, 0.99])

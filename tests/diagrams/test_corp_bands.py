@@ -175,7 +175,7 @@ def drawn(view, rates, size=20000, rows=False):
     scores = sum_by_score(view)
     labels = resampled_labels.ResampledLabels(scores, np.broadcast_to(rates, len(scores.at)).astype(float))
     rng = np.random.default_rng(1)
-    return labels.with_rows(size, rng) if rows else labels.drawn(size, rng)
+    return labels.with_rows(size, rng) if rows else labels.draw_events(size, rng)
 
 
 def test_labels_come_with_their_rate_and_rows_keep_their_weight():

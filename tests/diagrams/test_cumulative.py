@@ -96,7 +96,7 @@ def test_calibrated_residuals_stay_in_the_band_as_often_as_the_level_says():
     for _ in range(1000):
         p = rng.uniform(0.1, 0.9, 800)
         cumulative_residuals = CumulativeResiduals(View(p, (rng.random(800) < p).astype(float)), 0.9)
-        beyond += np.abs(cumulative_residuals.path).max() > cumulative_residuals.half
+        beyond += np.abs(cumulative_residuals.path).max() > cumulative_residuals.null_bound
         named += cumulative_residuals.steepest is not None
     assert 66 <= beyond <= 132
     assert 66 <= named <= 132  # a segment is named if and only if the range is significant
@@ -172,7 +172,7 @@ def test_of_many_scores_the_line_keeps_its_extremes(n):
     assert curve["difference"][-1] == cumulative_residuals.path[-1]
     # between the points that are kept the path deviates no farther than they do within their share of the rows
     drawn = np.interp(cumulative_residuals.share, curve["share_low"], curve["difference"])
-    assert np.abs(drawn - cumulative_residuals.path).max() < 0.3 * cumulative_residuals.unit
+    assert np.abs(drawn - cumulative_residuals.path).max() < 0.3 * cumulative_residuals.null_standard_error
 
 
 def test_scores_are_ticked_where_the_rows_up_to_them_end():

@@ -64,7 +64,7 @@ def test_the_reference_numbers():
 def test_the_boldest_maps_of_the_reference_lie_on_their_contours(level):
     bold, plane = golden("recalibration/llo_boldness.json")["boldness"][level], LloLikelihood.of(reference())
     theta = np.array([np.log(bold["delta"]), bold["gamma"]])
-    assert float(plane.posterior(plane.rise(theta))) == pytest.approx(float(level), abs=1e-6)
+    assert float(plane.posterior(plane.log_likelihood_drop(theta))) == pytest.approx(float(level), abs=1e-6)
 
 
 def test_a_posterior_by_hand():
@@ -95,7 +95,7 @@ def test_contours_have_their_posterior(n):
     plane = LloLikelihood.of(biased(1, n))
     for level in (0.95, 0.5):
         line = plane.contour(level)
-        got = [float(plane.posterior(plane.rise(theta))) for theta in line[::20]]
+        got = [float(plane.posterior(plane.log_likelihood_drop(theta))) for theta in line[::20]]
         np.testing.assert_allclose(got, level, atol=1e-8 if n == 400 else 1e-4)
         np.testing.assert_allclose(line[0], line[-1], atol=1e-9)
 
@@ -116,7 +116,7 @@ def test_a_calibrated_model_is_seldom_called_improbable():
         rng = np.random.default_rng(seed)
         p = rng.uniform(0.1, 0.9, 200)
         plane = LloLikelihood.of(View(p, rng.random(200) < p))
-        below += float(plane.posterior(plane.rise(np.array([0.0, 1.0])))) < 0.5
+        below += float(plane.posterior(plane.log_likelihood_drop(np.array([0.0, 1.0])))) < 0.5
     assert below <= 7
 
 
@@ -210,7 +210,9 @@ def test_contours_and_boldest_maps_of_rare_events_are_where_they_say():
         mark, line = rows_of(diagram, "boldest", level), rows_of(diagram, "contour", level)
         assert mark["posterior"][0] == pytest.approx(level, abs=1e-5)
         points = np.stack([np.log(line["delta"]), line["gamma"]], axis=1)[::20]
-        np.testing.assert_allclose([plane.posterior(plane.rise(point)) for point in points], level, atol=1e-4)
+        np.testing.assert_allclose(
+            [plane.posterior(plane.log_likelihood_drop(point)) for point in points], level, atol=1e-4
+        )
 
 
 def test_a_min_prob_that_moves_probabilities_is_noted():

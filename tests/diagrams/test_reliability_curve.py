@@ -372,7 +372,7 @@ def test_bands_hold_as_often_as_they_say(scale, sharp):
         band_limits, columns, smoother, scores = limits(View(p, rng.random(n) < p**1.5), scale)
         x = smoother.on_scale(columns["score"])
         truth = kernel_regression(
-            x, smoother.on_scale(scores.at), scores.w, scores.w * scores.at**1.5, smoother.h, smoother.mirrored
+            x, smoother.on_scale(scores.at), scores.w, scores.w * scores.at**1.5, smoother.h, smoother.reflects
         )[0]
         low, high = band_limits.confidence(0.9, 200, None)
         alone.append(((low <= truth) & (truth <= high)).mean())

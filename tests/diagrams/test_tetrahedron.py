@@ -193,21 +193,21 @@ def test_the_page_lets_in_its_own_style_and_script_and_nothing_else(tmp_path):
 
 def test_the_data_of_the_page_are_the_table():
     diagram = four()
-    (text,) = re.findall(r'<script type="application/json">(.*?)</script>', diagram.turning(), re.DOTALL)
+    (text,) = re.findall(r'<script type="application/json">(.*?)</script>', diagram.interactive_html(), re.DOTALL)
     data = json.loads(text)
     np.testing.assert_allclose([cell["predicted"] for cell in data["cells"]], numbered(diagram, "mean_prediction", 4))
     np.testing.assert_allclose([cell["observed"] for cell in data["cells"]], numbered(diagram, "outcome_frequency", 4))
     assert [cell["beyond"] for cell in data["cells"]] == diagram.table["beyond"].tolist()
     np.testing.assert_allclose(data["corners"], simplex_geometry.TETRAHEDRON)
-    body = re.search(r"<tbody>(.*)</tbody>", diagram.turning(), re.DOTALL)[1]
+    body = re.search(r"<tbody>(.*)</tbody>", diagram.interactive_html(), re.DOTALL)[1]
     assert body.count("<tr>") == len(diagram.table["cell"])
 
 
 def test_without_its_script_the_tetrahedron_stands_as_it_is_drawn():
     diagram = four(azimuth=10, elevation=30)
-    fragment = diagram.turning(script=False)
+    fragment = diagram.interactive_html(script=False)
     assert plot.rotation_script() not in fragment
-    assert plot.rotation_script() in diagram.turning()
+    assert plot.rotation_script() in diagram.interactive_html()
     vertices = plot.SVG_SCALE * simplex_geometry.projection_matrix(10, 30)
     lines = re.findall(r'class="edge" x1="([^"]*)" y1="([^"]*)" x2="([^"]*)" y2="([^"]*)"', fragment)
     want = [[vertices[a, 0], -vertices[a, 1], vertices[b, 0], -vertices[b, 1]] for a, b in simplex_geometry.EDGES]
@@ -216,7 +216,7 @@ def test_without_its_script_the_tetrahedron_stands_as_it_is_drawn():
 
 
 def test_it_can_be_reached_by_keyboard_and_is_described_to_those_who_cannot_see_it():
-    fragment = four().turning(script=False)
+    fragment = four().interactive_html(script=False)
     assert re.search(
         r'<svg [^>]*role="img" tabindex="0" aria-label="Do the observed frequencies of the four outcomes', fragment
     )
@@ -236,7 +236,7 @@ def test_a_class_name_cannot_break_out_of_the_page():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(4), 100)
     rows = to.Predictions(np.array(names, dtype=object)[drawn_labels(rng, P)], P, classes=names)
-    text = to.draw(rows, "tetrahedron").turning(script=False)
+    text = to.draw(rows, "tetrahedron").interactive_html(script=False)
     assert "<b>" not in text
     assert "<!--" not in text
     assert text.count("</script>") == 1
@@ -254,7 +254,7 @@ def test_weights_and_votes_and_a_single_row_can_be_drawn():
     P = rng.dirichlet(np.ones(4), 50)
     for Y, w in ((np.eye(4)[drawn_labels(rng, P)], rng.uniform(0.2, 3.0, 50)), (rng.dirichlet(np.ones(4), 50), None)):
         Tetrahedron()([View(P, Y, w, name="canonical")]).svg()
-    Tetrahedron()([View([[1.0, 0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]], name="canonical")]).turning()
+    Tetrahedron()([View([[1.0, 0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]], name="canonical")]).interactive_html()
 
 
 def test_controls_in_names_are_text_on_the_page_and_in_the_picture_and_the_table_keeps_the_names(tmp_path):

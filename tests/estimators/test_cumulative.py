@@ -132,7 +132,7 @@ def test_stretching_the_scores_while_keeping_residuals_changes_nothing() -> None
     residual = np.random.default_rng(1).normal(size=(5, 30))
     s = np.linspace(0.01, 0.99, 30)
     for estimator in ALL:
-        original, cubed = (estimator.reads(at, np.full(30, 1 / 30), View(at, at)) for at in (s, s**3))
+        original, cubed = (estimator.evaluate_scores(at, np.full(30, 1 / 30), View(at, at)) for at in (s, s**3))
         assert np.array_equal(original(s, 0 * residual, residual), cubed(s, 0 * residual, residual))
 
 

@@ -233,7 +233,7 @@ def test_a_calibrated_model_is_never_expected_to_gain() -> None:
     P, Q = rng.dirichlet([1, 1, 1], 500), rng.dirichlet([1, 1, 1], 500)
     costs = Costs(rng.random((4, 3)), P, View(P, P), "decision_regret")
     stated = costs.called_for(P)
-    assert (costs.paid(stated, P) <= costs.paid(costs.called_for(Q, stated), P) + 1e-15).all()
+    assert (costs.row_costs(stated, P) <= costs.row_costs(costs.called_for(Q, stated), P) + 1e-15).all()
 
 
 def test_a_tie_leaves_the_action_as_it_is() -> None:
@@ -250,7 +250,7 @@ def test_a_tie_leaves_the_action_as_it_is() -> None:
 def test_votes_share_out_what_an_action_costs() -> None:
     P = np.array([[0.7, 0.3]])
     costs = Costs(COST, P, View(P, P), "decision_regret")
-    assert costs.paid(np.array([0]), np.array([[0.75, 0.25]])).tolist() == [1.0]
+    assert costs.row_costs(np.array([0]), np.array([[0.75, 0.25]])).tolist() == [1.0]
 
 
 def test_a_function_gives_costs_row_by_row() -> None:

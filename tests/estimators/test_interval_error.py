@@ -113,7 +113,7 @@ def test_the_error_is_subadditive_in_the_residuals() -> None:
     rng = np.random.default_rng(6)
     s, zero = np.sort(rng.random(25)), np.zeros(25)
     for bandwidth in ("auto", 0.125):
-        read = IntervalError(bandwidth).reads(s, np.full(25, 0.04), View(s, s))
+        read = IntervalError(bandwidth).evaluate_scores(s, np.full(25, 0.04), View(s, s))
         one, other = rng.normal(size=(2, 300, 25)) / 25 * rng.choice([0.05, 1.0], (2, 300, 1))
         assert (read(zero, zero, one + other) <= read(zero, zero, one) + read(zero, zero, other) + 1e-12).all()
 

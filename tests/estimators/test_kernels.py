@@ -52,7 +52,7 @@ def test_a_kernel_is_symmetric_positive_definite_and_exactly_one_at_equal_rows(s
     assert np.array_equal(k, k.T)
     # The smallest eigenvalue of a positive definite matrix of trace n is found with an error of about n eps.
     assert np.linalg.eigvalsh(k).min() > -40 * len(P) * np.finfo(float).eps
-    assert (Kernel(shape, 0.4).own(P) == 1).all()
+    assert (Kernel(shape, 0.4).diagonal(P) == 1).all()
 
 
 def test_nearly_equal_rows_keep_their_distance() -> None:
@@ -159,7 +159,7 @@ def test_even_places_lie_evenly() -> None:
 def test_a_function_may_be_the_kernel() -> None:
     kernel = Kernel(lambda A, B: A @ B.T, 1.0)
     assert np.allclose(kernel.of(P[:3], P[:5]), P[:3] @ P[:5].T)
-    assert np.allclose(kernel.own(P), (P**2).sum(axis=1))
+    assert np.allclose(kernel.diagonal(P), (P**2).sum(axis=1))
     # A score is handed over as (p, 1 − p): .2 · .7 + .8 · .3 = .38
     assert float(kernel.of(np.array([[0.2]]), np.array([[0.7]]))[0, 0]) == pytest.approx(0.38, rel=1e-14)
     with refused("TO203", "shape (3,)", fix="P @ Q.T"):

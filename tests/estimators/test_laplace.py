@@ -163,7 +163,7 @@ def test_one_row_has_no_pair() -> None:
 def test_the_error_is_a_norm_below_the_error_over_distinct_scores() -> None:
     rng = np.random.default_rng(2)
     s = np.sort(rng.random(20))
-    read = LaplaceError(0.3).reads(s, np.full(20, 0.05), View(s, s))
+    read = LaplaceError(0.3).evaluate_scores(s, np.full(20, 0.05), View(s, s))
     one, other = rng.normal(size=(2, 100, 20))
     zero = np.zeros(20)
     both = read(zero, zero, one + other)

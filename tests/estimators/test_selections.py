@@ -207,12 +207,12 @@ def test_no_selections_have_no_values() -> None:
 
 def test_selections_are_alike_if_they_hold_as_many_rows_of_weight_one() -> None:
     plain = decimals()
-    assert Selections(plain, rows(40, 3, 7)).alike
-    assert Selections(plain, [[1, 2], [3, 3]]).alike
-    assert not Selections(plain, [[1, 2], [3]]).alike
-    assert not Selections(plain, [[], []]).alike
-    assert not Selections(View(plain.p, plain.y, np.ones(40)), rows(40, 3, 7)).alike
-    assert not Selections(View([[0.5, 0.5]], [[1, 0]]), [[0], [0]]).alike
+    assert Selections(plain, rows(40, 3, 7)).is_vectorizable
+    assert Selections(plain, [[1, 2], [3, 3]]).is_vectorizable
+    assert not Selections(plain, [[1, 2], [3]]).is_vectorizable
+    assert not Selections(plain, [[], []]).is_vectorizable
+    assert not Selections(View(plain.p, plain.y, np.ones(40)), rows(40, 3, 7)).is_vectorizable
+    assert not Selections(View([[0.5, 0.5]], [[1, 0]]), [[0], [0]]).is_vectorizable
 
 
 def test_sums_lie_between_the_edges_of_each_selection() -> None:

@@ -151,7 +151,7 @@ def test_the_error_is_subadditive_in_the_residuals(bandwidth: float | str) -> No
     # The triangle inequality carries the interval; it is proved beside the class. 2e-7 is the error of the integral.
     rng = np.random.default_rng(6)
     s = np.sort(rng.random(30))
-    read = SmoothError(bandwidth).reads(s, np.full(30, 1 / 30), View(s, s))
+    read = SmoothError(bandwidth).evaluate_scores(s, np.full(30, 1 / 30), View(s, s))
     one, other = rng.normal(size=(2, 200, 30)) / 60 * rng.choice([0.05, 1.0], (2, 200, 1))
     zero = np.zeros(30)
     both = read(zero, zero, one + other)

@@ -57,7 +57,7 @@ def test_the_law_after_selection_is_that_of_givitir():
     for base, kind in ((2, "external"), (1, "internal")):
         for degree in range(3 - base, 5):
             if f"{kind}_m{degree}" in golden:
-                ours = 1 - forward_null_distribution(base, degree - (3 - base)).beyond(t)
+                ours = 1 - forward_null_distribution(base, degree - (3 - base)).upper_tail(t)
                 assert ours == pytest.approx(
                     golden[f"{kind}_m{degree}"], abs=2e-6 if base == 1 and degree > 2 else 1e-10
                 )
@@ -74,7 +74,7 @@ def test_the_law_after_one_step_of_a_fitted_model_is_the_integral():
         inside, _ = quad(
             lambda s, x=x: 2 * s * density(x - s * s) * erfc(s / np.sqrt(2)), 0, np.sqrt(x - STEP), epsabs=1e-13
         )
-        assert forward_null_distribution(1, 1).beyond(x) == pytest.approx(
+        assert forward_null_distribution(1, 1).upper_tail(x) == pytest.approx(
             inside + erfc(np.sqrt(x / 2)) / share, rel=1e-10
         )
 
@@ -83,12 +83,12 @@ def test_quantiles_and_tails_of_many_steps():
     for base in (1, 2):
         for terms in range(7):
             of = forward_null_distribution(base, terms)
-            assert of.beyond(of.quantile(0.95)) == pytest.approx(0.05, rel=1e-8)
+            assert of.upper_tail(of.quantile(0.95)) == pytest.approx(0.05, rel=1e-8)
             tail = of.surprise(np.array([0.0, 500.0, 3000.0]))
             assert tail[0] == 0
             assert np.diff(tail).min() > 0
     # Mean 2 + E[χ²₁ | > k], the latter 1 + √(2k/π) e^{−k/2} / .05; the mean is the integral of the tail.
-    mean, _ = quad(lambda x: float(forward_null_distribution(2, 1).beyond(x)), 0, 100, points=[STEP], epsabs=1e-12)
+    mean, _ = quad(lambda x: float(forward_null_distribution(2, 1).upper_tail(x)), 0, 100, points=[STEP], epsabs=1e-12)
     assert mean == pytest.approx(3 + np.sqrt(2 * STEP / np.pi) * np.exp(-STEP / 2) / 0.05, rel=1e-9)
 
 

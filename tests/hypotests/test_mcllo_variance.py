@@ -152,7 +152,7 @@ def test_nor_do_clusters_of_very_unequal_size(k):
         Y = one_hot((P.cumsum(axis=1) > u[:, None]).argmax(axis=1), k)
         view = View(p=P, y=Y) if k > 2 else View(p=P[:, 1], y=Y[:, 1])
         rejected += Mcllo().by_clusters(view, cluster).pvalue <= 0.05
-        m = MclloSpec().explained(P, Y, np.ones(400), cluster)[0]
+        m = MclloSpec().fit_with_report(P, Y, np.ones(400), cluster)[0]
         p = ParameterTable(tuple(range(k)), m.baseline, m.tau, m.gamma, m.certainty).pvalues
         in_table, classes = in_table + (p <= 0.05).sum(), classes + len(p)
     assert rejected <= binom.ppf(0.9995, 150, 0.08)

@@ -70,7 +70,7 @@ def test_p_is_that_of_the_maximum_and_no_smaller_than_the_worst_groups_own():
         multicalibration = by_group(Predictions(y, p, group=group), interval=None, resamples=99).multicalibration
         small += multicalibration.pvalue <= 0.05
         sigma = multicalibration.sigma
-        own += ECCE().beyond(sigma) <= 0.05
+        own += ECCE().upper_tail(sigma) <= 0.05
     assert own > 20  # uncorrected
     assert small <= 9  # Binomial(60, .05) is above 9 once in a thousand
 

@@ -51,7 +51,7 @@ def test_the_power_of_a_test_of_one_proportion_is_the_exact_one():
     r = 1 / (1 + np.exp(-(np.log(4) - 0.5)))
     exact = float(stats.binom.pmf(s, 100, r) @ stats.binom.cdf(9, 199, np.minimum(p, 1)))
     preds = to.Predictions([1] * 8 + [0] * 2, [0.8] * 10)
-    share = sets(consistency(), preds, n=100, count=2000, kind="shift").share(0.5)
+    share = sets(consistency(), preds, n=100, count=2000, kind="shift").rejection_rate(0.5)
     # 2000 simulations: Binomial(2000, exact) within its 99.9 % range
     assert stats.binom.ppf(0.0005, 2000, exact) <= 2000 * share <= stats.binom.ppf(0.9995, 2000, exact)
 
@@ -61,7 +61,7 @@ def test_an_undistorted_truth_is_rejected_as_often_as_the_level_says():
     for n, max_draws in ((150, simulated.MAX_LABELS), (3000, simulated.MAX_LABELS)):
         simulation = sets(consistency(), binary(), n=n, count=1000)
         assert simulation.pools_draws == (n * 1000 * 199 > max_draws)
-        assert 28 <= 1000 * simulation.share(0.0) <= 74
+        assert 28 <= 1000 * simulation.rejection_rate(0.0) <= 74
 
 
 @pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical"])
@@ -74,8 +74,8 @@ def test_null_draws_that_are_kept_reject_the_very_data_sets_that_the_test_reject
         test(sample, [simulation.population.sample_lens], np.random.default_rng([7, s, 2])).pvalue <= 0.05
         for s, sample in enumerate(samples)
     ]
-    assert simulation.share(0.0) <= 1  # makes the null draws, which serve the next truth
-    assert simulation.share(0.5) == np.mean(anew)
+    assert simulation.rejection_rate(0.0) <= 1  # makes the null draws, which serve the next truth
+    assert simulation.rejection_rate(0.5) == np.mean(anew)
 
 
 def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
@@ -90,23 +90,23 @@ def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
         preds,
     )
     assert alone.population.alone
-    assert abs(alone.share(0.6) - all_classes.share(0.6)) < 0.12
+    assert abs(alone.rejection_rate(0.6) - all_classes.rejection_rate(0.6)) < 0.12
 
 
 def test_pooled_null_draws_give_the_power_of_draws_of_each_data_set(monkeypatch):
-    separate_share = sets(consistency(), binary(), n=1200).share(0.35)
+    separate_share = sets(consistency(), binary(), n=1200).rejection_rate(0.35)
     monkeypatch.setattr(simulated, "MAX_LABELS", 0)
     simulation = sets(consistency(), binary(), n=1200)
     # the same data sets, each judged by other draws: Monte-Carlo p-values near the level differ by .02 at most,
     # which moves a few of the 400 data sets
     assert simulation.pools_draws
-    assert abs(simulation.share(0.35) - separate_share) < 0.03
+    assert abs(simulation.rejection_rate(0.35) - separate_share) < 0.03
 
 
 def test_more_rows_and_more_distortion_are_seen_more_often():
     small, many = sets(consistency(), binary(), n=200), sets(consistency(), binary(), n=800)
-    assert small.share(0.2) < small.share(0.6) < many.share(0.6)
-    assert small.share(0.2) < many.share(0.2)
+    assert small.rejection_rate(0.2) < small.rejection_rate(0.6) < many.rejection_rate(0.6)
+    assert small.rejection_rate(0.2) < many.rejection_rate(0.2)
 
 
 def test_the_law_of_a_likelihood_ratio_agrees_with_its_simulation():
@@ -115,7 +115,7 @@ def test_the_law_of_a_likelihood_ratio_agrees_with_its_simulation():
     preds = binary(1500)
     plan = to.power(preds, Cox(), n=1000, effect=0.026)
     assert plan.limits is None
-    tried = sets(Cox(), preds, n=1000, count=600).share(plan.settings["size"])
+    tried = sets(Cox(), preds, n=1000, count=600).rejection_rate(plan.settings["size"])
     assert abs(plan.power - tried) < 0.062 + 0.03
     # at twice the rows the noncentrality is twice as large: χ²'(2, 2λ)
     crit = stats.chi2.isf(0.05, 2)

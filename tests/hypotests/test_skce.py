@@ -88,7 +88,7 @@ def test_the_bootstrap_draws_what_the_reference_draws() -> None:
     # The same 1,000 draws of rows: 98 of them reach the observed value.
     truth = reference.estimators()["b200.skce_asymptotic_boot"]["value"]
     test = KernelTest(null="bootstrap", bandwidth=1.0, resamples=truth["R"])
-    result = test.look(first_200(), np.random.default_rng(0))
+    result = test.on_with_own_draws(first_200(), np.random.default_rng(0))
     assert result.statistic == pytest.approx(truth["statistic"], rel=1e-9)
     assert result.pvalue == pytest.approx(truth["p_plus1"], rel=1e-12)
 

@@ -71,7 +71,7 @@ def answers(tally: Tally) -> dict[str, float]:
             values[name] = float(measure(tally, name, interval=None).value)
     for name in TESTS.names():
         with _but_for_rows():
-            verdict = test(tally, name, **({"resamples": 99} if TESTS.takes(name, "resamples") else {}))
+            verdict = test(tally, name, **({"resamples": 99} if TESTS.has_setting(name, "resamples") else {}))
             values[f"{name}: statistic"], values[f"{name}: p"] = float(verdict.statistic), float(verdict.pvalue)
     return values
 

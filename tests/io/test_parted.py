@@ -44,7 +44,7 @@ class Restless(PartitionedSource):
         parts = [work(number, partial(self._opened, number)) for number in [*numbers, numbers[0], numbers[-1]]]
         return sum_parts(pickle.loads(pickle.dumps(part)) for part in parts)
 
-    def gathered(self) -> Iterator[Table]:
+    def iterate_tables(self) -> Iterator[Table]:
         yield from map(self._table, range(self.partitions))
 
     def _opened(self, number: int) -> Sequence[Table]:

@@ -26,7 +26,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def ranked(x: Array, ranks: Array) -> Array | None:
     """The numbers at these ranks, None where sorting is advised."""
     selection = select_order_statistics(x, ranks)
-    return None if selection is None else selection.at(ranks)
+    return None if selection is None else selection.select(ranks)
 
 
 def row_keys(p: Array, y: Array) -> Array:

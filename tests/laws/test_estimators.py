@@ -191,7 +191,7 @@ def test_row_order_is_irrelevant(case: Case, problem: Problem, which: int) -> No
 def test_a_weight_of_two_is_two_rows(case: Case, problem: Problem, which: int) -> None:
     y, P, w = problem
     weighted = Predictions(y, P, weight=w)
-    agree(case, one_of(case.lenses, which), weighted, weighted.repeated())
+    agree(case, one_of(case.lenses, which), weighted, weighted.expand_frequencies())
 
 
 @under("zero weight")

@@ -24,7 +24,7 @@ NULLS = [(name, null) for name in TESTS.names() for null in TESTS.load(name).nul
 
 def run_test(preds, name, lens, **settings):
     """Few draws, where the test takes draws: statistics are compared."""
-    own = [key for key in settings_of(TESTS.load(name)) if TESTS.takes(name, key)]
+    own = [key for key in settings_of(TESTS.load(name)) if TESTS.has_setting(name, key)]
     options = {key: value for key, value in (("resamples", 19), ("min_prob", 0.01)) if key in own}
     if name == "decision_regret":
         settings.setdefault("cost", guesses)
@@ -133,7 +133,7 @@ def test_permuting_classes_permutes_the_parts(name):
 def test_settings_are_read_back_and_input_is_left_alone(name):
     y, P, w = three_classes()
     before = [x.copy() for x in (y, P, w)]
-    draws = {"resamples": 19} if TESTS.takes(name, "resamples") else {}
+    draws = {"resamples": 19} if TESTS.has_setting(name, "resamples") else {}
     if "redraw" in TESTS.load(name).nulls:
         draws["null"] = "redraw"
     verdict = to.test(to.Predictions(y, P, weight=w), name, lens="confidence", rng=7, **draws)

@@ -49,7 +49,7 @@ def test_an_estimate_changes_by_no_more_than_the_last_digit(name):
 
 @pytest.mark.parametrize("name", TESTS.names())
 def test_a_verdict_changes_by_no_more_than_the_last_digit(name):
-    options = {"resamples": 99} if TESTS.takes(name, "resamples") else {}
+    options = {"resamples": 99} if TESTS.has_setting(name, "resamples") else {}
     a, b = (to.test(preds, name, **options, **required_settings(name)) for preds in pair(CLASSES))
     assert b.statistic == pytest.approx(a.statistic, **SAME)
     assert b.pvalue == pytest.approx(a.pvalue, **SAME)

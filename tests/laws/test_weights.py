@@ -92,7 +92,7 @@ def test_an_estimator_reads_the_ratios_of_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", TESTS.names())
 def test_a_test_reads_the_ratios_of_weights(name: str) -> None:
-    options = {"resamples": 19} if TESTS.takes(name, "resamples") else {}
+    options = {"resamples": 19} if TESTS.has_setting(name, "resamples") else {}
     assert_the_same(lambda preds: to.test(preds, name, **options).to_dict(), two, three)
 
 
@@ -108,7 +108,7 @@ def test_a_calibrator_reads_the_ratios_of_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in DIAGRAMS.names() if name not in ("training", "comparison")])
 def test_a_diagram_reads_the_ratios_of_weights(name: str) -> None:
-    options = {"resamples": 99} if DIAGRAMS.takes(name, "resamples") else {}
+    options = {"resamples": 99} if DIAGRAMS.has_setting(name, "resamples") else {}
     assert_the_same(lambda preds: to.draw(preds, name, **options).to_dict(), two, three, four)
 
 

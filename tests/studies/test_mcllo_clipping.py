@@ -67,7 +67,7 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
     assert ((votes == 0).any(axis=1).sum(), has_no_votes(votes.astype(int), y).sum()) == (117, 5)
     odds = Odds.of(View(p=OF[name].of(votes), y=np.eye(3)[y]), baseline, 0.0, "mcllo")
     published = known["by_base"][baseline]
-    assert odds.null.value == pytest.approx(known["nll_null"], rel=1e-9)
+    assert odds.at_identity.value == pytest.approx(known["nll_null"], rel=1e-9)
     assert odds.mle.converged
     assert odds.mle.at.value == pytest.approx(published["nll"], rel=1e-9)
     assert statistics(odds)["likelihood-ratio"] == pytest.approx(published["lrt"], rel=1e-6)

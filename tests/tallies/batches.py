@@ -39,7 +39,7 @@ def decimal(draw: Any, k: int = 3, weighted: bool | None = None, voted: bool | N
 
 def numbers(tally: Tally) -> dict[str, np.ndarray]:
     """Everything in a tally that is a number, by name, with every sum written out."""
-    cells = tally.cells.full()
+    cells = tally.cells.with_explicit_sums()
     arrays = {"n": np.array([tally.n]), "weight": np.array([tally.weight])}
     arrays |= {"index": cells.index, "rows": cells.n, "sums": cells.sums}
     if tally.null is not None:

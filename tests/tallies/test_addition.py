@@ -74,7 +74,7 @@ def test_a_weight_of_two_is_two_rows(preds):
     outcome = preds.y if preds.votes is None else preds.votes
     heavy = counted(Predictions(outcome, preds.p, weight=np.full(preds.n, 2.0)))
     twice = counted(preds) + counted(preds)
-    heavy_cells, twice_cells = heavy.cells.full(), twice.cells.full()
+    heavy_cells, twice_cells = heavy.cells.with_explicit_sums(), twice.cells.with_explicit_sums()
     linear = [0, 1, 2, 4, 5, 6]  # w, wp, wy, wpp, wpy, wyy
     np.testing.assert_array_equal(heavy_cells.index, twice_cells.index)
     np.testing.assert_allclose(heavy_cells.sums[:, linear], twice_cells.sums[:, linear], rtol=1e-12, atol=1e-12)

@@ -27,11 +27,11 @@ def test_plain_rows_carry_the_same_sums_as_rows_of_weight_one():
     view = Confidence().views(softmaxed(500, 3, 1))[0]
     plain = Cells.of(view.p, view.y)
     heavy = Cells.of(view.p, view.y, np.full(500, 2.0))
-    assert plain.plain
-    assert not heavy.plain
+    assert plain.is_unweighted
+    assert not heavy.is_unweighted
     # Weight 2 doubles what is linear in w and quadruples what is quadratic.
     factors = np.array([2, 2, 2, 4, 2, 2, 2, 4, 4])
-    np.testing.assert_allclose(heavy.sums, plain.full().sums * factors, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(heavy.sums, plain.with_explicit_sums().sums * factors, rtol=1e-12, atol=1e-12)
 
 
 def test_adding_leaves_the_operands_alone_and_keeps_counts_whole():

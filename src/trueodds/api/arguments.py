@@ -45,7 +45,7 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
     """Return the method with this name and these settings; an instance is returned as it is."""
     known = isinstance(method, str) and method in registry.names()
     for name in settings.keys() & ROW_SETTINGS.keys():
-        if known and registry.takes(method, name):
+        if known and registry.has_setting(method, name):
             continue
         raise InputError("TO202", f"`{name}` is not a setting of this call.", "", ROW_SETTINGS[name])
     if isinstance(method, kind):
@@ -73,7 +73,7 @@ def add_seed(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.r
     """Add the seed of the call to the settings of an estimator that assigns rows to folds."""
     if not isinstance(estimator, str) or "rng" in settings or estimator not in ESTIMATORS.names():
         return settings
-    if not ESTIMATORS.takes(estimator, "rng"):
+    if not ESTIMATORS.has_setting(estimator, "rng"):
         return settings
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     return settings | {"rng": seed}
@@ -83,7 +83,7 @@ def add_test_seed(test: Any, settings: dict[str, Any], rng: Any, generator: np.r
     """Add the seed of the call to the settings of a test whose statistic is randomized, such as by folds."""
     if isinstance(test, str) and test == "consistency":
         return add_seed(settings.get("statistic", "ece"), settings, rng, generator)
-    takes = isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "rng")
+    takes = isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "rng")
     return add_seed(test, settings, rng, generator) if takes else settings
 
 
@@ -221,7 +221,7 @@ def _accept_reordered_arguments(verb: Verb, arrange: Callable[..., tuple[Any, ..
 
 def _is_method(x: Any) -> bool:
     """Return whether an argument is a method or its name, or a model, and therefore not an array."""
-    return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "made")
+    return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "make_spec")
 
 
 def _add_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:

@@ -52,7 +52,7 @@ def _resolve(
     if weight_kind == "frequency":
         if isinstance(rows, Tally):
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
-        return rows.repeated()
+        return rows.expand_frequencies()
     if isinstance(rows, Predictions) and rows.weight is not None and not rows.weight.all():
         return rows[rows.weight > 0]  # a row of weight 0 is no row: it decides nothing and is not counted
     return rows

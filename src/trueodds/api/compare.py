@@ -174,9 +174,9 @@ def compare(
         for note in plausibility_notes(rows)
     ]
     if several:
-        return with_call_settings(contest.among(models, seed), call_settings(rng, first, weight_kind), doubted)
+        return with_call_settings(contest.rank_models(models, seed), call_settings(rng, first, weight_kind), doubted)
     one, other = models
-    answer = contest.between(models[one], models[other], (one, other), seed)
+    answer = contest.compare_pair(models[one], models[other], (one, other), seed)
     if not named:
         doubted.append(_scores(contest, models, seed))
     return with_call_settings(answer, call_settings(rng, first, weight_kind), doubted)
@@ -191,7 +191,7 @@ def _scores(contest: ModelComparison, models: Mapping[str, Predictions | Tally],
     brier = replace(
         contest, estimator=score, lens=lens, aggregate=lens.aggregate, interval_spec=interval_spec, null="auto"
     )
-    comparison = brier.between(models[one], models[other], (one, other), seed)
+    comparison = brier.compare_pair(models[one], models[other], (one, other), seed)
     interval, p = (f" {comparison.interval}" if comparison.interval else ""), comparison.pvalue
     text = (
         f"Brier score (lens {lens}), which measures calibration and sharpness together: {one} − {other} "

@@ -92,8 +92,8 @@ def fit(
     as_generator(rng)
     if lens is not None:
         as_lens(lens)
-    if hasattr(method, "made") and not isinstance(method, (CalibratorSpec, type)):
-        method = method.made()  # Temperature() and the like, of scikit-learn's kind
+    if hasattr(method, "make_spec") and not isinstance(method, (CalibratorSpec, type)):
+        method = method.make_spec()  # Temperature() and the like, of scikit-learn's kind
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
     spec = resolve_method(CALIBRATORS, CalibratorSpec, method, settings)

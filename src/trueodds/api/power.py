@@ -135,7 +135,7 @@ def power(
             rows, error, chosen, aggregation or chosen.aggregate, width, plan.alpha, generator, progress
         )
     else:
-        if isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "resamples"):
+        if isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "resamples"):
             settings.setdefault("resamples", null_draws_for_level(plan.alpha))
         method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
         statistic = getattr(method, "statistic", None)

@@ -115,7 +115,7 @@ def resume_tally(
     if not isinstance(source, TableSource):
         fix = "Leave it out: an engine repeats failed tasks, and rows in memory take no time."
         raise InputError("TO205", "`resume` is available only for files that this process reads.", repr(source), fix)
-    place, settings = Path(state), {**source.how(), **settings}
+    place, settings = Path(state), {**source.reading_settings(), **settings}
     about = {"files": source.stamps(), "settings": settings, "version": trueodds.__version__}
     total, done = _load_state(place, about, source) if place.exists() else (None, 0)
     written, last, every = done, time.monotonic(), EVERY if every is None else every

@@ -66,7 +66,7 @@ class Sweep(Partition):
         s, mass, events = by_score.sums()
         if not len(s):
             return Bins(np.array([0.0, 1.0]))
-        max_bins, by_mass = round(view.counted) - 1, self.base == "equal-mass"
+        max_bins, by_mass = round(view.n_represented) - 1, self.base == "equal-mass"
         _, bins = sweep(mass[None], mass[None] * s, events[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0)
         k = int(bins[0])
         return Bins(_mass_edges(by_score, _cuts(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
@@ -77,7 +77,7 @@ class Sweep(Partition):
 
 def _cuts(view: View, k: int, rounding: str) -> Array:
     """Cumulative weight at the end of each of k groups but the last, in whole rows if possible."""
-    j, unit = np.arange(1, k), view.unit
+    j, unit = np.arange(1, k), view.unit_weight
     if unit is None:
         return j * view.total / k
     n = round(view.total / unit)
@@ -97,7 +97,7 @@ def _mass_edges(by_score: ByScore, cuts: Array) -> Array:
 
 
 def _midpoints(by_score: ByScore | Selections, cuts: Array) -> Array:
-    last, following = by_score.between(cuts)
+    last, following = by_score.scores_at_mass(cuts)
     return np.asarray((last + following) / 2)
 
 

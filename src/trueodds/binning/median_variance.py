@@ -30,7 +30,7 @@ class MedianVariance(Partition):
 
     def freeze(self, view: View) -> FittedPartition:
         """The tree fitted to these predictions. A binary view is split along its single score."""
-        weights = view.w * (view.counted / view.total)
+        weights = view.w * (view.n_represented / view.total)
         tree: Tree = grow_tree(view.at if view.joint else view.at[:, None], weights, self.min_size, self.max_bins)
         return tree
 

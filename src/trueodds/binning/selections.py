@@ -41,9 +41,9 @@ class Selections:
         return (self.view_of(which) for which in range(len(self)))
 
     @cached_property
-    def alike(self) -> bool:
+    def is_vectorizable(self) -> bool:
         """Whether the selections can be vectorized: equally many rows, of weight 1 and with one score each."""
-        if self.view.joint or not self.view.plain or self.view.at is not self.view.p or not len(self):
+        if self.view.joint or not self.view.is_unweighted or self.view.at is not self.view.p or not len(self):
             return False
         return len(self.rows[0]) > 0 and all(len(selection) == len(self.rows[0]) for selection in self.rows)
 
@@ -61,7 +61,7 @@ class Selections:
         y = self.view.y[np.take_along_axis(rows, order, axis=1)]
         return np.take_along_axis(p, order, axis=1), y
 
-    def between(self, mass: Array) -> tuple[Array, Array]:
+    def scores_at_mass(self, mass: Array) -> tuple[Array, Array]:
         """For each selection, the score of the row that completes each weight and the score of the next row."""
         p, _ = self.sorted_scores
         last, following = ranks_around(mass, p.shape[1])
@@ -71,7 +71,7 @@ class Selections:
         """n, Σp and Σy (3, selections, bins) between the inner edges of each selection, or of all (1, bins − 1)."""
         return batch_binning.sum_between_edges(*self.sorted_scores, inner, closed)
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return a cached value, or compute it once for these selections."""
         if key not in self._cache:
             self._cache[key] = make()

@@ -20,7 +20,7 @@ TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a cumulati
 
 def by_score(view: View) -> ByScore:
     """Sorted scores of a binary view, computed on first use."""
-    return view.once(SORTED, lambda: _of_view(view))
+    return view.cached(SORTED, lambda: _of_view(view))
 
 
 def by_place(view: View) -> ByScore:
@@ -31,7 +31,7 @@ def by_place(view: View) -> ByScore:
 def _of_view(view: View) -> ByScore:
     if view.rows is not None and not view.read:
         return ByScore.of_keys(view.rows.keys())
-    return ByScore(view.p, view.outcomes, None if view.plain else view.w)
+    return ByScore(view.p, view.outcomes, None if view.is_unweighted else view.w)
 
 
 class ByScore:
@@ -80,7 +80,7 @@ class ByScore:
         table = sorted_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
-    def between(self, mass: Array) -> tuple[Array, Array]:
+    def scores_at_mass(self, mass: Array) -> tuple[Array, Array]:
         """Score of the row that completes each cumulative weight, and score of the next row."""
         if not len(mass):
             return np.empty(0), np.empty(0)
@@ -88,7 +88,7 @@ class ByScore:
             keys, ranks = self._keys, np.concatenate(ranks_around(mass, len(self._keys)))
             cut = select_order_statistics(keys, ranks) if self._prefers_counting(keys, len(mass)) else None
             self._near = cut
-            scores = sort.scores_of_keys(self._sorted_keys(keys)[ranks] if cut is None else cut.at(ranks))
+            scores = sort.scores_of_keys(self._sorted_keys(keys)[ranks] if cut is None else cut.select(ranks))
             return scores[: len(mass)], scores[len(mass) :]
         s, w, _ = self.sums()
         if not len(s):

@@ -113,7 +113,7 @@ class AutoSpec(CalibratorSpec):
         """The settings, with the candidates by name."""
         return {**super().settings(), "candidates": tuple(spec.name for spec in self._candidate_specs())}
 
-    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Recalibration] | None:
+    def refuse_doubtful(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Recalibration] | None:
         """The identity if the predictions look like labels or like those of other classes."""
         still = IdentityMap()
         return (
@@ -128,7 +128,7 @@ class AutoSpec(CalibratorSpec):
             candidates = tuple(name for name in CALIBRATORS.names() if CALIBRATORS.load(name).candidate)
         if isinstance(candidates, (list, tuple)):
             candidates = tuple(
-                candidate.made() if hasattr(candidate, "made") else candidate for candidate in candidates
+                candidate.make_spec() if hasattr(candidate, "make_spec") else candidate for candidate in candidates
             )
         if not isinstance(candidates, tuple) or not all(
             isinstance(candidate, (str, CalibratorSpec)) for candidate in candidates
@@ -157,12 +157,12 @@ class AutoSpec(CalibratorSpec):
         """The candidates for n rows of K classes; explicitly requested ones must support K classes."""
         specs = self._candidate_specs()
         if self.candidates is None:
-            return [spec for spec in specs if spec.suits(n, k)]
+            return [spec for spec in specs if spec.is_suitable(n, k)]
         for spec in specs:
             spec.check_classes(k)
         return specs
 
-    def _some(self, P: Probabilities, cluster: Array | None, rng: np.random.Generator) -> Array:
+    def _comparison_rows(self, P: Probabilities, cluster: Array | None, rng: np.random.Generator) -> Array:
         """Indices of the rows on which candidates are compared and confirmed: all, or a stratified sample."""
         share = MAX_PROBABILITIES / (P.shape[0] * P.shape[1])
         if share >= 1:
@@ -192,9 +192,9 @@ class AutoSpec(CalibratorSpec):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """The map that is finally applied."""
-        return self.explained(P, Y, w)[0]
+        return self.fit_with_report(P, Y, w)[0]
 
-    def explained(
+    def fit_with_report(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Recalibration]:
         """The map that is finally applied, and the complete report."""
@@ -210,7 +210,7 @@ class AutoSpec(CalibratorSpec):
                 None, None, still.name, still.describe(), len(P), 0, min_prob, (Note("TN507", why),)
             )
         rng, specs = as_generator(self.rng), sort_by_complexity(specs)
-        some = self._some(P, cluster, rng)
+        some = self._comparison_rows(P, cluster, rng)
         within = None if cluster is None else cluster[some]
         rows = assign_folds(P[some], Y[some], w[some], max(self.folds, _MIN_FOLDS), within, rng)
         inner = choose_without_folds(rows, specs)
@@ -233,7 +233,7 @@ class AutoSpec(CalibratorSpec):
         confirmed = proof.confirmed and choice.spec.name != "identity"
         inputs = input_for(choice.spec, P)
         calibration_map: CalibrationMap = (
-            choice.spec.explained(inputs, Y, w, cluster)[0] if confirmed else IdentityMap()
+            choice.spec.fit_with_report(inputs, Y, w, cluster)[0] if confirmed else IdentityMap()
         )
         notes = (
             [n for n in choice.spec.notes(calibration_map, inputs, Y, w) if n.code not in _RULED_OUT]

@@ -95,7 +95,7 @@ class CalibratorSpec(Settings, ABC):
         A calibrator with `logits=True` takes logits in place of P, and so does its map.
         """
 
-    def suits(self, n: int, k: int) -> bool:
+    def is_suitable(self, n: int, k: int) -> bool:
         """Whether `auto` tries the calibrator by default on n rows of K classes."""
         return self.candidate and not (self.two_classes and k > 2)
 
@@ -109,7 +109,7 @@ class CalibratorSpec(Settings, ABC):
                 "Fit a multiclass method, for instance mcllo with a penalty, structured or dirichlet.",
             )
 
-    def declined(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Any] | None:
+    def refuse_doubtful(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Any] | None:
         """The identity and a report if the procedure refuses a fit because of doubts about the rows; otherwise None."""
         return None
 
@@ -117,7 +117,7 @@ class CalibratorSpec(Settings, ABC):
         """The calibrator for these class names, with numbers in place of names in its settings."""
         return self
 
-    def explained(self, P: Any, Y: Array, w: Array, cluster: Array | None = None) -> tuple[CalibrationMap, Any]:
+    def fit_with_report(self, P: Any, Y: Array, w: Array, cluster: Array | None = None) -> tuple[CalibrationMap, Any]:
         """Fit the map and return it with the report of a procedure that chooses, or None."""
         return self.fit(P, Y, w), None
 
@@ -149,7 +149,7 @@ class SummedSpec(CalibratorSpec):
         """Fit the map to rows in memory."""
         return self.fit_data(in_memory(self.as_fit_data(P, Y, w)))
 
-    def explained(
+    def fit_with_report(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Any]:
         """Fit the map to rows in memory, with standard errors that account for clusters."""

@@ -145,7 +145,7 @@ def _groups(n: float, integer_weights: bool, by_score: ByScore, scores: Array) -
     sizes = np.array(_sizes(n))
     which, before = np.repeat(sizes, sizes - 1), np.repeat(np.cumsum(sizes - 1) - (sizes - 1), sizes - 1)
     cuts = (np.arange(len(which)) - before + 1) * n / which
-    last, _ = by_score.between(np.floor(cuts) if integer_weights else cuts)
+    last, _ = by_score.scores_at_mass(np.floor(cuts) if integer_weights else cuts)
     begin = np.searchsorted(scores, last, "right")
     new = begin < len(scores)  # within a tie several groups end together, and none begins after the last score
     new[1:] &= (which[1:] != which[:-1]) | (begin[1:] != begin[:-1])

@@ -157,7 +157,7 @@ class BetaSpec(SummedSpec):
 
 
 def _curve(data: RowSums, spec: BetaSpec) -> BetaCurve:
-    lines = data.prepared(partial(_lines, centered=spec.parameters == "ab"))
+    lines = data.map_rows(partial(_lines, centered=spec.parameters == "ab"))
     optimum = _fit_within_bounds(fit_logistic_from_sums, lines, spec.parameters)
     if not optimum.converged:
         optimum = _fit_within_bounds(fit_smoothed_from_sums, lines, spec.parameters)
@@ -192,7 +192,7 @@ def _fit_within_bounds(fit: Callable[..., LogisticFit], data: RowSums, parameter
         if not used:
             return LogisticFit(np.zeros(3), data.facts.mass * float(np.log(2)), 1, True, 0)
         rest = np.array([0.0 if j == 0 else 1.0 for j in used])
-        optimum = fit(data.prepared(partial(_select_columns, used=used)), rest, intercept=free)
+        optimum = fit(data.map_rows(partial(_select_columns, used=used)), rest, intercept=free)
         return _order_parameters(optimum, used, optimum.theta)
 
     if parameters in ("am", "a"):

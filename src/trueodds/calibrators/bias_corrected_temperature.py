@@ -77,9 +77,9 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
     map_type: ClassVar[type[CalibrationMap] | None] = BiasCorrectedTemperatureMap
     min_prob: MinProb = MIN_PROB
 
-    def suits(self, n: int, k: int) -> bool:
+    def is_suitable(self, n: int, k: int) -> bool:
         """Whether there are more than two classes; for two it is `llo`."""
-        return super().suits(n, k) and k > 2
+        return super().is_suitable(n, k) and k > 2
 
     def fit_data(self, data: RowSums) -> BiasCorrectedTemperatureMap:
         """Fit the temperature and the biases."""
@@ -89,7 +89,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         ties[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
         target, start = np.zeros((2, k + 1))
         target[0], start[0] = 1.0, initial_beta(data, self.min_prob)
-        prepared = data.prepared(partial(prepare_rows, relative=True))
+        prepared = data.map_rows(partial(prepare_rows, relative=True))
         optimum = fit_log_linear(
             prepared, np.zeros(k + 1), target, start, shared=False, ties=ties.reshape(2 * k, k + 1)
         )

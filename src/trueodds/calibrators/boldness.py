@@ -173,7 +173,7 @@ def _largest_spread_on_contour(rows: ScoreCells, theta: Array, tolerance: float)
     for _ in range(3):
         angles = middle + half_width * np.linspace(-1, 1, _ANGLES + 1)
         radii = np.sqrt(2 * tolerance) * surface.radii(angles, tolerance)
-        points = surface.at(radii[:, None] * unit_vectors(angles))
+        points = surface.to_tau_gamma(radii[:, None] * unit_vectors(angles))
         stds = np.array([_std(groups, point) for point in points])
         equal = stds >= stds.max() * (1 - 1e-9)
         at = int(np.argmax(np.where(equal, points[:, 1], -np.inf)))

@@ -122,7 +122,7 @@ def choose_by_log_loss(
     """Choose by cross-fitted log-probabilities; None marks a candidate that was dropped early."""
     cross_fitted = {i: logs for i, logs in enumerate(crossed) if logs is not None}
     scored = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
-    lowest, distances = rows.compared(np.stack([log_loss for log_loss, _ in scored.values()]))
+    lowest, distances = rows.compare_losses(np.stack([log_loss for log_loss, _ in scored.values()]))
     distance_of, order = dict(zip(cross_fitted, distances, strict=True)), list(cross_fitted)
     chosen_index = order[one_standard_error_rule([specs[i] for i in order], distances)]
     predicted = probabilities(rows.P)
@@ -153,7 +153,7 @@ def _dropped_candidate(
     rows: CrossFittingRows, spec: CalibratorSpec, inner: NestedChoice, i: int, lowest: int
 ) -> Candidate:
     """Table row of a candidate that was dropped early, from its fits without two folds."""
-    _, (_, distance) = rows.compared(inner.losses[[lowest, i]])
+    _, (_, distance) = rows.compare_losses(inner.losses[[lowest, i]])
     return Candidate(
         method=spec.name,
         parameters=None,
@@ -214,7 +214,7 @@ class CrossFittingRows(NamedTuple):
             out[to] = self.logs(spec, ~to, to)
         return out
 
-    def compared(self, losses: Array, some: Array | slice = slice(None)) -> tuple[int, list[tuple[float, float]]]:
+    def compare_losses(self, losses: Array, some: Array | slice = slice(None)) -> tuple[int, list[tuple[float, float]]]:
         """Index of the candidate of smallest mean loss, and the mean excess loss of each with its standard error."""
         w, cluster = self.w[some], None if self.cluster is None else self.cluster[some]
         means = losses @ w / w.sum()
@@ -265,7 +265,7 @@ def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
             evaluated[k, in_j] = evaluated[j, in_k] = True
         for f in range(folds):
             remaining = np.flatnonzero(alive[f]).tolist()
-            _, distances = rows.compared(losses[f][np.ix_(remaining, evaluated[f])], evaluated[f])
+            _, distances = rows.compare_losses(losses[f][np.ix_(remaining, evaluated[f])], evaluated[f])
             remaining_specs = [specs[i] for i in remaining]
             current = one_standard_error_rule(remaining_specs, distances)
             chosen[f] = remaining[current]

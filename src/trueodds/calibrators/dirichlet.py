@@ -71,6 +71,6 @@ class DirichletSpec(FullMatrixSpec):
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = DirichletMap
 
-    def suits(self, n: int, k: int) -> bool:
+    def is_suitable(self, n: int, k: int) -> bool:
         """Whether there are few enough classes."""
-        return super().suits(n, k) and k <= _MAX_CLASSES
+        return super().is_suitable(n, k) and k <= _MAX_CLASSES

@@ -54,8 +54,8 @@ class EvidentialMap(CalibrationMap):
         """Pignistic probabilities, normalized plausibilities, or the probabilities of the point estimate."""
         scores = self._scores(P)
         if self.output == "point":
-            return self.contour.point(scores)
-        beliefs = self.contour.of(scores)
+            return self.contour.plug_in(scores)
+        beliefs = self.contour.beliefs(scores)
         q = beliefs.pignistic if self.output == "pignistic" else beliefs.plausibility
         return q / q.sum(axis=1, keepdims=True)
 
@@ -66,7 +66,7 @@ class EvidentialMap(CalibrationMap):
 
     def beliefs(self, P: Probabilities) -> Beliefs:
         """Belief, plausibility and pignistic probability."""
-        return self.contour.of(self._scores(P))
+        return self.contour.beliefs(self._scores(P))
 
     def _scores(self, P: Probabilities) -> Array:
         if self.on == "probabilities":
@@ -201,15 +201,15 @@ class EvidentialSpec(CalibratorSpec):
             return softmax_linear(cube, shares, w, np.array([theta]))
 
         if not (w * S.min(axis=1)).any():  # every row is uniform: the likelihood is constant
-            return SlopeBeliefs.alone(1.0), 0
+            return SlopeBeliefs.from_single_theta(1.0), 0
         optimum = minimize_newton(lambda theta: sums(float(theta[0])), np.zeros(1))
-        contour, n_passes = SlopeBeliefs.around(float(optimum.theta[0]), sums)
+        contour, n_passes = SlopeBeliefs.from_likelihood(float(optimum.theta[0]), sums)
         return contour, n_passes + optimum.n_passes
 
     def _two(self, P: Probabilities, y: Array, w: Array) -> tuple[ShiftSlopeBeliefs, int]:
         x = log_ratio(P, self.min_prob) if self.on == "log p" else probabilities(P)[:, 1].astype(np.float64)
         optimum = fit_smoothed(intercept_and_score(x), y, w, np.zeros(2))
-        return ShiftSlopeBeliefs.around(
+        return ShiftSlopeBeliefs.from_surface(
             LikelihoodSurface.of(group_by_score(x, smoothed_targets(y, w), w).grouped(), optimum.theta)
         ), optimum.n_passes
 

@@ -69,8 +69,8 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
     if preds.weight is not None and not counts:
         w = w * (np.count_nonzero(w) / w.sum())
     against = plausibility_notes(preds)
-    declined = spec.declined(preds.n, against)
-    calibration_map, report = declined or spec.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
+    declined = spec.refuse_doubtful(preds.n, against)
+    calibration_map, report = declined or spec.of_classes(preds.classes).fit_with_report(P, Y, w, preds.cluster)
     class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
     notes = [
         *preds.notes,
@@ -193,7 +193,7 @@ def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeate
     sample: Reservoir = reduce(
         partial(Reservoir.of, seed=int(rng) if isinstance(rng, (int, np.integer)) else 0), keyed=True
     )
-    calibrator = fit(spec, sample.rows.repeated() if repeated else sample.rows)
+    calibrator = fit(spec, sample.rows.expand_frequencies() if repeated else sample.rows)
     return calibrator if sample.note is None else replace(calibrator, notes=(*calibrator.notes, sample.note))
 
 
@@ -273,7 +273,7 @@ _COUNTED = {"TN101", "TN102"}  # notes that count rows with inexact sums or prob
 
 def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> FitData:
     """The rows of a batch in the form that the calibrator is fitted to."""
-    batch = batch.repeated() if repeated else batch
+    batch = batch.expand_frequencies() if repeated else batch
     P, Y, w = fit_arrays(spec, batch)
     return spec.as_fit_data(P, Y, w if scale == 1 else w * scale, batch.cluster)
 
@@ -291,7 +291,7 @@ def _count_inexact_probabilities(batch: Predictions) -> Counts:
 
 
 def _tallied(batch: Predictions, repeated: bool) -> Tally:
-    return Tally.of(batch.repeated() if repeated else batch, bins=1)
+    return Tally.of(batch.expand_frequencies() if repeated else batch, bins=1)
 
 
 def _n_passes_note(n_passes: int, errors: str) -> Note:

@@ -60,7 +60,7 @@ class KernelCurve:
 
     def __call__(self, x: Array) -> Array:
         """The values at x, by cubic interpolation."""
-        return self.of_logs(log_pair_of_score(x))[:, 1] if self.takes_logs else self._at(x)
+        return self.of_logs(log_pair_of_score(x))[:, 1] if self.takes_logs else self._evaluate_scaled(x)
 
     @property
     def takes_logs(self) -> bool:
@@ -69,10 +69,10 @@ class KernelCurve:
 
     def of_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
-        q = self._at(logs[:, 1] - logs[:, 0])
+        q = self._evaluate_scaled(logs[:, 1] - logs[:, 0])
         return np.stack([1 - q, q], axis=1)
 
-    def _at(self, x: Array) -> Array:
+    def _evaluate_scaled(self, x: Array) -> Array:
         """The values at x on the scale of the grid."""
         steps = len(self.values) - 1
         u = (np.clip(x, self.low, self.high, dtype=np.float64) - self.low) / (self.high - self.low) * steps

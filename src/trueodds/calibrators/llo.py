@@ -159,7 +159,7 @@ class LloSpec(SummedSpec):
 
     def fit_data(self, data: RowSums) -> LloMap:
         """Fit shift and slope."""
-        lines = data.prepared(_lines)
+        lines = data.map_rows(_lines)
         optimum = fit_finite_from_sums(lines, IDENTITY_PARAMETERS)
         certainty = _certainty(optimum, lines) if optimum.converged else ParameterUncertainty("infinite")
         return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
@@ -227,4 +227,4 @@ def _certainty(optimum: LogisticFit, data: RowSums) -> ParameterUncertainty:
         facts, sums.curvature, np.array([mean]), np.array([sums.low <= 0 <= sums.high]), 0.0,
         None if data.rows is None else scores, lambda: sums.squares,
         lambda: max(2 * (sums.before - optimum.value), 0.0), optimum.rank,
-    ).certainty()  # fmt: skip
+    ).uncertainty()  # fmt: skip

@@ -84,7 +84,7 @@ class FullMatrixSpec(SummedSpec):
         self.check_classes(k)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
         start = np.eye(k, k + 1) * initial_beta(data, self.min_prob, self._takes_logits)
-        prepared = data.prepared(prepare_rows)
+        prepared = data.map_rows(prepare_rows)
         if self.penalty == "auto":
             optimum, chosen = _fit_by_aic(prepared, target, start)
         else:

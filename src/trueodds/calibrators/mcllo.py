@@ -218,12 +218,12 @@ class MclloSpec(SummedSpec):
         complete = bool(fitted_classes.all())
         live = fitted_classes[np.delete(np.arange(k), c)]
         tau, gamma = np.zeros(k - 1), np.ones(k - 1)
-        odds = data.prepared(prepare_rows).prepared(
+        odds = data.map_rows(prepare_rows).map_rows(
             partial(_log_odds_against, baseline=c, fitted_classes=None if complete else fitted_classes)
         )
         contrast_fit = fit_contrasts(odds, np.flatnonzero(fitted_classes) != c, self.penalty)
         tau[live], gamma[live] = contrast_fit.shifts, contrast_fit.slopes
-        certainty = contrast_fit.certainty() if complete else ParameterUncertainty("absent")
+        certainty = contrast_fit.uncertainty() if complete else ParameterUncertainty("absent")
         done = contrast_fit.optimum.converged and complete
         return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.optimum.n_passes, done, certainty)
 

@@ -199,7 +199,7 @@ class PlattSpec(SummedSpec):
 
 def _curve(data: RowSums, spec: PlattSpec) -> Sigmoid:
     optimum = (fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums)(
-        data.prepared(partial(_lines, on=spec.on)), FLAT
+        data.map_rows(partial(_lines, on=spec.on)), FLAT
     )
     return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.n_passes, optimum.converged)
 

@@ -198,7 +198,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _spec(self) -> CalibratorSpec:
         calibrator = self.calibrator
         if isinstance(calibrator, Calibrator):
-            return calibrator.made()
+            return calibrator.make_spec()
         made: CalibratorSpec = (
             calibrator if isinstance(calibrator, CalibratorSpec) else CALIBRATORS.make(calibrator, {})
         )

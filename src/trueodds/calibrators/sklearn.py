@@ -95,7 +95,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         InputError
             TO101 to TO116 for the data, TO2xx for settings. It is a ValueError.
         """
-        spec = self.made()
+        spec = self.make_spec()
         p, y = as_array(y_prob, "y_prob"), as_array(y_true, "y_true")
         classes = _classes(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
         made = Predictions.from_logits if self.logits else Predictions
@@ -116,7 +116,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
             self.report_ = self.calibrator_.report
         return self
 
-    def made(self) -> CalibratorSpec:
+    def make_spec(self) -> CalibratorSpec:
         """Make the settings object of this estimator.
 
         Returns

@@ -284,7 +284,7 @@ class SplineSpec(CalibratorSpec):
 
 
 def _clipping_notes(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> list[Note]:
-    raised = calibration_map.raised(P)
+    raised = calibration_map.count_raised(P)
     if not calibration_map.clipped and not raised:
         return []
     text = (

@@ -148,7 +148,7 @@ class StructuredSpec(SummedSpec):
         k, mass = data.facts.k, data.facts.mass
         first = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
         share = 1 / (mass + 1)
-        prepared = data.prepared(partial(_tempered_fit_data, beta=first.beta, share=share)).prepared(prepare_rows)
+        prepared = data.map_rows(partial(_tempered_fit_data, beta=first.beta, share=share)).map_rows(prepare_rows)
         matrix = self.form == "matrix" or (self.form == "auto" and k <= _MATRIX)
         strength = self.penalty * scaled_penalty(k, mass, diagonal=k)
         target = np.eye(k, k + 1)

@@ -80,9 +80,9 @@ class VectorSpec(SummedSpec):
     penalty: NonNegative = 0.5
     min_prob: MinProb = MIN_PROB
 
-    def suits(self, n: int, k: int) -> bool:
+    def is_suitable(self, n: int, k: int) -> bool:
         """Whether there are few enough classes."""
-        return super().suits(n, k) and k <= _MAX_CLASSES
+        return super().is_suitable(n, k) and k <= _MAX_CLASSES
 
     def fit_data(self, data: RowSums) -> VectorMap:
         """Fit slopes and biases."""
@@ -90,7 +90,7 @@ class VectorSpec(SummedSpec):
         target = np.tile([1.0, 0.0], (k, 1))
         start = target * initial_beta(data, self.min_prob, self.logits)
         pull = np.full((k, 2), self.penalty / data.facts.mass)
-        optimum = fit_log_linear(data.prepared(prepare_rows), pull, target, start, shared=False)
+        optimum = fit_log_linear(data.map_rows(prepare_rows), pull, target, start, shared=False)
         slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()

@@ -101,7 +101,7 @@ def draw(
         raise InputError("TO606", why, f"--diagram {diagram} --out {out}", f"Use one of {known}.")
     per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).several)
     data = models(files, columns) if per_file else open_data(files, columns)
-    if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.takes(diagram, "n_queries"):
+    if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.has_setting(diagram, "n_queries"):
         method_settings = {"n_queries": n_queries} | method_settings  # records know how many answers were not given
     drawing = to.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **method_settings)
     drawing = drawing.less(*without)

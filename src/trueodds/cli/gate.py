@@ -51,7 +51,7 @@ class Scope:
     example: str = "'ece>0.05'"
 
     @property
-    def known(self) -> list[str]:
+    def gated_names(self) -> list[str]:
         """The names that a gate may bound."""
         return [*(self.estimators or ()), *self.numbers]
 
@@ -124,7 +124,7 @@ class Answer(Protocol):
         """Return the number that the gate names and its label; None if there is none."""
         ...
 
-    def word(self, gate: Gate) -> tuple[bool, str]:
+    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the condition that the word names is true, so that the gate fails, and why."""
         ...
 
@@ -154,7 +154,7 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
 def evaluate_gate(gate: Gate, answer: Answer) -> tuple[bool, str]:
     """Return whether the gate fails, and why; TO611 if the number does not exist."""
     if not gate.operator:
-        return answer.word(gate)
+        return answer.evaluate_condition(gate)
     number, name = answer.number(gate)
     if number is None or math.isnan(number):
         raise gate.unknown(f"no number for {name}", "It is undefined or was not computed: see the notes.")
@@ -227,7 +227,7 @@ def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
 def _check_estimator(gate: Gate, scope: Scope) -> None:
     """Reject a gate on an estimator, a group or a part that the command does not report."""
     if scope.estimators is not None and gate.name not in scope.estimators:
-        known = suggest_names(gate.name, scope.known) if scope.known else "It has only words, no numbers."
+        known = suggest_names(gate.name, scope.gated_names) if scope.gated_names else "It has only words, no numbers."
         raise _invalid_gate(f"trueodds {scope.command} has no such number.", gate.name, known)
     estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
     if gate.group is not None and gate.name not in scope.grouped:
@@ -251,7 +251,7 @@ def made_with(estimator: str, settings: Mapping[str, Any]) -> Any:
     from trueodds.estimators import ESTIMATORS
 
     try:
-        own = {name: value for name, value in settings.items() if ESTIMATORS.takes(estimator, name)}
+        own = {name: value for name, value in settings.items() if ESTIMATORS.has_setting(estimator, name)}
         return ESTIMATORS.make(estimator, own)
     except InputError:  # the command itself reports invalid settings
         return default_of(estimator)

@@ -81,7 +81,7 @@ class OfEstimate:
         known = suggest_names(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
         raise gate.unknown(f"{estimate.estimator} through the lens {estimate.lens}", known)
 
-    def word(self, gate: Gate) -> tuple[bool, str]:
+    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Raise InputError, because an estimate decides nothing."""
         raise gate.unknown("an estimate", "Name a number, with a bound.")
 
@@ -99,7 +99,7 @@ class OfVerdict:
         number: float | None = getattr(self.verdict, gate.name)
         return number, gate.name
 
-    def word(self, gate: Gate) -> tuple[bool, str]:
+    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether calibration is rejected at 5 %, or whether the decision about the margin is this word."""
         if gate.name != "reject":
             decision = self.verdict.decision
@@ -124,7 +124,7 @@ class OfComparison:
         name = f"{_label(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
         return comparison.difference if gate.part == "value" else _end(comparison.interval, gate.part), name
 
-    def word(self, gate: Gate) -> tuple[bool, str]:
+    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
         return _is_rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, ALPHA)
 
@@ -145,7 +145,7 @@ class OfGroups:
             return OfEstimate(self.by_group.overall).number(gate)
         return of_groups(gate, {group.label: group.estimate for group in self.by_group.groups})
 
-    def word(self, gate: Gate) -> tuple[bool, str]:
+    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether any group is miscalibrated, jointly over all groups."""
         return _is_rejected(
             gate, self.by_group.pvalue, float(self.by_group.settings["min_pvalue"]), 1 - self.by_group.level
@@ -170,7 +170,7 @@ class OfAnswers:
         value = self.report[gate.name]
         return (value[gate.part] if isinstance(value, Mapping) else value), _label(gate, None)
 
-    def word(self, gate: Gate) -> tuple[bool, str]:
+    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Raise InputError, because answers decide nothing."""
         raise gate.unknown("answers", "Name a number, with a bound.")
 
@@ -203,7 +203,7 @@ class OfAudit:
                     return number, name
         return OfEstimate(self.measure(gate)).number(gate)
 
-    def word(self, gate: Gate) -> tuple[bool, str]:
+    def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the audit rejects calibration, and why."""
         verdict = self.report["verdict"]
         if verdict.get("rejected") is None or verdict.get("pvalue") is None:

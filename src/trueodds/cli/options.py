@@ -261,7 +261,7 @@ def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) 
 
 def takes_costs(registry: Any, name: str, option: str) -> None:
     """Raise an error if the method does not use costs."""
-    if not registry.takes(name, "cost"):
+    if not registry.has_setting(name, "cost"):
         raise InputError(
             "TO603",
             "This method does not use costs.",

@@ -83,7 +83,7 @@ class Registry:
                 return f"{name} is {article} {kind}: to.{verb}(preds, {name!r})."
         return suggestions.unrelated_measure(word) or suggest_names(word, self._table)
 
-    def takes(self, name: str, setting: str) -> bool:
+    def has_setting(self, name: str, setting: str) -> bool:
         """Return whether the method has a setting of that name."""
         return setting in self._accepted(name)
 

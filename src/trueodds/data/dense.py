@@ -40,7 +40,7 @@ class Rows(Protocol):
     ) -> Self:
         """From logits."""
 
-    def noted(self, *notes: Note) -> Self:
+    def with_notes(self, *notes: Note) -> Self:
         """Return the same rows with additional notes."""
 
 
@@ -138,7 +138,7 @@ def from_dense(
     except InputError as problem:
         raise _in_place(problem, y, np.flatnonzero(mask), foreground=p.shape == y.shape) from None
     if not mask.all():
-        rows = rows.noted(
+        rows = rows.with_notes(
             Note(
                 "TN143",
                 f"{int((~mask).sum()):,} of {len(mask):,} labels are ignored values; their predictions are excluded.",

@@ -95,7 +95,7 @@ class InducedProbabilities:
         P = self.preds.P
         if P.shape[1] == 2 and len(event := self.code() == 1) == 1:
             return P[:, 1 - int(event[0, 1])].astype(np.float64)
-        sums = self.preds.once("row sums", lambda: P.sum(axis=1, dtype=np.float64))
+        sums = self.preds.cached("row sums", lambda: P.sum(axis=1, dtype=np.float64))
         return sum_of_others(P, self.code() != 1, p, sums)
 
     def logs(self, outcomes: int) -> Array | None:
@@ -122,7 +122,7 @@ def _logit_log_sums(preds: Predictions) -> Array:
     """log Σ exp(z) of each row's logits, (n,)."""
     z = preds.logits
     assert z is not None
-    return preds.once("log sums", lambda: np.logaddexp(0.0, z) if z.ndim == 1 else log_sum_exp(z))
+    return preds.cached("log sums", lambda: np.logaddexp(0.0, z) if z.ndim == 1 else log_sum_exp(z))
 
 
 NEAR = 1e-3  # a difference from 1 below this has lost more than three digits
@@ -144,7 +144,8 @@ def sum_of_others(P: Array, others: Array, p: Array, total: Array | float = 1.0)
 def log_complement(z: Array, others: Array, log_p: Array, total: Array | float = 0.0) -> Array:
     """Return log(1 − p), where log p is the log-probability of the unmasked columns of rows (n, K); (n,) float64.
 
-    `total` is log Σ exp z of the logits z. As in `sum_of_others`, the masked columns are summed if digits would be lost.
+    `total` is log Σ exp z of the logits z. As in `sum_of_others`, the masked
+    columns are summed if digits would be lost.
     """
     with np.errstate(divide="ignore"):
         rest: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))

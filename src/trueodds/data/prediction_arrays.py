@@ -114,7 +114,7 @@ class PredictionArrays:
         """
         object.__setattr__(self, "_tied", count)
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Compute a value once and cache it with these rows.
 
         Parameters
@@ -158,7 +158,7 @@ class PredictionArrays:
         new._fill(values)
         return new
 
-    def noted(self, *notes: Note) -> Self:
+    def with_notes(self, *notes: Note) -> Self:
         """Return the same rows with additional notes.
 
         Parameters
@@ -193,7 +193,7 @@ class PredictionArrays:
             object.__setattr__(new, name, value)
         return new
 
-    def repeated(self) -> Self:
+    def expand_frequencies(self) -> Self:
         """Repeat each row as often as its weight says, for ``weight_kind="frequency"``.
 
         Returns

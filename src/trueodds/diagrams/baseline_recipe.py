@@ -42,7 +42,7 @@ class BaselineRecipe(Recipe):
             return replace(self, classes=tuple(map(str, rows.classes))).of_models(models, lens, rng)
         return super().of_models(models, lens, rng)
 
-    def against(self, view: View) -> int | None:
+    def baseline_index(self, view: View) -> int | None:
         """The index of the baseline class in a view; None for the default, or if a name does not apply."""
         if isinstance(self.baseline, str):
             return int(resolve_class_name(self.baseline, self.names(view.p.shape[1]))) if view.joint else None

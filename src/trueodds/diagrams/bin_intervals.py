@@ -28,10 +28,10 @@ class Bars:
     high: Array  # (bins,)
     method: tuple[str, ...]  # of each bin: "exact", "refined normal", "normal", "residuals", "redrawn", "wilson", …
 
-    def missed(self, rate: Array) -> Array:
+    def excludes(self, rate: Array) -> Array:
         """Whether each rate lies outside its interval. Ends belong to the interval, up to rounding.
 
-        >>> Bars(np.array([0.0]), np.array([2 / 3]), ("exact",)).missed(np.array([0.6 / 0.9])).tolist()
+        >>> Bars(np.array([0.0]), np.array([2 / 3]), ("exact",)).excludes(np.array([0.6 / 0.9])).tolist()
         [False]
         """
         return (rate < self.low - _TOLERANCE) | (rate > self.high + _TOLERANCE)

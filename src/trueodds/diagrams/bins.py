@@ -66,7 +66,7 @@ class Binned:
         )
 
     @property
-    def even(self) -> bool:
+    def has_equal_widths(self) -> bool:
         """Whether all bins have equal width, so that heights in the strip are proportional to areas."""
         width = np.diff(self.frozen.edges) if isinstance(self.frozen, Bins) else np.zeros(1)
         return bool((width > 0).all() and np.ptp(width) < 1e-9)

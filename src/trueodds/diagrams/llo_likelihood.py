@@ -35,7 +35,7 @@ def rows_with_weight(view: View) -> tuple[LogProbabilities, Array, Array]:
     Weights are numbers of rows: counts are unchanged, other weights are scaled to a mean of 1.
     """
     live = view.w > 0
-    return LogProbabilities(view.log_P[live]), view.Y[live], view.w[live] * (view.counted / view.total)
+    return LogProbabilities(view.log_P[live]), view.Y[live], view.w[live] * (view.n_represented / view.total)
 
 
 def format_posterior(p: float) -> str:
@@ -58,7 +58,7 @@ class LloLikelihood:
     :math:`P = \mathrm{logit}^{-1}[\tfrac t2 \log n + \mathrm{logit}\,\pi - (F - F_{\min})]`.
 
     >>> plane = LloLikelihood.of(View([0.7, 0.3] * 2, [1, 1, 0, 0]))  # uninformative scores: the best fit is γ = 0
-    >>> plane.theta.round(9).tolist(), plane.posterior(plane.rise(plane.theta)).round(9).tolist()
+    >>> plane.theta.round(9).tolist(), plane.posterior(plane.log_likelihood_drop(plane.theta)).round(9).tolist()
     ([0.0, 0.0], 0.8)
     """
 
@@ -97,12 +97,12 @@ class LloLikelihood:
         # 1e5 scores, the log-likelihood is accurate to 6e-5 nats; with the outcomes of groups the error was 0.02.
         return ScoreCells(groups.x, groups.w, groups.w * expit(self.theta[0] + self.theta[1] * groups.x))
 
-    def rise(self, theta: Array) -> Array:
+    def log_likelihood_drop(self, theta: Array) -> Array:
         """Return the decrease of the log-likelihood in nats from the best fit to (τ, γ), on all rows."""
         at = logistic_likelihood(intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, theta)
         return np.asarray(max(at.value - self.min_loss, 0.0))
 
-    def rises(self, tau: Array, gamma: Array) -> Array:
+    def log_likelihood_drops(self, tau: Array, gamma: Array) -> Array:
         """Return the decreases from the best fit for all τ (a,) and γ (b,), (b, a), on at most 1,024 score groups."""
         groups, losses = self.groups, np.empty((len(gamma), len(tau)))
         height = max(1, _BLOCK // (len(tau) * len(groups.x)))
@@ -150,7 +150,7 @@ class LloLikelihood:
             return None
         surface = LikelihoodSurface.of(self.groups, self.theta)
         angles = np.linspace(0, 2 * np.pi, _CORNERS + 1)
-        return surface.at(np.sqrt(2 * fall) * surface.radii(angles, fall)[:, None] * unit_vectors(angles))
+        return surface.to_tau_gamma(np.sqrt(2 * fall) * surface.radii(angles, fall)[:, None] * unit_vectors(angles))
 
 
 def _group_scores(rows: ScoreCells) -> ScoreCells:

@@ -19,18 +19,18 @@ class ResampledLabels:
     rates: Array  # (m,)
 
     @cached_property
-    def counted(self) -> Array:
+    def is_binomial(self) -> Array:
         """Whether the number of events at a score is binomial."""
-        return np.zeros(len(self.rates), dtype=bool) if self.scores.voted else self.scores.even
+        return np.zeros(len(self.rates), dtype=bool) if self.scores.has_vote_shares else self.scores.has_equal_weights
 
     @cached_property
     def std(self) -> Array:
         """The standard deviation of Σwy at each score."""
         return np.sqrt(self.scores.residual(self.rates))
 
-    def drawn(self, size: int, rng: np.random.Generator) -> Array:
+    def draw_events(self, size: int, rng: np.random.Generator) -> Array:
         """Draw Σwy `size` times, (size, m), with the rows fixed."""
-        of, (count,) = self.scores, (self.counted,)
+        of, (count,) = self.scores, (self.is_binomial,)
         shape = size, len(self.rates)
         if count.all() and (of.n == 1).all():
             return of.w * (rng.random(shape) < self.rates)
@@ -43,7 +43,7 @@ class ResampledLabels:
 
     def with_rows(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Σw and Σwy, each (size, m), of rows drawn with replacement and labels drawn for them."""
-        of, count = self.scores, self.counted
+        of, count = self.scores, self.is_binomial
         rows = rng.multinomial(round(of.n.sum()), of.n / of.n.sum(), size)
         w = of.w / of.n * rows
         wy = np.empty(w.shape)
@@ -53,7 +53,7 @@ class ResampledLabels:
         return w, wy
 
     def _noise(self, size: int, rng: np.random.Generator) -> Array:
-        n = self.scores.n[~self.counted]
+        n = self.scores.n[~self.is_binomial]
         noise = rng.standard_normal((size, len(n)))
         single = n == 1  # a single residual keeps its size and gets a random sign
         noise[:, single] = np.where(noise[:, single] < 0, -1.0, 1.0)

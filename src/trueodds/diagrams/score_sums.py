@@ -30,12 +30,12 @@ class ScoreSums:
     heaviest: float = 1.0  # the largest weight of a row
 
     @property
-    def voted(self) -> bool:
+    def has_vote_shares(self) -> bool:
         """Whether outcomes are shares of votes, which no single label draw can give."""
         return self.wwr is not None
 
     @property
-    def even(self) -> Array:
+    def has_equal_weights(self) -> Array:
         """Whether the rows of a score have equal weights, which is equivalent to (Σw)² = nΣw²."""
         return np.isclose(self.w * self.w, self.n * self.ww, rtol=1e-9, atol=0)
 
@@ -86,7 +86,7 @@ class ScoreSums:
 def sum_by_score(view: View) -> ScoreSums:
     """Sum a binary view by distinct score. The cells of a tally also know the edges between which their rows lie."""
     s, w, wy = by_score(view).sums()
-    if view.plain and _has_binary_outcomes(view):
+    if view.is_unweighted and _has_binary_outcomes(view):
         return ScoreSums(s, s, s, w, w, wy, w)
     index = find_score(view.p, s)
 

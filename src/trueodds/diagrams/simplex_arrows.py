@@ -61,7 +61,7 @@ class Arrows:
         return float(self.columns["share"] @ self.columns["distance"])
 
     @property
-    def evidence(self) -> float:
+    def log_adjusted_pvalue(self) -> float:
         """Log of the smallest p-value times the number of cells (Bonferroni)."""
         return float(min(self.tests.log_p.min() + np.log(len(self.tests.log_p)), 0.0))
 

@@ -60,7 +60,7 @@ def _outcome_log_p(view: View, rows: Array, index: Array, size: int, outcome: in
     """Log p-value of one outcome in each cell that contains some of these rows."""
     p, y, w = view.p[rows, outcome].astype(np.float64), view.y[rows, outcome], view.w[rows]
     if view.is_rows:
-        one = View(p, y, None if view.plain else w)
+        one = View(p, y, None if view.is_unweighted else w)
     else:  # all rows of a fine cell have its mean prediction
         ww = view.sums("ww")[rows]
         sums = {"ww": ww, "wpp": w * p * p, "wpy": w * p * y, "wyy": w * y}

@@ -38,13 +38,13 @@ class SimplexRecipe(BinnedRecipe):
         if len(models) != 1:
             return super().of_models(models, lens, rng)
         (rows,) = models.values()
-        return self.drawn(views_of(rows, lens), outcome_names(rows, lens))
+        return self.compute_named(views_of(rows, lens), outcome_names(rows, lens))
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of joint views, with numbered outcomes."""
-        return self.drawn(views, None)
+        return self.compute_named(views, None)
 
-    def drawn(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def compute_named(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram of joint views with the names of their outcomes."""
         raise NotImplementedError
 
@@ -123,7 +123,7 @@ def rival_view(view: View, one: int, other: int, name: str, sums: tuple[Array, A
         return np.stack([a, b, rest], axis=1)
 
     of_p, of_y = row_totals(view) if sums is None else sums
-    w = None if view.plain else view.w
+    w = None if view.is_unweighted else view.w
     squares = None if view.is_rows else {"ww": view.sums("ww")}
     return View(
         three(view.p, of_p), three(view.y, of_y), w, n=None if w is None else view.n, sums=squares, name=name, classes=3

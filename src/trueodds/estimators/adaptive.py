@@ -172,7 +172,7 @@ class RangeSums(AlikeSums):
         """The error of each draw on the ranges of the view."""
         if not (self.bin_weight > 0).all():
             return super().statistic(w, wp, wy)
-        return BinSums._average(self, w / self.bin_weight, self._gap(w, wp, wy), self.enough)
+        return BinSums._average(self, w / self.bin_weight, self._gap(w, wp, wy), self.has_min_count)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class BinnedError(Estimator):
     def cells(self, view: View) -> FittedPartition:
         """The partition with its edges fixed for this view."""
         partition = self.partition_for(view)
-        return view.once(partition, lambda: partition.freeze(view))
+        return view.cached(partition, lambda: partition.freeze(view))
 
     def partition_for(self, view: View) -> Partition:
         """The partition of the settings, or the default for this view."""
@@ -141,7 +141,7 @@ class BinnedError(Estimator):
 
     def evaluate_selections(self, of: Selections) -> Array:
         """The errors of all selections of rows, each with bins of its own, vectorized if the partition supports it."""
-        sums = self.partition_for(of.view).sums(of) if of.alike else None
+        sums = self.partition_for(of.view).sums(of) if of.is_vectorizable else None
         if sums is None:
             return super().evaluate_selections(of)
         n, wp, wy = sums
@@ -221,7 +221,7 @@ class BinSums:
         return self.cells.index(self.view.at)
 
     @cached_property
-    def enough(self) -> Array:
+    def has_min_count(self) -> Array:
         """Mask of the bins with at least `min_count` rows."""
         enough = np.zeros(self.size, dtype=bool)
         enough[self.binned.bin_index] = self.binned.n >= self.error.min_count
@@ -250,7 +250,7 @@ class BinSums:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw, from its sums per bin. Bins without weight are ignored."""
-        return self.cut_anew(w, wp, wy, self.enough)
+        return self.cut_anew(w, wp, wy, self.has_min_count)
 
     def cut_anew(self, w: Array, wp: Array, wy: Array, enough: Array) -> Array:
         """The error from sums over bins that may differ from the bins of this view.
@@ -273,7 +273,7 @@ class BinSums:
         with np.errstate(divide="ignore", invalid="ignore"):
             mass, dmass = (w[..., None], dw[..., None]) if self.view.joint else (w, dw)
             gap = self.distance((dwp - dwy) / dmass, np.broadcast_to((wp - wy) / mass, dwp.shape), self.view.joint)
-        return self._average(np.broadcast_to(w, dw.shape), np.where((w > 0) & (dw > 0), gap, 0.0), self.enough)
+        return self._average(np.broadcast_to(w, dw.shape), np.where((w > 0) & (dw > 0), gap, 0.0), self.has_min_count)
 
     def _average(self, w: Array, gap: Array, enough: Array) -> Array:
         q = self.error.order

@@ -116,7 +116,7 @@ class Corp(UnbinnedError):
         recalibrated = (w * entropy(isotonic_means(w, wy))).sum(axis=-1)
         return mean(s, w, wy, logs), recalibrated, entropy(wy.sum(axis=-1))
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """MCB, with the isotonic regression refitted to every draw."""
         logs = self._logs(s, view)
 
@@ -128,7 +128,7 @@ class Corp(UnbinnedError):
 
     def value(self, view: View) -> float:
         """The miscalibration term MCB."""
-        return view.once(self, lambda: self.parts(view)["mcb"])
+        return view.cached(self, lambda: self.parts(view)["mcb"])
 
     def parts(self, view: View) -> dict[str, float]:
         """MCB, DSC and UNC, and the score that they add up to."""

@@ -120,7 +120,7 @@ class CrossFitted(OutOfSample):
         if view.joint:
             return {}
         out_of_fold = self.out_of_fold(view)
-        share = out_of_fold.scale * view.w[out_of_fold.row] * self.gained(out_of_fold, view) / view.total
+        share = out_of_fold.scale * view.w[out_of_fold.row] * self.row_gains(out_of_fold, view) / view.total
         less, more = out_of_fold.Q[:, 1] < out_of_fold.P[:, 1], out_of_fold.Q[:, 1] > out_of_fold.P[:, 1]
         return {"over": float(share[less].sum()), "under": float(share[more].sum())}
 

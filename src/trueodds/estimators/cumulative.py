@@ -60,7 +60,7 @@ class CumulativeError(UnbinnedError):
     start: Literal["below", "both"] = "below"
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """Maximum over the ends of the runs of tied scores."""
 
         def farthest(_w: Array, wp: Array, wy: Array) -> Array:
@@ -152,7 +152,7 @@ class CumulativeRange(UnbinnedError):
     name: ClassVar[str] = "ecce_r"
     exempt: ClassVar[dict[str, str]] = CumulativeError.exempt
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """Maximum minus minimum, including the start at 0."""
 
         return lambda _w, wp, wy: np.add(*_ends(wy - wp))

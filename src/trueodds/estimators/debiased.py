@@ -73,7 +73,7 @@ class _Debiased(Estimator):
     def binned(self, view: View) -> View:
         """The bins of this view with their sums."""
         one_score(view, self.name)
-        return view.binned(view.once(self.partition, lambda: self.partition.freeze(view)))
+        return view.binned(view.cached(self.partition, lambda: self.partition.freeze(view)))
 
     def linear(self, view: View) -> Linear:
         """The statistic for draws, on bins that do not depend on the labels."""
@@ -241,7 +241,7 @@ class DebiasedL2(_Debiased):
         if labels are drawn from p. With hundreds of rows per bin the error is a few per cent of a term that varies much
         less than the square from which it is subtracted.
         """
-        cells = view.once(self.partition, lambda: self.partition.freeze(view))
+        cells = view.cached(self.partition, lambda: self.partition.freeze(view))
         binned = view.binned(cells)
         assert binned.bin_index is not None
         mean, scatter = np.zeros((2, cells.size))
@@ -368,7 +368,7 @@ def _error_in_finer_bins(view: View, bins: int) -> tuple[float, int] | None:
     if view.n_rows < MIN_ROWS_PER_BIN * FINER * bins:
         return None
     fine = view.binned(EqualMass(FINER * bins).freeze(view))
-    within = view.once(AUTO, lambda: AUTO.freeze(view)).index(fine.p)
+    within = view.cached(AUTO, lambda: AUTO.freeze(view)).index(fine.p)
     gap, ww = fine.y - fine.p, fine.sums("ww")
     v = np.maximum(fine.sums("wwr") - gap**2 * ww, fine.sums("wwv")) / fine.w**2
     precision = divide_or_zero(np.ones(len(v)), v)
@@ -383,7 +383,7 @@ def _error_in_finer_bins(view: View, bins: int) -> tuple[float, int] | None:
 
 def _are_hard(view: View) -> bool:
     """Whether every row has weight 1 and one label."""
-    return bool((view.plain or (view.w == 1).all()) and ((view.y == 0) | (view.y == 1)).all())
+    return bool((view.is_unweighted or (view.w == 1).all()) and ((view.y == 0) | (view.y == 1)).all())
 
 
 def _mean(w: Array, ww: Array, square: Array) -> Array:

@@ -259,7 +259,7 @@ class CostRegret(OutOfSample):
         """Cost saved by the recalibrated action, for each row and possible outcome."""
         costs = self._costs(out_of_fold, view)
         stated, recalibrated = _optimal_actions(costs, out_of_fold)
-        return costs.of(stated) - costs.of(recalibrated)
+        return costs.outcome_costs(stated) - costs.outcome_costs(recalibrated)
 
     def parts(self, view: View) -> dict[str, float]:
         """Both costs, the share of rows whose action changes, the regret by action and the thresholds."""
@@ -267,7 +267,7 @@ class CostRegret(OutOfSample):
         share = out_of_fold.scale * view.w[out_of_fold.row] / view.total
         costs = self._costs(out_of_fold, view)
         stated, recalibrated = _optimal_actions(costs, out_of_fold)
-        before, after = costs.paid(stated, out_of_fold.Y), costs.paid(recalibrated, out_of_fold.Y)
+        before, after = costs.row_costs(stated, out_of_fold.Y), costs.row_costs(recalibrated, out_of_fold.Y)
         names = self._names(costs.actions)
         regret = np.bincount(stated, share * (before - after), costs.actions)
         called = np.bincount(stated, share, costs.actions)

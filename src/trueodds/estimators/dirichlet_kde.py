@@ -99,7 +99,7 @@ class DirichletError(Estimator):
     def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
         """Resamples of the subsample, if one is used."""
         rows = self.linear(views[0])
-        return (rows.drawn(resamples, rng)[None], "sampled rows") if rows.sampled and len(views) == 1 else None
+        return (rows.draw_errors(resamples, rng)[None], "sampled rows") if rows.sampled and len(views) == 1 else None
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Order, bandwidth and smallest probability that were used."""
@@ -166,10 +166,10 @@ class Neighbors:
         views = 1 if self.view.joint else max(1, self.view.classes)  # as many may stand side by side
         if len(self.rows) ** 2 * views * 4 > MAX_CACHE_BYTES:
             return None
-        return [(at, k.astype(self.kind, copy=False)) for at, k in self.kernel.strips()]
+        return [(at, k.astype(self.dtype, copy=False)) for at, k in self.kernel.strips()]
 
     @property
-    def kind(self) -> type:
+    def dtype(self) -> type:
         """The floating-point precision of draws. The value itself is computed in double precision."""
         return np.float64 if len(self.rows) <= DOUBLE else np.float32
 
@@ -202,10 +202,10 @@ class Neighbors:
     def _errors(self, w: Array, outcomes: Array) -> Array:
         draws, n, m = outcomes.shape
         n_free = max(1, m - 1)  # the last class has what the others leave
-        flat: Array = np.ascontiguousarray(outcomes[:, :, :n_free].transpose(1, 0, 2), dtype=self.kind).reshape(
+        flat: Array = np.ascontiguousarray(outcomes[:, :, :n_free].transpose(1, 0, 2), dtype=self.dtype).reshape(
             n, draws * n_free
         )
-        mass: Array = np.ascontiguousarray(w.T, dtype=self.kind)
+        mass: Array = np.ascontiguousarray(w.T, dtype=self.dtype)
         errors = np.zeros(draws)
         for at, k in self.strips or self.kernel.strips():
             with np.errstate(invalid="ignore"):  # a draw of one row alone tells nothing
@@ -225,7 +225,7 @@ class Neighbors:
         """None, because the estimates are ratios."""
         return None
 
-    def drawn(self, resamples: int, rng: np.random.Generator) -> Array:
+    def draw_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when the rows of the sample are drawn with replacement."""
         n = len(self.rows)
         block = max(1, NUMBERS // (n * self.P.shape[1]))

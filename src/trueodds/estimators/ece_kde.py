@@ -143,7 +143,7 @@ class KernelDensityError(UnbinnedError):
 
     def evaluate_selections(self, of: Selections) -> Array:
         """The errors of all selections on the same grids, each with its own bandwidth."""
-        if not of.alike or self.kernel == "beta":
+        if not of.is_vectorizable or self.kernel == "beta":
             return super().evaluate_selections(of)
         low, high = self.span(of.view_of(int(np.argmin(of.sorted_scores[0][:, 0]))))  # of all, it reaches lowest
         widths = (
@@ -161,7 +161,7 @@ class KernelDensityError(UnbinnedError):
 
         return smooth_selections(of, KERNELS[self.kernel], widths, (low, high), read)
 
-    def reads(self, s: Array, share: Array, view: View, grid: tuple[int, int] = COARSE) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View, grid: tuple[int, int] = COARSE) -> Reader:
         """The integral over a grid. The density of the observed scores is held fixed, so that the error is a norm."""
         smooth = self.smoother(s, view, grid)
         density = smooth(share)
@@ -259,7 +259,7 @@ class Curve(Scores):
     def value(self) -> float:
         """The error of the view, with all distinct scores."""
         s, *shares = self.shares()
-        return float(self.error.reads(s, shares[0], self.view, FINE)(*shares))
+        return float(self.error.evaluate_scores(s, shares[0], self.view, FINE)(*shares))
 
 
 def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:

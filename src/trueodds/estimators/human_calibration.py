@@ -30,9 +30,9 @@ class VoteMean(Mean):
     def rows(self, view: View) -> Array:
         """Value of the comparison for each row."""
         single_rows(view, self.name)
-        return self.compared(*vectors(view), view)
+        return self.row_values(*vectors(view), view)
 
-    def compared(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, V: Array, view: View) -> Array:
         """Value of each row from predicted and voted shares, both (n, m) float64."""
         raise NotImplementedError
 
@@ -132,7 +132,7 @@ class EntropyError(VoteMean):
         """Absolute value of a signed mean, because both signs are errors."""
         return np.abs(values) if self.signed else values
 
-    def compared(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, V: Array, view: View) -> Array:
         """Difference of each row, or its absolute value."""
         gap = self._gaps(P, V, view)
         return gap if self.signed else np.abs(gap)
@@ -209,7 +209,7 @@ class DistributionError(VoteMean):
     name: ClassVar[str] = "distce"
     lower_bound: ClassVar[float] = 0.0
 
-    def compared(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, V: Array, view: View) -> Array:
         """Total variation of each row."""
         return np.asarray(np.abs(P - V).sum(axis=1) / 2)
 
@@ -259,7 +259,7 @@ class RankAgreement(VoteMean):
     best_value: ClassVar[float] = 1.0
     ties: Literal["tolerant", "index"] = "tolerant"
 
-    def compared(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, V: Array, view: View) -> Array:
         """1 for each row whose ranking agrees, else 0."""
         V = self._ballots(V, view)
         if self.ties == "index":

@@ -75,7 +75,7 @@ class HumanDistance(VoteMean):
 
     name: ClassVar[str] = "human_distance"
 
-    def compared(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, V: Array, view: View) -> Array:
         """Squared distance of each row minus the noise of its votes."""
         return np.square(P - V).sum(axis=1) - _noise(V, view)
 
@@ -95,7 +95,7 @@ class HumanDistance(VoteMean):
         P, V = vectors(view)
         mask = view.w > 0
         share = view.w[mask] / view.total
-        distance, order = self.compared(P, V, view)[mask], out_of_order(P, _ballots(V, view))[mask]
+        distance, order = self.row_values(P, V, view)[mask], out_of_order(P, _ballots(V, view))[mask]
         parts = {
             "order": float(share @ order),
             "size": float(share @ (distance - order)),

@@ -64,13 +64,13 @@ class InstanceError(Estimator):
         yes, short, no, excess = sums
         return ratio(short + excess, yes + no, np.nan)
 
-    def absent(self, _if_right: tuple[float, float]) -> tuple[float, float]:
+    def empty_side_value(self, _if_right: tuple[float, float]) -> tuple[float, float]:
         """Value of an empty side in a draw, given its mean under calibration."""
         return _if_right
 
     def value(self, view: View) -> float:
         """The error from the view's four sums."""
-        return float(self.of(four_sums(view, self.name), self.absent((np.nan, np.nan))))
+        return float(self.of(four_sums(view, self.name), self.empty_side_value((np.nan, np.nan))))
 
     def linear(self, view: View) -> Linear:
         """The error for draws, from groups of equal or neighboring scores."""
@@ -154,7 +154,7 @@ class MacroError(InstanceError):
         short, excess = mean_distance_by_outcome(sums, absent)
         return (short + excess) / 2
 
-    def absent(self, if_right: tuple[float, float]) -> tuple[float, float]:
+    def empty_side_value(self, if_right: tuple[float, float]) -> tuple[float, float]:
         """Value of an empty side, which is 0 with `empty="zero"`."""
         return (0.0, 0.0) if self.empty == "zero" else if_right
 
@@ -229,7 +229,7 @@ class Sides:
         self.if_yes = ratio(wpp, _zero_within_rounding(wp, w, 1e-8), mean)
         self.if_no = ratio(wp - wpp, _zero_within_rounding(w - wp, w, 1e-8), mean)
         yes, no = mean_distance_by_outcome(self._sums(w, wp), (np.nan, np.nan))
-        self.absent = error.absent((float(yes), float(no)))
+        self.absent = error.empty_side_value((float(yes), float(no)))
 
     def _sums(self, w: Array, wy: Array) -> Sums:
         missed = w - wy

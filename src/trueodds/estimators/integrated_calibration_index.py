@@ -92,7 +92,7 @@ class IntegratedIndex(UnbinnedError):
         """Summary of the distances at each score (…, m), which holds a share of the rows (…, m)."""
         return (share * gap).sum(axis=-1)
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """The summary of the distances between curve and scores."""
         unit = _row(view)
         if self.smoother == "isotonic":
@@ -285,7 +285,7 @@ class WorstDistance(IntegratedIndex):
 
 def _row(view: View) -> float:
     """Share of one row if weights are multiples of one row's weight, else 0."""
-    return (view.unit or 0.0) / view.total
+    return (view.unit_weight or 0.0) / view.total
 
 
 def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Array:

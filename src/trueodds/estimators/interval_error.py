@@ -75,7 +75,7 @@ class IntervalError(UnbinnedError):
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
     bandwidth: Annotated[float, Range(0, 1, closed="right")] | Literal["auto"] = "auto"
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """Sum of both terms, at the best or the given width."""
         widths = Widths(s)
 

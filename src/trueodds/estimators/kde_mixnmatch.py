@@ -94,7 +94,7 @@ class MixNMatchError(UnbinnedError):
         """The integral on the published grid from exact kernel sums; on a coarser grid for draws."""
         return Refitted(self, view)
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """The integral on the grid for draws."""
         grid, n = Grid(s), view.effective_n
 
@@ -111,7 +111,7 @@ class MixNMatchError(UnbinnedError):
         mean = (event_weights * grid.scores).sum(axis=-1) / total
         square = (event_weights * (grid.scores - mean[:, None]) ** 2).sum(axis=-1) / total
         width = np.maximum(np.sqrt(square) * (2 * n) ** -0.2, MIN_BANDWIDTH)
-        f, f1 = grid.smoothed((w, wy), width)
+        f, f1 = grid.kernel_sums((w, wy), width)
         f = np.maximum(f, 0.0)  # a narrow kernel leaves ripples
         gap = np.abs(grid.s * f - np.clip(f1, 0.0, f))
         if self.order != 1:
@@ -213,7 +213,7 @@ class Grid:
         # Dividing by sinc² takes out, on average, what sharing between places smears.
         self.sharper = np.sinc(np.arange(3 * CELLS // 2 + 1) / (3 * CELLS)) ** -2
 
-    def smoothed(self, masses: tuple[Array, ...], width: Array) -> list[Array]:
+    def kernel_sums(self, masses: tuple[Array, ...], width: Array) -> list[Array]:
         """Kernel sums of each mass (draws, m) at the grid points, (draws, G + 1), with one bandwidth per draw."""
         kernel = KERNELS["triweight"].transform(self.frequency * width[:, None]) * self.sharper
         waves = (np.fft.rfft(self._ring(mass)) * kernel for mass in masses)

@@ -70,7 +70,7 @@ class LaplaceError(UnbinnedError):
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
     bandwidth: Positive = 1.0
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """Kernel norm of the residuals at the scores."""
         decay = _decay(s, self.bandwidth)
         return lambda _w, wp, wy: _norm(wy - wp, decay)
@@ -169,10 +169,10 @@ class MeanEmbeddingError(LaplaceError):
         pairs.twice = 1.0
         return pairs
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """Norm of the residuals, or of the difference of the two sides."""
         if self.form != "weighted":
-            return super().reads(s, share, view)
+            return super().evaluate_scores(s, share, view)
         decay = _decay(s, self.bandwidth)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:

@@ -116,7 +116,7 @@ class LinearBinError(UnbinnedError):
 
     def evaluate_selections(self, of: Selections) -> Array:
         """The errors of all selections, each with its own bins."""
-        if not of.alike:
+        if not of.is_vectorizable:
             return super().evaluate_selections(of)
         edges = self.edges(of.first, of)
         if self.mapping == "one-bin":
@@ -127,7 +127,7 @@ class LinearBinError(UnbinnedError):
             residual = sum_linear_shares(*of.sorted_scores, centers, self.closed, self.weights == "swapped")
         return np.asarray(np.abs(residual).sum(axis=1) / of.first.total)
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """Sum over bins of the absolute residual of each bin."""
         parts = Sharing(self, self.edges(view), s)
         starts = np.flatnonzero(np.diff(parts.bin, prepend=-1))
@@ -152,9 +152,9 @@ class LinearBinError(UnbinnedError):
         if self.base == "uniform":
             edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
             return edges if of is None else edges[None]
-        unit = view.unit
+        unit = view.unit_weight
         step = view.total / k if unit is None else round(view.total / unit) // k * unit
-        before, after = (of or by_place(view)).between(np.arange(1, k) * step)
+        before, after = (of or by_place(view)).scores_at_mass(np.arange(1, k) * step)
         ends = np.ones((*before.shape[:-1], 1))
         return np.concatenate((low * ends, (before + after) / 2, ends), axis=-1)
 
@@ -162,7 +162,7 @@ class LinearBinError(UnbinnedError):
         """Number of bins for this view. Equal-mass bins never exceed the number of rows."""
         root = max(1, math.isqrt(round(view.effective_n)))
         k = int(self.bins) if not isinstance(self.bins, str) else root if self.bins == "sqrt" else min(root, 10)
-        return min(k, max(round(view.counted), 1)) if self.base == "equal-mass" else k
+        return min(k, max(round(view.n_represented), 1)) if self.base == "equal-mass" else k
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Bins, range and mapping as used."""

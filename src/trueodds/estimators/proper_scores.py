@@ -220,7 +220,7 @@ class LogLoss(Decomposed):
 
 def _log_scores(view: View) -> Array:
     """Log score of each row without `min_prob`, cached because the value, its notes and its interval need it."""
-    return view.once("log scores", lambda: score_sums.log_score(view.log_P, view.Y))
+    return view.cached("log scores", lambda: score_sums.log_score(view.log_P, view.Y))
 
 
 def _log_means(logs: Array, index: Array, w: Array) -> Array:

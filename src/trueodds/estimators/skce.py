@@ -137,7 +137,7 @@ class SquaredKernelError(Estimator):
     def notes(self, view: View) -> list[Note]:
         """Note if there are no pairs, or too many of them."""
         pairs = self.linear(view)
-        if pairs.lonely:
+        if pairs.has_no_pairs:
             return [Note("TN118", "The error is undefined for a single row, because it compares pairs of rows.")]
         if self.form == "auto" and pairs.form == "block":
             text = (
@@ -174,7 +174,7 @@ class RowPairs:
         """The kernel with its bandwidth."""
         error, view = self.error, self.view
         key = ("kernel", error.kernel, error.bandwidth)
-        return view.once(key, lambda: similarity_kernels.chosen(error.kernel, error.bandwidth, view))
+        return view.cached(key, lambda: similarity_kernels.chosen(error.kernel, error.bandwidth, view))
 
     @property
     def on_line(self) -> bool:
@@ -206,7 +206,7 @@ class RowPairs:
         return np.append(starts, n)
 
     @property
-    def lonely(self) -> bool:
+    def has_no_pairs(self) -> bool:
         """Whether there is no pair of rows."""
         return self.form != "biased" and not self.w.sum() ** 2 > (self.w**2).sum()
 
@@ -219,7 +219,7 @@ class RowPairs:
     @cached_property
     def forms(self) -> Line | Gram:
         """Sums over pairs, cached for the view."""
-        return self.view.once(("pairs", self.kernel, self.edges.tobytes()), self._forms)
+        return self.view.cached(("pairs", self.kernel, self.edges.tobytes()), self._forms)
 
     def _forms(self) -> Line | Gram:
         if self.on_line:
@@ -228,9 +228,9 @@ class RowPairs:
         return Gram(self.kernel, self.P, self.residual, self.edges, lenses)
 
     @cached_property
-    def own(self) -> Array:
+    def diagonal(self) -> Array:
         """Kernel value of each row with itself."""
-        return self.kernel.own(self.P)
+        return self.kernel.diagonal(self.P)
 
     def value(self) -> float:
         """The error of the view."""
@@ -255,7 +255,7 @@ class RowPairs:
 
     def _relabeled(self, labels: Array) -> Array:
         assert isinstance(self.forms, Gram)
-        own = self.own if self.form == "biased" else np.zeros(len(self.rows))
+        own = self.diagonal if self.form == "biased" else np.zeros(len(self.rows))
         row_labels = labels if len(self.rows) == len(labels) else labels[self.rows]
         more = relabeled_differences(self.forms, self.P, self.w, own, self.view.y[self.rows].argmax(axis=1), row_labels)
         return np.asarray(self.value() + self.twice * more / self._pairs(self.form, self.w[None]))
@@ -269,7 +269,7 @@ class RowPairs:
             return self._error(self.form, w, self.forms.pair_sums(e), (e**2).sum(axis=-1))
         times = w / self.w
         squares = times**2 * (self.residual**2).sum(axis=-1)
-        return self._error(self.form, w, self.forms.counted(times), squares)
+        return self._error(self.form, w, self.forms.weighted_pair_sums(times), squares)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None, because the error is a squared norm."""
@@ -278,11 +278,11 @@ class RowPairs:
     def _error(self, form: str, w: Array, pair_sums: Array, squares: Array) -> Array:
         """The error from the sums over pairs and the squares |w (y − p)|² of each (draws, n)."""
         if form == "biased":
-            pair_sums = pair_sums + squares @ self.own
+            pair_sums = pair_sums + squares @ self.diagonal
         elif form == "unbiased":  # the copies of a row are rows: c of them have c² − c pairs
             with np.errstate(divide="ignore", invalid="ignore"):
                 single = np.where(w > 0, squares * self.w / w, 0.0)
-            pair_sums = pair_sums + (squares - single) @ self.own
+            pair_sums = pair_sums + (squares - single) @ self.diagonal
         return self.twice * pair_sums / self._pairs(form, w)
 
     def _pairs(self, form: str, w: Array) -> Array:
@@ -313,5 +313,7 @@ class RowPairs:
         for start in range(0, resamples, block):
             drawn = rng.integers(0, n, (min(block, resamples - start), n))
             times = np.stack([np.bincount(one, minlength=n)[self.rows] for one in drawn]).astype(np.float64)
-            errors.append(self._error(self.form, times * self.w, self.forms.counted(times), times**2 * lengths))
+            errors.append(
+                self._error(self.form, times * self.w, self.forms.weighted_pair_sums(times), times**2 * lengths)
+            )
         return np.concatenate(errors)

@@ -83,7 +83,7 @@ class SmoothError(UnbinnedError):
         """Sums for draws, with at most 4,096 groups of equal or neighboring scores."""
         return GriddedScores(self, view)
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """Integral of the absolute smoothed residuals, at the fixed point or the given bandwidth."""
 
         def reader(_w: Array, wp: Array, wy: Array) -> Array:
@@ -125,7 +125,7 @@ class GriddedScores(Scores):
         view = self.view
         if view.rows is not None and not view.read:
             return view.rows.moments(CELLS, 4)
-        return moments(view.p, residuals(view.p, view.outcomes, None if view.plain else view.w), CELLS, 4)
+        return moments(view.p, residuals(view.p, view.outcomes, None if view.is_unweighted else view.w), CELLS, 4)
 
 
 NARROWEST = 1e-5  # smoothing over less than this tells scores apart that agree in the fifth digit

@@ -82,9 +82,9 @@ class SweepError(UnbinnedError):
         """Create the estimator from public settings, where `base` is called `partition`."""
         return cls(base=check("partition", partition, Base, "equal-mass"), **settings)
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """The error, with the number of bins selected separately for each draw."""
-        max_bins = round(view.counted) - 1
+        max_bins = round(view.n_represented) - 1
 
         def reader(w: Array, wp: Array, wy: Array) -> Array:
             values, _ = self._swept(w, wp, wy, s, max_bins)
@@ -100,7 +100,7 @@ class SweepError(UnbinnedError):
     def bins(self, view: View) -> int:
         """Number of bins that the sweep selects."""
         s, w, wp, wy = Scores(self, view).shares()
-        return int(self._swept(w, wp, wy, s, round(view.counted) - 1)[1][0])
+        return int(self._swept(w, wp, wy, s, round(view.n_represented) - 1)[1][0])
 
     def _swept(self, w: Array, wp: Array, wy: Array, s: Array, max_bins: int) -> tuple[Array, Array]:
         by_mass = self.base == "equal-mass"

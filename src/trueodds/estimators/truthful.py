@@ -88,7 +88,7 @@ class Truthful(UnbinnedError):
         if self.bins is not None and self.form == "atb":
             raise InputError("TO203", "atb has no bins.", f"bins={self.bins!r}", "Use form='quantile'.")
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """Integral over thresholds: one term for each gap between scores, and the two ends."""
         gaps = np.maximum(np.diff(np.concatenate(([0.0], np.minimum(s, 1.0), [1.0]))), 0.0)
 
@@ -132,7 +132,7 @@ class Quantiles:
     def __init__(self, error: Truthful, view: View) -> None:
         one_score(view, error.name)
         partition = EqualMass(15 if error.bins is None else error.bins)
-        self.view, self.frozen = view, view.once(partition, lambda: partition.freeze(view))
+        self.view, self.frozen = view, view.cached(partition, lambda: partition.freeze(view))
         self.size = self.frozen.size
         # The requested number, not the number of occupied bins: ties must not lower the error.
         self.bins = count_of_bins(partition.bins, view)

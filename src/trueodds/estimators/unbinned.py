@@ -25,8 +25,8 @@ DISTINCT = 4096  # distinct scores in draws; with more, neighbors share a group 
 class UnbinnedError(Estimator):
     """Base class of errors that depend only on sums at each distinct score, so that tied rows have no order.
 
-    `reads` fixes everything that depends only on the predictions and returns the statistic as a function of shares. If
-    the statistic is a norm, linear inside, the interval uses the norm of the noise of the resamples.
+    `evaluate_scores` fixes everything that depends only on the predictions and returns the statistic as a function of
+    shares. If the statistic is a norm, linear inside, the interval uses the norm of the noise of the resamples.
     """
 
     interval: ClassVar[str | None] = "residual-norm"
@@ -34,7 +34,7 @@ class UnbinnedError(Estimator):
     upper_bound: ClassVar[float] = 1.0
     norm: ClassVar[bool] = True  # subadditive in (w, wp, wy) taken together
 
-    def reads(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """The statistic at the sorted distinct scores `s` (m,), which hold the `share` (m,) of the weight.
 
         The returned function takes Σw, Σwp and Σwy by score as shares of the total weight, each (…, m) with broadcast
@@ -44,7 +44,7 @@ class UnbinnedError(Estimator):
 
     def value(self, view: View) -> float:
         """The error at the distinct scores of the view."""
-        return view.once(self, lambda: self.scores(view).value())
+        return view.cached(self, lambda: self.scores(view).value())
 
     def linear(self, view: View) -> Linear | None:
         """The statistic for draws, with at most 4,096 groups of equal or neighboring scores."""
@@ -74,7 +74,7 @@ class Scores:
     def value(self) -> float:
         """The error of the view, with all distinct scores."""
         s, *shares = self.shares()
-        return float(self.error.reads(s, shares[0], self.view)(*shares))
+        return float(self.error.evaluate_scores(s, shares[0], self.view)(*shares))
 
     @cached_property
     def groups(self) -> Groups:
@@ -99,7 +99,7 @@ class Scores:
     @cached_property
     def reader(self) -> Reader:
         """The statistic at the groups."""
-        return self.error.reads(self.groups.at, self.groups.w, self.view)
+        return self.error.evaluate_scores(self.groups.at, self.groups.w, self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per group. A draw equal to the observed outcomes has the observed value.

@@ -261,7 +261,7 @@ def payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name: str) ->
     m = P.shape[1]
     if cost is not None:
         costs = Costs(cost, P, view, name)
-        return {"cost": -costs.of(costs.called_for(P))}
+        return {"cost": -costs.outcome_costs(costs.called_for(P))}
     if callable(utility):
         values = np.asarray(call_user_function("utility", utility, P), dtype=np.float64)
         if values.shape != P.shape or not np.isfinite(values).all():

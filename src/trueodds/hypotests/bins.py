@@ -159,7 +159,7 @@ class BinByBin(ViewTest):
 
         return Cells(view, frozen.index(view.at), frozen.size, reader)
 
-    def among(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
+    def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the min-p adjusted p-value of each bin."""
         parts: dict[str, Mapping[str, float]] = {}
         for name, part in result.parts.items():
@@ -169,7 +169,7 @@ class BinByBin(ViewTest):
 
     def _tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
         partition = self.partition or default_for(view)
-        frozen = view.once(partition, lambda: partition.freeze(view))
+        frozen = view.cached(partition, lambda: partition.freeze(view))
         if view.joint and (numbers := frozen.size * view.p.shape[1] ** 2) > NUMBERS:
             raise InputError(
                 "TO205",

@@ -102,21 +102,21 @@ class Embedding:
         self.view, self.places, self.similar = view, places, similar  # (n, J)
         self.index, self.size = np.arange(len(view)), len(view)
 
-    def form(self) -> QuadraticForm:
+    def quadratic_form(self) -> QuadraticForm:
         """Quadratic form of the observed outcomes."""
         view = self.view
         w = view.w[:, None] if view.joint else view.w
-        return self._form(self.places.residuals((w * (view.y - view.p))[None]))
+        return self._quadratic_form(self.places.residuals((w * (view.y - view.p))[None]))
 
     def value(self) -> float:
         """Q of the observed outcomes."""
-        return float(self.form().q[0])
+        return float(self.quadratic_form().q[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """Q of each draw."""
 
         def work(a: int, b: int) -> Array:
-            return self._form(self.places.residuals(wy[a:b] - wp)).q
+            return self._quadratic_form(self.places.residuals(wy[a:b] - wp)).q
 
         return np.concatenate([np.empty(0), *in_blocks(work, len(wy), self._block)])
 
@@ -134,7 +134,7 @@ class Embedding:
 
         def work(a: int, b: int) -> Array:
             observed = labels.T[a:b, :, None] == self.places.outcome
-            return self._form(w * (observed - predicted)).q
+            return self._quadratic_form(w * (observed - predicted)).q
 
         return np.concatenate([np.empty(0), *in_blocks(work, labels.shape[1], self._block)])
 
@@ -168,7 +168,7 @@ class Embedding:
             fourth += float(chance @ lengths**2)
         return float(mask.sum() ** 2 / fourth) if fourth > 0 else 0.0
 
-    def _form(self, residuals: Array) -> QuadraticForm:
+    def _quadratic_form(self, residuals: Array) -> QuadraticForm:
         """Quadratic form from w (y − p) of the outcome of each location, (draws, n, J)."""
         d = residuals * self.similar
         w, n = self.view.w, float((self.view.w > 0).sum())
@@ -284,7 +284,7 @@ class MeanEmbedding(ViewTest):
     def on(self, view: View) -> ViewResult:
         """Q, its χ² p-value, and the mean residual at the locations."""
         near = self.cells(view)
-        form, count = near.form(), len(near.places.outcome)
+        form, count = near.quadratic_form(), len(near.places.outcome)
         q, rank = float(form.q[0]), int(form.rank[0])
         p = float(chdtrc(rank, q)) if rank else float("nan") if np.isnan(q) else float(q == 0)
         ucme = float((form.mean[0] ** 2).mean())
@@ -315,7 +315,7 @@ class MeanEmbedding(ViewTest):
 
     def _kernel(self, view: View) -> Kernel:
         key = ("kernel", self.kernel, self.bandwidth)
-        return view.once(key, lambda: similarity_kernels.chosen(self.kernel, self.bandwidth, view))
+        return view.cached(key, lambda: similarity_kernels.chosen(self.kernel, self.bandwidth, view))
 
     def _settings_used(self, view: View, count: int) -> dict[str, Any]:
         named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")

@@ -116,7 +116,7 @@ class Cox(ViewTest):
         effect = {
             "joint": line.mean(np.abs(line.fitted_probs - line.logits.p)),
             "in-the-large": line.mean(view.y - view.p),
-            "slope": line.mean(np.abs(line.fitted_probs - line.shifted)),
+            "slope": line.mean(np.abs(line.fitted_probs - line.intercept_only_fit)),
         }
         settings: dict[str, Any] = {"part": self.part, "form": self._form, "min_prob": self.min_prob}
         return ViewResult(
@@ -198,7 +198,7 @@ class _Line:
         return self.both.probabilities(self.powers.columns, self.logits.x)
 
     @property
-    def shifted(self) -> Array:
+    def intercept_only_fit(self) -> Array:
         """Fitted probability of each row with slope 1."""
         return self.shift.probabilities(self.powers.columns, self.logits.x)
 

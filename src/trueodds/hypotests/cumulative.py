@@ -34,7 +34,7 @@ class _Cumulative(ViewTest):
         """The estimator of the test."""
         return self.estimator()
 
-    def beyond(self, x: float) -> float:
+    def upper_tail(self, x: float) -> float:
         """Upper tail probability of the asymptotic null distribution."""
         raise NotImplementedError
 
@@ -46,7 +46,7 @@ class _Cumulative(ViewTest):
             note = Note("TN223", "All probabilities are 0 or 1, so one contradicting outcome makes p = 0.")
             return ViewResult(x, float(error == 0), error, self._where(view), notes=(note,))
         return ViewResult(
-            error / unit, self.beyond(error / unit), error, self._where(view), doubts=_asymptotic_warnings(view)
+            error / unit, self.upper_tail(error / unit), error, self._where(view), doubts=_asymptotic_warnings(view)
         )
 
     def cells(self, view: View) -> ScaledCells:
@@ -130,7 +130,7 @@ class KS(_Cumulative):
         """The error from both ends of the scores, or from below."""
         return KolmogorovSmirnov(start=self.start)
 
-    def beyond(self, x: float) -> float:
+    def upper_tail(self, x: float) -> float:
         """Upper tail probability of the asymptotic null distribution."""
         return beyond_both(x) if self.start == "both" else beyond_maximum(x)
 
@@ -201,7 +201,7 @@ class ECCE(_Cumulative):
     asymptotic_null: ClassVar[str] = "the range of the cumulative residuals is distributed as that of Brownian motion"
     estimator: ClassVar[type[UnbinnedError]] = CumulativeRange
 
-    def beyond(self, x: float) -> float:
+    def upper_tail(self, x: float) -> float:
         """P[max W − min W > x] on [0, 1]."""
         return beyond_range(x)
 

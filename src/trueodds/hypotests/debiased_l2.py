@@ -131,7 +131,7 @@ class DebiasedL2Test(ViewTest):
     def _spreads(self, view: View) -> Array:
         """Scale λ of each bin: its term of T is distributed as λ(χ² − 1) with variance 2λ²."""
         binned = self.error().binned(view)
-        frozen = view.once(self.partition, lambda: self.partition.freeze(view))
+        frozen = view.cached(self.partition, lambda: self.partition.freeze(view))
         v = np.maximum(view.sums("wwv"), 0.0)
         alike = divide_or_zero(v * v, view.n)  # Σw⁴v² of rows; all rows in a cell of a tally have the same variance
         total_variance, squares = (

@@ -145,7 +145,7 @@ class GiViTI(ViewTest):
         curve = self.curve(view)
         statistic, pvalue = float("nan"), float("nan")
         if curve.null_distribution is not None:
-            statistic, pvalue = curve.reached, float(curve.null_distribution.beyond(curve.reached))
+            statistic, pvalue = curve.reached, float(curve.null_distribution.upper_tail(curve.reached))
         logits = curve.logits
         effect = float(logits.w @ np.abs(curve.probabilities - logits.p) / logits.w.sum())
         settings: dict[str, Any] = {

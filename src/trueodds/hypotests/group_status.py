@@ -67,7 +67,7 @@ def assess_groups(
     for number, (group, p, joint, min_detectable) in enumerate(
         zip(groups, group_pvalues.pvalues, group_pvalues.joint, group_pvalues.min_detectable, strict=True)
     ):
-        side = question.side(preds, group, number)
+        side = question.error_of_group(preds, group, number)
         status = _status(side, joint, min_effect, alpha)
         estimate = _on_the_same_draws(side, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None)
         group_results.append(

@@ -59,7 +59,7 @@ class GroupClaims:
         return cls([group.label for group in groups], estimands, cumulative_of(preds, lens, groups) if groups else [])
 
     @property
-    def every(self) -> list[Estimand]:
+    def all_estimands(self) -> list[Estimand]:
         """All estimands that share their draws."""
         return [*self.estimands, *self.cumulative]
 
@@ -90,16 +90,18 @@ def joint_group_pvalues(
             f"{hard.k} labels through {lens}",
             "Use one label: lens='class:NAME'.",
         )
-    nulls = [null_draws(hard, claims.every, resamples, rng, progress=progress)]
+    nulls = [null_draws(hard, claims.all_estimands, resamples, rng, progress=progress)]
     if hard.cluster is not None and hard.kind != "multilabel":
-        nulls.append(null_draws(hard, claims.every, resamples, rng, share=cluster_correlation(hard, claims.estimands)))
+        nulls.append(
+            null_draws(hard, claims.all_estimands, resamples, rng, share=cluster_correlation(hard, claims.estimands))
+        )
     return group_pvalues_from_draws(hard, claims, nulls, alpha, notes)
 
 
 def group_pvalues_from_draws(
     hard: Predictions, claims: GroupClaims, nulls: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
 ) -> GroupPValues:
-    """p-values of the subgroups from the draws of `claims.every`; the larger one of several null distributions."""
+    """p-values of the subgroups from the draws of `claims.all_estimands`; the larger one of several null distributions."""
     estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)
     as_loss = estimands[0].estimator.as_loss
     observed = np.array([float(estimand.combined(as_loss(estimand.values))) for estimand in estimands])
@@ -115,7 +117,7 @@ def group_pvalues_from_draws(
         min_pvalue = max(min_pvalue, 2.0 ** -float(hard.cluster.max()))
     # Sign-flipped residuals need not be possible outcomes, so attainable errors come from redrawn labels only.
     by_labels = joint_draws[1:] if hard.cluster is not None else joint_draws
-    shown = [max(observed[i], *(joint.largest(i) for joint in by_labels)) for i in range(len(estimands))]
+    shown = [max(observed[i], *(joint.largest_draw(i) for joint in by_labels)) for i in range(len(estimands))]
 
     @cache
     def upper_bound(i: int) -> float:

@@ -111,9 +111,11 @@ class HosmerLemeshow(ViewTest):
             )
 
     @property
-    def instead(self) -> str:
+    def recommended_alternative(self) -> str:
         """The recommended alternative: redraws, on rows that were not used for fitting."""
-        return "null='redraw' on rows that were not used for fitting" if self.fitted else super().instead
+        return (
+            "null='redraw' on rows that were not used for fitting" if self.fitted else super().recommended_alternative
+        )
 
     def on(self, view: View) -> ViewResult:
         """X², its chi-square p-value, the excess gap, and the table of groups."""
@@ -159,7 +161,7 @@ class HosmerLemeshow(ViewTest):
     def _groups(self, view: View) -> GroupResiduals:
         exact, baseline = self._form(view) == "exact", self._baseline(view)
         make = GroupResiduals.of
-        return view.once(
+        return view.cached(
             (self.name, self.bins, exact, baseline), lambda: make(view, self.bins, exact=exact, baseline=baseline)
         )
 

@@ -202,7 +202,7 @@ class Mcllo(ViewTest):
         )
 
     @property
-    def instead(self) -> str:
+    def recommended_alternative(self) -> str:
         """The recommended alternative: redraws, which use the model variance."""
         return "null='redraw'" + (" without variance" if self.variance == "empirical" else "")
 
@@ -259,7 +259,7 @@ class Mcllo(ViewTest):
     def _result(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> ViewResult:
         odds = Odds.of(view, self.baseline, self.min_prob, self.name, units)
         refuse_in_sample(odds, view, self.name)
-        if self.prior != DEFAULT_PRIOR and not (odds.even and units is None):
+        if self.prior != DEFAULT_PRIOR and not (odds.has_unit_weights and units is None):
             why = "weights" if units is None else str(variance_settings["variance"])
             raise InputError(
                 "TO205", "There is no posterior probability with weights, clusters or the empirical variance.",
@@ -275,7 +275,7 @@ class Mcllo(ViewTest):
         joint |= {name.replace("-", "_"): value for name, value in all_statistics.items()}
         if odds.scatter is not None and odds.scatter.units is not None:
             joint["units"] = odds.scatter.units
-        if odds.even and units is None:
+        if odds.has_unit_weights and units is None:
             evidence = df * np.log(max(odds.n.sum(), 1)) - likelihood_gain(odds)
             joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
         odds_by_baseline = partial(Odds.of, view, min_prob=self.min_prob, name=self.name, units=units)

@@ -165,11 +165,11 @@ class JointDraws:
         is one of these values.
         """
         return [
-            self._threshold(i, alpha, upper_bound or self.largest) if self._defined[i] else None
+            self._threshold(i, alpha, upper_bound or self.largest_draw) if self._defined[i] else None
             for i in range(len(self.observed))
         ]
 
-    def largest(self, i: int) -> float:
+    def largest_draw(self, i: int) -> float:
         """Largest statistic of hypothesis i among its draws."""
         return float(self._pool[i].max())
 

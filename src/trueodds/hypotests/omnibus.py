@@ -226,9 +226,9 @@ class Omnibus(ViewTest):
         return Cells(view, made.index, made.size, made.statistics)
 
     def _cells(self, view: View) -> leaves.VectorLeaves | binary.BinaryCells:
-        return view.once(self.name, lambda: (leaves.VectorLeaves if view.joint else binary.BinaryCells)(view))
+        return view.cached(self.name, lambda: (leaves.VectorLeaves if view.joint else binary.BinaryCells)(view))
 
-    def among(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
+    def add_draw_results(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """log T and the p-value of each component; the larger one of two null distributions."""
         components = _components(view)
         evidence = min(float(_evidence(components, _pool_draws(values, null_draws))[0]) for null_draws in draws)

@@ -74,7 +74,7 @@ class ViewTest(HypothesisTest):
         """Statistic, asymptotic p-value and effect of one view."""
         raise NotImplementedError
 
-    def look(self, view: View, rng: np.random.Generator) -> ViewResult:
+    def on_with_own_draws(self, view: View, rng: np.random.Generator) -> ViewResult:
         """The result of `on`, for null distributions that make their own draws."""
         return self.on(view)
 
@@ -87,7 +87,7 @@ class ViewTest(HypothesisTest):
         return self.clustered if clustered else self.asymptotic_null
 
     @property
-    def instead(self) -> str:
+    def recommended_alternative(self) -> str:
         """The alternative recommended if the asymptotic distribution is inaccurate."""
         return "null='redraw'" if "redraw" in self.nulls else f"consistency with statistic={self.name!r}"
 
@@ -98,7 +98,7 @@ class ViewTest(HypothesisTest):
         """
         raise NotImplementedError
 
-    def among(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
+    def add_draw_results(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add results that require the draws of this view; `draws` has one array per null distribution."""
         return result
 
@@ -208,7 +208,7 @@ class ViewTest(HypothesisTest):
                 "redraw='both'",
                 "Omit redraw, or use mode='exact'.",
             )
-        if tally.counts.voted and self.null == "asymptotic":
+        if tally.counts.has_vote_shares and self.null == "asymptotic":
             raise InputError(
                 "TO205",
                 f"The asymptotic distribution of {self.name} assumes one label per row, and this tally contains shares"
@@ -229,7 +229,7 @@ class ViewTest(HypothesisTest):
         pvalues = self.pvalues(
             estimands, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
         )
-        null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
+        null = FLIPS.format(unit="rows") if tally.counts.has_vote_shares else LABELS
         results = self._add_draws(estimands, results, [[draws for draws, _ in drawn]])
         return self._verdict(estimands, results, [pvalues], null + self.jointly, notes)
 
@@ -259,14 +259,14 @@ class ViewTest(HypothesisTest):
                 single_rows(view, self.name)
         if cluster is not None:
             return [[self.by_clusters(view, cluster) for view in estimand.views] for estimand in estimands]
-        return [[self.look(view, rng) for view in estimand.views] for estimand in estimands]
+        return [[self.on_with_own_draws(view, rng) for view in estimand.views] for estimand in estimands]
 
     def _add_draws(
         self, estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], sets: Sequence[Sequence[Array]]
     ) -> list[list[ViewResult]]:
         return [
             [
-                self.among(one, estimand.views[v], estimand.values[v], [draws[i][v] for draws in sets])
+                self.add_draw_results(one, estimand.views[v], estimand.values[v], [draws[i][v] for draws in sets])
                 for v, one in enumerate(results[i])
             ]
             for i, estimand in enumerate(estimands)
@@ -304,7 +304,9 @@ class ViewTest(HypothesisTest):
         notes = [*notes, *(note for one in every for note in one.notes)]
         if asymptotic:
             doubts = dict.fromkeys(doubt for one in every for doubt in one.doubts)
-            notes += [Note("TN212", f"{doubt} Use {self.instead}, which keeps its level.") for doubt in doubts]
+            notes += [
+                Note("TN212", f"{doubt} Use {self.recommended_alternative}, which keeps its level.") for doubt in doubts
+            ]
         settings: dict[str, Any] = {"null": self.null}
         if not asymptotic:
             settings["redraw"] = self.redraw

@@ -35,10 +35,10 @@ def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, in
         # Integer arithmetic: a quantile that equals a score must be exact, because that score lies in the lower group.
         place = i * (round(rows.sum()) - 1)
         low, part = place // count, place % count / count
-        last, following = sorted_scores.between(low + 1.0)
+        last, following = sorted_scores.scores_at_mass(low + 1.0)
     else:
         part = np.full(len(i), 0.5)
-        last, following = sorted_scores.between(i * weights.sum() / count)
+        last, following = sorted_scores.scores_at_mass(i * weights.sum() / count)
     cuts = last + part * (following - last)
     edges = np.unique(np.concatenate(([scores.min()], cuts, [scores.max()])))
     if len(edges) == 1:

@@ -40,7 +40,7 @@ def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) 
 
 def centered_statistic(pairs: RowPairs) -> float:
     """n U / (n − 1) − V of the observed rows, divided by the squared mean weight."""
-    n, own = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.own)
+    n, own = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.diagonal)
     pair_sum = float(pairs.forms.observed[0])
     return pairs.twice * (pair_sum / (n - 1) ** 2 - (pair_sum + own) / n**2) / float(pairs.w.mean()) ** 2
 
@@ -54,8 +54,8 @@ def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
     n = len(pairs.rows)
     a = n / (n - 1)
     c = counts.astype(np.float64)
-    own = (pairs.residual**2).sum(axis=1) * pairs.own
-    square = a * pairs.forms.counted(c - 1 / a) - pairs.forms.observed / a
+    own = (pairs.residual**2).sum(axis=1) * pairs.diagonal
+    square = a * pairs.forms.weighted_pair_sums(c - 1 / a) - pairs.forms.observed / a
     return np.asarray(pairs.twice * (square + (a * (c**2 - c) - 2 * c) @ own) / n**2 / float(pairs.w.mean()) ** 2)
 
 
@@ -252,7 +252,7 @@ class KernelTest(ViewTest):
             settings_used=self._error().settings_used(view),
             notes=tuple(notes),
         )
-        if pairs.lonely:
+        if pairs.has_no_pairs:
             return replace(result, effect=float("nan"))
         if self.null == "block":
             return _by_blocks(result, view, Blocks.of(pairs))
@@ -264,7 +264,7 @@ class KernelTest(ViewTest):
             return replace(result, pvalue=p, notes=(*result.notes, note))
         return result
 
-    def look(self, view: View, rng: np.random.Generator) -> ViewResult:
+    def on_with_own_draws(self, view: View, rng: np.random.Generator) -> ViewResult:
         """The result of `on`, with the bootstrap p-value."""
         result = self.on(view)
         if self.null != "bootstrap" or np.isnan(result.statistic):

@@ -144,7 +144,7 @@ class TCal(ViewTest):
         pairs = Pairs(view, finest, errors)
         return Cells(view, pairs.index, pairs.size, pairs.statistic)
 
-    def among(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
+    def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the p-value of each scale; the smallest is reported, with ties ordered by the standardized deviation."""
         names, drawn = list(result.parts), draws[0]
         single = [max(pvalue(float(values[j]), null_draws[:, j]) for null_draws in draws) for j in range(len(names))]

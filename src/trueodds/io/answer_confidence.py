@@ -108,7 +108,7 @@ def _score(record: Record, field: str, option: Any) -> float:
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     if value is None:
-        raise record.missing(field)
+        raise record.missing_field_error(field)
     z = record.number(field, value)
     if not math.isfinite(z) or z > ROUNDING:
         fix = "Take the logarithm of probabilities." if 0 < z <= 1 else "Read logits with trueodds.read(…, logits=)."
@@ -250,7 +250,7 @@ def _samples_by_question(
 
 def _answer_text(record: Record, field: str, value: Any) -> str:
     if value is None:
-        raise record.missing(field)
+        raise record.missing_field_error(field)
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, (list, dict)):

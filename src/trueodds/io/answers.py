@@ -263,7 +263,7 @@ def read_answers(
             )
         notes.append(Note("TN146", text))
     return Answers(
-        preds.noted(*notes) if notes else preds,
+        preds.with_notes(*notes) if notes else preds,
         n_queries,
         left,
         tuple(notes),
@@ -300,12 +300,12 @@ def _abstains(record: Record, abstained: str | None, field: str) -> bool:
     """Return whether no answer was given: `abstained` says yes, or it is the field of the confidence and is empty."""
     if abstained is None:
         return False
-    return not record.holds(field) if abstained == field else record.yes(abstained)
+    return not record.has_field(field) if abstained == field else record.yes(abstained)
 
 
 def _abstention_notes(rows: list[Record], silent: list[bool], field: str) -> list[Note]:
     """Return the note on rows that abstain but have a confidence."""
-    ignored_rows = [row for row, nothing in zip(rows, silent, strict=True) if nothing and row.holds(field)]
+    ignored_rows = [row for row, nothing in zip(rows, silent, strict=True) if nothing and row.has_field(field)]
     if not ignored_rows:
         return []
     who = "1 row that abstains has" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain have"

@@ -57,7 +57,7 @@ def arrow_to_array(array: Any, place: Place) -> Array:
     if types.is_dictionary(kind):
         array, kind = array.dictionary_decode(), kind.value_type
     if array.null_count:
-        raise place.missing(_first_null(array), array.null_count)
+        raise place.missing_value_error(_first_null(array), array.null_count)
     if types.is_floating(kind) or types.is_integer(kind):
         return numbers(array)
     if types.is_boolean(kind):
@@ -110,12 +110,12 @@ def _rows(array: Any, place: Place) -> Array:
         width = int(widths[0]) if len(widths) else 1
         if (widths != width).any():
             row = int(np.argmax(widths != width))
-            raise place.ragged(row, int(widths[row]), width)
+            raise place.length_error(row, int(widths[row]), width)
     if width == 0:
-        raise place.ragged(0, 0, 1)
+        raise place.length_error(0, 0, 1)
     flat = array.flatten()
     if flat.null_count:
-        raise place.missing(_first_null(flat) // width, flat.null_count)
+        raise place.missing_value_error(_first_null(flat) // width, flat.null_count)
     values = arrow_to_array(flat, place)
     if values.dtype.kind not in "biuf" or values.ndim > 1:
         raise place.wrong_type(str(array.type))

@@ -48,7 +48,7 @@ class ArrowRows(Rows):
                 column_names=None if self.headed else list(self.columns),
                 block_size=len(self.chunk.data) + 1,  # one block: columns are parsed side by side
             ),
-            parse_options=csv.ParseOptions(newlines_in_values=self.chunk.quoted),
+            parse_options=csv.ParseOptions(newlines_in_values=self.chunk.has_quotes),
             convert_options=csv.ConvertOptions(
                 include_columns=list(types),
                 column_types={name: kind for name, kind in types.items() if kind is not None},

@@ -140,7 +140,7 @@ class ArrowWriter(Writer):
         except pa.ArrowException as problem:
             message = str(problem).strip().split("\n")[0][:120]
             if kind is not None:
-                raise Place(self.target, name, start).changed(0, str(kind), message) from None
+                raise Place(self.target, name, start).type_change_error(0, str(kind), message) from None
             raise InputError(
                 "TO314", f"Column {name!r} cannot be written to {self.target}.", message, "Write it as jsonl."
             ) from None

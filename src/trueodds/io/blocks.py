@@ -157,7 +157,7 @@ class Sameness:
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
 
-    def hold(self, batch: Batch, plan: Plan, block: Block) -> None:
+    def change_error(self, batch: Batch, plan: Plan, block: Block) -> None:
         """Create the InputError for a column that changes its kind, or probabilities of another type or width."""
         segment = block.segments[0]
         numeric = plan.numeric
@@ -171,7 +171,7 @@ class Sameness:
     def _same(self, column: str, kind: str, segment: Segment) -> None:
         first = self._first.setdefault(column, kind)
         if first != kind:
-            raise Place(segment.name, column, segment.start).changed(0, first, kind)
+            raise Place(segment.name, column, segment.start).type_change_error(0, first, kind)
 
 
 _TABLE = 40  # number of bits for the row; the higher bits are the number of the table

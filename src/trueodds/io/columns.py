@@ -102,12 +102,12 @@ class Choice:
             )
         return kinds[0] if kinds else "classes"
 
-    def settle(self, table: Table) -> Plan:
+    def resolve(self, table: Table) -> Plan:
         """Return the columns of a table that match the names and patterns."""
         kind, find = self.kind, _Finder(table)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
-        weight, cluster = find.one(self.weight, "weight"), find.one(self.cluster, "cluster")
-        row_id = find.one(self.row_id, "row_id")
+        weight, cluster = find.find_one(self.weight, "weight"), find.find_one(self.cluster, "cluster")
+        row_id = find.find_one(self.row_id, "row_id")
         roles = {
             name: use
             for name, use in [
@@ -121,9 +121,9 @@ class Choice:
         for name in group:
             find.group(name)
         if kind == "confidence":
-            correct = find.one(self.correct, "correct")
+            correct = find.find_one(self.correct, "correct")
             truth: tuple[str, ...] = () if correct is None else (correct,)
-            confidence = find.one(self.confidence, "confidence")
+            confidence = find.find_one(self.confidence, "confidence")
             assert confidence is not None
             return Plan(kind, (confidence,), None, truth, weight, group, cluster, row_id)
         requested = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
@@ -132,7 +132,7 @@ class Choice:
         if kind in ("votes", "multilabel"):
             outcomes = self.votes if self.votes is not None else self.multilabel
             assert outcomes is not None
-            truth, ordered = find.several(outcomes, kind, roles)
+            truth, ordered = find.find_several(outcomes, kind, roles)
             roles |= dict.fromkeys(truth, kind)
             if self.label is not None and self.label in table.columns:
                 roles.setdefault(self.label, "label")  # not read here, but not a probability either
@@ -140,7 +140,7 @@ class Choice:
             label = find.label(self.label)
             truth = () if label is None else (label,)
             roles |= dict.fromkeys(truth, "label")
-        probs, named = find.several(requested, use, roles)
+        probs, named = find.find_several(requested, use, roles)
         suffixes = tuple(named.values()) if named else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = align_outcomes(truth, ordered, probs, suffixes, kind, table.name)
@@ -161,7 +161,7 @@ class _Finder:
         self.there = frozenset(table.columns)
         self.notes: list[Note] = []
 
-    def one(self, name: str | None, use: str) -> str | None:
+    def find_one(self, name: str | None, use: str) -> str | None:
         if name is not None and name not in self.there:
             raise InputError(
                 "TO304",
@@ -172,11 +172,11 @@ class _Finder:
         return name
 
     def label(self, name: str | None) -> str | None:
-        if name == "label" and self.table.keyed and "label" not in self.there and "labels" in self.there:
+        if name == "label" and self.table.batches_with_ids and "label" not in self.there and "labels" in self.there:
             return "labels"
         if name == "label" and name not in self.there and (instead := _suggest_outcome_columns(self.table.columns)):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
-        return self.one(name, "label")
+        return self.find_one(name, "label")
 
     def group(self, name: str) -> None:
         """Return a group column; several names in one text are reported as an error."""
@@ -184,9 +184,9 @@ class _Finder:
         if name not in self.there and len(parts) > 1 and all(part in self.there for part in parts):
             got, fix = f"group={name!r}", f"Name each by itself: group={parts!r}."
             raise InputError("TO304", f"{self.table.name} has no such column.", got, fix)
-        self.one(name, "group")
+        self.find_one(name, "group")
 
-    def several(
+    def find_several(
         self, requested: Names, use: str, roles: dict[str, str]
     ) -> tuple[tuple[str, ...], dict[str, str] | None]:
         """Return the columns, and the class name of each if a pattern or the names define it."""
@@ -194,14 +194,14 @@ class _Finder:
             if len(requested) == 0:
                 raise InputError("TO304", f"{use} names no column.", "an empty list", "Name one column per class.")
             for name in requested:
-                self.one(name, use)
+                self.find_one(name, use)
             if len(set(requested)) < len(requested):
                 raise InputError(
                     "TO313", f"{use} contains a column twice.", repr(list(requested)), "Name each column once."
                 )
             return tuple(requested), {name: name for name in requested} if len(requested) > 1 else None
         if requested in self.there or "*" not in requested:
-            self.one(requested, use)
+            self.find_one(requested, use)
             return (requested,), None
         pattern = re.compile("(.*)".join(re.escape(piece) for piece in requested.split("*")), re.DOTALL)
         matches = {name: match for name in self.table.columns if (match := pattern.fullmatch(name))}
@@ -213,7 +213,7 @@ class _Finder:
                     f"{use} {requested!r} also matches {name!r}, which is read as the {roles[name]} only.",
                 )
             )
-        if not matches and self.table.keyed and requested == "p_*" and "probs" in self.there:
+        if not matches and self.table.batches_with_ids and requested == "p_*" and "probs" in self.there:
             return ("probs",), None
         if not matches:
             raise InputError(

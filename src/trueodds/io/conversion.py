@@ -25,7 +25,7 @@ class Place:
     column: str
     start: int = 0
 
-    def missing(self, row: int, count: int) -> InputError:
+    def missing_value_error(self, row: int, count: int) -> InputError:
         """Create the error for a missing value."""
         return InputError(
             "TO308",
@@ -38,7 +38,7 @@ class Place:
         """Create the error for cells that are neither numbers nor text."""
         return InputError("TO307", f"Column {self.column!r} of {self.name} has the wrong type.", got, fix)
 
-    def changed(self, row: int, first: str, later: str) -> InputError:
+    def type_change_error(self, row: int, first: str, later: str) -> InputError:
         """Create the error for a cell of another type than the preceding ones."""
         return InputError(
             "TO309",
@@ -47,7 +47,7 @@ class Place:
             "Write the column as a single type.",
         )
 
-    def ragged(self, row: int, got: int, first: int) -> InputError:
+    def length_error(self, row: int, got: int, first: int) -> InputError:
         """Create the error for a list of another length than the first one."""
         return InputError(
             "TO310",
@@ -69,7 +69,7 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
     """
     if isinstance(cells, np.ma.MaskedArray):
         if (mask := np.ma.getmaskarray(cells).reshape(len(cells), -1).any(axis=1)).any():
-            raise place.missing(int(np.argmax(mask)), int(mask.sum()))
+            raise place.missing_value_error(int(np.argmax(mask)), int(mask.sum()))
         cells = cells.data
     if isinstance(cells, np.ndarray):
         if cells.dtype.kind in "biuf":
@@ -81,7 +81,7 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
     cells = list(cells)
     absent = [i for i, cell in enumerate(cells) if _is_missing(cell)]
     if absent:
-        raise place.missing(absent[0], len(absent))
+        raise place.missing_value_error(absent[0], len(absent))
     kinds = {_family(cell) for cell in cells}
     if kinds == {"list"}:
         return _matrix(cells, place)
@@ -89,8 +89,8 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
         first = _family(cells[0])
         row = next(i for i, cell in enumerate(cells) if _family(cell) != first)
         if isinstance(cells[row], float) and cells[row] != cells[row]:
-            raise place.missing(row, 1)
-        raise place.changed(row, describe_cell(cells[0]), describe_cell(cells[row]))
+            raise place.missing_value_error(row, 1)
+        raise place.type_change_error(row, describe_cell(cells[0]), describe_cell(cells[row]))
     if kinds == {"other"}:
         raise place.wrong_type(f"{describe_cell(cells[0])} in row {place.start}")
     if kinds == {"text"}:
@@ -179,15 +179,15 @@ def _matrix(cells: list[Any], place: Place) -> Array:
     width = len(cells[0])
     for row, cell in enumerate(cells):
         if len(cell) != width:
-            raise place.ragged(row, len(cell), width)
+            raise place.length_error(row, len(cell), width)
     if width == 0:
-        raise place.ragged(0, 0, 1)
+        raise place.length_error(0, 0, 1)
     if all(isinstance(cell, np.ndarray) and cell.dtype.kind in "biuf" for cell in cells):
         return np.stack(cells)
     flat = [value for cell in cells for value in cell]
     absent = [i for i, value in enumerate(flat) if _is_missing(value)]
     if absent:
-        raise place.missing(absent[0] // width, len(absent))
+        raise place.missing_value_error(absent[0] // width, len(absent))
     strange = [i for i, value in enumerate(flat) if _family(value) not in ("bool", "int", "float")]
     if strange:
         raise place.wrong_type(
@@ -214,7 +214,7 @@ def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
     """
     absent = [i for i, cell in enumerate(cells) if cell == ""]
     if absent:
-        raise place.missing(absent[0], len(absent))
+        raise place.missing_value_error(absent[0], len(absent))
     if kind == "text":
         return text_array(cells, place)
     read = READERS[kind]
@@ -228,11 +228,11 @@ def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
 def parse_error(cell: str, row: int, kind: str, place: Place) -> InputError:
     """Create the error for a text cell that cannot be parsed as its column's kind."""
     if cell.strip().lower() in MISSING_TEXTS:
-        return place.missing(row, 1)
+        return place.missing_value_error(row, 1)
     if kind == "number":
         return place.wrong_type(f"{cell[:40]!r} in row {place.start + row}, which is not a number")
     names = {"int": "whole numbers", "float": "numbers", "bool": "true and false"}
-    return place.changed(row, names[kind], f"{cell[:40]!r}")
+    return place.type_change_error(row, names[kind], f"{cell[:40]!r}")
 
 
 def infer_kind(cells: Sequence[str]) -> str:

@@ -36,14 +36,14 @@ class Chunk:
     offset: int  # position of its first byte in the file
 
     @property
-    def quoted(self) -> bool:
+    def has_quotes(self) -> bool:
         """Whether the chunk contains a quote."""
         return b'"' in self.data
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Return each nonblank record: the number of its first line in the chunk, from 0, and its cells."""
         text = self.data.decode()
-        if not self.quoted:
+        if not self.has_quotes:
             plain = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
             yield from ((number, line.split(",")) for number, line in enumerate(plain.split("\n")) if line)
             return

@@ -64,7 +64,7 @@ class DaskSource(PartitionedSource):
             _report_progress(counts, progress)
         return future.result()
 
-    def gathered(self) -> Iterator[Table]:
+    def iterate_tables(self) -> Iterator[Table]:
         """Yield the tables of each partition, computed one at a time and sent to this process."""
         for opened in self._opens:
             (open_tables,) = dask.compute(opened)

@@ -117,7 +117,7 @@ def _iterate_slices(frame: Any, own: dict[str, Any], size: int, name: str, start
 def _cells(series: Any, place: Place) -> Array:
     absent = series.is_null().to_numpy()
     if absent.any():
-        raise place.missing(int(np.argmax(absent)), int(absent.sum()))
+        raise place.missing_value_error(int(np.argmax(absent)), int(absent.sum()))
     return to_array(series.to_numpy(), place)
 
 

@@ -37,7 +37,7 @@ class JsonLinesTable(Table):
             for name, column in columns.items():
                 family = "text" if column.dtype.kind == "U" else "numbers"
                 if families.setdefault(name, family) != family:
-                    raise Place(self.name, name, start).changed(0, families[name], family)
+                    raise Place(self.name, name, start).type_change_error(0, families[name], family)
             # JSON has only one type of number: 1 and 0.5 in a column are of the same type
             yield {
                 name: column.astype(np.float64) if name in numeric and column.dtype.kind in "iu" else column

@@ -79,7 +79,7 @@ class Reading:
             agree(*self.head, table_source.name, table_source.plan.names)
         return table_source
 
-    def part(self, step: Callable[..., Any], keyed: bool, number: int, opened: Opened) -> Part:
+    def sum_partition(self, step: Callable[..., Any], keyed: bool, number: int, opened: Opened) -> Part:
         """Sum over one partition. An InputError is returned in the result, so that the engine does not retry."""
         total, rows, size = None, 0, 0
         try:
@@ -87,7 +87,7 @@ class Reading:
             if all(table.rows == 0 for table in tables):
                 return Part((number,), 0)
             source = self.source(tables)
-            for batch_args in source.keyed(number) if keyed else ((batch,) for batch in source.batches()):
+            for batch_args in source.batches_with_ids(number) if keyed else ((batch,) for batch in source.batches()):
                 step_result = step(*batch_args)
                 total, rows = step_result if total is None else total + step_result, rows + batch_args[0].n
                 size += batch_args[0].n * batch_args[0].k
@@ -118,7 +118,7 @@ class PartitionedSource(Source):
     """Rows in numbered partitions of an engine, which runs a function on each partition and sums the results."""
 
     def __init__(self, head: Table, reading: Reading, files: Sequence[str] = ()) -> None:
-        self.plan: Plan = reading.choice.settle(head)
+        self.plan: Plan = reading.choice.resolve(head)
         self.reading = replace(reading, head=(head.name, self.plan.names))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
         self.notes, self.rows, self._files = self.plan.notes, None, list(files)
@@ -135,12 +135,12 @@ class PartitionedSource(Source):
         """Number of partitions."""
 
     @abstractmethod
-    def gathered(self) -> Iterator[Table]:
+    def iterate_tables(self) -> Iterator[Table]:
         """Yield the tables of each partition in this process, one partition at a time."""
 
     def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
         """Run `step` on the batches of each partition on its worker, and sum the results."""
-        total = self.run(partial(self.reading.part, step, keyed), progress)
+        total = self.run(partial(self.reading.sum_partition, step, keyed), progress)
         if total.problem is not None:
             raise total.problem
         if total.ids != tuple(range(self.partitions)):
@@ -160,9 +160,9 @@ class PartitionedSource(Source):
         """Yield the rows in this process, partition by partition."""
         return self._local_source().batches()
 
-    def keyed(self) -> Iterator[tuple[Predictions, Array]]:
+    def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
         """Yield the rows with their ids in this process, partition by partition."""
-        return self._local_source().keyed()
+        return self._local_source().batches_with_ids()
 
     def collect(self, progress: Progress | None = None) -> Predictions:
         """Return all rows in this process, validated together."""
@@ -188,7 +188,7 @@ class PartitionedSource(Source):
         }
 
     def _local_source(self) -> TableSource:
-        tables = [table for table in self.gathered() if table.rows != 0]
+        tables = [table for table in self.iterate_tables() if table.rows != 0]
         if not tables:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
         return self.reading.source(tables)

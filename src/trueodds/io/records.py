@@ -51,15 +51,15 @@ class Record:
             fix = suggest_names(field, self.fields) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
         if content is None:
-            raise self.missing(field)
+            raise self.missing_field_error(field)
         return content
 
-    def holds(self, field: str) -> bool:
+    def has_field(self, field: str) -> bool:
         """Return whether the field exists and is not empty."""
         content = _to_python(_get_field(self.fields, field))
         return not is_nan(content) and content not in (_ABSENT, None, "", [], {})
 
-    def missing(self, field: str) -> InputError:
+    def missing_field_error(self, field: str) -> InputError:
         """Return the error of an empty field."""
         fix = f"Correct or remove the row; if it means that no answer was given, pass abstained={field!r}."
         return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.place}", fix)
@@ -210,7 +210,7 @@ def field_key(record: Record, field: str) -> str:
     """Return the value of a field as text, as the name of a group or a question."""
     value = record.value(field)
     if is_nan(value):
-        raise record.missing(field)
+        raise record.missing_field_error(field)
     if isinstance(value, (list, dict)):
         raise record.wrong(field, value, "Choose a field of texts or numbers.")
     return record.name(field, value)
@@ -220,7 +220,7 @@ def count_questions(rows: list[Record], n_queries: int, question: str | None) ->
     """Return the number of questions if there are fewer than answers; a row that abstains may have no question."""
     if question is None:
         return None
-    named = {row.text(question, row.value(question)) for row in rows if row.holds(question)}
+    named = {row.text(question, row.value(question)) for row in rows if row.has_field(question)}
     return len(named) if len(named) < n_queries else None
 
 

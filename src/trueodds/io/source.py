@@ -45,7 +45,7 @@ class Source(ABC):
         """Return what is read: file, format, rows, columns and notes."""
 
     @abstractmethod
-    def keyed(self) -> Iterator[tuple[Predictions, Array]]:
+    def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
         """Yield each batch with the ids of its rows, (n,) uint64."""
 
     def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
@@ -54,7 +54,7 @@ class Source(ABC):
         With `keyed`, `step` gets the batch and the ids of its rows.
         """
         total, done = None, 0
-        for batch_args in self.keyed() if keyed else ((batch,) for batch in self.batches()):
+        for batch_args in self.batches_with_ids() if keyed else ((batch,) for batch in self.batches()):
             part = step(*batch_args)
             total = part if total is None else total + part
             done += batch_args[0].n
@@ -89,7 +89,7 @@ class InMemorySource(Source):
             yield preds if (start, stop >= preds.n) == (0, True) else preds[current]
             start = stop
 
-    def keyed(self) -> Iterator[tuple[Predictions, Array]]:
+    def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
         """Yield the subsets with the numbers of their rows."""
         start = 0
         for batch in self.batches():

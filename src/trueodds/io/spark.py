@@ -83,7 +83,7 @@ class SparkSource(PartitionedSource):
             sums = sums.map(lambda pair: (pair[0] // FAN, pair[1])).partitionBy(many, int).mapPartitions(_add_sums)
         return sum_parts(pickle.loads(pickled) for _, pickled in sums.collect())
 
-    def gathered(self) -> Iterator[Table]:
+    def iterate_tables(self) -> Iterator[Table]:
         """Read files in this process; a data frame is collected in record batches, one partition at a time."""
         if self._paths is not None:
             yield from (table for path in self._paths for table in open_file(path))

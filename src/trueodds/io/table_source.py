@@ -36,9 +36,9 @@ class TableSource(Source):
     ) -> None:
         first = tables[0]
         self.tables = tuple(tables)
-        self.plan = choice.settle(first)
+        self.plan = choice.resolve(first)
         for table in self.tables[1:]:
-            agree(first.name, self.plan.names, table.name, choice.settle(table).names)
+            agree(first.name, self.plan.names, table.name, choice.resolve(table).names)
         self.name = first.name if len(tables) == 1 else f"{first.name} and {len(tables) - 1:,} more"
         counts = [table.rows for table in tables if table.rows is not None]
         self.rows = sum(counts) if len(counts) == len(tables) else None
@@ -59,7 +59,7 @@ class TableSource(Source):
         for block in self._weighted(rows):
             yield self.predictions(block, part=True)
 
-    def keyed(self, first: int = 0) -> Iterator[tuple[Predictions, Array]]:
+    def batches_with_ids(self, first: int = 0) -> Iterator[tuple[Predictions, Array]]:
         """Return each batch with the ids of its rows, (n,) uint64: from the id column, else from the position."""
         for block in self._weighted():
             yield self.predictions(block, part=True), row_ids(block, first)
@@ -68,7 +68,7 @@ class TableSource(Source):
         """Return name, size and modification time of each file, by which a resumed tally recognizes the files."""
         return [_stamp(table.name) for table in self.tables]
 
-    def how(self) -> dict[str, Any]:
+    def reading_settings(self) -> dict[str, Any]:
         """Return the settings of reading and batching: a tally can be resumed only with the same settings."""
         classes = None if self._classes is None else [str(name) for name in self._classes]
         return {
@@ -145,7 +145,7 @@ class TableSource(Source):
                 block = block_of(batch, self.plan, table.name, start, number)
                 if block.n == 0:
                     continue
-                same.hold(batch, self.plan, block)
+                same.change_error(batch, self.plan, block)
                 start, none = start + block.n, False
                 if remaining >= block.n:
                     remaining -= block.n

@@ -31,7 +31,7 @@ class Multiplicities:
         self.rows = _random_words(key, np.arange(n, dtype=np.uint64))
         self.levels, self.tail = _cuts(n)
 
-    def of(self, start: int, stop: int) -> Array:
+    def of_resamples(self, start: int, stop: int) -> Array:
         """Return the multiplicities in the resamples start..stop−1, (n, stop − start) uint8."""
         first, last = start // 2, -(-stop // 2)  # two resamples share a 32-bit number
         pairs = np.arange(first, last, dtype=np.uint64)
@@ -218,7 +218,7 @@ class VectorResampler:
         """Number of sums per resample."""
         return (len(self.first) - 1) * self.vectors.shape[1]
 
-    def arranged(self, times: Array) -> Array:
+    def multiplicities_in_order(self, times: Array) -> Array:
         """Return the multiplicities of the rows in sorted order, (resamples, rows) uint8.
 
         `times` (units, resamples) uint8 are the multiplicities of the units.
@@ -228,7 +228,7 @@ class VectorResampler:
         return out
 
     def sums(self, times: Array) -> tuple[Array, Array, Array]:
-        """Return Σw (resamples, size), Σwp and Σwy (resamples, size, m) for multiplicities from `arranged`."""
+        """Return Σw (resamples, size), Σwp and Σwy (resamples, size, m) for multiplicities from `multiplicities_in_order`."""
         m = self.vectors.shape[1] // 2
         out = np.zeros((len(times), len(self.first) - 1, 2 * m + 1))
         _add_vectors(times, self.first, self.vectors, out)

@@ -85,7 +85,7 @@ class OrderStatistics:
         self._low, self._shift, self._selected, self._count = low, shift, selected, count
         self._others = np.cumsum(np.where(selected, 0.0, count))  # the same without the cells of sorted keys
 
-    def at(self, ranks: Array) -> Array:
+    def select(self, ranks: Array) -> Array:
         """Return the order statistics (keys) at these ranks, from 0, whose cells must contain sorted keys."""
         return self.keys[ranks - self._others[self._holding(ranks)].astype(np.int64)]
 

@@ -73,9 +73,9 @@ class Lens(Settings):
         self.check(preds)
         # Independent labels are binary, and for bare confidence the number of classes is unknown.
         classes = {"multilabel": 2, "confidence": 0}.get(preds.kind, preds.k)
-        plain = None if preds.y is None or preds.weight is not None else self.plain(preds, preds.y)
+        plain = None if preds.y is None or preds.weight is not None else self.unweighted_rows(preds, preds.y)
         names = self.view_names(preds)
-        exact = [self.exact(preds, i) for i in range(len(names))]
+        exact = [self.complement_source(preds, i) for i in range(len(names))]
         if plain is not None:
             return tuple(
                 View.of_rows(rows, name=name, classes=classes, exact=e)
@@ -86,11 +86,11 @@ class Lens(Settings):
             for name, p, z, e in zip(names, self.predicted(preds), self._observed(preds), exact, strict=True)
         )
 
-    def exact(self, preds: Predictions, i: int) -> Exact | None:
+    def complement_source(self, preds: Predictions, i: int) -> Exact | None:
         """Source of complements and logarithms of a view; None if only its probabilities are known."""
         return InducedProbabilities(preds, lambda: self.outcomes(preds)[i].code) if preds.kind == "classes" else None
 
-    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
         """Rows of each view if there are no weights and one label `y` per row; None to compute columns directly."""
         return None
 

@@ -32,7 +32,7 @@ class Canonical(Lens):
         """The probabilities themselves."""
         return [column(preds, 1)] if preds.k == 2 else [preds.P]
 
-    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
         """The second of two columns."""
         return [Column(column(preds, 1), y, 1)] if preds.k == 2 else None
 
@@ -51,7 +51,7 @@ class Positive(Lens):
         """The second column."""
         return [column(preds, 1)]
 
-    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows]:
         """The second column."""
         return [Column(column(preds, 1), y, 1)]
 
@@ -86,7 +86,7 @@ class Class(Lens):
         """Probabilities of the class."""
         return [column(preds, c) for c in self.columns(preds)]
 
-    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows]:
         """Rows of the class."""
         return [_against_rest(preds, y, c) for c in self.columns(preds)]
 
@@ -119,7 +119,7 @@ class Classwise(Lens):
         """Every column."""
         return [column(preds, c) for c in range(preds.k)]
 
-    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows]:
         """Rows of each class, with sums computed in one pass for all classes."""
         if preds.kind == "multilabel" or preds.p.ndim == 1:
             return [_against_rest(preds, y, c) for c in range(preds.k)]
@@ -130,7 +130,7 @@ class Classwise(Lens):
         """The event of each view is its class."""
         return [label_hits(c, preds.k) for c in range(preds.k)]
 
-    def exact(self, preds: Predictions, i: int) -> Exact | None:
+    def complement_source(self, preds: Predictions, i: int) -> Exact | None:
         """Complements as sums over the other classes."""
         return InducedProbabilities(preds, lambda: label_hits(i, preds.k).code) if preds.kind == "classes" else None
 

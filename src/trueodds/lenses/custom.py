@@ -67,7 +67,7 @@ class Custom(Lens):
             code[:, c] = np.argmax(z, axis=1)
         return [Outcomes(code)]
 
-    def exact(self, preds: Predictions, i: int) -> None:
+    def complement_source(self, preds: Predictions, i: int) -> None:
         """None, because the probabilities of ψ need not be sums of class probabilities."""
         return
 

@@ -34,7 +34,7 @@ class Confidence(Lens):
             return [np.maximum(preds.p, 1 - preds.p)]
         return [row_maxima(preds.p)[0]]
 
-    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
         """Rows of the largest probability, computed together with the sums."""
         if preds.kind == "confidence":
             return [Column(preds.p, y, 1)]

@@ -150,7 +150,7 @@ def risk_of(
 
 def _as_rows(view: View) -> Array:
     """Weights (n,) as numbers of rows, on which the area depends. Weights that are not counts keep their ratios."""
-    unit = view.unit
+    unit = view.unit_weight
     return view.w / unit if unit is not None else view.w * (view.effective_n / view.w.sum())
 
 

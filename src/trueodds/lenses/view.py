@@ -119,7 +119,7 @@ class View:
         """Probability of the complement of the event, (n,) float64, without rounding of 1 − p if known."""
         if self.exact is None:
             return np.maximum(1 - self.p.astype(np.float64), 0.0)
-        return self.once("q", partial(self.exact.complement, self.p))
+        return self.cached("q", partial(self.exact.complement, self.p))
 
     @property
     def P(self) -> Array:
@@ -136,7 +136,7 @@ class View:
     def log_P(self) -> Array:
         """Log-probability of each outcome, in the shape of `P`; finite unless a probability is exactly 0."""
         if not self.joint:
-            return self.once("log_P", partial(outcome_logs, self.exact, self.P))
+            return self.cached("log_P", partial(outcome_logs, self.exact, self.P))
         return outcome_logs(self.exact, self.p)  # of many classes, so it is not kept
 
     @property
@@ -165,7 +165,7 @@ class View:
     def n(self) -> Array:
         """Number of rows of each cell, (n,). Rows of weight 0 do not count."""
         if self._n is None:
-            self._n = self.w if self.plain else (self.w > 0).astype(np.float64)
+            self._n = self.w if self.is_unweighted else (self.w > 0).astype(np.float64)
         return self._n
 
     @property
@@ -177,11 +177,11 @@ class View:
         return self.rows.n if self._p is None and self.rows is not None else len(self.p)
 
     @property
-    def plain(self) -> bool:
+    def is_unweighted(self) -> bool:
         """Whether all cells are rows of weight 1, with no further sums."""
         return self._w is None and self._n is None and self._sums is None
 
-    def once(self, key: object, make: Callable[[], T]) -> T:
+    def cached(self, key: object, make: Callable[[], T]) -> T:
         """Return a cached value, or compute it once for this view.
 
         Parameters
@@ -216,33 +216,33 @@ class View:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(self) if self.plain else int(self.n.sum())
+        return len(self) if self.is_unweighted else int(self.n.sum())
 
     @property
     def total(self) -> float:
         """Total weight."""
-        return float(len(self)) if self.plain else float(self.w.sum())
+        return float(len(self)) if self.is_unweighted else float(self.w.sum())
 
     @property
     def effective_n(self) -> float:
         """Effective sample size (Σw)²/Σw²; 0 if the total weight is 0."""
-        if self.plain:
+        if self.is_unweighted:
             return self.total
         return self.total**2 / float(self.sums("ww").sum()) if self.total > 0 else 0.0
 
     @property
     def has_integer_weights(self) -> bool:
         """Whether all weights are counts, so that a weight of two is equivalent to two rows."""
-        return self.plain or are_counts(self.w)
+        return self.is_unweighted or are_counts(self.w)
 
     @property
-    def unit(self) -> float | None:
+    def unit_weight(self) -> float | None:
         """Weight of one row if all weights are multiples of it, else None."""
         occupied = self.n > 0
         return 1.0 if self.has_integer_weights else unit_of(self.w[occupied] / self.n[occupied])
 
     @property
-    def counted(self) -> float:
+    def n_represented(self) -> float:
         """Number of rows that the weights represent: their sum if they are counts, else the rows of positive weight."""
         return self.total if self.has_integer_weights else self.n_rows
 
@@ -288,10 +288,10 @@ class View:
             One cell per bin of positive weight.
         """
         if not isinstance(cells, Bins):  # known by itself: a tree is walked once
-            return self.once(cells, lambda: self.pool(cells.index(self.at), cells.size))
+            return self.cached(cells, lambda: self.pool(cells.index(self.at), cells.size))
         if self.joint or not self.is_rows:
             return self.pool(cells.index(self.at), cells.size)
-        return self.once((cells.edges.tobytes(), cells.closed), lambda: self._binned(cells))
+        return self.cached((cells.edges.tobytes(), cells.closed), lambda: self._binned(cells))
 
     def _binned(self, bins: Bins) -> View:
         table: Mapping[str, Array] | None = None

@@ -54,7 +54,7 @@ def compare_with_votes(
             "A tally holds no rows, so the predictions are not compared with the votes of each row; use mode='exact'"
             " (--mode exact)."
         )
-        return None, [Note("TN161", text)] if rows.counts.voted > 0 else []
+        return None, [Note("TN161", text)] if rows.counts.has_vote_shares > 0 else []
     if rows.votes is None:
         return None, []
     progress(0.85, "comparing predictions with votes")

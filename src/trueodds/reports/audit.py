@@ -367,7 +367,7 @@ def _data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
         return common | {
             "weighted": rows.weight != rows.n,
             "weight": rows.weight,
-            "votes": rows.counts.voted > 0,
+            "votes": rows.counts.has_vote_shares > 0,
             "clusters": None,
             "group_columns": list(rows.groups),
             "resolution": rows.resolution,

@@ -55,7 +55,7 @@ class Facts:
     standard: tuple[Measure, ...] = ()  # calibration in the large, slope, …
 
     @property
-    def headline(self) -> Verdict:
+    def default_test(self) -> Verdict:
         """The test through the default lens: the one after that of the family, or the only one."""
         return self.tests[min(1, len(self.tests) - 1)]
 

@@ -46,25 +46,25 @@ class Resamples:
         else:
             self._drawn = Multiplicities(self.units, stream_key(rng))
 
-    def times(self, start: int, stop: int) -> Array:
+    def multiplicities(self, start: int, stop: int) -> Array:
         """Multiplicities of each unit in the resamples start..stop−1, (units, stop − start) uint8."""
         if self._times is not None:
             return self._times[:, start:stop]
-        return self._drawn.of(start, stop)
+        return self._drawn.of_resamples(start, stop)
 
     def rows(self, start: int, stop: int) -> list[Array]:
         """Row indices of these resamples, each sorted."""
-        times = self.times(start, stop)
+        times = self.multiplicities(start, stop)
         of_rows = times if self.cluster is None else times[self.cluster]
         return [np.repeat(np.arange(self.n), column) for column in of_rows.T]
 
-    def mapped(self, work: Callable[[Array], T], numbers: int) -> list[T]:
+    def map_blocks(self, work: Callable[[Array], T], numbers: int) -> list[T]:
         """Apply `work` to the multiplicities (units, draws) of each block of resamples, in order.
 
         `numbers` is the number of accumulators per draw, which limits the size of the blocks.
         """
         side = max(16, min(AT_ONCE, _TIMES // self.units, _NUMBERS // numbers) // 2 * 2)
-        return in_blocks(lambda start, stop: work(self.times(start, stop)), self.count, side)
+        return in_blocks(lambda start, stop: work(self.multiplicities(start, stop)), self.count, side)
 
 
 ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and norms of the centered residuals
@@ -117,7 +117,7 @@ def bootstrap(
         how = "rows" if preds.cluster is None else "clusters"
         for i in (*means, *linear):
             views = [
-                _concatenate(drawn.mapped(some.of, some.numbers), axis=1) for some in _in_turn(estimands[i], preds)
+                _concatenate(drawn.map_blocks(some.of, some.numbers), axis=1) for some in _in_turn(estimands[i], preds)
             ]
             resampled[i] = Resampled(*_concatenate(views, axis=0), how)
         for i in others:
@@ -193,12 +193,12 @@ class Bins:
         self.numbers = self.layout.size
         predicted, observed = self.layout.predicted_and_observed()
         mass = np.stack([view.w for view in estimand.views], axis=1)
-        self.resampler = Resampler(self.layout.slots(), mass, predicted, observed, self.numbers, cluster)
+        self.resampler = Resampler(self.layout.accumulator_index(), mass, predicted, observed, self.numbers, cluster)
         self.observed = list(zip(*self.layout.observed(), strict=True))
 
     def of(self, times: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
-        draws = list(zip(*(self.layout.shaped(sums) for sums in self.resampler.sums(times)), strict=True))
+        draws = list(zip(*(self.layout.split_by_view(sums) for sums in self.resampler.sums(times)), strict=True))
         return _values_and_norms(self.layout.linear, self.observed, draws)
 
 
@@ -219,7 +219,7 @@ class Vectors:
     def of(self, times: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
         step = max(1, MAX_BLOCK_SUMS // sum(resampler.numbers for resampler in self.resamplers))
-        arranged = [resampler.arranged(times) for resampler in self.resamplers]
+        arranged = [resampler.multiplicities_in_order(times) for resampler in self.resamplers]
         starts = range(0, times.shape[1], step)
         return _concatenate([self._of_block([counts[a : a + step] for counts in arranged]) for a in starts], axis=1)
 

@@ -67,7 +67,7 @@ class Estimand:
     @cached_property
     def n_rows(self) -> int:
         """Number of rows in the union of the views."""
-        if len(self.views) > 1 and all(view.is_rows for view in self.views) and not self.views[0].plain:
+        if len(self.views) > 1 and all(view.is_rows for view in self.views) and not self.views[0].is_unweighted:
             return int(np.logical_or.reduce([view.w > 0 for view in self.views]).sum())
         return self.views[0].n_rows
 
@@ -108,11 +108,11 @@ class Layout:
         return max(1, min(_HEAVY, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
 
     @property
-    def side(self) -> int:
+    def draws_per_thread(self) -> int:
         """Number of draws per thread: half of a block with many cells, else all, as threads share the labels."""
         return self.block if self.block > _HEAVY else _HEAVY // 2
 
-    def slots(self) -> Array:
+    def accumulator_index(self) -> Array:
         """Accumulator index of each row and column, (n, columns); a joint view has one column per outcome."""
         columns = []
         for one, m, offset in zip(self.linear, self.widths, self.offsets, strict=False):
@@ -125,7 +125,7 @@ class Layout:
         observed = [view.w[:, None] * (view.y if view.joint else view.y[:, None]) for view in self.views]
         return np.concatenate(predicted, axis=1), np.concatenate(observed, axis=1)
 
-    def shaped(self, sums: Array) -> list[Array]:
+    def split_by_view(self, sums: Array) -> list[Array]:
         """Split sums (draws, size) by view: (draws, bins), or (draws, bins, m)."""
         pieces = []
         for one, m, start, stop in zip(self.linear, self.widths, self.offsets[:-1], self.offsets[1:], strict=True):

@@ -135,7 +135,7 @@ def _outcomes(view: View, one: Linear, binned: View, z: Array, *, voted: bool) -
 
 def _fine_cells(view: View, one: Linear, small: Array) -> tuple[Array, Array, Array]:
     """Bin, number of rows and mean prediction of the fine cells of the small bins, sorted by bin."""
-    inside = np.flatnonzero(small[one.index] if view.plain else small[one.index] & (view.n > 0))
+    inside = np.flatnonzero(small[one.index] if view.is_unweighted else small[one.index] & (view.n > 0))
     index, p = one.index[inside], view.p[inside]
     if view.is_rows:
         return count_subcells(p, index, one.size)
@@ -170,7 +170,7 @@ def null_covariance(estimand: Estimand) -> Array:
 
     def add(start: int, stop: int, out: Array) -> None:
         P = np.stack([view.p[start:stop] for view in estimand.views], axis=1)
-        w = np.empty(0) if first.plain else first.w[start:stop]
+        w = np.empty(0) if first.is_unweighted else first.w[start:stop]
         cells = np.stack([one.index[start:stop] for one in estimand.linear or ()], axis=1).astype(np.uint16)
         add_covariance(as_plain_array(P), as_plain_array(w), as_plain_array(cells), out)
 

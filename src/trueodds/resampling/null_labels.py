@@ -98,7 +98,7 @@ def flip_signs(
     """Null draws with the signs of the residuals of clusters (or rows) flipped at random."""
     layout = Layout(estimands)
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
-    slots = layout.slots()
+    slots = layout.accumulator_index()
     predicted, observed = layout.predicted_and_observed()
     w, wp, _ = layout.observed()
     base = np.bincount(slots.ravel(), predicted.ravel(), layout.size)
@@ -119,13 +119,17 @@ def _in_blocks(
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
     def work(start: int, stop: int) -> list[Array]:
-        drawn = layout.shaped(sums(start, stop))
+        drawn = layout.split_by_view(sums(start, stop))
         return [one.statistic(w[v], wp[v], wy) for v, (one, wy) in enumerate(zip(layout.linear, drawn, strict=True))]
 
     statistics: list[list[Array]] = []
     for start in range(0, resamples, layout.block):
         stop = min(start + layout.block, resamples)
-        statistics += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, layout.side)  # type: ignore[misc]
+        statistics += in_blocks(
+            lambda a, b, start=start: work(start + a, start + b),  # type: ignore[misc]
+            stop - start,
+            layout.draws_per_thread,
+        )
         if progress:
             progress(stop / resamples)
     return by_estimand(estimands, [np.concatenate(values) for values in zip(*statistics, strict=True)])

@@ -57,7 +57,7 @@ class Cells:
         return cells_of_view(View(p, y, w))
 
     @classmethod
-    def summed(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
+    def from_sums(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
         """Cells from a dense table that `fill` adds to, with n (views · CELLS,) and sums (views · CELLS, width)."""
         shape = (views * CELLS, width)
         # Removed while in use, so that a table that an interrupt leaves half filled is never used again.
@@ -75,7 +75,7 @@ class Cells:
         """Combine several tables, each starting at the given view, with increasing starts."""
         cells = [part for _, part in parts]
         if len({part.sums.shape[1] for part in cells}) > 1:
-            cells = [part.full() for part in cells]
+            cells = [part.with_explicit_sums() for part in cells]
         index = [part.index + start * part.size for (start, _), part in zip(parts, cells, strict=True)]
         return cls(
             np.concatenate(index),
@@ -95,13 +95,13 @@ class Cells:
         return np.arange(self.bins + 1) / self.bins if self.bins else EDGES
 
     @property
-    def plain(self) -> bool:
+    def is_unweighted(self) -> bool:
         """Whether every row so far had weight 1 and one label."""
         return self.sums.shape[1] == len(PLAIN)
 
-    def full(self) -> Cells:
+    def with_explicit_sums(self) -> Cells:
         """Return these cells with all sums stored explicitly."""
-        if not self.plain:
+        if not self.is_unweighted:
             return self
         n = self.n.astype(np.float64)
         wp, wpp, wy, wpy = self.sums.T
@@ -117,8 +117,8 @@ class Cells:
                 f"{self.bins or 'the fine grid'} and {other.bins or 'the fine grid'}",
                 "Add first, then coarsen.",
             )
-        if self.plain != other.plain:
-            return self.full() + other.full()
+        if self.is_unweighted != other.is_unweighted:
+            return self.with_explicit_sums() + other.with_explicit_sums()
         if np.array_equal(self.index, other.index):
             return Cells(self.index, self.n + other.n, self.sums + other.sums, self.bins)
         one, two = (self.index, self.n, self.sums), (other.index, other.n, other.sums)
@@ -153,7 +153,7 @@ class Cells:
         """
         start, stop = np.searchsorted(self.index, [number * self.size, (number + 1) * self.size])
         part = Cells(self.index[start:stop] - number * self.size, self.n[start:stop], self.sums[start:stop], self.bins)
-        sums = dict(zip(FULL, part.full().sums.T, strict=True))
+        sums = dict(zip(FULL, part.with_explicit_sums().sums.T, strict=True))
         edges = self.edges
         middle = ((edges[:-1] + edges[1:]) / 2)[part.index]
         w = sums.pop("w")
@@ -197,16 +197,16 @@ class Rows:
         )
         z = logs = None
         if preds.logits is not None:
-            z, logs = preds.logits[where], preds.once("log observed", partial(log_observed, preds))[where]
+            z, logs = preds.logits[where], preds.cached("log observed", partial(log_observed, preds))[where]
         return cls(preds.kind, as_plain_array(P), y, shares, w, rounding_tolerance, p.ndim == 1, z, logs)
 
     @property
-    def exact(self) -> bool:
+    def has_exact_cells(self) -> bool:
         """Whether float64 arithmetic alone determines the cell, as for float32 values."""
         return self.P.dtype == np.float32
 
     @property
-    def plain(self) -> bool:
+    def is_unweighted(self) -> bool:
         """Whether each row has one label and there are no weights."""
         return self.w is None and self.shares is None
 
@@ -224,7 +224,7 @@ def cells_of_view(view: View) -> Cells:
 
 def cells_by_rank(rows: Rows, which: Array) -> Cells:
     """Cells of the largest probabilities of each row; `which` (n, ranks) holds their columns."""
-    return _columns(*top_values(rows, which), None if rows.plain else rows.weight)
+    return _columns(*top_values(rows, which), None if rows.is_unweighted else rows.weight)
 
 
 def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
@@ -239,7 +239,7 @@ def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
 
 def cells_by_class(rows: Rows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, each against the rest, with several classes per thread."""
-    step = CHUNK if rows.plain else WIDE_CHUNK
+    step = CHUNK if rows.is_unweighted else WIDE_CHUNK
 
     def work(start: int, stop: int) -> tuple[int, Cells]:
         return start, _class_cells(rows, first + start, first + stop)
@@ -252,23 +252,23 @@ def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
     m, exact = P.shape[1], P.dtype == np.float32
     if w is None:
         hit = (P, as_plain_array(Y == 1), 0, m, EDGES, exact)
-        return Cells.summed(m, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hit, n, sums))
+        return Cells.from_sums(m, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hit, n, sums))
     share = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, EDGES, exact)
-    return Cells.summed(m, len(FULL), lambda n, sums: grid_sums.add_by_share(*share, n, sums))
+    return Cells.from_sums(m, len(FULL), lambda n, sums: grid_sums.add_by_share(*share, n, sums))
 
 
 def _class_cells(rows: Rows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, counted in one thread."""
-    P, where = rows.P, (first, last, EDGES, rows.exact)
-    if not rows.plain:
+    P, where = rows.P, (first, last, EDGES, rows.has_exact_cells)
+    if not rows.is_unweighted:
         shares = (P, as_plain_array(outcomes(rows, first, last)), as_plain_array(rows.weight), *where)
-        return Cells.summed(last - first, len(FULL), lambda n, sums: grid_sums.add_by_share(*shares, n, sums))
+        return Cells.from_sums(last - first, len(FULL), lambda n, sums: grid_sums.add_by_share(*shares, n, sums))
     assert rows.y is not None
     if rows.kind == "multilabel":
         hits = (P, as_plain_array(rows.y[:, first:last] == 1), *where)
-        return Cells.summed(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hits, n, sums))
+        return Cells.from_sums(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hits, n, sums))
     labels = (P, rows.y, *where)
-    return Cells.summed(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_label(*labels, n, sums))
+    return Cells.from_sums(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_label(*labels, n, sums))
 
 
 def class_values(rows: Rows, first: int, last: int) -> tuple[Array, Array]:

@@ -63,7 +63,7 @@ class GroupColumns(Generic[T]):
         )
 
     @classmethod
-    def added(cls, parts: Sequence[GroupColumns[T]]) -> GroupColumns[T]:
+    def sum_of(cls, parts: Sequence[GroupColumns[T]]) -> GroupColumns[T]:
         """Sum of the parts, bit-identical to adding the tallies of each group in order."""
         if len(parts) == 1:
             return parts[0]
@@ -124,7 +124,7 @@ class GroupTallies(Mapping[str, T]):
     def columns(self) -> GroupColumns[T]:
         """All groups as one sum."""
         if len(self._parts) > 1:
-            self._parts = (GroupColumns.added(self._parts),)
+            self._parts = (GroupColumns.sum_of(self._parts),)
         return self._parts[0]
 
     @property
@@ -164,7 +164,7 @@ def _by_columns(tallies: Mapping[str, T]) -> GroupTallies[T] | None:
 
 def _layout(tally: TallySums) -> tuple[Any, ...]:
     """Attributes that tallies must share to be stored in the same columns."""
-    return tally.kind, tally.classes, tally.dtype, tally.bins, tally.slots, tally.cells.plain
+    return tally.kind, tally.classes, tally.dtype, tally.bins, tally.slots, tally.cells.is_unweighted
 
 
 def _sum_by(bin_index: Array, values: Array) -> Array:
@@ -200,7 +200,7 @@ def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], T])
     for a, b in pairwise([*first.tolist(), len(names)]):
         chosen = Rows.of(preds, rows[starts[a] : starts[b]])
         parts.append(_count_small_groups(chosen, starts[a : b + 1] - starts[a], tuple(names[a:b]), template))
-    return GroupTallies(GroupColumns.added(parts))
+    return GroupTallies(GroupColumns.sum_of(parts))
 
 
 def _number_values(values: Array) -> tuple[Array, Array]:
@@ -216,7 +216,7 @@ def _count_small_groups(rows: Rows, starts: Array, names: tuple[str, ...], templ
     n, size = len(rows.P), np.diff(starts)
     which = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)
     squares, special, extremes = np.empty(n), np.zeros((len(names), 5), dtype=np.int64), np.zeros((len(names), 2))
-    bits = rows.P.view(np.int32 if rows.exact else np.int64)
+    bits = rows.P.view(np.int32 if rows.has_exact_cells else np.int64)
     row_statistics.survey_groups(rows.P, bits, rows.rounding_tolerance, starts, which, squares, special, extremes)
     if rows.logits is not None:
         special[:, :2] = np.add.reduceat(np.stack(zeros_and_ones(rows.logits), axis=1), starts[:-1])
@@ -248,10 +248,10 @@ def _cells(rows: Rows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, 
     """
     n, m = P.shape
     cell = np.empty((n, m), dtype=np.uint16, order="F")
-    cells_of_classes(P, 0, m, EDGES, rows.exact, cell)
+    cells_of_classes(P, 0, m, EDGES, rows.has_exact_cells, cell)
     keys = (group[:, None] * m + np.arange(m)) * CELLS + cell
     key, inverse = np.unique(keys, return_inverse=True)
-    counts, sums = np.zeros(len(key), dtype=np.int64), np.zeros((len(key), len(PLAIN if rows.plain else FULL)))
+    counts, sums = np.zeros(len(key), dtype=np.int64), np.zeros((len(key), len(PLAIN if rows.is_unweighted else FULL)))
     grid_sums.add_by_bin(P, as_plain_array(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
     return key, counts, sums
 

@@ -63,31 +63,31 @@ class Field:
     def tally(self, group_of: Field | None = None) -> Tally:
         """The whole tally, or the tally of a group."""
         kind = self.text("kind")
-        self.must(kind in KINDS, "kind", kind)
+        self.require(kind in KINDS, "kind", kind)
         classes = self.classes(kind)
         bins, n = self.integer("bins", 1), self.integer("n", 1)
         grid = None if self.get("grid") is None else self.integer("grid", 1)
         slots = self.slots(kind, classes, group=group_of is not None)
         weight = self.number("weight")
-        counts = self.inside("counts").plain(Counts)
-        cells = self.inside("cells").cells(len(slots), n, counts)
-        joint = {name: self.inside("joint").inside(name).simplex(grid, n) for name in self.keys("joint")}
+        counts = self.child("counts").plain(Counts)
+        cells = self.child("cells").cells(len(slots), n, counts)
+        joint = {name: self.child("joint").child(name).simplex(grid, n) for name in self.keys("joint")}
         for name in joint:
-            self.must(_is_lens(name), "joint", repr(name))
-        scores = {name: self.inside("scores").inside(name).plain(ScoreSums) for name in self.keys("scores")}
-        self.must(set(scores) == {"brier", "log_loss"}, "scores", str(sorted(scores)))
+            self.require(_is_lens(name), "joint", repr(name))
+        scores = {name: self.child("scores").child(name).plain(ScoreSums) for name in self.keys("scores")}
+        self.require(set(scores) == {"brier", "log_loss"}, "scores", str(sorted(scores)))
         groups: dict[str, dict[str, Tally]] = {}
         for column in self.keys("groups"):
-            reader = self.inside("groups")
-            values = reader.inside(column)
-            groups[column] = {value: values.inside(value).tally(self) for value in reader.keys(column)}
+            reader = self.child("groups")
+            values = reader.child(column)
+            groups[column] = {value: values.child(value).tally(self) for value in reader.keys(column)}
             rows = sum(part.n for part in groups[column].values())
-            self.must(rows == n and group_of is None, f"groups.{column}", f"{rows:,} rows of {n:,}")
+            self.require(rows == n and group_of is None, f"groups.{column}", f"{rows:,} rows of {n:,}")
             for value, part in groups[column].items():
                 same = (part.kind, part.classes, part.bins) == (kind, classes, bins)
-                self.must(same, f"groups.{column}.{value}", "other classes or bins")
+                self.require(same, f"groups.{column}.{value}", "other classes or bins")
         null = self.null(len(classes) * bins)
-        self.must(null is None or (kind == "classes" and group_of is None), "null", "a covariance without classes")
+        self.require(null is None or (kind == "classes" and group_of is None), "null", "a covariance without classes")
         return Tally(
             kind=kind,
             classes=classes,
@@ -109,7 +109,7 @@ class Field:
         """Names of the classes, which must be distinct as text."""
         names = self.items("classes")
         fine = len(names) >= (1 if kind == "multilabel" else 2) and all(isinstance(x, (str, int, float)) for x in names)
-        self.must(fine and len({str(x) for x in names}) == len(names), "classes", repr(names)[:80])
+        self.require(fine and len({str(x) for x in names}) == len(names), "classes", repr(names)[:80])
         return tuple(names)
 
     def slots(self, kind: str, classes: tuple[Any, ...], *, group: bool) -> tuple[str, ...]:
@@ -118,65 +118,65 @@ class Field:
         always = list(view_names(*default_views(kind, len(classes), group=group)))
         extra = slots[len(always) :]
         fine = slots[: len(always)] == always and len(set(map(str, slots))) == len(slots)
-        self.must(fine and all(isinstance(x, str) and _is_lens(x) for x in extra), "slots", repr(slots)[:80])
+        self.require(fine and all(isinstance(x, str) and _is_lens(x) for x in extra), "slots", repr(slots)[:80])
         return tuple(slots)
 
     def cells(self, slots: int, n: int, counts: Counts) -> Cells:
         """Sums per cell, validated: ordered, complete in every view, each mean inside its cell."""
         index = self.integers("index")
         rows = self.integers("n")
-        self.must(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
+        self.require(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
         increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < slots * CELLS
-        self.must(increasing, "index", "cells out of order or range")
-        self.must(bool((rows > 0).all()), "n", "an empty cell")
+        self.require(increasing, "index", "cells out of order or range")
+        self.require(bool((rows > 0).all()), "n", "an empty cell")
         rows_per_view = np.bincount(index // CELLS, rows, slots)
-        self.must(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
-        sums = self.inside("sums")
+        self.require(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
+        sums = self.child("sums")
         names = FULL if "w" in sums.value else PLAIN
-        sums.must(set(sums.value) == set(names), "", str(sorted(sums.value)))
+        sums.require(set(sums.value) == set(names), "", str(sorted(sums.value)))
         columns = {name: sums.floats(name, len(index)) for name in names}
         for name, column in columns.items():
             # p(1 − p) falls below 0 where p lies above 1 by rounding
             low = -columns["ww"] * ROUNDING if name == "wwv" else 0.0
-            sums.must(bool((column >= low).all()), name, f"{column.min()} below 0")
+            sums.require(bool((column >= low).all()), name, f"{column.min()} below 0")
         w = columns.get("w", rows.astype(np.float64))
-        sums.must(bool((columns["wy"] <= w * (1 + TOLERANCE)).all()), "wy", "more outcomes than rows")
+        sums.require(bool((columns["wy"] <= w * (1 + TOLERANCE)).all()), "wy", "more outcomes than rows")
         low, high = EDGES[:-1][index % CELLS], EDGES[1:][index % CELLS]
         high = np.where(index % CELLS == CELLS - 1, 1 + min(counts.excess, ROUNDING), high)
         outside = (columns["wp"] < w * low * (1 - TOLERANCE)) | (columns["wp"] > w * high * (1 + TOLERANCE))
-        sums.must(not outside.any(), "wp", f"a mean outside its cell, {int(index[np.argmax(outside)])}")
+        sums.require(not outside.any(), "wp", f"a mean outside its cell, {int(index[np.argmax(outside)])}")
         return Cells(index, rows, np.stack(list(columns.values()), axis=1))
 
     def simplex(self, grid: int | None, n: int) -> SimplexCells:
         """The sums per cell of a grid on the simplex."""
-        self.must(grid is not None, "", "no grid")
+        self.require(grid is not None, "", "no grid")
         assert grid is not None
         rows = self.integers("n")
         keys = [self.integer_list("keys", key) for key in self.items("keys")]
         width = len(keys[0]) if keys else 0
         fine = len(keys) == len(rows) and all(len(key) == width and max(key) < grid and min(key) >= 0 for key in keys)
         fine = fine and width > 1 and all(a < b for a, b in itertools.pairwise(keys))
-        self.must(fine, "keys", "grid cells out of order or range")
-        self.must(int(rows.sum()) == n and bool((rows > 0).all()), "n", f"{int(rows.sum()):,} rows of {n:,}")
+        self.require(fine, "keys", "grid cells out of order or range")
+        self.require(int(rows.sum()) == n and bool((rows > 0).all()), "n", f"{int(rows.sum()):,} rows of {n:,}")
         flat = {name: self.floats(name, len(rows)) for name in ("w", "ww")}
         wide = {name: self.floats(name, len(rows), width) for name in ("wp", "wy")}
         for name, column in {**flat, **wide}.items():
-            self.must(bool((column >= 0).all()), name, f"{column.min()} below 0")
+            self.require(bool((column >= 0).all()), name, f"{column.min()} below 0")
         return SimplexCells(grid, np.array(keys, dtype=np.int32), rows, **flat, **wide)
 
     def null(self, size: int) -> Array | None:
         """The upper triangle of the null covariance."""
         if self.get("null") is None:
             return None
-        self.must(size <= NULL_SIZE, "null", f"{size} report cells")
-        reader = self.inside("null")
+        self.require(size <= NULL_SIZE, "null", f"{size} report cells")
+        reader = self.child("null")
         index = reader.integers("index", empty=True)
         value = reader.floats("value", len(index))
         line, column = np.divmod(index, size)
         fine = bool(
             (np.diff(index) > 0).all() and (index >= 0).all() and (line < size).all() and (line <= column).all()
         )
-        reader.must(fine, "index", "report cells out of order or range")
+        reader.require(fine, "index", "report cells out of order or range")
         null = np.zeros((size, size))
         null[line, column] = value
         return null
@@ -184,7 +184,7 @@ class Field:
     def plain(self, kind: type[Any]) -> Any:
         """Sums or counts in the types of their class, with integers for integer fields."""
         names = [field.name for field in fields(kind)]
-        self.must(set(self.value) == set(names), "", str(sorted(self.value)))
+        self.require(set(self.value) == set(names), "", str(sorted(self.value)))
         integers = ("infinite",) if kind is ScoreSums else tuple(name for name in names if name not in EXTREMES)
         signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
         return kind(
@@ -194,59 +194,59 @@ class Field:
             }
         )
 
-    def must(self, fine: bool, key: str, got: str) -> None:
+    def require(self, fine: bool, key: str, got: str) -> None:
         """Raise TO402 unless the condition holds."""
         if not fine:
             refuse((self.where + key).rstrip("."), got)
 
     def get(self, key: str) -> Any:
         """Value of a required field."""
-        self.must(key in self.value, key, "nothing")
+        self.require(key in self.value, key, "nothing")
         return self.value[key]
 
-    def inside(self, key: str) -> Field:
+    def child(self, key: str) -> Field:
         """The object in a field."""
         return Field(self.get(key), f"{self.where}{key}.")
 
     def keys(self, key: str) -> list[str]:
         """The names in an object."""
-        return list(self.inside(key).value)
+        return list(self.child(key).value)
 
     def text(self, key: str) -> str:
         """A text."""
         value = self.get(key)
-        self.must(isinstance(value, str), key, repr(value)[:80])
+        self.require(isinstance(value, str), key, repr(value)[:80])
         return str(value)
 
     def integer(self, key: str, low: int) -> int:
         """An integer that fits into 64 bits."""
         value = self.get(key)
-        self.must(type(value) is int and low <= value < 2**63, key, repr(value)[:80])
+        self.require(type(value) is int and low <= value < 2**63, key, repr(value)[:80])
         return int(value)
 
     def number(self, key: str, *, signed: bool = False) -> float:
         """A finite number."""
         value = self.get(key)
         fine = _finite(value) and (signed or value >= 0)
-        self.must(fine, key, repr(value)[:80])
+        self.require(fine, key, repr(value)[:80])
         return float(value)
 
     def items(self, key: str) -> list[Any]:
         """A list."""
         value = self.get(key)
-        self.must(isinstance(value, list), key, repr(value)[:80])
+        self.require(isinstance(value, list), key, repr(value)[:80])
         return list(value)
 
     def integer_list(self, key: str, value: Any) -> list[int]:
         """A list of integers."""
-        self.must(isinstance(value, list) and all(type(x) is int for x in value), key, repr(value)[:80])
+        self.require(isinstance(value, list) and all(type(x) is int for x in value), key, repr(value)[:80])
         return list(value)
 
     def integers(self, key: str, *, empty: bool = False) -> Array:
         """A list of integers as int64."""
         value = self.integer_list(key, self.items(key))
-        self.must(empty or len(value) > 0, key, "no cells")
-        self.must(all(-(2**63) <= x < 2**63 for x in value), key, "a number beyond 64 bits")
+        self.require(empty or len(value) > 0, key, "no cells")
+        self.require(all(-(2**63) <= x < 2**63 for x in value), key, "a number beyond 64 bits")
         return np.array(value, dtype=np.int64)
 
     def floats(self, key: str, length: int, width: int | None = None) -> Array:
@@ -256,7 +256,7 @@ class Field:
         fine = len(value) == length and all(
             isinstance(line, list) and len(line) == (width or length) and all(map(_finite, line)) for line in lines
         )
-        self.must(fine, key, f"{len(value)} values for {length}, or one that is no finite number")
+        self.require(fine, key, f"{len(value)} values for {length}, or one that is no finite number")
         return np.array(value, dtype=np.float64)
 
 

@@ -34,7 +34,7 @@ class Counts:
     inexact_sums: int = 0  # rows off from sum 1 by more than the rounding of their dtype
     ties: int = 0  # rows with several largest probabilities
     true_zeros: int = 0  # rows with an observed outcome of predicted probability 0
-    voted: int = 0  # rows whose outcome is votes
+    has_vote_shares: int = 0  # rows whose outcome is votes
     excess: float = 0.0  # the largest excess over 1
     worst_sum: float = 0.0  # the largest distance from sum 1
 
@@ -87,7 +87,7 @@ class RowCounts:
 def count_rows(rows: Rows, ranks: int, classes: range, bins: int | None) -> RowCounts:
     """Sums of the largest one to three probabilities and of these classes; with `bins` the null covariance."""
     k = rows.P.shape[1]
-    if rows.kind == "classes" and rows.plain and ranks and len(classes) == k <= AT_ONCE:
+    if rows.kind == "classes" and rows.is_unweighted and ranks and len(classes) == k <= AT_ONCE:
         return _count_in_one_pass(rows, ranks, bins)
     survey = _survey_block(rows, ranks if k > 1 else 0)
     parts = [(0, cells_by_rank(rows, survey.which))] if ranks else []
@@ -101,7 +101,7 @@ def count_rows(rows: Rows, ranks: int, classes: range, bins: int | None) -> RowC
         Cells.side_by_side(parts),
         None if bins is None else null_covariance(rows, bins),
         score_sums,
-        survey.special(rows, score_sums["log_loss"].infinite),
+        survey.special_rows(rows, score_sums["log_loss"].infinite),
     )
 
 
@@ -111,7 +111,7 @@ def null_covariance(rows: Rows, bins: int) -> Array:
     first = first_bin_edge(report, k)
     sums = empty_sums(k, bins, first)
     w = NOTHING if rows.w is None else rows.w
-    add_rows(rows.P, w, report, bins, first, rows.exact, EDGES, sums)
+    add_rows(rows.P, w, report, bins, first, rows.has_exact_cells, EDGES, sums)
     return covariance_matrix(sums)
 
 
@@ -129,7 +129,7 @@ class Survey:
     counts: Array  # exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest
     extremes: Array  # the largest excess over 1 and distance from sum 1
 
-    def special(self, rows: Rows, true_zeros: int) -> Counts:
+    def special_rows(self, rows: Rows, true_zeros: int) -> Counts:
         """The special rows."""
         zeros, ones, above, inexact, ties = self.counts.tolist()
         if rows.logits is not None:
@@ -141,7 +141,7 @@ class Survey:
             inexact_sums=inexact,
             ties=ties if self.which.shape[1] else 0,
             true_zeros=true_zeros,
-            voted=len(rows.P) if rows.shares is not None else 0,
+            has_vote_shares=len(rows.P) if rows.shares is not None else 0,
             excess=float(self.extremes[0]),
             worst_sum=float(self.extremes[1]),
         )
@@ -156,14 +156,16 @@ def _count_in_one_pass(rows: Rows, ranks: int, bins: int | None) -> RowCounts:
     report = report_bins(bins or 1)
     first = first_bin_edge(report, k)
     pairs = empty_sums(k, bins or 0, first)
-    look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.exact, rows.single, EDGES)
+    look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.single, EDGES)
     outputs = (survey.counts, survey.extremes, scores, report, bins or 0, first, pairs)
-    cells = Cells.summed(ranks + k, len(PLAIN), lambda counts, sums: tally_rows(*look, counts, sums, *outputs))
-    brier, loss = (ScoreSums.counted(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
+    cells = Cells.from_sums(ranks + k, len(PLAIN), lambda counts, sums: tally_rows(*look, counts, sums, *outputs))
+    brier, loss = (ScoreSums.from_counts(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
     if rows.log_observed is not None:
         loss = ScoreSums.of(-rows.log_observed)
     null = None if bins is None else covariance_matrix(pairs)
-    return RowCounts(cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special(rows, loss.infinite))
+    return RowCounts(
+        cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special_rows(rows, loss.infinite)
+    )
 
 
 def _survey_block(rows: Rows, ranks: int) -> Survey:
@@ -173,7 +175,7 @@ def _survey_block(rows: Rows, ranks: int) -> Survey:
 
     def work(a: int, b: int) -> tuple[Array, Array]:
         P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
-        bits = P.view(np.int32 if rows.exact else np.int64)
+        bits = P.view(np.int32 if rows.has_exact_cells else np.int64)
         row_statistics.survey_rows(P, bits, rows.rounding_tolerance, which[a:b], squares[a:b], counts, extremes)
         return counts, extremes
 

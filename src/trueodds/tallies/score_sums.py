@@ -42,7 +42,7 @@ class ScoreSums:
         return cls(w_sum, ww, ws, wws, wwss, endless, lost)
 
     @classmethod
-    def counted(cls, n: int, finite: int, s: float, ss: float) -> ScoreSums:
+    def from_counts(cls, n: int, finite: int, s: float, ss: float) -> ScoreSums:
         """Sums for n rows of weight 1, `finite` of them with a finite score, from Σs and Σs² of these."""
         w = float(
             finite

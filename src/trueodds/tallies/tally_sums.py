@@ -102,7 +102,7 @@ def save(tally: TallySums, path: str | Path) -> None:
 
 
 def _to_dict(tally: TallySums) -> dict[str, Any]:
-    names = PLAIN if tally.cells.plain else FULL
+    names = PLAIN if tally.cells.is_unweighted else FULL
     return {
         "kind": tally.kind,
         "classes": list(tally.classes),

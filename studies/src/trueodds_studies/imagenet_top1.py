@@ -168,7 +168,7 @@ def verdict_rows(preds: Predictions, redraws: int, seed: int) -> list[dict[str, 
     """Every test that supports these data, with `min_prob` if required."""
     rows = []
     for name in TESTS.names():
-        resample_settings: dict[str, Any] = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
+        resample_settings: dict[str, Any] = {"resamples": redraws} if TESTS.has_setting(name, "resamples") else {}
         tries: tuple[dict[str, Any], ...] = ({}, {"min_prob": MIN_PROB})
         for min_prob_settings in tries:
             try:
@@ -258,7 +258,7 @@ def _check_method(ask: Callable[..., Any], preds: Predictions, name: str, **more
 
 
 def _resample_settings(name: str) -> dict[str, Any]:
-    return {"resamples": 19} if TESTS.takes(name, "resamples") else {}
+    return {"resamples": 19} if TESTS.has_setting(name, "resamples") else {}
 
 
 def estimator_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:

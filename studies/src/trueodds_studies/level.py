@@ -226,7 +226,7 @@ class HypothesisForm:
 
     def settings(self, resamples: int) -> dict[str, Any]:
         """The settings, with the study's number of draws if the test makes any."""
-        drawn = {"resamples": resamples} if TESTS.takes(self.name, "resamples") else {}
+        drawn = {"resamples": resamples} if TESTS.has_setting(self.name, "resamples") else {}
         return drawn | dict(self.fixed_settings)
 
     def fits(self, k: int, n: int) -> bool:

@@ -68,7 +68,7 @@ def test_one_and_the_same_difference_thrice_is_one() -> None:
     draws = np.random.default_rng(0).normal(size=4000)
     joint = SimultaneousDifferences([Drawn(draws)] * 3)
     assert joint.level(0.95) == pytest.approx(0.95, abs=0.01)
-    assert joint.adjusted(0.04) == pytest.approx(0.04, abs=0.01)
+    assert joint.adjusted_pvalue(0.04) == pytest.approx(0.04, abs=0.01)
 
 
 def test_independent_differences_are_corrected_like_sidak() -> None:
@@ -76,14 +76,14 @@ def test_independent_differences_are_corrected_like_sidak() -> None:
     rng = np.random.default_rng(0)
     joint = SimultaneousDifferences([Drawn(sample) for sample in rng.normal(size=(3, 20_000))])
     assert joint.level(0.95) == pytest.approx(0.95 ** (1 / 3), abs=0.003)
-    assert joint.adjusted(0.02) == pytest.approx(1 - 0.98**3, abs=0.006)
+    assert joint.adjusted_pvalue(0.02) == pytest.approx(1 - 0.98**3, abs=0.006)
 
 
 def test_the_interval_excludes_0_where_the_adjusted_p_is_small_enough() -> None:
     rng = np.random.default_rng(1)
     joint = SimultaneousDifferences([Drawn(sample) for sample in rng.normal(size=(3, 999))])
     alone = 1 - joint.level(0.95)
-    assert joint.adjusted(alone * 0.999) <= 0.05 < joint.adjusted(alone * 1.05)
+    assert joint.adjusted_pvalue(alone * 0.999) <= 0.05 < joint.adjusted_pvalue(alone * 1.05)
 
 
 def test_too_few_draws_leave_bonferroni() -> None:

@@ -50,21 +50,21 @@ class SlopeBeliefs:
     high: Array  # (t,) increasing
 
     @classmethod
-    def around(cls, theta: float, sums: Callable[[float], Likelihood]) -> tuple[SlopeBeliefs, int]:
+    def from_likelihood(cls, theta: float, sums: Callable[[float], Likelihood]) -> tuple[SlopeBeliefs, int]:
         """The cuts around the maximum likelihood θ, and the number of passes to find them."""
         sides = [_trace_cut_ends(theta, sums, sign) for sign in (-1.0, 1.0)]
         return cls(theta, sides[0][0], sides[1][0]), sides[0][1] + sides[1][1]
 
     @classmethod
-    def alone(cls, theta: float) -> SlopeBeliefs:
+    def from_single_theta(cls, theta: float) -> SlopeBeliefs:
         """A single θ, if the rows do not determine it."""
         return cls(theta, *np.full((2, len(CUT_LEVELS)), theta))
 
-    def point(self, S: Array) -> Array:
+    def plug_in(self, S: Array) -> Array:
         """softmax(θ̂ s)."""
         return _softmax_at(self.theta, S)
 
-    def of(self, S: Array) -> Beliefs:
+    def beliefs(self, S: Array) -> Beliefs:
         """Belief, plausibility and pignistic probability of the scores S (n, K)."""
         parts = [np.empty(S.shape) for _ in range(3)]
         rows = max(1, _BLOCK // S.shape[1])
@@ -163,7 +163,7 @@ class ShiftSlopeBeliefs:
     slope: Array  # (t, a) its derivative by the angle
 
     @classmethod
-    def around(cls, surface: LikelihoodSurface) -> ShiftSlopeBeliefs:
+    def from_surface(cls, surface: LikelihoodSurface) -> ShiftSlopeBeliefs:
         """The cuts of a likelihood surface around its maximum."""
         angles = 2 * np.pi * np.arange(_ANGLES) / _ANGLES
         support, slope = np.empty((2, len(CUT_LEVELS), _ANGLES))
@@ -183,7 +183,7 @@ class ShiftSlopeBeliefs:
             support[i], slope[i] = cubic_hermite(angles, *three)
         return cls(surface.theta, surface.turn, support, slope)
 
-    def point(self, x: Array) -> Array:
+    def plug_in(self, x: Array) -> Array:
         """σ(τ̂ + γ̂x)."""
         q = self._middle(_clip_log_odds(x))
         return np.stack([expit(-q), expit(q)], axis=1)
@@ -191,7 +191,7 @@ class ShiftSlopeBeliefs:
     def _middle(self, x: Array) -> Array:
         return self.theta[0] + self.theta[1] * x
 
-    def of(self, x: Array) -> Beliefs:
+    def beliefs(self, x: Array) -> Beliefs:
         """Belief, plausibility and pignistic probability at the scores x (n,)."""
         x = _clip_log_odds(x)
         way = np.stack([np.ones(len(x)), x], axis=1) @ self.turn

@@ -81,7 +81,7 @@ class LikelihoodSurface:
             slope_fixed,
         )
 
-    def at(self, beta: Array) -> Array:
+    def to_tau_gamma(self, beta: Array) -> Array:
         """τ and γ, (…, 2), of β (…, 2)."""
         return self.theta + beta @ self.turn.T
 

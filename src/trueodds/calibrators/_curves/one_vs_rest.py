@@ -97,7 +97,7 @@ def fit_curves_from_sums(fit: Callable[[RowSums], Any], data: RowSums) -> tuple[
 
 
 def _of_class(data: RowSums, fit: Callable[[RowSums], Any], c: int) -> Any:
-    return fit(data.prepared(partial(_score, c=c)))
+    return fit(data.map_rows(partial(_score, c=c)))
 
 
 class OneVsRestRows(NamedTuple):

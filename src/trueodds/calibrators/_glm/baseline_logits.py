@@ -63,7 +63,7 @@ class Contrasts:
         """τ of each class but the baseline."""
         return self.optimum.theta[1::2] - self.slopes * self.means
 
-    def certainty(self) -> ParameterUncertainty:
+    def uncertainty(self) -> ParameterUncertainty:
         """Uncertainty of the parameters. Cost: O(nK + K³), little compared with the fit; the sandwich O(nK²)."""
         if not self.optimum.converged:
             return ParameterUncertainty("infinite")
@@ -72,7 +72,7 @@ class Contrasts:
         return FitEvidence(
             self.data.facts, self.optimum.at.hessian, self.means, self.even, self.penalty,
             None if self.data.rows is None else self._scores, self._squares, self._ratio,
-        ).certainty()  # fmt: skip
+        ).uncertainty()  # fmt: skip
 
     def _ratio(self) -> float:
         return max(2 * (self.before - self.optimum.at.value), 0.0)
@@ -97,7 +97,7 @@ def fit_contrasts(data: RowSums, free: Array, penalty: float) -> Contrasts:
     means = np.zeros(k) if penalty else log_odds_range.total / mass
     equal = np.maximum(log_odds_range.high - means, means - log_odds_range.low) <= _EQUAL * (1 + np.abs(means))
     low, high = (np.where(equal, means, end)[free] for end in (log_odds_range.low, log_odds_range.high))
-    centered = data.prepared(partial(_center, means=means, equal=equal))
+    centered = data.map_rows(partial(_center, means=means, equal=equal))
     target = np.column_stack([np.ones(k), means])[free].reshape(-1)
     ties, values = np.eye(2 * k)[:, np.repeat(free, 2)], []
 

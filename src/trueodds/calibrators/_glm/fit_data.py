@@ -64,7 +64,7 @@ class FitData:
     @cached_property
     def errors(self) -> str:
         """Source of the standard errors: the Hessian, or weights, votes or clusters."""
-        return self.looked.errors
+        return self.is_homogeneous.errors
 
     @property
     def weight(self) -> float:
@@ -72,7 +72,7 @@ class FitData:
         return float(self.w[0])
 
     @cached_property
-    def looked(self) -> RowHomogeneity:
+    def is_homogeneous(self) -> RowHomogeneity:
         """Whether rows have equal weights, a single outcome each and no clusters."""
         if self.cluster is not None:
             return RowHomogeneity(clustered=True)
@@ -87,12 +87,12 @@ class RowHomogeneity:
     lightest: float = 1.0
     heaviest: float = 1.0
     clustered: bool = False
-    voted: bool = False
+    has_vote_shares: bool = False
 
     @property
     def errors(self) -> str:
         """How standard errors are computed."""
-        if self.clustered or self.voted:
+        if self.clustered or self.has_vote_shares:
             return "clusters" if self.clustered else "votes"
         return "curvature" if self.heaviest - self.lightest <= _EQUAL * self.lightest else "weights"
 
@@ -101,7 +101,7 @@ class RowHomogeneity:
             min(self.lightest, other.lightest),
             max(self.heaviest, other.heaviest),
             self.clustered or other.clustered,
-            self.voted or other.voted,
+            self.has_vote_shares or other.has_vote_shares,
         )
 
 
@@ -118,7 +118,7 @@ class FitDataSummary:
     @classmethod
     def of(cls, data: FitData) -> FitDataSummary:
         """Summarize one batch."""
-        return cls(data.n, data.mass, data.class_totals, data.floored, data.looked)
+        return cls(data.n, data.mass, data.class_totals, data.floored, data.is_homogeneous)
 
     @property
     def k(self) -> int:

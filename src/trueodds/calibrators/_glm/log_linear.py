@@ -157,7 +157,7 @@ def prepare_rows(data: FitData, *, relative: bool = False) -> LogLinearRows:
 
 def initial_beta(data: RowSums, min_prob: float, logits: bool = False) -> float:
     """Start of the search: β = 1/T of temperature scaling, from which Newton steps need no shortening."""
-    beta = TemperatureSpec(min_prob=min_prob).fit_data(data.prepared(_as_stated) if logits else data).beta
+    beta = TemperatureSpec(min_prob=min_prob).fit_data(data.map_rows(_as_stated) if logits else data).beta
     return 1.0 if beta >= MAX_BETA else 0.0 if beta <= MIN_BETA else beta
 
 

@@ -113,7 +113,7 @@ def _fit_logistic(data: RowSums, moments: Moments, rest: Array, intercept: bool)
 
 
 def _fit_smoothed(data: RowSums, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
-    smoothed = data.prepared(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
+    smoothed = data.map_rows(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
     n_events, n_nonevents = moments.n_events, moments.n_nonevents
     imagined = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
     optimum, theta, rank = _maximize_likelihood(
@@ -128,11 +128,11 @@ def _maximize_likelihood(
     data: RowSums, moments: Moments, outcomes: tuple[float, float], rest: Array, intercept: bool
 ) -> tuple[Minimum, Array, int]:
     """Maximum likelihood, given the total weights of events and non-events."""
-    turns = moments.turns
+    turns = moments.decorrelation
     start = -turns.back @ rest
     if intercept:
         start = start + turns.back[:, 0] * np.log((outcomes[0] + 1) / (outcomes[1] + 1))
-    turned = data.prepared(partial(turns.turned, rest=rest))
+    turned = data.map_rows(partial(turns.transform, rest=rest))
     if not len(start):  # no column varies
         return Minimum(start, turned.sum(partial(_likelihood_at, theta=start)), 1, True, 0.0), rest, 0
     optimum = minimize_newton(
@@ -224,7 +224,7 @@ class Decorrelation(NamedTuple):
     turn: Array  # (m, r) from the coefficients of the new columns to those of the old ones
     back: Array  # (r, m) for which back·turn = 1
 
-    def turned(self, lines: LogisticRows, rest: Array) -> LogisticRows:
+    def transform(self, lines: LogisticRows, rest: Array) -> LogisticRows:
         """The transformed columns, with the prediction from `rest` as the offset."""
         Z = (lines.X.T + self.shift[:, None]) * self.varies[:, None]
         columns = np.zeros((self.inner.shape[1], len(lines.X)))
@@ -275,7 +275,7 @@ class Moments:
         )
 
     @property
-    def turns(self) -> Decorrelation:
+    def decorrelation(self) -> Decorrelation:
         """The transformation to uncorrelated columns."""
         m, total = len(self.means), self.total
         size, rms = np.sqrt(self.products.diagonal() / total), np.sqrt(self.squares / total)

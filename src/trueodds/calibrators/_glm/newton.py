@@ -28,13 +28,13 @@ class Ridge:
     strength: Array  # (m, m) A, positive semidefinite, or (m,) its diagonal where the rest is 0
     center: Array  # (m,) c
 
-    def at(self, theta: Array) -> tuple[float, Array]:
+    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient of the penalty."""
         away = theta - self.center
         pull = self.strength * away if self.strength.ndim == 1 else self.strength @ away
         return float(away @ pull), 2 * pull
 
-    def added(self, hessian: Array) -> Array:
+    def add_hessian(self, hessian: Array) -> Array:
         """The Hessian plus that of the penalty."""
         return hessian + 2 * (np.diag(self.strength) if self.strength.ndim == 1 else self.strength)
 
@@ -77,8 +77,8 @@ def minimize_newton(
     ridge = Ridge(np.zeros(len(theta)), theta) if ridge is None else ridge
     at, n_passes, endless = sums(theta), 1, False
     w = at.weight if at.weight > 0 else 1.0
-    drag, pull = ridge.at(theta)
-    value, slope, hessian = at.value / w + drag, at.gradient / w + pull, ridge.added(at.hessian / w)
+    drag, pull = ridge.value_and_gradient(theta)
+    value, slope, hessian = at.value / w + drag, at.gradient / w + pull, ridge.add_hessian(at.hessian / w)
     while True:
         steepest = float(np.abs(slope).max(initial=0.0))
         if steepest <= GRADIENT_TOLERANCE or n_passes >= MAX_EVALUATIONS:
@@ -91,7 +91,7 @@ def minimize_newton(
         following = sums(there)
         while True:
             n_passes += 1
-            drag, pull = ridge.at(there)
+            drag, pull = ridge.value_and_gradient(there)
             reached = following.value / w + drag
             # A difference within rounding error counts as a decrease.
             enough = promise > 0 and reached <= value - 1e-4 * length * promise + 1e-14 * (1 + abs(value))
@@ -101,7 +101,7 @@ def minimize_newton(
                 other, fallback = np.array(fallback, dtype=np.float64), None
                 at_other = sums(other)
                 n_passes += 1
-                drag, pull = ridge.at(other)
+                drag, pull = ridge.value_and_gradient(other)
                 if at_other.value / w + drag < value:
                     length, there, following, reached = 0.0, other, at_other, at_other.value / w + drag
                     break
@@ -120,7 +120,7 @@ def minimize_newton(
             following.gradient / w + pull,
             following.hessian / w,
         )
-        hessian = ridge.added(hessian)
+        hessian = ridge.add_hessian(hessian)
         little = promise * max(at.weight, at.n) < nothing or np.abs(slope).max() <= GRADIENT_TOLERANCE
         endless = bool(length and little and float(step @ hessian @ step) < FALLING * before)
         if endless:
@@ -287,7 +287,7 @@ def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Rid
         theta = start + scale * x
         at = sums(theta)
         w = at.weight if at.weight > 0 else 1.0
-        drag, pull = ridge.at(theta)
+        drag, pull = ridge.value_and_gradient(theta)
         return at.value / w + drag, scale * (at.gradient / w + pull), at
 
     options = {

@@ -73,12 +73,12 @@ class ParameterTable:
         z, other = self.tau / errors[:, 0], (self.gamma - 1) / errors[:, 1]
         r = V[:, 0, 1] / errors[:, 0] / errors[:, 1]
         statistic = (z**2 - 2 * r * z * other + other**2) / ((1 - r) * (1 + r))
-        return np.array([self.certainty.beyond(float(value)) for value in statistic])
+        return np.array([self.certainty.wald_pvalue(float(value)) for value in statistic])
 
     def intervals(self) -> tuple[Array, Array]:
         """Intervals of δ and γ, each (K − 1, 2)."""
         errors = np.full((len(self.tau), 2), np.nan) if self.errors is None else self.errors
-        within = math.nan if self.certainty is None else self.certainty.within
+        within = math.nan if self.certainty is None else self.certainty.interval_factor
         delta = np.exp(np.minimum(confidence_limits(self.tau, errors[:, 0], within), _HIGHEST))
         return delta, confidence_limits(self.gamma, errors[:, 1], within)
 

@@ -68,11 +68,11 @@ class ParameterUncertainty:
         return float(expit((self.rank * math.log(self.n) - self.ratio) / 2))
 
     @property
-    def within(self) -> float:
+    def interval_factor(self) -> float:
         """Number of standard errors to the ends of a 95 % interval."""
         return critical_value(self.units)
 
-    def beyond(self, statistic: float) -> float:
+    def wald_pvalue(self, statistic: float) -> float:
         """P-value of a class's Wald statistic."""
         return upper_tail(statistic, PAIR, self.units)
 
@@ -180,7 +180,7 @@ class FitEvidence:
     ratio: Callable[[], float]
     rank: int | None = None  # number of identifiable directions, if known
 
-    def certainty(self) -> ParameterUncertainty:
+    def uncertainty(self) -> ParameterUncertainty:
         """The uncertainty of the parameters."""
         H, d = self.curvature, len(self.curvature)
         own = np.sqrt(H.diagonal())

@@ -22,7 +22,7 @@ class RowSums(ABC):
     size: int = 0  # probabilities in memory
 
     @abstractmethod
-    def prepared(self, f: Step) -> RowSums:
+    def map_rows(self, f: Step) -> RowSums:
         """The rows f(rows): computed once in memory, in each pass if streamed."""
 
     @abstractmethod
@@ -43,7 +43,7 @@ class RowSums(ABC):
 class InMemory(RowSums):
     """Rows in memory, as a single batch.
 
-    >>> InMemory([1, 2]).prepared(lambda rows: [2 * row for row in rows]).sum(sum)
+    >>> InMemory([1, 2]).map_rows(lambda rows: [2 * row for row in rows]).sum(sum)
     6
     """
 
@@ -51,7 +51,7 @@ class InMemory(RowSums):
     facts: Any = None
     size: int = 0
 
-    def prepared(self, f: Step) -> InMemory:
+    def map_rows(self, f: Step) -> InMemory:
         """The rows f(rows), stored."""
         return InMemory(f(self.rows), self.facts, self.size)
 
@@ -96,7 +96,7 @@ class Streamed(RowSums):
     rows: Any = field(default=None, init=False)
     size: int = field(default=0, init=False)
 
-    def prepared(self, f: Step) -> Streamed:
+    def map_rows(self, f: Step) -> Streamed:
         """Return these rows with f applied in each pass."""
         return Streamed(self.reducer, self.facts, (*self.made, f))
 
@@ -144,7 +144,7 @@ class _Replayed(RowSums):
         self._answers = iter(answers)
         self.facts, self.rows, self._made = facts, None, made
 
-    def prepared(self, f: Step) -> _Replayed:
+    def map_rows(self, f: Step) -> _Replayed:
         """Return these sums with f also applied to the rows; both read the known sums in turn."""
         new = _Replayed([], self.facts, (*self._made, f))
         new._answers = self._answers

@@ -42,7 +42,7 @@ class ConfidenceMap(CalibrationMap):
         Q[rows, top] = confidence
         return Q
 
-    def raised(self, P: Array) -> int:
+    def count_raised(self, P: Array) -> int:
         """Number of rows in which the confidence is raised to keep the predicted class."""
         Q, _, x = self._split(P)
         return int((self.confidence(x) < self._min_confidence(Q, Q.sum(axis=1))).sum())

@@ -238,7 +238,7 @@ class Waves(NamedTuple):
         """Degrees of freedom: 2 for the line, plus those of the other directions after shrinkage."""
         return 2.0 + float((self.curvature / (self.curvature + 2 * penalty)).sum())
 
-    def gain(self, penalty: float) -> float:
+    def max_likelihood_gain(self, penalty: float) -> float:
         """About twice the possible decrease of F from the line, by a quadratic approximation."""
         return float((self.slope**2 / (self.curvature + 2 * penalty)).sum())
 
@@ -257,7 +257,7 @@ def _select_penalty(basis: SplineBasis, data: OutcomeCounts, line: Minimum, wave
     first = min_criterion = line.at.value + DEGREES_OF_FREEDOM_FACTOR * waves.freedom(math.inf)
     for penalty in PENALTY_GRID * data.mass.sum() if len(waves.curvature) else ():
         cost = DEGREES_OF_FREEDOM_FACTOR * waves.freedom(penalty)
-        if line.at.value + cost - waves.gain(penalty) > first:
+        if line.at.value + cost - waves.max_likelihood_gain(penalty) > first:
             continue  # the line is better by a quadratic approximation
         optimum = basis.minimize(data, penalty, theta)
         theta, n_passes = optimum.theta, n_passes + optimum.n_passes

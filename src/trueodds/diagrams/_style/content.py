@@ -33,7 +33,7 @@ class DiagramContent(DiagramTable):
         """
         raise NotImplementedError
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """Return the default title of a figure.
 
         Returns
@@ -46,7 +46,7 @@ class DiagramContent(DiagramTable):
     @property
     def name_of_picture(self) -> str:
         """The caller's title or the headline, also of a picture that shows neither."""
-        return self.presentation.heading("") or self.headline()
+        return self.presentation.heading("") or self.default_title()
 
     def caption(self) -> str:
         """Return the default title of given axes.

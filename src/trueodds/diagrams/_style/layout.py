@@ -122,7 +122,7 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
     head = Header(diagram, "", "", width - 2 * title_and_legend.PAD * size, size)
     if not diagram.divided:
         title_and_legend.place_legend(ax, head.in_smaller_type(), diagram.strip_height, always=always)
-    elif head.marks and head.legible and (always or head.legend_height + 6 <= MAX_LEGEND_HEIGHT * height):
+    elif head.marks and head.has_room_for_words and (always or head.legend_height + 6 <= MAX_LEGEND_HEIGHT * height):
         _extend_for_legend(ax, (head.legend_height + 6) / height)
         head.put_legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=title_and_legend.PAD)
 
@@ -161,7 +161,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
         columns = _columns(count, equal=diagram.equal)
         width = max(diagram.size[0], WIDE) if columns > 2 else diagram.size[0]
         size = _grid_type(width)
-        grid = Grid.around(width, columns, bare=diagram.bare)
+        grid = Grid.for_width(width, columns, bare=diagram.bare)
         head = fit_headers(diagram, note, 72 * (width - grid.left - grid.right), size)[0]
         top = head.height / 72 + 0.08
         rows = -(-count // columns)
@@ -246,7 +246,7 @@ class Grid:
     gap_y: float
 
     @classmethod
-    def around(cls, width: float, columns: int, *, bare: bool) -> Grid:
+    def for_width(cls, width: float, columns: int, *, bare: bool) -> Grid:
         """The margins for a figure width: full size from 3.6 inches on, narrower below; `bare` panels have no ticks."""
         part = min(max(width / 3.6, 0.7), 1.0)
         left, bottom = (RIGHT, 0.6 * BOTTOM) if bare else (LEFT * part, BOTTOM * part)
@@ -272,7 +272,7 @@ def _fitting(
         usual,
         *(n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual and n_columns <= count),
     ):
-        grid = Grid.around(width, columns, bare=diagram.bare)
+        grid = Grid.for_width(width, columns, bare=diagram.bare)
         room = 72 * (width - grid.left - grid.right)
         if room <= 0:
             continue

@@ -18,7 +18,7 @@ class UnitSquarePlot(Diagram):
     unit = "parts"
 
     @property
-    def tall(self) -> float:  # type: ignore[override]
+    def aspect_ratio(self) -> float:
         """The height of a panel relative to its width, with equal units along x and y above the strip."""
         return styling.square_height(*styling.RATES, self.strip_height)
 
@@ -27,7 +27,7 @@ class UnitSquarePlot(Diagram):
         """The strip's share of the height."""
         return styling.STRIP if self.has("strip") else 0.0
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers."""
         return self.calibration_question
 
@@ -84,7 +84,7 @@ class BinnedPlot(Diagram):
         """The height relative to the width that puts the diagonal at 45 degrees; 0 for deviations."""
         return 0.0 if self.deviation else styling.square_height(*styling.RATES, self.strip_height)
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers."""
         return self.calibration_question
 
@@ -107,7 +107,7 @@ class BinnedPlot(Diagram):
         x, y = (styling.PROBABILITIES, (0, 0)) if self.deviation else ((0, 1), (0, 1))
         ax.plot(x, y, **style)
 
-    def placed(self, rows: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+    def marker_positions(self, rows: Mapping[str, Array]) -> tuple[Array, Array, Array]:
         """Heights of marks and of both ends of bars in the style of the diagram; without bars, the marks' heights."""
         origin = rows["mean_prediction"] if self.deviation else 0.0
         y = rows["deviation" if self.deviation else "outcome_rate"]

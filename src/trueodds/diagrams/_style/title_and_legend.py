@@ -29,7 +29,7 @@ def fit_headers(diagram: DiagramContent, note: str, room: float, size: float) ->
     """Headers that fit above the panels, most complete first; a figure of given size may have room for less."""
     presentation = diagram.presentation
     own = presentation.title not in (None, True)
-    headline = presentation.heading(diagram.headline())
+    headline = presentation.heading(diagram.default_title())
     full = Header(
         diagram,
         headline,
@@ -81,10 +81,10 @@ class Header:
     @cached_property
     def marks(self) -> list[tuple[Any, str]]:
         """The legend entries, with labels cut to the available width; empty without a legend."""
-        return [(mark, styling.shorten_text(label, self._label, self.size - 1)) for mark, label in self.every]
+        return [(mark, styling.shorten_text(label, self._label, self.size - 1)) for mark, label in self.full_marks]
 
     @cached_property
-    def every(self) -> list[tuple[Any, str]]:
+    def full_marks(self) -> list[tuple[Any, str]]:
         """The legend entries in full."""
         return self.diagram.legend() if self.legend and self.diagram.has("legend") else []
 
@@ -137,11 +137,12 @@ class Header:
     def is_complete(self) -> bool:
         """Whether no legend label is cut."""
         return all(
-            label == styling.on_one_line(full) for (_, label), (_, full) in zip(self.marks, self.every, strict=True)
+            label == styling.on_one_line(full)
+            for (_, label), (_, full) in zip(self.marks, self.full_marks, strict=True)
         )
 
     @property
-    def legible(self) -> bool:
+    def has_room_for_words(self) -> bool:
         """Whether there is room for a few words beside a mark."""
         return self._label >= 5 * self.size
 

@@ -123,7 +123,7 @@ class Comparison(BinnedRecipe):
         return self._drawn(sets, results, notes)
 
     def _drawn(self, sets: Sets, results: list[ModelResult] | None, notes: list[Note]) -> Diagram:
-        made = {name: [self._alone(view) for view in views] for name, views in sets.items()}
+        made = {name: [self._single_model_diagram(view) for view in views] for name, views in sets.items()}
         count = len(next(iter(sets.values())))
         worst = [max(float(diagrams[i].panels["error"][0]) for diagrams in made.values()) for i in range(count)]
         order = np.argsort(-np.array(worst), kind="stable")
@@ -160,7 +160,7 @@ class Comparison(BinnedRecipe):
             notes=tuple(dict.fromkeys([*notes, *self._notes(made)])),
         )
 
-    def _alone(self, view: View) -> Diagram:
+    def _single_model_diagram(self, view: View) -> Diagram:
         """The reliability diagram of one model, which provides its marks and bars."""
         return Reliability(self.partition, self.level, style=self.style, bars=self.bars)([view])
 

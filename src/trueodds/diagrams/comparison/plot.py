@@ -42,10 +42,10 @@ class ComparisonDiagram(BinnedPlot):
         """The names of the models, in order."""
         return list(self.settings["models"])
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
-            return super().headline()
+            return super().default_title()
         return "Which model is better calibrated, and where?"
 
     def legend(self) -> list[tuple[Any, str]]:
@@ -102,7 +102,7 @@ class ComparisonDiagram(BinnedPlot):
         from matplotlib.transforms import ScaledTranslation
 
         color, x = COLORS[i], rows["mean_prediction"]
-        y, bottom, top = self.placed(rows)
+        y, bottom, top = self.marker_positions(rows)
         small = styling.inches(ax)[0] < 3.4
         step = (i - (len(self.names) - 1) / 2) * MODEL_OFFSET * (0.5 if small else 1.0)
         aside = ax.transData + ScaledTranslation(step / 72, 0, ax.figure.dpi_scale_trans)

@@ -88,7 +88,7 @@ class ConfidenceHistogram(BinnedRecipe):
 
 def _row(view: View, total: View, bars: bin_intervals.Bars, tallest: float) -> dict[str, Any]:
     p, y, low, high = float(total.p[0]), float(total.y[0]), float(bars.low[0]), float(bars.high[0])
-    outside = bool(bars.missed(total.y)[0])
+    outside = bool(bars.excludes(total.y)[0])
     return {
         "view": view.name,
         "title": view.name.removeprefix("class:"),

@@ -17,7 +17,7 @@ class ConfidenceHistogramPlot(Diagram):
     layers = ("bars", "band", "lines")
     ranked = "largest gap"
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers."""
         if self.lens == "confidence":
             return "Does mean confidence match accuracy?"

@@ -50,7 +50,7 @@ def choose_band_method(scores: ScoreSums, band: str) -> str:
     Votes are always resampled, because the asymptotic distributions are those of labels.
     """
     n, unique = float(scores.n.sum()), len(scores.at)
-    if band == "confidence" or scores.voted or n <= max(1000, min(5000, 50 * unique)):
+    if band == "confidence" or scores.has_vote_shares or n <= max(1000, min(5000, 50 * unique)):
         return "resampling"
     return "discrete" if n >= 8 * unique**2 else "continuous"
 
@@ -80,7 +80,7 @@ def resampled_band(
     for start in range(0, resamples, block):
         size = min(block, resamples - start)
         if redraw == "labels":
-            drawn = isotonic_means(scores.w, labels.drawn(size, rng))[:, points]
+            drawn = isotonic_means(scores.w, labels.draw_events(size, rng))[:, points]
         else:
             drawn = _interpolate_fits(scores.at, *labels.with_rows(size, rng), points)
         fits[start : start + size] = drawn

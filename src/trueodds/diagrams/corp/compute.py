@@ -171,7 +171,7 @@ class Corp(Recipe):
 
     def _panels(self, parts: Sequence[CorpPanel]) -> dict[str, Any]:
         drawn = parts[: layout.MAX_PANELS]
-        tallest = max(float(part.strip["share"].max()) for part in drawn)
+        tallest = max(float(part.histogram["share"].max()) for part in drawn)
         rows = [
             {
                 **part.panel(),
@@ -207,7 +207,7 @@ class Corp(Recipe):
                     " to 1,000 rows it covered 45 to 93 % of the true rates at a level of 90 %."
                 )
             notes.append(Note("TN255", text))
-        if self.band == "confidence" and any(part.curve.certain for part in parts[: layout.MAX_PANELS]):
+        if self.band == "confidence" and any(part.curve.has_certain_ends for part in parts[: layout.MAX_PANELS]):
             text = (
                 "The curve is 0 or 1 at an end, where labels drawn from it cannot vary and the band has zero width. Use"
                 " band='honest'."

@@ -52,7 +52,7 @@ class CorpCurve:
         }
 
     @property
-    def certain(self) -> bool:
+    def has_certain_ends(self) -> bool:
         """Whether the curve starts at 0 or ends at 1, where labels drawn from it cannot vary."""
         return bool(self.fit[0] == 0 or self.fit[-1] == 1)
 
@@ -76,7 +76,7 @@ class CorpPanel:
     crossed: bool = False
 
     @cached_property
-    def strip(self) -> dict[str, Array]:
+    def histogram(self) -> dict[str, Array]:
         """The share of rows in bins of their score."""
         return score_histogram(self.curve.view, self.bins)
 
@@ -106,7 +106,7 @@ class CorpPanel:
             ).reshape(-1, 4)
             names = ("x_low", "x_high", "low", "share")
             parts.append(("outside", dict(zip(names, out.T, strict=True)), True))
-        parts.append(("strip", self.strip, False))
+        parts.append(("strip", self.histogram, False))
         if self.style == "discrimination":
             parts.append(("rates", self.rates, False))
         sizes = [len(next(iter(columns.values()))) for _, columns, _ in parts]

@@ -81,7 +81,7 @@ def simultaneous_limits(scores: ScoreSums, level: float, max_groups: int = MAX_G
     for 10⁶. Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023).
     """
     groups = scores.by_weight(max_groups)
-    exact = not scores.voted and bool(np.isclose(scores.w, scores.heaviest * scores.n, rtol=1e-9).all())
+    exact = not scores.has_vote_shares and bool(np.isclose(scores.w, scores.heaviest * scores.n, rtol=1e-9).all())
     m = len(groups.at)
     tail = (1 - level) / (m * (m + 1)) / (1.0 if exact else np.e)
     first, last = np.triu_indices(m)
@@ -113,7 +113,7 @@ def simultaneous_limits(scores: ScoreSums, level: float, max_groups: int = MAX_G
 
 def check_weights(scores: ScoreSums, rows: bool) -> None:
     """Raise TO403 for cells whose rows have unequal weights, because the largest weight is unknown."""
-    if not rows and not scores.even.all():
+    if not rows and not scores.has_equal_weights.all():
         raise InputError(
             "TO403",
             "The honest band of rows with unequal weights needs the rows.",

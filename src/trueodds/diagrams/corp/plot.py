@@ -28,19 +28,19 @@ class CorpDiagram(UnitSquarePlot):
         return (6.0, 6.7) if self._beside else (5.2, 6.7)
 
     @property
-    def tall(self) -> float:  # type: ignore[override]
+    def aspect_ratio(self) -> float:
         """The height of the axes relative to their width, which the strip at the right enlarges."""
-        return super().tall * (1 - styling.STRIP * self._beside)
+        return super().aspect_ratio * (1 - styling.STRIP * self._beside)
 
     @property
     def _beside(self) -> bool:
         return self.settings["style"] == "discrimination" and self.has("strip")
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers."""
         if self.settings["style"] == "discrimination":
             return "How well do predictions separate events from non-events?"
-        return super().headline()
+        return super().default_title()
 
     def legend(self) -> list[tuple[Any, str]]:
         """The legend entries of the layers that are drawn."""

@@ -95,10 +95,12 @@ class Cumulative(Recipe):
         )
         drawn = residuals_by_view[: layout.MAX_PANELS]
         low = min(
-            min(float(cumulative_residuals.path.min()), -cumulative_residuals.half) for cumulative_residuals in drawn
+            min(float(cumulative_residuals.path.min()), -cumulative_residuals.null_bound)
+            for cumulative_residuals in drawn
         )
         high = max(
-            max(float(cumulative_residuals.path.max()), cumulative_residuals.half) for cumulative_residuals in drawn
+            max(float(cumulative_residuals.path.max()), cumulative_residuals.null_bound)
+            for cumulative_residuals in drawn
         )
         low, high = (low, high) if high > low else (-0.01, 0.01)
         # A single panel has a line of numbers above the curve.
@@ -140,8 +142,8 @@ def _panel(cumulative_residuals: CumulativeResiduals, views: int, *, drawn: bool
         "pvalue_mad": p_mad,
         "ecce_r": cumulative_residuals.range,
         "pvalue_r": p_r,
-        "unit": cumulative_residuals.unit,
-        "band": cumulative_residuals.half,
+        "unit": cumulative_residuals.null_standard_error,
+        "band": cumulative_residuals.null_bound,
         "slope": np.nan if steepest is None else cumulative_residuals.slope(steepest),
     }
 
@@ -150,9 +152,9 @@ def _finding(cumulative_residuals: CumulativeResiduals) -> str:
     p_mad, p_r = (format_pvalue(p) for p in cumulative_residuals.pvalues)
     steepest = cumulative_residuals.steepest
     if steepest is None:
-        if cumulative_residuals.farthest > cumulative_residuals.half:
+        if cumulative_residuals.farthest > cumulative_residuals.null_bound:
             does = bias_phrases(cumulative_residuals.view.name)[
-                int(cumulative_residuals.path.min() < -cumulative_residuals.half)
+                int(cumulative_residuals.path.min() < -cumulative_residuals.null_bound)
             ]
             return (
                 f"The model {does} overall: ECCE-MAD {_points(cumulative_residuals.farthest)} ({p_mad}), without a"
@@ -168,7 +170,7 @@ def _finding(cumulative_residuals: CumulativeResiduals) -> str:
     does = bias_phrases(cumulative_residuals.view.name)[int(slope < 0)].removeprefix("is ")
     slope_text = f"{slope:+.2g}".replace("-", "−")
     text = f"Steepest segment {ends}: {does} by {_points(abs(slope))} (slope\u00a0{slope_text})."
-    if cumulative_residuals.farthest > cumulative_residuals.half:
+    if cumulative_residuals.farthest > cumulative_residuals.null_bound:
         return f"{text} ECCE-MAD {_points(cumulative_residuals.farthest)} ({p_mad})."
     return f"{text} ECCE-R {_points(cumulative_residuals.range)} ({p_r})."
 
@@ -249,7 +251,7 @@ def _notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
             " all scores."
         )
         notes.append(Note("TN261", text))
-    if any(cumulative_residuals.voted for cumulative_residuals in residuals_by_view):
+    if any(cumulative_residuals.has_vote_shares for cumulative_residuals in residuals_by_view):
         text = "Outcomes are shares of votes; band and p-values use the variance Σw²(y−p)²/(Σw)²."
         notes.append(Note("TN243", text))
     if len(residuals_by_view) > layout.MAX_PANELS:

@@ -68,33 +68,33 @@ class CumulativeResiduals:
         self.result = ECCE().on(view)
 
     @cached_property
-    def voted(self) -> bool:
+    def has_vote_shares(self) -> bool:
         """Whether outcomes are shares of votes, which no single label draw can give."""
         return not np.isclose(self.view.sums("wyy").sum(), self.view.w @ self.view.y, rtol=1e-9, atol=0)
 
     @cached_property
-    def unit(self) -> float:
+    def null_standard_error(self) -> float:
         """The standard error of the final value under calibration; 0 if every probability is 0 or 1."""
-        if self.voted:
+        if self.has_vote_shares:
             return float(np.sqrt(self.view.sums("wwr").sum()) / self.view.total)
         return 0.0 if self.result.notes else ECCE().cells(self.view).unit
 
     @property
-    def half(self) -> float:
+    def null_bound(self) -> float:
         """The bound of |C| that holds under calibration with probability `level`."""
-        return _null_quantile(beyond_maximum, self.level) * self.unit
+        return _null_quantile(beyond_maximum, self.level) * self.null_standard_error
 
     @cached_property
     def surprise(self) -> float:
         """The range in standard errors."""
-        return self.range / self.unit if self.unit else np.inf if self.range > 0 else 0.0
+        return self.range / self.null_standard_error if self.null_standard_error else np.inf if self.range > 0 else 0.0
 
     @property
     def pvalues(self) -> tuple[float, float]:
         """The p-values of ECCE-MAD and ECCE-R."""
-        if not self.unit:
+        if not self.null_standard_error:
             return float(self.farthest == 0), float(self.range == 0)
-        return beyond_maximum(self.farthest / self.unit), beyond_range(self.surprise)
+        return beyond_maximum(self.farthest / self.null_standard_error), beyond_range(self.surprise)
 
     @property
     def extremes(self) -> tuple[int, int]:
@@ -121,7 +121,7 @@ class CumulativeResiduals:
 
         Under calibration no segment changes by more than the quantile of the range, with probability `level`.
         """
-        chance = _null_quantile(beyond_range, self.level) * self.unit
+        chance = _null_quantile(beyond_range, self.level) * self.null_standard_error
         segment = steepest_segment(self.share[self.vertices], self.path[self.vertices], chance)
         return None if segment is None else Segment(*(int(self.vertices[end]) for end in segment))
 

@@ -28,7 +28,7 @@ class CumulativeResidualsPlot(Diagram):
         """The strip's share of the height."""
         return AXIS_STRIP_HEIGHT if self.has("ticks") else 0.0
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers."""
         if self.lens == "confidence":
             return "Where does confidence deviate from accuracy?"

@@ -93,7 +93,7 @@ class LloPosterior(Recipe):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least probable first."""
         planes = [LloLikelihood.of(view, self.min_prob, self.prior) for view in views]
-        rises = np.array([float(plane.rise(_UNCHANGED)) for plane in planes])
+        rises = np.array([float(plane.log_likelihood_drop(_UNCHANGED)) for plane in planes])
         order = np.lexsort([-rises, np.array([not plane.finite for plane in planes])])
         views, planes = tuple(views[i] for i in order), [planes[i] for i in order]
         shown = [plane for plane in planes if plane.finite][: layout.MAX_PANELS]
@@ -147,7 +147,7 @@ class LloPosterior(Recipe):
             return _table(name, marks, plane)
         tau, gamma = (np.linspace(low[i], high[i], self.resolution) for i in (0, 1))
         grid = np.stack(np.meshgrid(tau, gamma), axis=-1).reshape(-1, 2)
-        parts = [("grid", np.nan, grid, plane.rises(tau, gamma).ravel())]
+        parts = [("grid", np.nan, grid, plane.log_likelihood_drops(tau, gamma).ravel())]
         for level in self.posteriors:
             line = plane.contour(level)
             if line is None:
@@ -164,7 +164,7 @@ class LloPosterior(Recipe):
         return _table(name, parts + marks, plane)
 
     def _panel(self, view: View, plane: LloLikelihood, low: Array, high: Array) -> dict[str, Any]:
-        rise = plane.rise(_UNCHANGED)
+        rise = plane.log_likelihood_drop(_UNCHANGED)
         before, after = float(plane.posterior(rise)), float(plane.posterior(np.zeros(())))
         title = view.name.removeprefix("class:")
         inside = bool((low <= _UNCHANGED).all() and (high >= _UNCHANGED).all())
@@ -215,7 +215,7 @@ def _map_limits(plane: LloLikelihood) -> tuple[Array, Array]:
 
 
 def _mark(kind: str, level: float, theta: Array, plane: LloLikelihood) -> tuple[str, float, Array, Array]:
-    return kind, level, theta[None, :], plane.rise(theta).reshape(1)
+    return kind, level, theta[None, :], plane.log_likelihood_drop(theta).reshape(1)
 
 
 def _table(

@@ -24,7 +24,7 @@ class PosteriorPlot(Diagram):
     ranked = "least probable"
     size = (6.4, 5.0)
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         return "Which shifts and slopes of the log odds are compatible with calibration?"
 

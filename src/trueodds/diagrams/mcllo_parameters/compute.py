@@ -103,7 +103,7 @@ class MclloParameters(BaselineRecipe):
             self._panel(view, table, baseline, len(views)) | limits
             for view, (table, baseline, _) in zip(views, fits, strict=True)
         ]
-        base = self.against(views[0])
+        base = self.baseline_index(views[0])
         kinds = {"view": object, "title": object, "aside": object, "finding": object, "baseline": object}
         if len(views) > layout.MAX_PANELS:
             text = (
@@ -132,7 +132,7 @@ class MclloParameters(BaselineRecipe):
         P, Y, _ = rows_with_weight(view)
         min_prob = min_prob_for(view, self.min_prob)
         notes += replacement_notes(P, Y, min_prob)
-        odds = Odds.of(view, self.against(view), min_prob, self.name)
+        odds = Odds.of(view, self.baseline_index(view), min_prob, self.name)
         names = self.names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
         baseline = str(names[odds.baseline])
         theta = np.asarray(odds.mle.theta).reshape(-1, 2)
@@ -148,7 +148,7 @@ class MclloParameters(BaselineRecipe):
             )
             notes.append(Note("TN251", text))
             theta, covariance = theta[:0], covariance[:0]
-        labels = [str(names[j]) for j in odds.others][: len(theta)]
+        labels = [str(names[j]) for j in odds.free_classes][: len(theta)]
         table = wald_table(view.name, labels, theta, covariance, self.level)
         distance = float(np.abs(theta - [1.0, 0.0]).sum(axis=1).max(initial=0.0))
         return table, baseline, distance

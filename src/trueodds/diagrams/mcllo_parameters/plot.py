@@ -28,7 +28,7 @@ class ParameterPlot(Diagram):
     size = (6.4, 5.0)
     strip_height = 0.08
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         if len(self.panels["view"]) == 1 and self.panels["baseline"][0]:
             return "For which classes are predictions biased or overconfident?"

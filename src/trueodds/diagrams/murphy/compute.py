@@ -139,7 +139,7 @@ class Murphy(Recipe):
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of the views of one model, without intervals of its score, which need its rows."""
-        return self._drawing({"": views}, {"": None}, rng).made({}, {}, [])
+        return self._drawing({"": views}, {"": None}, rng).build({}, {}, [])
 
     def of_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
@@ -154,7 +154,7 @@ class Murphy(Recipe):
         if self.style == "plane" and self.band is not None and len(next(iter(sets.values()))) == 1:
             for name, rows in models.items():
                 mcb[name] = measure_models({name: rows}, CorpError(self.score), lens, interval_spec, None, seed)[0][0]
-        return drawing.made(dict(zip(models, results, strict=True)), mcb, notes)
+        return drawing.build(dict(zip(models, results, strict=True)), mcb, notes)
 
     def _drawing(
         self, sets: Mapping[str, tuple[View, ...]], sources: Mapping[str, Any], rng: np.random.Generator
@@ -218,7 +218,9 @@ class MurphyBuilder:
                 else []
             )
 
-    def made(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult], notes: Sequence[Note]) -> Diagram:
+    def build(
+        self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult], notes: Sequence[Note]
+    ) -> Diagram:
         """The diagram, with the results of each model over all views."""
         recipe, alone = self.recipe, len(self.panels) == 1
         # The noise floor of a score is not a bias to be reported.
@@ -227,7 +229,7 @@ class MurphyBuilder:
         table: list[Columns] = []
         for i, models in enumerate(self.panels):
             if recipe.style == "murphy":
-                table += [*self.curves[i], *self.bands[i], *(model.strip() for model in models)]
+                table += [*self.curves[i], *self.bands[i], *(model.histogram() for model in models)]
             table += [
                 model.score_row(*((scores.get(model.name), mcb.get(model.name)) if alone else (None, None)))
                 for model in models
@@ -246,7 +248,7 @@ class MurphyBuilder:
             settings={
                 **{name: getattr(recipe, name) for name in recipe.accepts()},
                 "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
-                "parts": self.parted,
+                "parts": self.shows_decomposition,
                 "banded": self.banded,
                 "models": list(self.names),
             },
@@ -254,7 +256,7 @@ class MurphyBuilder:
         )
 
     @property
-    def parted(self) -> bool:
+    def shows_decomposition(self) -> bool:
         """Whether the parts of the cost are drawn."""
         return len(self.names) == 1 if self.recipe.parts is None else self.recipe.parts
 
@@ -283,13 +285,13 @@ class MurphyBuilder:
     def _panels(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult]) -> Columns:
         drawn = self.panels[: layout.MAX_PANELS]
         if self.recipe.style == "murphy":
-            shown = ["score", *(["unc", "dsc"] if self.parted else [])]
+            shown = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
             curves = [curve for curves in self.curves[: layout.MAX_PANELS] for curve in curves]
             highest = max(float(curve[part].max()) for curve in curves for part in shown)
             if self.banded:
                 limits = [float(band["high"].max()) for view in self.bands for band in view]
                 highest = max([highest, *limits])
-            tallest = max(float(model.strip()["share"].max()) for models in drawn for model in models)
+            tallest = max(float(model.histogram()["share"].max()) for models in drawn for model in models)
             ends = {"y_low": 0.0, "y_high": 1.04 * max(highest, 0.01), "tallest": tallest}
         else:
             ends = plane_limits(drawn, mcb if len(self.panels) == 1 else {})

@@ -60,7 +60,7 @@ class MurphyCurve:
         self.rate = float(self.wy.sum())
 
     @property
-    def turns(self) -> Array:
+    def breakpoints(self) -> Array:
         """Thresholds at which the curves change: the scores, the recalibrated rates and the overall rate."""
         return np.concatenate([self.s, self.fit, [self.rate]])
 
@@ -98,7 +98,7 @@ def turning_points(models: Sequence[MurphyCurve]) -> Array | None:
     """All thresholds at which some curve changes, with 0 and 1; None if there are too many to draw."""
     if sum(len(model.s) for model in models) > 2 * MAX_EXACT_THRESHOLDS * len(models):
         return None
-    points = np.unique(np.concatenate([[0.0, 1.0], *(model.turns for model in models)]))
+    points = np.unique(np.concatenate([[0.0, 1.0], *(model.breakpoints for model in models)]))
     return points if len(points) <= MAX_EXACT_THRESHOLDS else None
 
 
@@ -156,7 +156,7 @@ class MurphyModel:
         woven["threshold"] = np.repeat(thresholds, 2)
         return self.rows("curve", size, woven, list(SIDES) * len(thresholds))
 
-    def strip(self) -> Columns:
+    def histogram(self) -> Columns:
         """The histogram of the predictions."""
         edges = np.arange(STRIP_BINS + 1) / STRIP_BINS
         place = np.clip(np.searchsorted(edges, self.decisions.s, "left") - 1, 0, STRIP_BINS - 1)
@@ -252,7 +252,7 @@ def resample_rows(
             cost_draws.append(elementary_scores(w[mask, columns], wy[mask, columns], thresholds))
         return cost_draws
 
-    blocks = Resamples(len(mass), cluster, resamples, rng).mapped(of, resampler.size)
+    blocks = Resamples(len(mass), cluster, resamples, rng).map_blocks(of, resampler.size)
     return [np.concatenate(draws) for draws in zip(*blocks, strict=True)]
 
 

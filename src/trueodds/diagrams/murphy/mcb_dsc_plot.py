@@ -33,7 +33,7 @@ class PlaneDiagram(Diagram):
         """The names of the models, in order."""
         return list(self.settings["models"])
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         return "How well is each model calibrated, and how well does it discriminate?"
 

@@ -57,7 +57,7 @@ class MurphyDiagram(Diagram):
         return self.settings["banded"] and self.has("band") and bool((self.table["part"] == "band").any())
 
     @property
-    def _parted(self) -> bool:
+    def _shows_decomposition(self) -> bool:
         return bool(self.settings["parts"]) and self.has("parts")
 
     @property
@@ -69,7 +69,7 @@ class MurphyDiagram(Diagram):
         thresholds = self.settings["thresholds"]
         return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
             return "What do decisions based on these probabilities cost?"
@@ -94,7 +94,7 @@ class MurphyDiagram(Diagram):
         if self._banded:
             level = f"{100 * self.settings['level']:.4g}\u00a0% interval"
             entries.append((Patch(facecolor=COLORS[0] if alone else styling.FAINT, alpha=0.22), level))
-        if self._parted:
+        if self._shows_decomposition:
             for part, dashes in PART_DASHES.items():
                 color = styling.FAINT if part == "unc" or not alone else COLORS[0]
                 entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
@@ -118,7 +118,7 @@ class MurphyDiagram(Diagram):
         small = styling.inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
             self._model(ax, i, {part: _select_rows(rows, name, part) for part in ("curve", "band")}, small=small)
-        if self._parted:
+        if self._shows_decomposition:
             curve = _select_rows(rows, self.names[0], "curve")
             style: dict[str, Any] = {
                 "color": styling.FAINT,
@@ -155,7 +155,7 @@ class MurphyDiagram(Diagram):
                     BEYOND_STYLE | ({"linewidth": 3.0} if small else {}) | ({"marker": "o"} if self._at_points else {})
                 )
                 ax.plot(band["threshold"], at, color=color, zorder=2.5, label="beyond", markersize=10, **under)
-        if self._parted:
+        if self._shows_decomposition:
             for part in ("mcb", "dsc"):
                 style = {"linestyle": PART_DASHES[part], "linewidth": 0.9 if small else 1.2, "label": part}
                 ax.plot(x, curve[part], color=color, marker="." if self._at_points else None, **style)

@@ -112,7 +112,7 @@ class RecalibrationLines(BaselineRecipe):
         """The lines of every view, the largest change first."""
         notes: list[Note] = []
         candidates = [way for view in views for way in self._ways(view, notes)]
-        candidates = [candidates[i] for i in np.argsort([-way.moved for way, _ in candidates], kind="stable")]
+        candidates = [candidates[i] for i in np.argsort([-way.mean_change for way, _ in candidates], kind="stable")]
         ways = [add_boldest(notes) for _, add_boldest in candidates[: layout.MAX_PANELS]] + [
             way for way, _ in candidates[layout.MAX_PANELS :]
         ]
@@ -137,7 +137,7 @@ class RecalibrationLines(BaselineRecipe):
         settings = {"posteriors": self.posteriors, "prior": self.prior, "min_prob": self.min_prob}
         if any(view.joint for view in views):
             view = next(view for view in views if view.joint)
-            against = baseline_index(self.against(view), view.p.shape[1])
+            against = baseline_index(self.baseline_index(view), view.p.shape[1])
             settings = {"baseline": against, "prior": self.prior, "min_prob": self.min_prob}
         return LinePlot(
             name=self.name,
@@ -156,13 +156,13 @@ class RecalibrationLines(BaselineRecipe):
         """Paths up to the fit, which determine the order of panels, with functions that add the other path points."""
         if view.joint:
             names = self.names(view.p.shape[1])
-            ways = class_paths(view, names, self.against(view), self.prior, self.min_prob, notes)
+            ways = class_paths(view, names, self.baseline_index(view), self.prior, self.min_prob, notes)
             return [(way, lambda _, way=way: way) for way in ways]  # type: ignore[misc]
         return [binary_path(view, self.posteriors, self.prior, self.min_prob)]
 
 
 def _panel(way: RecalibrationPath, panels: int) -> dict[str, Any]:
-    std, points = way.std, f"{100 * way.moved:.1f} points"
+    std, points = way.std, f"{100 * way.mean_change:.1f} points"
     before, after = (format_posterior(float(p)) for p in way.posterior[:2])
     fit = f" (δ\u00a0=\u00a0{way.delta:.3g}, γ\u00a0=\u00a0{way.gamma:.3g})" if np.isfinite(way.delta) else ""
     aside = f"changed by {points}" if way.against else f"posterior {before.replace('under', '<').replace('over', '>')}"
@@ -195,7 +195,7 @@ def _panel(way: RecalibrationPath, panels: int) -> dict[str, Any]:
         "n": int(way.n.sum()),
         "weight": float(way.w.sum()),
         "path_points": len(way.at),
-        "moved": way.moved,
+        "moved": way.mean_change,
         "delta": way.delta,
         "gamma": way.gamma,
         "posterior_predicted": float(way.posterior[0]),
@@ -229,7 +229,7 @@ class RecalibrationPath:
     against: str = ""  # the baseline of a joint fit, whose posteriors are joint over all classes
 
     @property
-    def moved(self) -> float:
+    def mean_change(self) -> float:
         """The mean absolute change from predicted probability to best fit."""
         return float(self.w @ np.abs(self.at[1] - self.at[0]) / self.w.sum())
 
@@ -296,7 +296,7 @@ def binary_path(
 
     def path_point(tau: float, gamma: float) -> tuple[Array, float]:
         # With the lower bound of the fit; without it, exact zeros would stay at zero.
-        return expit(tau + gamma * x), float(plane.posterior(plane.rise(np.array([tau, gamma]))))
+        return expit(tau + gamma * x), float(plane.posterior(plane.log_likelihood_drop(np.array([tau, gamma]))))
 
     after, p = path_point(calibration_map.tau, calibration_map.gamma)
     short = RecalibrationPath(

@@ -25,7 +25,7 @@ class LinePlot(Diagram):
     ranked = "largest change"
     size = (6.4, 5.0)
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         return "How would recalibration change each prediction?"
 
@@ -96,7 +96,7 @@ class LinePlot(Diagram):
         # If posteriors differ between panels, those of the lowest panel must not label all.
         one = [p if word == "bold" else word for word, p in zip(short, texts, strict=True)]
         tries = [one]
-        if self._shared:
+        if self._has_shared_posteriors:
             tries = [
                 [f"{word} {p}" for word, p in zip(word_list, texts, strict=True)] for word_list in (words, short)
             ] + tries
@@ -117,7 +117,7 @@ class LinePlot(Diagram):
         ax.set_xlim(-_BESIDE, len(places) - 1 + _BESIDE)
 
     @property
-    def _shared(self) -> bool:
+    def _has_shared_posteriors(self) -> bool:
         """Whether all panels have the same posteriors, so that the tick labels of the lowest panel can show them."""
         both = np.stack([self.panels["posterior_predicted"], self.panels["posterior_best_fit"]])
         return len(self.panels["view"]) == 1 or bool(((both == both[:, :1]) | np.isnan(both)).all())

@@ -164,7 +164,7 @@ class Reliability(BinnedRecipe):
         bars, wide = binned.bars(self._bar_function(rng), (level, joint_level))
         tested = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
         # Compare rates, not differences: equal counts must compare as equal in any order of summation.
-        outside, jointly_outside = (ranges.missed(tested) for ranges in (bars, wide))
+        outside, jointly_outside = (ranges.excludes(tested) for ranges in (bars, wide))
         columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
         return columns, bool(jointly_outside.any()), bars.method
 
@@ -215,7 +215,7 @@ def _panels(
     """One row per view; the range of y is shared, so that panels can be compared."""
     low, high = y_limits(recipe.style, tables[: layout.MAX_PANELS])
     rows: list[dict[str, Any]] = []
-    even = all(view_bins.even for view_bins in binned)
+    even = all(view_bins.has_equal_widths for view_bins in binned)
     strips = [
         table["share"] if even else view_bins.strip_shares for view_bins, table in zip(binned, tables, strict=True)
     ]

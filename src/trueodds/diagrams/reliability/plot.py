@@ -95,7 +95,7 @@ class ReliabilityDiagram(BinnedPlot):
         self.calibrated(ax)
         if self._gaps:
             _gaps(ax, rows)
-        y, bar_low, bar_high = self.placed(rows)
+        y, bar_low, bar_high = self.marker_positions(rows)
         if self.settings["bars"] is not None and self.has("bars"):
             _draw_cut_bars(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
             thick = styling.bar_width(ax, len(rows["low"]))

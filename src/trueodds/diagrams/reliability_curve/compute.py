@@ -197,7 +197,7 @@ class ReliabilityCurve(Recipe):
                 " band. The table contains the curves of all."
             )
             notes.append(Note("TN245", text))
-        if self.band is not None and any(part.scores.voted for part in drawn):
+        if self.band is not None and any(part.scores.has_vote_shares for part in drawn):
             notes.append(
                 Note("TN243", "Outcomes are shares of votes; limits use their observed variance around the curve.")
             )
@@ -274,14 +274,16 @@ class CurvePanel:
         return float(self.scores.w @ error / self.scores.w.sum())
 
     @cached_property
-    def out(self) -> list[Segment]:
+    def miscalibrated_segments(self) -> list[Segment]:
         """The segments where the model is miscalibrated."""
         return find_segments(self.columns, self.scores.at, self.scores.w) if "outside" in self.columns else []
 
     @property
     def bins(self) -> int:
         """The number of bins of the strip that suits the scores; a weight of two is two rows."""
-        return freedman_diaconis_bins(replace(self.scores, n=self.scores.w * (self.view.counted / self.view.total)))
+        return freedman_diaconis_bins(
+            replace(self.scores, n=self.scores.w * (self.view.n_represented / self.view.total))
+        )
 
     def table(self, strip: dict[str, Array]) -> dict[str, Array]:
         """The rows of the table; columns that a part does not use are NaN."""
@@ -302,7 +304,10 @@ class CurvePanel:
 
     def panel(self, views: int, band: str | None, tallest: float, *, first: bool) -> dict[str, Any]:
         """The numbers and texts of the panel."""
-        total, text = self.scores.w.sum(), describe_finding(self.columns, self.out, self.local, self.view.name, band)
+        total, text = (
+            self.scores.w.sum(),
+            describe_finding(self.columns, self.miscalibrated_segments, self.local, self.view.name, band),
+        )
         if views > 1:
             text = f"{'Largest local error: ' if first else ''}{self.title}. {text}"
         return {
@@ -318,6 +323,6 @@ class CurvePanel:
             "scale": self.smoother.scale,
             "bandwidth": self.smoother.bandwidth,
             "range_low": self.smoother.low,
-            "share_outside": sum(segment.share for segment in self.out),
+            "share_outside": sum(segment.share for segment in self.miscalibrated_segments),
             "tallest": tallest,
         }

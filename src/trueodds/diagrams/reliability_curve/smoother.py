@@ -40,14 +40,14 @@ class Smoother:
     bandwidth: float  # on the scale
 
     @property
-    def mirrored(self) -> bool:
+    def reflects(self) -> bool:
         """Whether scores are reflected at the ends of the range."""
         return self.scale == "probability"
 
     @property
     def h(self) -> float:
         """The bandwidth relative to the length of the range."""
-        return self.bandwidth / (1 - self.low) if self.mirrored else self.bandwidth
+        return self.bandwidth / (1 - self.low) if self.reflects else self.bandwidth
 
     @property
     def is_narrowest(self) -> bool:
@@ -56,7 +56,7 @@ class Smoother:
 
     def on_scale(self, p: Array) -> Array:
         """Transform probabilities to the scale; reflected ones to [0, 1]."""
-        if self.mirrored:
+        if self.reflects:
             return (np.clip(p, self.low, 1.0, dtype=np.float64) - self.low) / (1 - self.low)
         return log_odds(p, MIN_PROB)
 
@@ -66,7 +66,7 @@ class Smoother:
         Points of one piece follow each other without a gap. Probabilities are multiples of 1/200, or of a half, a
         quarter and so on of it; log odds are multiples of a third of the bandwidth, plus those of whole percentages.
         """
-        if self.mirrored:
+        if self.reflects:
             per = MIN_POINTS * 2 ** max(
                 0, math.ceil(math.log2(POINTS_PER_BANDWIDTH / (MIN_POINTS * self.bandwidth)) - 1e-9)
             )
@@ -75,7 +75,7 @@ class Smoother:
             x, step = log_odds(s, MIN_PROB), self.bandwidth / POINTS_PER_BANDWIDTH
         radius = math.floor(self.bandwidth / step + 1e-9)
         number = _neighborhood(np.unique(np.rint(x / step).astype(np.int64)), radius)
-        if self.mirrored:
+        if self.reflects:
             lowest = math.ceil(self.low * per - 1e-9)
             number = number[(number >= lowest - 1) & (number <= per)]
             # 1/K need not be a multiple of the step: it replaces the multiple below it.
@@ -102,7 +102,7 @@ class Smoother:
 
 def choose_smoother(view: View, scores: ScoreSums, bandwidth: float | str, scale: str, range: Span | None) -> Smoother:
     """The smoother of a view, chosen from its scores alone, without the outcomes."""
-    w = scores.w * (view.counted / view.total)
+    w = scores.w * (view.n_represented / view.total)
     low = _range_start(view, scores, range) if scale == "probability" else 0.0
     if scale == "probability":
         return Smoother(scale, low, select_bandwidth(scores.at, w, bandwidth, scale))
@@ -120,7 +120,7 @@ def smooth_view(
     at, piece = smoother.places(scores.at)
     z, x = smoother.on_scale(scores.at), smoother.on_scale(at)
     rate, reference = (
-        kernel_regression(x, *bin_scores(z, scores.w, sums, smoother.h), smoother.h, smoother.mirrored)[0]
+        kernel_regression(x, *bin_scores(z, scores.w, sums, smoother.h), smoother.h, smoother.reflects)[0]
         for sums in (scores.wy, scores.w * scores.at)
     )
     rate, reference = np.clip(rate, 0.0, 1.0), np.clip(reference, 0.0, 1.0)
@@ -179,7 +179,7 @@ class SmootherBand:
         """The band of a curve and its scores."""
         groups = smoother.groups(scores)
         near = kernel_weights(
-            smoother.on_scale(groups.at), smoother.on_scale(columns["score"]), smoother.h, mirrored=smoother.mirrored
+            smoother.on_scale(groups.at), smoother.on_scale(columns["score"]), smoother.h, mirrored=smoother.reflects
         )
         return cls(groups, near, columns["rate"], columns["reference"])
 
@@ -196,7 +196,7 @@ class SmootherBand:
     @cached_property
     def dispersion(self) -> float:
         """The variance of outcomes around the curve relative to that of labels: 1 except for votes."""
-        if not self.groups.voted:
+        if not self.groups.has_vote_shares:
             return 1.0
         fit = (self.near @ (self.rate / self.mass)) / (self.near @ (1 / self.mass))
         binomial_variance = float((self.groups.ww * fit * (1 - fit)).sum())
@@ -242,7 +242,7 @@ class SmootherBand:
         m, p = (p * (1 - p))[free] / variance[free], p[free]
         if rng is not None and free.any():
             deviation = (
-                (ResampledLabels(g, predicted).drawn(draws, rng) - g.w * predicted)
+                (ResampledLabels(g, predicted).draw_events(draws, rng) - g.w * predicted)
                 @ self.near[:, free]
                 / self.mass[free]
             )

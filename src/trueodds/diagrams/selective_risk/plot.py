@@ -26,7 +26,7 @@ class RiskPlot(Diagram):
         """The fraction of the height that the axis strip takes."""
         return AXIS_STRIP_HEIGHT if self.has("thresholds") else 0.0
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         return "If only the most confident predictions are kept, how many are wrong?"
 

@@ -96,10 +96,10 @@ class Simplex(SimplexRecipe):
     name: ClassVar[str] = "simplex"
     ellipses: bool = False
 
-    def drawn(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def compute_named(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""
         arrows = [body for view in views for body in self._triangles(view, names)]
-        arrows.sort(key=lambda body: (body.evidence, -body.error))
+        arrows.sort(key=lambda body: (body.log_adjusted_pvalue, -body.error))
         tables = add_holm_pvalues(arrows, self.level, simultaneous=self.simultaneous)
         cells = sum(len(table["cell"]) for table in tables)
         cell_level = 1 - (1 - self.level) / cells if self.simultaneous else self.level

@@ -26,7 +26,7 @@ class SimplexDiagram(Diagram):
     tall = 1.0
     bare = True
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         if len(self.panels["view"]) > 1:
             return "For each class, its closest rival and the rest: do frequencies match predictions?"

@@ -26,7 +26,7 @@ class Tetrahedron(SimplexRecipe):
     ends at the observed frequency of the outcomes. The dot at its tail is larger and darker, the more predictions the
     cell contains. Arrows of cells that do not deviate significantly are thin and gray. The figure is a parallel
     projection; hidden edges are dashed. ``diagram.to_html("rotate.html")`` writes a page on which the tetrahedron can
-    be rotated, and ``diagram.turning()`` returns the corresponding HTML fragment.
+    be rotated, and ``diagram.interactive_html()`` returns the corresponding HTML fragment.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class Tetrahedron(SimplexRecipe):
     azimuth: Annotated[float, Range(-360, 360)] = 40.0
     elevation: Annotated[float, Range(-90, 90)] = 18.0
 
-    def drawn(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def compute_named(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""
         view = views[0]
         simplex_recipe.check_joint(view, self.name)

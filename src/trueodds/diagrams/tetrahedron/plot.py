@@ -32,7 +32,7 @@ class TetrahedronDiagram(Diagram):
     size = (6.4, 5.8)
     unit = "cells"
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         return "Do the observed frequencies of the four outcomes match the predictions?"
 
@@ -101,7 +101,7 @@ class TetrahedronDiagram(Diagram):
         _draw_names(ax, names, corners, size, side)
         simplex_marks.EqualAspect(ax, low, high)
 
-    def turning(self, *, script: bool = True) -> str:
+    def interactive_html(self, *, script: bool = True) -> str:
         """An HTML fragment with the tetrahedron, rotated by mouse, touch and arrow keys, and the table of its cells.
 
         It makes no network requests and contains no styles. With `script=False` the page must contain

@@ -26,7 +26,7 @@ class TrainingPlot(Diagram):
     unit = "epochs"
     divided = True
 
-    def headline(self) -> str:
+    def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
         return "Is the model calibrated when its log loss is lowest?"
 

@@ -83,11 +83,11 @@ class Costs:
             return action
         return np.where(tied[np.arange(len(P)), instead_of], instead_of, action)
 
-    def paid(self, action: Array, Y: Array) -> Array:
+    def row_costs(self, action: Array, Y: Array) -> Array:
         """Cost of each row's action at its outcome, (n,), averaged over vote shares."""
-        return (self.of(action) * Y).sum(axis=1)
+        return (self.outcome_costs(action) * Y).sum(axis=1)
 
-    def of(self, action: Array) -> Array:
+    def outcome_costs(self, action: Array) -> Array:
         """Cost of each row's action by outcome, (n, m)."""
         return self.table[action] if self.table.ndim == 2 else self.table[np.arange(len(action)), action]
 

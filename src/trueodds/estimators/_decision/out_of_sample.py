@@ -75,7 +75,7 @@ class OutOfSample(Mean):
         """Rows of positive weight with an out-of-fold fit, cached for the value, its parts and its test."""
         single_rows(view, self.name)
         spec = self.spec_for(view)
-        return view.once((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._fit_folds(view, spec))
+        return view.cached((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._fit_folds(view, spec))
 
     def _fit_folds(self, view: View, spec: CalibratorSpec) -> OutOfFold:
         row = np.flatnonzero(view.w > 0)
@@ -101,7 +101,7 @@ class OutOfSample(Mean):
         """Value that each evaluated row would have with each outcome, (j, m)."""
         raise NotImplementedError
 
-    def gained(self, out_of_fold: OutOfFold, view: View) -> Array:
+    def row_gains(self, out_of_fold: OutOfFold, view: View) -> Array:
         """Value of each evaluated row, (j,)."""
         return (self.by_outcome(out_of_fold, view) * out_of_fold.Y).sum(axis=1)
 
@@ -109,7 +109,7 @@ class OutOfSample(Mean):
         """Value of each row, scaled for rows without evaluation, which are 0."""
         out_of_fold = self.out_of_fold(view)
         recovered = np.zeros(len(view.w))
-        recovered[out_of_fold.row] = out_of_fold.scale * self.gained(out_of_fold, view)
+        recovered[out_of_fold.row] = out_of_fold.scale * self.row_gains(out_of_fold, view)
         return recovered
 
     def settings_used(self, view: View) -> dict[str, Any]:

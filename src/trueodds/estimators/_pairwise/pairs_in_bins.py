@@ -19,7 +19,7 @@ class ByBin:
 
     def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
         self.of = of
-        self.view, self.frozen = view, view.once(partition, lambda: partition.freeze(view))
+        self.view, self.frozen = view, view.cached(partition, lambda: partition.freeze(view))
         self.size = self.frozen.size
         binned = view.binned(self.frozen)
         sums = np.zeros((4, self.size))
@@ -52,7 +52,7 @@ class Pairs:
 
     def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
         self.of = of
-        bins = view.once(partition, lambda: partition.freeze(view)).index(view.at)
+        bins = view.cached(partition, lambda: partition.freeze(view)).index(view.at)
         order = np.argsort(bins, kind="stable")
         self.size = len(bins)
         self.index = np.empty(self.size, dtype=np.int64)

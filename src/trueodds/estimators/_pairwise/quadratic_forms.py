@@ -39,7 +39,7 @@ class Forms(Protocol):
         """`pair_sums` of the observed e, as one draw."""
         ...
 
-    def counted(self, c: Array) -> Array:
+    def weighted_pair_sums(self, c: Array) -> Array:
         """`pair_sums` of c_i e_i with the observed e, for c (draws, n)."""
         ...
 
@@ -101,7 +101,7 @@ class Gram:
         eT = np.ascontiguousarray(self.e.T)
 
         def work(a: int, _b: int) -> tuple[float, Strip | None]:
-            rows, earlier, k = strip = self.strip(a)
+            rows, earlier, k = strip = self.kernel_strip(a)
             return pair_product(k, eT[:, earlier], rows.start - earlier.start), strip if self.use_cache else None
 
         strip_sums = in_blocks(work, len(self.spans), 1)
@@ -145,7 +145,7 @@ class Gram:
         """Start of the block of each row."""
         return np.repeat(self.edges[:-1], np.diff(self.edges))
 
-    def strip(self, number: int) -> Strip:
+    def kernel_strip(self, number: int) -> Strip:
         """Kernel values of a strip, read-only."""
         if self._kernel_strips:
             return self._kernel_strips[number]
@@ -158,7 +158,7 @@ class Gram:
         return slice(top, bottom), slice(start, bottom), k
 
     def _strips(self) -> Iterator[Strip]:
-        return (self.strip(number) for number in range(len(self.spans)))
+        return (self.kernel_strip(number) for number in range(len(self.spans)))
 
     def _products(self) -> Iterator[Strip]:
         for rows, earlier, k in self._strips():
@@ -197,7 +197,7 @@ def relabeled_differences(gram: Gram, P: Array, w: Array, own: Array, observed: 
     XT = np.ascontiguousarray((P - np.where(changing[:, None], 0, observed[:, None] == np.arange(P.shape[1]))).T)
 
     def work(a: int, _b: int) -> tuple[Array, Array, slice]:
-        rows, earlier, k = gram.strip(a)
+        rows, earlier, k = gram.kernel_strip(a)
         if not even:
             k = k * v[rows, None] * v[earlier]
         kernel_sums = symmetric_product(k, XT[:, earlier], rows.start - earlier.start)

@@ -50,7 +50,7 @@ class Kernel:
             k *= -0.5
         return np.exp(k, out=k)
 
-    def own(self, P: Array) -> Array:
+    def diagonal(self, P: Array) -> Array:
         """Kernel value of each row with itself, (n,)."""
         if isinstance(self.shape, str):
             return np.ones(len(P))

@@ -41,13 +41,13 @@ class CosineTransform:
         """
         return kernel(np.asarray(np.pi * width / (self.high - self.low)), self.size) / self._smeared
 
-    def of(self, mass: Array) -> Array:
+    def transform(self, mass: Array) -> Array:
         """Cosine transform of the masses, (…, size) to (…, size / 2 + 1), with two waves per complex number."""
         waves = np.fft.rfft(mass)
         waves *= self._turn
         return waves
 
-    def damped(self, waves: Array, damping: Array) -> Array:
+    def invert_damped(self, waves: Array, damping: Array) -> Array:
         """The smoothed masses in the cells, (…, size)."""
         half = self.size // 2 + 1
         left = np.empty(np.broadcast_shapes(waves.shape, (*damping.shape[:-1], half)), dtype=np.complex128)
@@ -145,8 +145,8 @@ class Mirrored:
 
     def __call__(self, mass: Array) -> Array:
         """The smoothed mass in each cell, (…, size)."""
-        waves = self.waves.of(np.take(self.binned(mass), self.waves.order, axis=-1))
-        return np.take(self.waves.damped(waves, self._damping), self.waves.place, axis=-1)
+        waves = self.waves.transform(np.take(self.binned(mass), self.waves.order, axis=-1))
+        return np.take(self.waves.invert_damped(waves, self._damping), self.waves.place, axis=-1)
 
     def at(self, places: Array, mass: Array) -> Array:
         """Kernel sums at arbitrary locations (…, places), per unit of score, including reflections."""
@@ -248,7 +248,7 @@ def _on_one_grid(
 
     def transformed(rows: Any) -> Array:
         p, y = (x[rows] for x in of.sorted_scores)
-        return waves.of(bin_linearly(p, y, waves.low, waves.high, waves.place))
+        return waves.transform(bin_linearly(p, y, waves.low, waves.high, waves.place))
 
     def every() -> Array:
         out = np.empty((len(of), 2, waves.size // 2 + 1), dtype=np.complex128)
@@ -257,7 +257,7 @@ def _on_one_grid(
         return out
 
     cache = (
-        of.once((CosineTransform, waves.low, waves.size), every) if len(of) * waves.size <= MAX_CACHED_CELLS else None
+        of.cached((CosineTransform, waves.low, waves.size), every) if len(of) * waves.size <= MAX_CACHED_CELLS else None
     )
     same = bool((widths == widths[0]).all())
     damping = waves.damping(kernel.at_multiples, widths[0]) if same else None
@@ -265,7 +265,7 @@ def _on_one_grid(
     def work(start: int, stop: int) -> Array:
         rows = slice(start, stop) if len(which) == len(of) else which[start:stop]
         own = waves.damping(kernel.at_multiples, widths[start:stop, None]) if damping is None else damping
-        smooth = waves.damped(transformed(rows) if cache is None else cache[rows], own)
+        smooth = waves.invert_damped(transformed(rows) if cache is None else cache[rows], own)
         return read(smooth[:, 0], smooth[:, 1], waves)
 
     return np.concatenate(in_blocks(work, len(which), block))

@@ -111,7 +111,7 @@ def _maximize(curve: CalibrationCurve, at: Array, drop: float, offset: Array) ->
 
 
 def _maximize_on_boundary(curve: CalibrationCurve, at: Array, drop: float, offset: Array) -> Array:
-    beta = np.repeat(curve.inside(drop / 2)[None], len(at), axis=0)
+    beta = np.repeat(curve.bounded_maximum(drop / 2)[None], len(at), axis=0)
     value, slope, hessian = curve.likelihood(beta)
     max_gain, allowed = float(curve.fit.gain[0]), np.full(len(at), drop)
     if not np.array_equal(curve.logits.w, curve.logits.ww):

@@ -35,7 +35,7 @@ class NullDistribution:
     Source: Nattino, Finazzi & Bertolini (2014), whose closed forms this equals.
 
     >>> after_none, after_one = forward_null_distribution(2, 0), forward_null_distribution(2, 1)
-    >>> round(float(after_none.beyond(4.0)), 6), round(after_one.quantile(0.95), 4)
+    >>> round(float(after_none.upper_tail(4.0)), 6), round(after_one.quantile(0.95), 4)
     (0.135335, 12.7919)
     """
 
@@ -43,7 +43,7 @@ class NullDistribution:
     terms: int
     smooth: Callable[[Array], Array]  # G of z in [0, _END]
 
-    def beyond(self, x: Any) -> Any:
+    def upper_tail(self, x: Any) -> Any:
         """P(D > x)."""
         return np.exp(-self.surprise(x))
 
@@ -58,7 +58,7 @@ class NullDistribution:
         low, high = 0.0, self.terms * STEP + _END**2
         while high - low > 1e-13 * high:
             middle = (low + high) / 2
-            low, high = (low, middle) if self.beyond(middle) <= 1 - level else (middle, high)
+            low, high = (low, middle) if self.upper_tail(middle) <= 1 - level else (middle, high)
             if middle in (low, high) and np.nextafter(low, high) >= high:
                 break
         return (low + high) / 2
@@ -147,7 +147,7 @@ class CalibrationCurve:
         hessian = np.einsum("dn,ni,nj->dij", logits.w * q * (1 - q), columns, columns, optimize=True)
         return value, (self.wy - logits.w * q) @ columns, hessian
 
-    def inside(self, drop: float) -> Array:
+    def bounded_maximum(self, drop: float) -> Array:
         """The maximum, or, if it is at infinity, the first β on the line towards it that is within `drop`."""
         maximum, low, high = self.fit.beta[0], 0.0, 1.0
         for _ in range(0 if self.fit.finite[0] else 50):

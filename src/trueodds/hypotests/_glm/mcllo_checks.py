@@ -53,7 +53,7 @@ def mcllo_notes(odds: Odds, view: View, min_prob: float, form: str) -> tuple[Not
     if odds.units is not None:
         n_units = count_units(odds, form)
         assert n_units is not None
-        if not odds.enough or (form != "score" and odds.mle.converged and odds.covariance is None):
+        if not odds.has_enough_units or (form != "score" and odds.mle.converged and odds.covariance is None):
             text = (
                 f"{odds.units.count:,} independent rows or clusters with weight are too few to estimate the variance of"
                 f" the scores in {odds.rank} directions, so the test is undefined."
@@ -207,9 +207,9 @@ def _vanishing(odds: Odds) -> bool:
     """Whether every score is 0 up to rounding, with contributions of both signs and all directions identified."""
     if not 0 < odds.rank == len(odds.identity):
         return False
-    r, x = np.abs(odds.w[:, None] * (odds.Y - odds.P))[:, odds.others], np.abs(odds.x)[:, odds.others]
+    r, x = np.abs(odds.w[:, None] * (odds.Y - odds.P))[:, odds.free_classes], np.abs(odds.x)[:, odds.free_classes]
     pulls = np.stack([(r * x).sum(axis=0), r.sum(axis=0)], axis=1).reshape(-1)
-    return bool((np.abs(odds.null.gradient) <= EXACT * pulls).all())
+    return bool((np.abs(odds.at_identity.gradient) <= EXACT * pulls).all())
 
 
 def _no_accident(odds: Odds, view: View) -> bool:

@@ -69,19 +69,19 @@ class Odds:
         )  # fmt: skip
 
     @property
-    def others(self) -> list[int]:
+    def free_classes(self) -> list[int]:
         """The classes that have parameters."""
         return [j for j in range(self.P.shape[1]) if j != self.baseline]
 
     @cached_property
-    def even(self) -> bool:
+    def has_unit_weights(self) -> bool:
         """Whether every row weighs 1."""
         return bool((self.w == self.ww).all())
 
     @cached_property
     def identity(self) -> Array:
         """γ = 1, τ = 0."""
-        return np.tile([1.0, 0.0], len(self.others))
+        return np.tile([1.0, 0.0], len(self.free_classes))
 
     @cached_property
     def _free(self) -> Array:
@@ -102,7 +102,7 @@ class Odds:
         return Likelihood(at.value, at.gradient[self._free], hessian, at.weight, at.n)
 
     @cached_property
-    def null(self) -> Likelihood:
+    def at_identity(self) -> Likelihood:
         """At the identity."""
         return self.sums(self.identity)
 
@@ -119,7 +119,7 @@ class Odds:
         return max(self.rank, int(whitening_matrix(self.sums(np.zeros(len(self.identity))).hessian).shape[1]))
 
     @cached_property
-    def enough(self) -> bool:
+    def has_enough_units(self) -> bool:
         """Whether there are enough units to estimate the variance in each of these directions."""
         return self.units is None or (self.white.shape[1] == self.rank and self.units.count > self.rank)
 
@@ -133,19 +133,21 @@ class Odds:
         """Whitening matrix (d, rank) of the scores; directions without variance are dropped."""
         if self.units is None:
             return self.by_model
-        S = self.units.sums(self.x[:, self.others], (self.w[:, None] * (self.Y - self.P))[:, self.others])
+        S = self.units.sums(self.x[:, self.free_classes], (self.w[:, None] * (self.Y - self.P))[:, self.free_classes])
         return whitening_matrix(self.units.bias_correction * S.T @ S)
 
     @cached_property
     def by_model(self) -> Array:
         """Whitening matrix of the scores under the model variance."""
-        return whitening_matrix(self.null.hessian if self.even else self.sums(self.identity, squared=True).hessian)
+        return whitening_matrix(
+            self.at_identity.hessian if self.has_unit_weights else self.sums(self.identity, squared=True).hessian
+        )
 
     @cached_property
     def fitted_probs(self) -> Array:
         """Fitted probabilities of each row, (n, K)."""
         eta = np.zeros_like(self.x)
-        eta[:, self.others] = self.x[:, self.others] * self.mle.theta[::2] + self.mle.theta[1::2]
+        eta[:, self.free_classes] = self.x[:, self.free_classes] * self.mle.theta[::2] + self.mle.theta[1::2]
         return softmax(eta)
 
     def scores(self, wy: Array) -> Array:
@@ -153,7 +155,7 @@ class Odds:
         both = np.stack([np.einsum("dnk,nk->dk", wy, self.x), wy.sum(axis=1)], axis=2)
         wp = self.w[:, None] * self.P
         both -= np.stack([(wp * self.x).sum(axis=0), wp.sum(axis=0)], axis=1)
-        return both[:, self.others].reshape(len(wy), -1)
+        return both[:, self.free_classes].reshape(len(wy), -1)
 
     def score(self, wy: Array) -> Array:
         """Score statistic of each of many outcomes, standardized by the variance of the scores, (draws,)."""
@@ -172,17 +174,17 @@ class Odds:
     @cached_property
     def scatter(self) -> ParameterCovariance | None:
         """Covariance of the estimates with its effective number of units; a sandwich for weights or units."""
-        if not self.mle.converged or self.rank < len(self.identity) or not self.enough:
+        if not self.mle.converged or self.rank < len(self.identity) or not self.has_enough_units:
             return None
         hessian = self.mle.at.hessian
         bread = np.linalg.pinv(hessian, hermitian=True)
         if self.units is None:
             return (
                 ParameterCovariance(bread)
-                if self.even
+                if self.has_unit_weights
                 else sandwich_covariance(bread, self.sums(self.mle.theta, squared=True).hessian)
             )
-        x, q, Y = (columns[:, self.others] for columns in (self.x, self.fitted_probs, self.Y))
+        x, q, Y = (columns[:, self.free_classes] for columns in (self.x, self.fitted_probs, self.Y))
         sandwich = jackknife_covariance(bread, hessian, Scores(x, q, Y, self.w), self.units)
         return sandwich if whitening_matrix(sandwich.covariance).shape[1] == self.rank else None
 
@@ -198,7 +200,7 @@ def effective_sample_size(odds: Odds) -> float:
     """
     k, rank = odds.P.shape[1], odds.rank
     slopes, shifts = np.zeros((2, k, rank))
-    slopes[odds.others], shifts[odds.others] = odds.by_model[::2], odds.by_model[1::2]
+    slopes[odds.free_classes], shifts[odds.free_classes] = odds.by_model[::2], odds.by_model[1::2]
     squared_weight, total = np.divide(odds.ww, odds.n, out=np.zeros(len(odds.n)), where=odds.n > 0), 0.0
     rows = max(1, _BLOCK // (k * max(rank, 1)))
     for start in range(0, len(odds.P), rows):
@@ -218,7 +220,7 @@ NAN = float("nan")
 
 def likelihood_gain(odds: Odds) -> float:
     """Twice the gain in log-likelihood, without adjustment."""
-    return max(2 * (odds.null.value - odds.mle.at.value), 0.0)
+    return max(2 * (odds.at_identity.value - odds.mle.at.value), 0.0)
 
 
 def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
@@ -230,12 +232,14 @@ def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
     variance at the maximum likelihood estimate is not inflated by miscalibration.
     """
     by_form: dict[str, float] = {}
-    slope = odds.null.gradient
-    by_meat = float(((slope @ odds.white) ** 2).sum()) if odds.enough else NAN
+    slope = odds.at_identity.gradient
+    by_meat = float(((slope @ odds.white) ** 2).sum()) if odds.has_enough_units else NAN
     if form in (None, "score"):
         by_form["score"] = by_meat
     if form in (None, "likelihood-ratio"):
-        by_bread = by_meat if odds.even and odds.units is None else wald_statistic(slope, odds.null.hessian)
+        by_bread = (
+            by_meat if odds.has_unit_weights and odds.units is None else wald_statistic(slope, odds.at_identity.hessian)
+        )
         if odds.units is not None and odds.covariance is not None:
             deviation = odds.mle.theta - odds.identity
             by_meat, by_bread = (
@@ -267,7 +271,7 @@ def tail_probability(odds: Odds, df: int, statistic: float, form: str = "wald") 
 
 def subtests(odds: Odds) -> dict[str, dict[str, float]]:
     """Wald tests of subsets of the parameters."""
-    m = len(odds.others)
+    m = len(odds.free_classes)
     deviation, gammas, taus = odds.mle.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
     contrasts = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
     return {name: _wald(odds, which, deviation) for name, which in contrasts.items()}
@@ -275,7 +279,7 @@ def subtests(odds: Odds) -> dict[str, dict[str, float]]:
 
 def class_parameters(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
     """Shift and slope of each class; for a binary view of its event."""
-    m, by_class = len(odds.others), []
+    m, by_class = len(odds.free_classes), []
     deviation = odds.mle.theta - odds.identity
     wide = critical_value(count_units(odds, "wald"))
     for i in range(m):
@@ -295,7 +299,7 @@ def class_parameters(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
         by_class.append(parameters | _wald(odds, np.eye(2 * m)[2 * i : 2 * i + 2], deviation))
     for one, p in zip(by_class, holm([one["pvalue"] for one in by_class]), strict=True):
         one["holm"] = p
-    names = [f"class:{j}" for j in odds.others] if joint else ["event"]
+    names = [f"class:{j}" for j in odds.free_classes] if joint else ["event"]
     return dict(zip(names, by_class, strict=True))
 
 

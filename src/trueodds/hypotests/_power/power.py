@@ -112,12 +112,12 @@ def power_of(
     """Smallest detectable error at n rows; with an effect, the power at n rows and the required number of rows."""
     population = Population(preds, lens, Distortion(plan.distortion, plan.direction))
     effect = plan.effect
-    if population.largest <= 0 or (effect is not None and effect > population.largest):
+    if population.max_effect <= 0 or (effect is not None and effect > population.max_effect):
         requested = "any effect" if effect is None else f"effect={effect}"
         raise InputError(
             "TO205",
             "No distortion of this kind has so large an effect on these predictions.",
-            f"{requested}, with a largest possible effect of {format_number(population.largest)}",
+            f"{requested}, with a largest possible effect of {format_number(population.max_effect)}",
             "Use a smaller effect, or distortion='shift'.",
         )
     curve = _PowerCurve(test, population, plan, stream_key(rng), progress)
@@ -147,7 +147,7 @@ class _PowerCurve:
         self._tried = 0.0
         self._sets: SimulatedPower | None = None
 
-    def share(self, n: int, x: float, *, roughly: bool = False) -> float:
+    def power_at(self, n: int, x: float, *, roughly: bool = False) -> float:
         """The power at n rows and distortion x."""
         if self.degrees is not None:
             return self._asymptotic(n, x)
@@ -155,7 +155,7 @@ class _PowerCurve:
         if self._sets is None or self._sets.n != n or self._sets.count < count:
             progress = self._report_progress if self.progress else None
             self._sets = SimulatedPower(self.test, self.population, n, self.plan.alpha, count, self.key, progress)
-        power = self._sets.share(x, count)
+        power = self._sets.rejection_rate(x, count)
         self._tried += 1
         return power
 
@@ -173,11 +173,11 @@ class _PowerCurve:
 
     def smallest(self, n: int) -> Power:
         """Smallest distortion that has the target power at n rows."""
-        self.share(n, 0.0)  # generates all data sets
-        start = self._distortion(min(self._guess(n), 0.9 * self.population.largest))
-        x, _ = self._crossing(lambda x: self.share(n, x, roughly=True), start, MAX_SIZE, 10 * self.near)
-        x, power = self._crossing(lambda x: self.share(n, x), x, MAX_SIZE, self.near)
-        reached = power >= self.plan.power - self.near
+        self.power_at(n, 0.0)  # generates all data sets
+        start = self._distortion(min(self._guess(n), 0.9 * self.population.max_effect))
+        x, _ = self._crossing(lambda x: self.power_at(n, x, roughly=True), start, MAX_SIZE, 10 * self.tolerance)
+        x, power = self._crossing(lambda x: self.power_at(n, x), x, MAX_SIZE, self.tolerance)
+        reached = power >= self.plan.power - self.tolerance
         return self._answer("effect", n, power, self.population.effect(x), None, x, {"reached": reached})
 
     def rows(self, n: int, effect: float) -> Power:
@@ -186,15 +186,15 @@ class _PowerCurve:
             self._distortion(effect),
             math.sqrt(self.max_rows if self.degrees is not None else max(self.max_rows, n)),
         )
-        power = self.share(n, x)
+        power = self.power_at(n, x)
         before = self._sets
         start = math.sqrt(n) * min(max(self._ahead(power), 0.25), 4.0)
         for roughly in (True, False):
-            at = lambda root, roughly=roughly: self.share(_rows_at_root(root), x, roughly=roughly)  # noqa: E731
-            start, share = self._crossing(at, start, upper_bound, (10 if roughly else 1) * self.near)
+            at = lambda root, roughly=roughly: self.power_at(_rows_at_root(root), x, roughly=roughly)  # noqa: E731
+            start, share = self._crossing(at, start, upper_bound, (10 if roughly else 1) * self.tolerance)
         self._sets = before  # the reported power is that at n rows
         required, more = _rows_at_root(start), {"power_at_needed": share}
-        if share >= self.plan.power - self.near:
+        if share >= self.plan.power - self.tolerance:
             return self._answer("rows", n, power, effect, required, x, more)
         if share <= 2 * self.plan.alpha:
             return self._answer("rows", n, power, effect, None, x, more)
@@ -202,7 +202,7 @@ class _PowerCurve:
         return self._answer("rows", n, power, effect, required, x, more | {"extrapolated": True})
 
     @property
-    def near(self) -> float:
+    def tolerance(self) -> float:
         """Tolerance of the power in the root search."""
         return POWER_TOLERANCE if self.degrees is None else 1e-9
 
@@ -236,7 +236,7 @@ class _PowerCurve:
 
     def _distortion(self, effect: float) -> float:
         """Size of the distortion with this effect."""
-        largest, at = self.population.largest, self.population.effect
+        largest, at = self.population.max_effect, self.population.effect
         return find_root(
             at, effect / largest, effect, MAX_SIZE, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
         )[0]
@@ -274,7 +274,7 @@ class _PowerCurve:
                 " same size." + (ASYMPTOTIC_NOTE if self.degrees is not None else ""),
             )
         ]
-        if fixed := self.population.distortion.fixed(self.population.preds):
+        if fixed := self.population.distortion.n_certain(self.population.preds):
             notes.append(
                 Note(
                     "TN231",

@@ -62,7 +62,7 @@ class Distortion(Settings):
         r = np.exp(z - z.max(axis=1, keepdims=True))
         return np.asarray(r / r.sum(axis=1, keepdims=True))
 
-    def fixed(self, preds: Predictions) -> int:
+    def n_certain(self, preds: Predictions) -> int:
         """Number of rows with predicted probabilities of exactly 0 and 1, which no distortion changes."""
         if preds.kind == "multilabel":
             return int(((preds.P == 0) | (preds.P == 1)).all(axis=1).sum())
@@ -118,7 +118,7 @@ class Population:
         return float(combine(np.array(effects), shares(self.views, self.lens.aggregate), self.lens.aggregate))
 
     @cached_property
-    def largest(self) -> float:
+    def max_effect(self) -> float:
         """The effect of the strongest distortion."""
         return self.effect(MAX_SIZE)
 
@@ -191,7 +191,7 @@ class SimulatedPower:
         if self.pools_draws:
             self.draws = max(3, math.ceil(POOLED_DRAWS / count))
 
-    def share(self, x: float, count: int | None = None) -> float:
+    def rejection_rate(self, x: float, count: int | None = None) -> float:
         """Share of the first `count` data sets that the test rejects at distortion x."""
         count = self.count if count is None else min(count, self.count)
         truth, rejected = self.population.truth(x), 0

@@ -160,7 +160,7 @@ def _css_percent(x: float) -> str:
 
 def _interval_strips(table: Table) -> list[dict[str, str] | None]:
     """The error, interval and noise floor of each row as positions on a common scale."""
-    largest = max((mark.largest for mark in table.marks), default=0.0) or 1.0
+    largest = max((mark.largest_value for mark in table.marks), default=0.0) or 1.0
     return [_interval_strip(mark, 0.96 / largest) for mark in table.marks]
 
 

@@ -68,7 +68,7 @@ def vote_measure_table(audit: Audit) -> Table:
         " noise floor: the expected value if votes were drawn from the predicted probabilities. Entropy is in nats; a"
         " signed difference below its floor means overconfidence."
     )
-    return Table(_TITLE, columns, tuple(rows), intro).filled()
+    return Table(_TITLE, columns, tuple(rows), intro).without_empty_columns()
 
 
 def votes_sentence(people: Audit) -> str:
@@ -137,7 +137,7 @@ def vote_target_table(audit: Audit) -> Table:
         (f"{estimate['n']:,}" for _, estimate in entries),
         strict=True,
     )
-    return Table(title, columns, tuple(rows), _majority(people["majority"])).filled()
+    return Table(title, columns, tuple(rows), _majority(people["majority"])).without_empty_columns()
 
 
 def _majority(majority: Mapping[str, Any]) -> str:
@@ -185,7 +185,7 @@ def furthest_table(audit: Audit) -> Table:
         (pvalue(row["pvalue"], min_pvalue) for row in listed),
         strict=True,
     )
-    return Table(title, columns, tuple(rows), _describe_distances(summary)).filled()
+    return Table(title, columns, tuple(rows), _describe_distances(summary)).without_empty_columns()
 
 
 def _describe_distances(summary: Mapping[str, Any]) -> str:

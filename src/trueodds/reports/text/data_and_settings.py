@@ -146,7 +146,7 @@ def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: 
         for name, values in shown.items()
     )
     rows = tuple(zip(*(_cells(name, values) for name, values in shown.items()), strict=True))
-    return Table(title, kinds, rows, keys=keys).filled().first(max_rows)
+    return Table(title, kinds, rows, keys=keys).without_empty_columns().head(max_rows)
 
 
 def _column_order(name: str) -> int:

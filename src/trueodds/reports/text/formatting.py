@@ -33,7 +33,7 @@ class Mark:
     noise_floor: float | None = None
 
     @property
-    def largest(self) -> float:
+    def largest_value(self) -> float:
         """The largest of these numbers."""
         return max((x for x in (self.value, self.high, self.noise_floor) if x is not None), default=0.0)
 
@@ -50,7 +50,7 @@ class Table:
     marks: tuple[Mark, ...] = ()
     rest: int = 0  # number of omitted rows
 
-    def first(self, max_rows: int) -> Table:
+    def head(self, max_rows: int) -> Table:
         """The first `max_rows` rows, with the number of omitted ones."""
         if len(self.rows) <= max_rows:
             return self
@@ -67,7 +67,7 @@ class Table:
         keep = [i for i, column in enumerate(self.columns) if not column.detail]
         return self._columns(keep)
 
-    def filled(self) -> Table:
+    def without_empty_columns(self) -> Table:
         """The table without empty columns; the first column stays."""
         keep = [i for i in range(len(self.columns)) if i == 0 or any(row[i] not in ("", "–") for row in self.rows)]
         return self._columns(keep)

@@ -132,8 +132,8 @@ def side_effects(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     if before is None or after is None:
         return text
     what = "the vote share of the predicted class" if data.get("votes") else "accuracy"
-    same = format_share(before) == format_share(after)
-    return f"{text}, {what} {f'stays {format_share(before)}' if same else f'changes from {format_share(before)} to {format_share(after)}'}"
+    old, new = format_share(before), format_share(after)
+    return f"{text}, {what} {f'stays {old}' if old == new else f'changes from {old} to {new}'}"
 
 
 AuditDict = Mapping[str, Any]
@@ -177,7 +177,7 @@ def candidate_table(audit: AuditDict) -> Table:
         " changes. A candidate without a Brier score was dropped after the first folds, because it was clearly worse"
         " than the best, or more complex than the chosen one and no better; its scores are those of these folds."
     )
-    return Table("Candidate calibrators", columns, tuple(rows), intro).filled()
+    return Table("Candidate calibrators", columns, tuple(rows), intro).without_empty_columns()
 
 
 def _signed(x: float | None) -> str:

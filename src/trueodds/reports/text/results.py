@@ -66,7 +66,7 @@ def score_table(audit: Audit) -> Table:
             " Expected if calibrated: the expected score if outcomes followed the predicted probabilities; "
             "a difference in either direction indicates miscalibration."
         )
-    return Table("Scores", columns, tuple(rows), intro + _dashes(measured)).filled()
+    return Table("Scores", columns, tuple(rows), intro + _dashes(measured)).without_empty_columns()
 
 
 def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
@@ -121,7 +121,7 @@ def standard_measure_table(audit: Audit) -> Table:
         )
     elif "mean_gap" in names:
         intro = f"Mean predicted − observed: calibration-in-the-large with the opposite sign. {intro}"
-    return Table("Standard calibration measures", columns, tuple(rows), intro).filled()
+    return Table("Standard calibration measures", columns, tuple(rows), intro).without_empty_columns()
 
 
 def error_table(audit: Audit) -> Table:
@@ -161,7 +161,7 @@ def error_table(audit: Audit) -> Table:
     )
     if any(test.holm != "–" for test in tests):
         intro += f" {_JOINT}"
-    return Table("Calibration errors", columns, tuple(cells), intro, marks=marks).filled()
+    return Table("Calibration errors", columns, tuple(cells), intro, marks=marks).without_empty_columns()
 
 
 def _mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> Mark:
@@ -231,7 +231,7 @@ def class_table(audit: Audit) -> Table:
         "Each class against the rest, largest error first. Holm p is adjusted for the number of classes.",
         tuple(class_name(name) for name, _, _ in entries),
         tuple(Mark(value, noise_floor=part.get("noise_floor")) for _, value, part in entries),
-    ).filled()
+    ).without_empty_columns()
 
 
 def class_name(view: str) -> str:
@@ -277,7 +277,7 @@ def group_table(audit: Audit) -> Table:
         strict=True,
     )
     marks = tuple(_mark(group.get("error"), group.get("interval"), group.get("noise_floor")) for group in subgroups)
-    return Table("Errors by group", columns, tuple(rows), _on_groups(audit), marks=marks).filled()
+    return Table("Errors by group", columns, tuple(rows), _on_groups(audit), marks=marks).without_empty_columns()
 
 
 def _on_groups(audit: Audit) -> str:
@@ -379,7 +379,7 @@ def test_table(audit: Audit) -> Table:
     )
     if parts:
         intro += f" {_JOINT}"
-    return Table("Calibration tests", columns, tuple(rows), intro).filled()
+    return Table("Calibration tests", columns, tuple(rows), intro).without_empty_columns()
 
 
 def _by_class(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

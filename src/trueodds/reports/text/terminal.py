@@ -59,7 +59,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
         recalibration.candidate_table(audit),
         data_and_settings.data_table(audit),
     ]
-    blocks += [_table(table.brief().first(MAX_ROWS), paint, width) for table in tables if table.rows]
+    blocks += [_table(table.brief().head(MAX_ROWS), paint, width) for table in tables if table.rows]
     if notes := data_and_settings.note_texts(audit):
         blocks.append(_notes(notes, width, paint))
     full_text = "\n\n".join(blocks).replace("\u00a0", " ")

@@ -45,7 +45,7 @@ def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, An
     standard errors, or 2 if the test through the default lens rejects. For two classes the one with more standard
     errors is used; for several classes the gap of the confidence has precedence over the slope.
     """
-    enough = CLEAR if facts.headline.pvalue <= alpha else CERTAIN
+    enough = CLEAR if facts.default_test.pvalue <= alpha else CERTAIN
     candidates: list[tuple[float, str, Measure | None]] = []
     if family.pvalue > alpha:
         return "miscalibrated", None
@@ -149,7 +149,7 @@ def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]
 def _is_local(facts: Facts, alpha: float) -> bool:
     """Return whether the test through the default lens rejects, and the error exceeds its bias."""
     error = facts.errors[0]
-    return facts.headline.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
+    return facts.default_test.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
 
 
 def _describe_contradicted(data: Mapping[str, Any]) -> str:
@@ -164,7 +164,7 @@ def _test_sentence(facts: Facts, family: Verdict, state: str, alpha: float, data
     p = f"family-wise {chance(family.pvalue, family.min_pvalue)}"
     if state == "not tested":
         smallest = f"the smallest possible family-wise p-value is {format_number(family.min_pvalue)}"
-        scarce = facts.headline.min_pvalue is not None and facts.headline.min_pvalue > 2 / (1 + facts.resamples)
+        scarce = facts.default_test.min_pvalue is not None and facts.default_test.min_pvalue > 2 / (1 + facts.resamples)
         if scarce:
             units = "rows" if data.get("clusters") is None else "clusters"
             return f"Too few {units} for a test: with {sample_size(data)}, {smallest}."

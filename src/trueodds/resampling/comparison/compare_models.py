@@ -48,12 +48,12 @@ class ModelComparison(Settings):
     paired: bool | None = None
     swaps: int = SWAPS
 
-    def between(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
+    def compare_pair(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
         """Compare two models: the error of the first minus that of the second."""
         (one, other), notes = self._sides({names[0]: a, names[1]: b}, seed)
         return self._comparison(ErrorDifference(one, other), seed, notes)
 
-    def among(self, models: Mapping[str, Model], seed: int) -> Ranking:
+    def rank_models(self, models: Mapping[str, Model], seed: int) -> Ranking:
         """Rank several models, with simultaneous intervals for all pairs."""
         sides, notes = self._sides(models, seed)
         pairs = [ErrorDifference(a, b) for a, b in combinations(sides, 2)]
@@ -128,7 +128,7 @@ class ModelComparison(Settings):
         p, min_pvalue = (None, None) if bare else (pair.pvalue, pair.min_pvalue)
         notes = [*notes, *_own_notes(a, b)]
         if not bare and interval is None:
-            notes.append(Note("TN201", f"No interval: {pair.why or NOTHING_VARIES}."))
+            notes.append(Note("TN201", f"No interval: {pair.reason_without_interval or NOTHING_VARIES}."))
         if min_pvalue is not None and self.interval_spec.resamples < MIN_RESAMPLES:
             text = (
                 f"{self.interval_spec.resamples} resamples are too few for reliable interval limits. Increase"
@@ -149,7 +149,7 @@ class ModelComparison(Settings):
             {a.name: a.estimate, b.name: b.estimate},
             self._null([pair]),
             interval,
-            p if joint is None or p is None else joint.adjusted(p, swapped=self.null == "swap"),
+            p if joint is None or p is None else joint.adjusted_pvalue(p, swapped=self.null == "swap"),
             min_pvalue,
             self._settings_used(pair, interval is not None),
             tuple(dict.fromkeys(notes)),

@@ -63,7 +63,7 @@ class ErrorDifference:
             return self.a.draws - self.b.draws
 
     @cached_property
-    def why(self) -> str:
+    def reason_without_interval(self) -> str:
         """Reason why there is no interval."""
         return next(
             (why for _, why in (side.interval(side.interval_spec.level) for side in (self.a, self.b)) if why), ""
@@ -223,7 +223,7 @@ class SimultaneousDifferences:
         bound = float(np.sort(self.largest)[-above])
         return float(min(bonferroni, max(level, 2 * ndtr(bound) - 1)))
 
-    def adjusted(self, p: float, *, swapped: bool = False) -> float:
+    def adjusted_pvalue(self, p: float, *, swapped: bool = False) -> float:
         """Adjusted p-value of one difference; Bonferroni's if it is not based on these resamples."""
         bonferroni = min(1.0, p * self.count)
         if self.largest is None or swapped:

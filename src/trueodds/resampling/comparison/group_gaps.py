@@ -29,13 +29,13 @@ class GroupErrors:
     interval_spec: IntervalSpec
     seed: int
 
-    def side(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
+    def error_of_group(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
         """The error of a subgroup, from its rows only."""
         rows = preds[group.rows(preds)]
         estimand = Estimand.of(self.estimator, self.lens, rows, self.aggregate)
         return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number], [2**20 + number])
 
-    def among(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
+    def error_with_shared_clusters(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
         """The error of a subgroup that shares clusters with others; all use the same resamples of whole clusters."""
         estimand = Estimand.of(self.estimator, group.of(self.lens), preds, self.aggregate)
         return ComparedModel(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30], [2**20 + number])
@@ -57,7 +57,7 @@ def pairwise_gaps(
     """Gaps of all pairs of subgroups of a partition, with simultaneous intervals."""
     compared = list(sides)
     if splits_clusters(preds, groups):
-        compared = [question.among(preds, group, number) for number, group in enumerate(groups)]
+        compared = [question.error_with_shared_clusters(preds, group, number) for number, group in enumerate(groups)]
     index_pairs = list(combinations(range(len(groups)), 2))
     return _differences(question, index_pairs, [ErrorDifference(compared[i], compared[j]) for i, j in index_pairs])
 
@@ -73,9 +73,14 @@ def gaps_to_rest(
         if not (preds.w[rest.rows(preds)] > 0).any():
             continue
         if splits_clusters(preds, [group, rest]):
-            pairs.append(ErrorDifference(question.among(preds, group, i), question.among(preds, rest, 2**10 + i)))
+            pairs.append(
+                ErrorDifference(
+                    question.error_with_shared_clusters(preds, group, i),
+                    question.error_with_shared_clusters(preds, rest, 2**10 + i),
+                )
+            )
         else:
-            pairs.append(ErrorDifference(side, question.side(preds, rest, 2**21 + i)))
+            pairs.append(ErrorDifference(side, question.error_of_group(preds, rest, 2**21 + i)))
         index_pairs.append((i, i))
     return _differences(question, index_pairs, pairs)
 

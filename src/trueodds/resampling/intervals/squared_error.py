@@ -96,4 +96,4 @@ def squared_error_draws(
         w, one, two = resampler.sums(times)
         return mean_square(w[:, :size], one[:, :size], two[:, :size], one[:, size:])
 
-    return np.concatenate(Resamples(len(u), None, resamples, rng).mapped(of, 2 * size))
+    return np.concatenate(Resamples(len(u), None, resamples, rng).map_blocks(of, 2 * size))

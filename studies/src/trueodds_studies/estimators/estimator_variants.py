@@ -29,7 +29,7 @@ class SortedSelections(Selections):
         self.scores = scores  # of these rows, which views that differ by their labels share
 
     @cached_property
-    def alike(self) -> bool:
+    def is_vectorizable(self) -> bool:
         """Rows of weight 1 and one score, equally many."""
         return True
 
@@ -135,7 +135,7 @@ class ZeroEstimator(Estimator):
 
 def _evaluate(estimator: Estimator, of: SortedSelections) -> Array:
     """All resamples at once, also for debiased errors, whose formula takes the sums of many sets of bins."""
-    if isinstance(estimator, DebiasedL1) and of.alike and (sums := estimator.partition.sums(of)) is not None:
+    if isinstance(estimator, DebiasedL1) and of.is_vectorizable and (sums := estimator.partition.sums(of)) is not None:
         n, wp, wy = sums
         return estimator.of_bins(n, wp, wy, n)
     return estimator.evaluate_selections(of)

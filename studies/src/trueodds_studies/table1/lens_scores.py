@@ -114,7 +114,7 @@ def verdict_rows(lens: str, rows: int, sets: int, redraws: int, seed: int) -> li
     """
     table: list[dict[str, Any]] = []
     for name in TESTS.names():
-        resample_settings = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
+        resample_settings = {"resamples": redraws} if TESTS.has_setting(name, "resamples") else {}
         settings = _settings_for_lens(TESTS, name, partial(test, draw_rows(60, seed, 0), name, lens=lens))
         if isinstance(settings, InputError):
             table.append({"test": name, "needs": describe_refusal(settings)})
@@ -172,7 +172,7 @@ def _settings_for_lens(registry: Registry, name: str, ask: Callable[..., Any]) -
 
 def _candidate_settings(registry: Registry, name: str) -> Iterator[dict[str, Any]]:
     yield {}
-    if registry.takes(name, "partition"):
+    if registry.has_setting(name, "partition"):
         yield {"partition": "distinct"}
 
 

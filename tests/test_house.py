@@ -351,3 +351,13 @@ def test_a_member_says_what_a_reader_must_know(registry: str, name: str) -> None
     doc = table(registry).load(name).__doc__ or ""
     missing = [what for what, pattern in SECTIONS[registry].items() if not re.search(pattern, doc)]
     assert missing == []
+
+
+def test_no_two_classes_share_a_name() -> None:
+    files: dict[str, list[str]] = {}
+    for file in (file for file in FILES if not inside(file).startswith("studies/")):
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.ClassDef):
+                files.setdefault(node.name, []).append(inside(file))
+    # The error and its diagram, the result and its diagram have one name in public, each in its own package.
+    assert {name for name, where in files.items() if len(where) > 1} == {"Comparison", "Corp"}

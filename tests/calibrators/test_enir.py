@@ -5,7 +5,7 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.enir import EnirSpec, Knots, average_path, model_log_likelihood
+from trueodds.calibrators.enir import EnirSpec, PathKnots, average_path, model_log_likelihood
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
@@ -144,4 +144,4 @@ def test_a_hundred_thousand_rows_hold_no_curve_per_model():
 @pytest.mark.parametrize("content", [{"x": [0.1]}, {"x": [0.2, 0.1], "y": [0, 1]}, {"x": [0.1], "y": [1.5]}])
 def test_a_saved_curve_that_is_none_is_refused(content):
     with pytest.raises(InputError, match="TO505"):
-        Knots.from_dict(content)
+        PathKnots.from_dict(content)

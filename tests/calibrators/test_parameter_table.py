@@ -12,7 +12,12 @@ from tests.calibrators.linear import reference
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from trueodds.api import test
 from trueodds.calibrators import MCLLO
-from trueodds.calibrators._glm.parameter_covariance import Scores, Units, jackknife_covariance, sandwich_covariance
+from trueodds.calibrators._glm.parameter_covariance import (
+    ScoreVectors,
+    Units,
+    jackknife_covariance,
+    sandwich_covariance,
+)
 from trueodds.calibrators._glm.parameter_table import ParameterTable, format_probability
 from trueodds.calibrators._glm.parameter_uncertainty import (
     NO_STD_ERROR_REASONS,
@@ -224,7 +229,7 @@ def test_weights_and_clusters_by_hand():
     assert by_weights.covariance[1, 1] == pytest.approx(1.25)
     # Two clusters of two: scores −¼ + ¾ = ½ and −½, each with the curvature ½ of 1. Left out, the shift moves by
     # ½/(1 − ½) = 1; Σz² (G − 1)/G = 1. Each tells half, so that is worth both.
-    scores = Scores(np.zeros((4, 1)), np.full((4, 1), 0.5), y[:, None], w)
+    scores = ScoreVectors(np.zeros((4, 1)), np.full((4, 1), 0.5), y[:, None], w)
     sandwich = jackknife_covariance(np.eye(2), np.eye(2), scores, Units.of_clusters(w, np.array(["a", "a", "b", "b"])))
     assert sandwich.covariance == pytest.approx(np.diag([0.0, 1.0]))
     assert sandwich.units == pytest.approx(2)

@@ -12,7 +12,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams import resampled_labels
 from trueodds.diagrams.corp import bands, honest_band
 from trueodds.diagrams.corp.bands import chernoff_quantile, find_segments
-from trueodds.diagrams.score_sums import sum_by_score
+from trueodds.diagrams.distinct_score_sums import sum_by_score
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View

@@ -18,7 +18,7 @@ from trueodds.diagrams.cumulative.compute import Cumulative
 from trueodds.diagrams.cumulative.cumulative_residuals import (
     MAX_VERTICES,
     CumulativeResiduals,
-    Segment,
+    ResidualSegment,
     steepest_segment,
 )
 from trueodds.hypotests.cumulative import ECCE, KS
@@ -106,10 +106,10 @@ def test_the_steepest_segment_by_hand():
     # Slopes 0, −1, −1/30: with .1 for chance the fall of .3 over .3 is sure of (.3 − .1)/.3,
     # with the tail (.31 − .1)/.6.
     x, y = np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31])
-    assert steepest_segment(x, y, 0.1) == Segment(1, 2)
-    assert steepest_segment(x, -y, 0.1) == Segment(1, 2)
+    assert steepest_segment(x, y, 0.1) == ResidualSegment(1, 2)
+    assert steepest_segment(x, -y, 0.1) == ResidualSegment(1, 2)
     assert steepest_segment(x, y, 0.31) is None
-    assert steepest_segment(x, y, 0.305) == Segment(1, 3)  # nothing shorter is beyond chance
+    assert steepest_segment(x, y, 0.305) == ResidualSegment(1, 3)  # nothing shorter is beyond chance
     assert steepest_segment(x, np.zeros(4), 0.0) is None
 
 

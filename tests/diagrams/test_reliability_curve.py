@@ -20,7 +20,7 @@ from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_probabilities
 from trueodds.diagrams.reliability_curve.compute import ReliabilityCurve
-from trueodds.diagrams.reliability_curve.smoother import Smoother, SmootherBand, kernel_weights, smooth_view
+from trueodds.diagrams.reliability_curve.smoother import CurveSmoother, SmootherBand, kernel_weights, smooth_view
 from trueodds.lenses.view import View
 
 BANDS = ["confidence", "consistency", None]
@@ -654,7 +654,7 @@ def test_sharp_networks_are_read_on_log_odds():
 
 def test_a_place_is_a_third_of_a_bandwidth_from_the_next():
     for low, bandwidth in ((0.0, 0.002), (0.0, 0.3), (1 / 3, 0.05)):
-        at, piece = Smoother("probability", low, bandwidth).places(np.linspace(low, 1, 5000))
+        at, piece = CurveSmoother("probability", low, bandwidth).places(np.linspace(low, 1, 5000))
         assert np.diff(at).max() <= min(bandwidth / 3, 0.005) + 1e-12
         assert (at[0], at[-1]) == (low, 1.0)
         assert not piece.any()

@@ -11,7 +11,7 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.hashed_order import evenly_by_weight, evenly_spaced, hashed_order
-from trueodds.estimators._pairwise.similarity_kernels import KERNELS, Kernel, median_distance
+from trueodds.estimators._pairwise.similarity_kernels import KERNELS, SimilarityKernel, median_distance
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.kernels.pairs import pairwise_distances, sum_along_line
 from trueodds.lenses.view import View
@@ -34,7 +34,7 @@ def view(p: Array, w: Array | None = None) -> View:
     ],
 )
 def test_by_hand(shape: str, expected: float) -> None:
-    k = Kernel(shape, 0.5).of(np.array([[0.2, 0.3, 0.5]]), np.array([[0.5, 0.3, 0.2]]))
+    k = SimilarityKernel(shape, 0.5).of(np.array([[0.2, 0.3, 0.5]]), np.array([[0.5, 0.3, 0.2]]))
     assert float(k[0, 0]) == pytest.approx(expected, rel=1e-14)
 
 
@@ -42,17 +42,17 @@ def test_by_hand(shape: str, expected: float) -> None:
 def test_a_score_is_the_vector_of_both_classes(shape: str) -> None:
     p, q = RNG.random((7, 1)), RNG.random((5, 1))
     pairs = [np.concatenate([x, 1 - x], axis=1) for x in (p, q)]
-    assert np.allclose(Kernel(shape, 0.3).of(p, q), Kernel(shape, 0.3).of(*pairs), rtol=1e-13)
+    assert np.allclose(SimilarityKernel(shape, 0.3).of(p, q), SimilarityKernel(shape, 0.3).of(*pairs), rtol=1e-13)
 
 
 @pytest.mark.parametrize("shape", KERNELS)
 def test_a_kernel_is_symmetric_positive_definite_and_exactly_one_at_equal_rows(shape: str) -> None:
-    k = Kernel(shape, 0.4).of(P, P)
+    k = SimilarityKernel(shape, 0.4).of(P, P)
     assert (np.diag(k) == 1).all()
     assert np.array_equal(k, k.T)
     # The smallest eigenvalue of a positive definite matrix of trace n is found with an error of about n eps.
     assert np.linalg.eigvalsh(k).min() > -40 * len(P) * np.finfo(float).eps
-    assert (Kernel(shape, 0.4).diagonal(P) == 1).all()
+    assert (SimilarityKernel(shape, 0.4).diagonal(P) == 1).all()
 
 
 def test_nearly_equal_rows_keep_their_distance() -> None:
@@ -67,13 +67,13 @@ def test_nearly_equal_rows_keep_their_distance() -> None:
 def test_a_pass_along_the_line_is_the_sum_over_all_pairs(shape: str) -> None:
     p = np.sort(np.concatenate([RNG.random(30), [0.5, 0.5, 0.5]]))
     e = RNG.normal(size=(20, len(p)))
-    kernel = Kernel(shape, 0.2)
+    kernel = SimilarityKernel(shape, 0.2)
     k = kernel.of(p[:, None], p[:, None])
     np.fill_diagonal(k, 0.0)
     decay = kernel.decay(p)
     assert decay is not None
     assert np.allclose(sum_along_line(e, decay), np.einsum("bi,ij,bj->b", e, k, e), rtol=1e-12, atol=1e-12)
-    assert Kernel("gaussian", 0.2).decay(p) is None
+    assert SimilarityKernel("gaussian", 0.2).decay(p) is None
 
 
 def test_the_median_by_hand() -> None:
@@ -157,13 +157,13 @@ def test_even_places_lie_evenly() -> None:
 
 
 def test_a_function_may_be_the_kernel() -> None:
-    kernel = Kernel(lambda A, B: A @ B.T, 1.0)
+    kernel = SimilarityKernel(lambda A, B: A @ B.T, 1.0)
     assert np.allclose(kernel.of(P[:3], P[:5]), P[:3] @ P[:5].T)
     assert np.allclose(kernel.diagonal(P), (P**2).sum(axis=1))
     # A score is handed over as (p, 1 − p): .2 · .7 + .8 · .3 = .38
     assert float(kernel.of(np.array([[0.2]]), np.array([[0.7]]))[0, 0]) == pytest.approx(0.38, rel=1e-14)
     with refused("TO203", "shape (3,)", fix="P @ Q.T"):
-        Kernel(lambda A, B: A[:, 0], 1.0).of(P[:3], P[:5])
+        SimilarityKernel(lambda A, B: A[:, 0], 1.0).of(P[:3], P[:5])
 
 
 def test_meaningless_kernels_and_bandwidths_are_refused() -> None:

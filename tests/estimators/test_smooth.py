@@ -14,7 +14,7 @@ from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.smooth_ece import MANY, SmoothError
-from trueodds.estimators.unbinned import Scores
+from trueodds.estimators.unbinned import DistinctScores
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -298,7 +298,7 @@ def test_many_rows_spread_as_they_come_give_the_number_of_sorted_scores(bandwidt
     y, w = (rng.random(len(p)) < p**1.1).astype(float), rng.random(len(p))
     for view in (View(p, y), View(p, y, w), View(p.round(1), y)):
         one = SmoothError(bandwidth).scores(view)
-        assert one.value() == pytest.approx(Scores.value(one), abs=1e-6, rel=1e-6)
+        assert one.value() == pytest.approx(DistinctScores.value(one), abs=1e-6, rel=1e-6)
 
 
 @pytest.mark.parametrize("lens", ["confidence", "class:1"])
@@ -319,4 +319,4 @@ def test_many_rows_of_rare_events_are_sorted_where_the_grid_is_too_coarse() -> N
     p = rng.random(MANY + 1) / 1e5
     view = View(p, (rng.random(len(p)) < p).astype(float))
     one = SmoothError().scores(view)
-    assert one.value() == Scores.value(one) < 3e-4
+    assert one.value() == DistinctScores.value(one) < 3e-4

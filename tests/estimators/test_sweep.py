@@ -18,7 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.sweep import SweepError
-from trueodds.estimators.unbinned import Scores
+from trueodds.estimators.unbinned import DistinctScores
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -274,7 +274,7 @@ def test_draws_beyond_4096_scores_share_cells_and_the_value_does_not() -> None:
     p = rng.random(6000)
     view = View(p, (rng.random(6000) < p).astype(float))
     one = SweepError().linear(view)
-    assert isinstance(one, Scores)
+    assert isinstance(one, DistinctScores)
     assert one.size <= 4096
     assert one.value() == pytest.approx(sweep_bin_by_bin(view, "equal-mass", 2)[0], rel=1e-10)
 

@@ -13,7 +13,7 @@ from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange
-from trueodds.estimators.utility import Cells, UtilityError
+from trueodds.estimators.utility import UtilityCells, UtilityError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -179,7 +179,7 @@ def test_draws_of_many_scores_pool_neighbors_and_stay_near() -> None:
     view = random_view(30_000, 3, 9)
     for error in (UtilityError(), UtilityError([0, 1, 3])):
         one = error.linear(view)
-        assert isinstance(one, Cells)
+        assert isinstance(one, UtilityCells)
         assert one.size <= 3 * 4096
         (value,) = one.statistic(*sums_of(view, one, np.arange(30_000)[None]))
         # A group holds 1/4096 of the weight, and no payoff is off by more than 3.

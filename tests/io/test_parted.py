@@ -14,7 +14,7 @@ import pytest
 from tests.io.rows import columns
 from trueodds import InputError, Predictions
 from trueodds.io.arrays import MappingTable
-from trueodds.io.columns import Choice
+from trueodds.io.columns import ColumnSelection
 from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, sum_parts
 from trueodds.io.source import Progress
 from trueodds.io.table import Table
@@ -25,10 +25,10 @@ class Restless(PartitionedSource):
     """An engine that answers in any order, some partitions twice, through pickles as real ones do."""
 
     def __init__(
-        self, pieces: Sequence[dict[str, Any]], *, lost: int | None = None, choice: Choice | None = None
+        self, pieces: Sequence[dict[str, Any]], *, lost: int | None = None, choice: ColumnSelection | None = None
     ) -> None:
         self._pieces, self._lost = pieces, lost
-        super().__init__(self._table(0), Reading(choice or Choice()))
+        super().__init__(self._table(0), Reading(choice or ColumnSelection()))
 
     def _table(self, number: int) -> Table:
         table = MappingTable(self._pieces[number])
@@ -124,14 +124,14 @@ def test_an_engine_without_any_partition_has_no_rows() -> None:
 
 def test_a_partition_in_which_every_weight_is_0_adds_nothing() -> None:
     table = plain() | {"w": np.repeat([1.0, 0.0, 2.0], 20)}
-    source = Restless(cut(table, 20, 20, 20), choice=Choice(weight="w"))
+    source = Restless(cut(table, 20, 20, 20), choice=ColumnSelection(weight="w"))
     names = [name for name in table if name.startswith("p_")]
     P = np.stack([table[name] for name in names], axis=1)
     same(source.reduce(Tally.of), Tally.of(Predictions(table["label"], P, weight=table["w"])))
     with pytest.raises(InputError, match=r"TO110.*finite.*in partition 2"):
-        Restless(cut(table | {"w": -table["w"] + 1}, 20, 20, 20), choice=Choice(weight="w")).reduce(Tally.of)
+        Restless(cut(table | {"w": -table["w"] + 1}, 20, 20, 20), choice=ColumnSelection(weight="w")).reduce(Tally.of)
     with pytest.raises(InputError, match="TO312"):
-        Restless(cut(table | {"w": np.zeros(60)}, 30, 30), choice=Choice(weight="w")).reduce(Tally.of)
+        Restless(cut(table | {"w": np.zeros(60)}, 30, 30), choice=ColumnSelection(weight="w")).reduce(Tally.of)
 
 
 def test_rows_that_changed_between_two_passes_are_an_error() -> None:

@@ -25,7 +25,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests import DEFAULT, TESTS
 from trueodds.hypotests._power.interval_width import rows_for_width
-from trueodds.hypotests._power.power import PLANS, Plan, check_question, null_draws_for_level, power_of
+from trueodds.hypotests._power.power import PLANS, PowerPlan, check_question, null_draws_for_level, power_of
 from trueodds.hypotests.base import HypothesisTest
 
 
@@ -126,7 +126,7 @@ def power(
     generator, rows = as_generator(rng), restrict_to_region(resolve_data(data, "exact", weight_kind), region)
     own = {name: settings.pop(name) for name in PLANS if name in settings}
     check_question(test, estimator, width, {"n": n, "effect": effect} | own)
-    plan = Plan(n, power, effect, alpha, **own)
+    plan = PowerPlan(n, power, effect, alpha, **own)
     if width is not None:
         aggregation = check("aggregate", settings.pop("aggregate", None), Aggregate | None)
         error = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))

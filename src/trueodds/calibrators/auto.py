@@ -12,7 +12,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, logs_of, probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, input_for, lower_min_prob_for_logs
 from trueodds.calibrators.choose import (
-    Choice,
+    CandidateChoice,
     CrossFittingRows,
     NestedChoice,
     assign_folds,
@@ -36,7 +36,7 @@ from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import OWN, Folds, Level, Seed
 from trueodds.core.typing import Array
-from trueodds.tallies.score_sums import log_score
+from trueodds.tallies.proper_score_sums import log_score
 
 MAX_PROBABILITIES = (
     200_000  # probabilities on which candidates are compared; more would hardly reduce the standard errors
@@ -174,9 +174,9 @@ class AutoSpec(CalibratorSpec):
         rows: CrossFittingRows,
         specs: Sequence[CalibratorSpec],
         crossed: Sequence[Array | None],
-        choice: Choice,
+        choice: CandidateChoice,
         proof: Confirmation,
-    ) -> tuple[Choice, Confirmation]:
+    ) -> tuple[CandidateChoice, Confirmation]:
         """The choice if confirmed; else the one-parameter candidate if it is confirmed or needs fewer rows."""
         first = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER), None)
         if first is None or (proof.confirmed and choice.spec.name != "identity"):
@@ -276,7 +276,7 @@ def _too_little(Y: Array, cluster: Array | None) -> str:
     return ""
 
 
-def _outcome_notes(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
+def _outcome_notes(choice: CandidateChoice, proof: Confirmation, alpha: float) -> list[Note]:
     scored = Note(
         "TN508",
         f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite. The"

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betaln
 
 from trueodds.binning.sorted_scores import ByScore
-from trueodds.calibrators._curves.one_vs_rest import Curve, OneVsRest, effective_rows, fit_curves
+from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRest, effective_rows, fit_curves
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, midpoints
 from trueodds.core.typing import Array
@@ -29,7 +29,7 @@ class BbqMap(OneVsRest):
     """Averaged step functions for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "bbq"
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = StepCurve.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
 
     def describe(self) -> str:
         """The number of steps."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators import saved_parameters
-from trueodds.calibrators._curves.one_vs_rest import Curve, OneVsRestRows, fit_curves_from_sums
+from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRestRows, fit_curves_from_sums
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_pair_of_score, probability_pair
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
@@ -80,7 +80,7 @@ class BetaMap(IterativeOneVsRest):
 
     name: ClassVar[str] = "beta"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = BetaCurve.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = BetaCurve.from_dict
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
         """The curve as a mixture, for two classes."""

@@ -122,7 +122,7 @@ class BoldnessSpec(CalibratorSpec):
             optimum, y = fit_smoothed(intercept_and_score(x), y, w, IDENTITY_PARAMETERS), smoothed_targets(y, w)
         theta = optimum.theta
         if optimum.rank == 2 and tolerance > 0:
-            theta = _largest_spread_on_contour(group_by_score(x, y, w), theta, tolerance)
+            theta = _boldest_on_contour(group_by_score(x, y, w), theta, tolerance)
         return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged)
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
@@ -165,7 +165,7 @@ def _std(rows: ScoreCells, theta: Array) -> float:
     return float(np.sqrt(rows.w @ centered**2 / (n - 1))) if n > 1 else 0.0
 
 
-def _largest_spread_on_contour(rows: ScoreCells, theta: Array, tolerance: float) -> Array:
+def _boldest_on_contour(rows: ScoreCells, theta: Array, tolerance: float) -> Array:
     """The point of largest spread on the contour: by increasingly fine searches, then by Newton's method."""
     groups = rows.grouped()
     surface = LikelihoodSurface.of(groups, theta)

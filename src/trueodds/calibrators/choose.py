@@ -26,7 +26,7 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Folds, check
 from trueodds.core.typing import Array
-from trueodds.tallies.score_sums import log_score
+from trueodds.tallies.proper_score_sums import log_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CandidateChoice:
     """The table of candidates and the chosen one."""
 
     candidates: tuple[Candidate, ...]  # from the simplest to the most complex
@@ -57,7 +57,7 @@ class Choice:
     folds: int
     mixing: float  # largest share of the uniform distribution in any fold
 
-    def of(self, spec: CalibratorSpec) -> Choice:
+    def of(self, spec: CalibratorSpec) -> CandidateChoice:
         """Return this table with another candidate as the chosen one."""
         table = (replace(candidate, chosen=candidate.method == spec.name) for candidate in self.candidates)
         return replace(self, candidates=tuple(table), spec=spec)
@@ -72,7 +72,7 @@ def choose(
     folds: int = 5,
     cluster: Array | None = None,
     rng: int | np.random.Generator | None = 0,
-) -> Choice:
+) -> CandidateChoice:
     """Choose the simplest candidate whose cross-fitted log loss is close to the best one's.
 
     Close means within one standard error and within half of the best candidate's gain. Each candidate is fitted without
@@ -118,7 +118,7 @@ def choose_by_log_loss(
     specs: Sequence[CalibratorSpec],
     crossed: Sequence[Array | None],
     inner: NestedChoice | None = None,
-) -> Choice:
+) -> CandidateChoice:
     """Choose by cross-fitted log-probabilities; None marks a candidate that was dropped early."""
     cross_fitted = {i: logs for i, logs in enumerate(crossed) if logs is not None}
     scored = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
@@ -146,7 +146,7 @@ def choose_by_log_loss(
                 accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
             )
         )
-    return Choice(tuple(table), specs[chosen_index], rows.folds, float(rows.shares().max()))
+    return CandidateChoice(tuple(table), specs[chosen_index], rows.folds, float(rows.shares().max()))
 
 
 def _dropped_candidate(

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from trueodds.calibrators._glm.log_probabilities import Probabilities, logs_of, probabilities
-from trueodds.calibrators.choose import Choice
+from trueodds.calibrators.choose import CandidateChoice
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units, mean_and_standard_error
 from trueodds.calibrators.uniform_mixture import log_with_mixture
 from trueodds.core.errors import Note
@@ -18,7 +18,7 @@ from trueodds.core.formatting import format_number
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
-from trueodds.tallies.score_sums import log_score
+from trueodds.tallies.proper_score_sums import log_score
 
 _POWER = 0.8
 _MAX_ROWS_FACTOR = 100  # times the available rows: a gain that needs more counts as none
@@ -157,7 +157,7 @@ def detectable_gain(n: int, alpha: float) -> float:
 class Recalibration:
     """Report of `auto`: candidates, choice, confirmation on held-out rows, and the map that was applied."""
 
-    choice: Choice | None  # None where the rows were too few to choose
+    choice: CandidateChoice | None  # None where the rows were too few to choose
     confirmation: Confirmation | None  # of the whole procedure
     applied: str  # the calibrator whose map is applied
     summary: str  # that map in a few words

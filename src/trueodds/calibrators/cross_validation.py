@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.tallies import score_sums
+from trueodds.tallies import proper_score_sums
 
 
 def stratified_folds(Y: Array, folds: int, cluster: Array | None, rng: np.random.Generator) -> Array:
@@ -66,7 +66,7 @@ def _majority(unit: Array, label: Array, k: int) -> Array:
 def row_losses(Q: Array, Y: Array) -> tuple[Array, Array]:
     """Log loss and Brier score of each row; two classes are scored as a binary problem."""
     q, y = (Q[:, 1], Y[:, 1]) if Q.shape[1] == 2 else (Q, Y)
-    return score_sums.log_loss(Q, Y), score_sums.brier(q, y)
+    return proper_score_sums.log_loss(Q, Y), proper_score_sums.brier(q, y)
 
 
 def mean_and_standard_error(d: Array, w: Array, cluster: Array | None = None) -> tuple[float, float]:

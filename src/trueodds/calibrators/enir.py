@@ -12,7 +12,7 @@ from scipy.special import xlogy
 from trueodds.binning.sorted_scores import ByScore
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    Curve,
+    ClassCurve,
     OneVsRest,
     effective_rows,
     fit_curves,
@@ -27,7 +27,7 @@ _NOTHING = 88.0  # difference in BIC from which a model has weight e^âˆ’44: 10â
 
 
 @dataclass(frozen=True, eq=False)
-class Knots:
+class PathKnots:
     """A piecewise linear curve through knots, constant beyond the first and the last; it may decrease."""
 
     x: Array  # (m,) strictly increasing
@@ -42,7 +42,7 @@ class Knots:
         return {"x": self.x.tolist(), "y": self.y.tolist()}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> Knots:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> PathKnots:
         """Read increasing knots with values in [0, 1]."""
         saved_parameters.check_keys(parameters, ("x", "y"), "a curve")
         x = saved_parameters.read_vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may slightly exceed 1
@@ -54,7 +54,7 @@ class EnirMap(OneVsRest):
     """A nearly monotone curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "enir"
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Knots.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = PathKnots.from_dict
 
     def describe(self) -> str:
         """The number of knots."""
@@ -114,7 +114,7 @@ class EnirSpec(CalibratorSpec):
         return zero_probability_notes(calibration_map.apply(P))
 
 
-def _curve(x: Array, y: Array, w: Array) -> Knots:
+def _curve(x: Array, y: Array, w: Array) -> PathKnots:
     n, w = effective_rows(w)
     knots, mass, events = ByScore(x, y, w).sums()
     path = near_isotonic(mass, events)
@@ -122,7 +122,7 @@ def _curve(x: Array, y: Array, w: Array) -> Knots:
     # Knots inside a flat segment are dropped; its two ends are kept.
     keep = np.ones(len(knots), dtype=bool)
     keep[1:-1] = (level[1:-1] != level[:-2]) | (level[1:-1] != level[2:])
-    return Knots(knots[keep], level[keep])
+    return PathKnots(knots[keep], level[keep])
 
 
 def average_path(path: Path, price: float) -> Array:

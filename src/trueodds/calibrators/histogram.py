@@ -14,7 +14,7 @@ from trueodds.binning.partition import BinRule, Partition
 from trueodds.binning.uniform import Uniform
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    Curve,
+    ClassCurve,
     OneVsRest,
     fit_curves,
     zero_probability_notes,
@@ -73,7 +73,7 @@ class HistogramMap(OneVsRest):
     """The event rate of each bin, for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "histogram"
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = StepCurve.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
 
     def describe(self) -> str:
         """The number of bins."""

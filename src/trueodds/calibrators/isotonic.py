@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    Curve,
+    ClassCurve,
     OneVsRest,
     map_classes,
     zero_probability_notes,
@@ -22,7 +22,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.kernels import isotonic, sort
-from trueodds.kernels.splines import Knots, none_below
+from trueodds.kernels.splines import SplineKnots, none_below
 from trueodds.lenses.view import View
 
 _BETWEEN = ("linear", "step")
@@ -43,8 +43,8 @@ class MonotoneCurve:
         return self._knots.steps(x, np.append(self.y[0], self.y), right=True)
 
     @cached_property
-    def _knots(self) -> Knots:
-        return Knots(self.x)
+    def _knots(self) -> SplineKnots:
+        return SplineKnots(self.x)
 
     @property
     def zero_up_to(self) -> float:
@@ -81,7 +81,7 @@ class IsotonicMap(OneVsRest):
     """A non-decreasing curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "isotonic"
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = MonotoneCurve.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = MonotoneCurve.from_dict
 
     def no_zero(self, P: Array) -> Array:
         """Mask of the rows of P in which no class gets probability 0, (n,) bool."""
@@ -172,7 +172,7 @@ def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monot
     return _curve(isotonic.fit_rows(x, y, w) if keys is None else isotonic.fit_keys(keys), between)
 
 
-def _curve(blocks: isotonic.Blocks, between: str) -> MonotoneCurve:
+def _curve(blocks: isotonic.PooledBlocks, between: str) -> MonotoneCurve:
     """The curve whose knots are the two ends of every block of pooled scores."""
     # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
     level = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)

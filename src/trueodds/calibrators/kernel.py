@@ -22,7 +22,7 @@ from trueodds.calibrators._curves.kernel_regression import (
     select_bandwidth,
 )
 from trueodds.calibrators._curves.one_vs_rest import (
-    Curve,
+    ClassCurve,
     OneVsRest,
     effective_rows,
     fit_curves,
@@ -121,7 +121,7 @@ class KernelMap(OneVsRest):
 
     name: ClassVar[str] = "kernel"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = KernelCurve.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = KernelCurve.from_dict
 
     def describe(self) -> str:
         """The bandwidth, or the range of bandwidths."""

@@ -24,7 +24,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     logistic_likelihood,
     separation_note,
 )
-from trueodds.calibrators._glm.parameter_covariance import Scores
+from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_table import ParameterTable
 from trueodds.calibrators._glm.parameter_uncertainty import (
     FitEvidence,
@@ -218,10 +218,10 @@ def _certainty(optimum: LogisticFit, data: RowSums) -> ParameterUncertainty:
     weighted = facts.errors == "weights"
     sums: _EvidenceSums = data.sum(partial(_EvidenceSums.of, theta=optimum.theta, mean=mean, weighted=weighted))
 
-    def scores() -> Scores:
+    def scores() -> ScoreVectors:
         (tau, gamma), rows = optimum.theta, data.rows
         x = rows.X[:, 1]
-        return Scores((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)
+        return ScoreVectors((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)
 
     return FitEvidence(
         facts, sums.curvature, np.array([mean]), np.array([sums.low <= 0 <= sums.high]), 0.0,

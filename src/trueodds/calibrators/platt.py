@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from trueodds.calibrators import saved_parameters
-from trueodds.calibrators._curves.one_vs_rest import Curve, OneVsRest, OneVsRestRows, fit_curves_from_sums
+from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRest, OneVsRestRows, fit_curves_from_sums
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_pair_of_score, probability_pair
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
@@ -113,7 +113,7 @@ class PlattMap(IterativeOneVsRest):
 
     name: ClassVar[str] = "platt"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Sigmoid.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = Sigmoid.from_dict
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
         """The sigmoid as a mixture, for two classes and log odds."""

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.partition import BinRule
 from trueodds.calibrators import saved_parameters
-from trueodds.calibrators._curves.one_vs_rest import Curve, fit_curves_of_logs, zero_probability_notes
+from trueodds.calibrators._curves.one_vs_rest import ClassCurve, fit_curves_of_logs, zero_probability_notes
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     LogProbabilities,
@@ -76,7 +76,7 @@ class ScalingBinningMap(IterativeOneVsRest):
 
     name: ClassVar[str] = "scaling_binning"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = BinnedSigmoid.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = BinnedSigmoid.from_dict
 
     def describe(self) -> str:
         """The number of bins."""

@@ -23,7 +23,7 @@ from trueodds.kernels.bins import Bins
 MAX_BINS = 100_000  # bins per axis; a file must not ask for more memory than that
 
 
-class Cells(Protocol):
+class GridCells(Protocol):
     """Cells that are numbered from 0."""
 
     @property
@@ -83,14 +83,14 @@ class Leaves:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class HistogramGrid:
     """The cells of a grid that contained a row in the fit."""
 
     bins: int  # per axis
     cells: Array  # (cells, axes) int64, the bin on each axis, rows sorted and distinct
 
     @classmethod
-    def of(cls, x: Array, bins: int) -> Grid:
+    def of(cls, x: Array, bins: int) -> HistogramGrid:
         """The cells that contain a row of x (n, axes)."""
         keys = np.unique(_keys(x, bins))
         return cls(bins, np.frombuffer(keys.tobytes(), dtype=">u4").reshape(len(keys), -1).astype(np.int64))
@@ -111,7 +111,7 @@ class Grid:
         return {"bins": self.bins, "cells": self.cells.tolist()}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> Grid:
+    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> HistogramGrid:
         """Read sorted, distinct cells within the grid."""
         saved_parameters.check_keys(parameters, ("bins", "cells"), "cells")
         bins, rows = saved_parameters.read_count(parameters, "bins"), parameters["cells"]
@@ -163,7 +163,7 @@ class SimplexHistogramMap(CalibrationMap):
     """The mean outcome of the cell of a row; a row in no cell stays unchanged."""
 
     name: ClassVar[str] = "simplex_histogram"
-    cells: Cells
+    cells: GridCells
     values: Array  # (cells, K), rows summing to 1
 
     def apply(self, P: Array) -> Array:
@@ -177,7 +177,7 @@ class SimplexHistogramMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """Partition, cells and values."""
-        partition = _PARTITIONS[isinstance(self.cells, Grid)]
+        partition = _PARTITIONS[isinstance(self.cells, HistogramGrid)]
         return {"partition": partition, "cells": self.cells.to_dict(), "values": self.values.tolist()}
 
     @classmethod
@@ -187,8 +187,8 @@ class SimplexHistogramMap(CalibrationMap):
         saved_cells, axes = saved_parameters.read_table(parameters, "cells"), 1 if k == 2 else k
         if parameters["partition"] not in _PARTITIONS:
             raise _invalid_value(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
-        kind: Any = Grid if parameters["partition"] == "simplex-grid" else Leaves
-        cells: Cells = kind.from_dict(saved_cells, axes)
+        kind: Any = HistogramGrid if parameters["partition"] == "simplex-grid" else Leaves
+        cells: GridCells = kind.from_dict(saved_cells, axes)
         rows = parameters["values"]
         if not isinstance(rows, list) or len(rows) != cells.size:
             raise _invalid_value(f"values must be {cells.size} rows", rows)
@@ -256,8 +256,8 @@ class SimplexHistogramSpec(CalibratorSpec):
         """Compute the mean outcomes of the cells."""
         P, Y, w = (array[w > 0] for array in (P, Y, w))
         x = _axes(P)
-        cells: Cells = (
-            Grid.of(x, self.bins)
+        cells: GridCells = (
+            HistogramGrid.of(x, self.bins)
             if self.partition == "simplex-grid"
             else Leaves(grow_tree(x, effective_rows(w)[1], self.min_size))
         )
@@ -269,7 +269,7 @@ class SimplexHistogramSpec(CalibratorSpec):
         """Notes on the share of rows that will stay unchanged, and on exact zeros."""
         assert isinstance(calibration_map, SimplexHistogramMap)
         fit_notes = []
-        if isinstance(calibration_map.cells, Grid):
+        if isinstance(calibration_map.cells, HistogramGrid):
             P, w = P[w > 0], w[w > 0]
             rows = w if are_counts(w) else np.ones(len(w))
             cell_weights = np.bincount(calibration_map.cells.index(_axes(P)), rows)

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
-    Curve,
+    ClassCurve,
     OneVsRest,
     effective_rows,
     fit_curves_of_logs,
@@ -143,7 +143,7 @@ class SplineMap(OneVsRest):
 
     name: ClassVar[str] = "spline"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = LogOddsSpline.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = LogOddsSpline.from_dict
 
     @property
     def converged(self) -> bool:  # type: ignore[override]

@@ -20,7 +20,7 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.kernels import in_blocks
 from trueodds.kernels.isotonic import means_of_added_row
-from trueodds.kernels.splines import Knots
+from trueodds.kernels.splines import SplineKnots
 
 _REST, _PAIRS = "one-vs-rest", "one-vs-one"
 
@@ -183,8 +183,8 @@ class VennAbersCurve:
         return low.steps(x, self.low_y, right=True), high.steps(x, self.high_y, right=False)
 
     @cached_property
-    def _knots(self) -> tuple[Knots, Knots]:
-        return Knots(self.low_x), Knots(self.high_x)
+    def _knots(self) -> tuple[SplineKnots, SplineKnots]:
+        return SplineKnots(self.low_x), SplineKnots(self.high_x)
 
     @property
     def size(self) -> int:

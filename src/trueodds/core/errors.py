@@ -108,7 +108,7 @@ class Note:
 def shorten(text: str, max_length: int) -> str:
     """Shorten a text to at most `max_length` characters, replacing its middle by an ellipsis.
 
-    >>> shortened("[0.1, 0.2, 0.3, 0.4]", 12)
+    >>> shorten("[0.1, 0.2, 0.3, 0.4]", 12)
     '[0.1, 0.….4]'
     """
     if len(text) <= max_length:

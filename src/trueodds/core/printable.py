@@ -23,9 +23,9 @@ _IN_JSON = re.compile(r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)")
 def to_printable(text: object) -> str:
     r"""Return text in one line with unsafe characters escaped; backslashes are not escaped again.
 
-    >>> print(printable("a\x1b[31m\u202eb"))
+    >>> print(to_printable("a\x1b[31m\u202eb"))
     a\x1b[31m\u202eb
-    >>> printable("Größe ≤ 3") == "Größe ≤ 3"
+    >>> to_printable("Größe ≤ 3") == "Größe ≤ 3"
     True
     """
     text = str(text)

@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data import arrays
 
 
-class Rows(Protocol):
+class DenseRows(Protocol):
     """The constructors and methods of `Predictions` that dense rows need."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Rows(Protocol):
         """Return the same rows with additional notes."""
 
 
-T = TypeVar("T", bound=Rows)
+T = TypeVar("T", bound=DenseRows)
 
 
 def from_dense(

@@ -12,7 +12,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.diagrams.bin_intervals import Bars
-from trueodds.diagrams.score_sums import ScoreSums
+from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import EXACT_ROWS
@@ -147,7 +147,7 @@ def score_histogram(view: View, count: int) -> dict[str, Array]:
     return {name: columns[column] for name, column in names.items()}
 
 
-def freedman_diaconis_bins(scores: ScoreSums) -> int:
+def freedman_diaconis_bins(scores: DistinctScoreSums) -> int:
     """Freedman and Diaconis's number of bins on [0, 1], from 5 to 40; 20 if half of the rows share a score."""
     reached = np.cumsum(scores.w) / scores.w.sum()
     lower, upper = scores.at[np.searchsorted(reached, (0.25 - 1e-12, 0.75 - 1e-12))]

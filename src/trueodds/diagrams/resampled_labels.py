@@ -8,14 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams.score_sums import ScoreSums
+from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 
 
 @dataclass(frozen=True)
 class ResampledLabels:
     """Labels drawn at each score with given event rates, as the sums Σwy that the fit needs."""
 
-    scores: ScoreSums
+    scores: DistinctScoreSums
     rates: Array  # (m,)
 
     @cached_property

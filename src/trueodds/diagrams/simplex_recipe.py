@@ -38,13 +38,13 @@ class SimplexRecipe(BinnedRecipe):
         if len(models) != 1:
             return super().of_models(models, lens, rng)
         (rows,) = models.values()
-        return self.compute_named(views_of(rows, lens), outcome_names(rows, lens))
+        return self.of_named_outcomes(views_of(rows, lens), outcome_names(rows, lens))
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of joint views, with numbered outcomes."""
-        return self.compute_named(views, None)
+        return self.of_named_outcomes(views, None)
 
-    def compute_named(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def of_named_outcomes(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram of joint views with the names of their outcomes."""
         raise NotImplementedError
 

@@ -13,10 +13,10 @@ from scipy.special import entr
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
-from trueodds.tallies.score_sums import log_score
+from trueodds.tallies.proper_score_sums import log_score
 
 
 def _brier(s: Array, w: Array, wy: Array, _logs: Array) -> Array:
@@ -132,7 +132,7 @@ class Corp(UnbinnedError):
 
     def parts(self, view: View) -> dict[str, float]:
         """MCB, DSC and UNC, and the score that they add up to."""
-        s, w, _, wy = Scores(self, view).shares()
+        s, w, _, wy = DistinctScores(self, view).shares()
         score, recalibrated, uncertain = (float(term) for term in self.terms(s, w, wy, self._logs(s, view)))
         if self.score == "log_loss" and view.exact is not None:  # of each row, where rows of one score differ in q
             rows = view.w > 0
@@ -152,7 +152,7 @@ class Corp(UnbinnedError):
         """
         if self.score != "brier":
             return 1.0
-        s, w, _, wy = Scores(self, view).shares()
+        s, w, _, wy = DistinctScores(self, view).shares()
         predicted_variance = float(w @ (s * (1 - s)))
         left = float(w @ _gini(isotonic_means(w, wy))) + noise_floor  # what the fit took of the noise is noise, too
         return min(1.0, (left / predicted_variance) ** (2 / 3)) if predicted_variance > 0 else 1.0

@@ -25,7 +25,7 @@ from trueodds.estimators._smoothing.kernel_density import (
     smooth_selections,
 )
 from trueodds.estimators.base import one_score
-from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
 from trueodds.kernels.sort import find_score
 from trueodds.lenses.view import View
 
@@ -137,9 +137,9 @@ class KernelDensityError(UnbinnedError):
             return Beta(scores, width, low, high, grid)
         return Mirrored(scores, KERNELS[self.kernel], width, low, high, grid)
 
-    def scores(self, view: View) -> Curve:
+    def scores(self, view: View) -> SmoothedCurve:
         """The integral over a fine grid, and over a coarser one for draws."""
-        return Curve(self, view)
+        return SmoothedCurve(self, view)
 
     def evaluate_selections(self, of: Selections) -> Array:
         """The errors of all selections on the same grids, each with its own bandwidth."""
@@ -248,7 +248,7 @@ class KernelDensityError(UnbinnedError):
         return note_list
 
 
-class Curve(Scores):
+class SmoothedCurve(DistinctScores):
     """Scores of one view, with a fine grid for the value and a coarser one for draws.
 
     Draws are shifted so that both grids agree on the observed value.

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
-from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit, Smoother
+from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit, LocalSmoother
 from trueodds.estimators.unbinned import Reader, UnbinnedError
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
@@ -100,10 +100,12 @@ class IntegratedIndex(UnbinnedError):
         curve = LocalFit(self._local(), s, share, unit)
         return lambda _w, wp, wy: self.summarize(np.abs(curve(wy - wp)), share, unit)
 
-    def _local(self) -> Smoother:
+    def _local(self) -> LocalSmoother:
         smoother = SMOOTHERS[self.smoother]
         return (
-            smoother if self.span is None else Smoother(smoother.degree, float(self.span), smoother.flat, smoother.step)
+            smoother
+            if self.span is None
+            else LocalSmoother(smoother.degree, float(self.span), smoother.flat, smoother.step)
         )
 
     def settings_used(self, view: View) -> dict[str, Any]:

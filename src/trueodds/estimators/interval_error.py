@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DISTINCT, Reader, Scores, UnbinnedError
+from trueodds.estimators.unbinned import DISTINCT, DistinctScores, Reader, UnbinnedError
 from trueodds.kernels.sliding_window import Windows, mean_absolute
 from trueodds.lenses.view import View
 
@@ -93,7 +93,7 @@ class IntervalError(UnbinnedError):
 
     def parts(self, view: View) -> dict[str, float]:
         """Both terms: the error on intervals, and their width."""
-        s, _, wp, wy = Scores(self, view).shares()
+        s, _, wp, wy = DistinctScores(self, view).shares()
         term, width = self._terms(Widths(s), (wy - wp)[None])
         return {"error": float(term[0]), "width": float(width[0])}
 

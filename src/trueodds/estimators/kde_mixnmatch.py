@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import KERNELS
-from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
 from trueodds.kernels.smoothing import moments
 from trueodds.lenses.view import View
 
@@ -96,7 +96,7 @@ class MixNMatchError(UnbinnedError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
         """The integral on the grid for draws."""
-        grid, n = Grid(s), view.effective_n
+        grid, n = EvaluationGrid(s), view.effective_n
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
@@ -105,7 +105,7 @@ class MixNMatchError(UnbinnedError):
 
         return reader
 
-    def _draws(self, grid: Grid, n: float, w: Array, wy: Array) -> Array:
+    def _draws(self, grid: EvaluationGrid, n: float, w: Array, wy: Array) -> Array:
         event_weights = np.maximum(wy, 0.0)  # draws that flip the sign of residuals may go below
         total = np.maximum(event_weights.sum(axis=-1), 1e-300)
         mean = (event_weights * grid.scores).sum(axis=-1) / total
@@ -143,7 +143,7 @@ class MixNMatchError(UnbinnedError):
         return []
 
 
-class Refitted(Scores):
+class Refitted(DistinctScores):
     """Scores of one view: the published grid for the value, a coarser one for draws."""
 
     error: MixNMatchError
@@ -197,7 +197,7 @@ def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
     return np.fft.irfft(wave, 2 * NODES)[:NODES] * (35 / 32 / half)
 
 
-class Grid:
+class EvaluationGrid:
     """The grid 0, 1/G, … 1 on which draws are smoothed, each with its own bandwidth."""
 
     def __init__(self, scores: Array) -> None:

@@ -14,7 +14,7 @@ from trueodds.binning.sorted_scores import by_place
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
 from trueodds.kernels.batch_binning import sum_linear_shares, upper_share
 from trueodds.kernels.bins import Bins, Closed
 from trueodds.lenses.view import View
@@ -199,7 +199,7 @@ class Sharing:
         self.up = np.where(inside, upper_share(s, centers[self.bin], following, error.weights == "swapped"), 0.0)
 
 
-class LinearSums(Scores):
+class LinearSums(DistinctScores):
     """Sums of one view for linear binning. The value is exact for cells too."""
 
     def value(self) -> float:

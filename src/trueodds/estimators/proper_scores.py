@@ -21,7 +21,7 @@ from trueodds.estimators.score_decomposition import (
     murphy,
 )
 from trueodds.lenses.view import View
-from trueodds.tallies import score_sums
+from trueodds.tallies import proper_score_sums as scores
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Brier(Decomposed):
 
     def rows(self, view: View) -> Array:
         """The score of each row."""
-        return score_sums.brier(view.p, view.y)
+        return scores.brier(view.p, view.y)
 
     def value(self, view: View) -> float:
         """The weighted mean, from the sums of cells if there are no rows."""
@@ -111,7 +111,7 @@ class Brier(Decomposed):
         if self.decomposition == "calibration-refinement":
             gap = (binned.p - binned.y) ** 2
             squared = gap.sum(axis=1) if view.joint else gap
-            return calibration_refinement(score_sums.brier, binned, squared, _within_cell_part(view, index, binned))
+            return calibration_refinement(scores.brier, binned, squared, _within_cell_part(view, index, binned))
         if view.joint:
             raise InputError(
                 "TO205",
@@ -172,7 +172,7 @@ class LogLoss(Decomposed):
 
     def rows(self, view: View) -> Array:
         """The score of each row."""
-        return score_sums.log_score(view.log_P, view.Y, self.min_prob) if self.min_prob else _log_scores(view)
+        return scores.log_score(view.log_P, view.Y, self.min_prob) if self.min_prob else _log_scores(view)
 
     def value(self, view: View) -> float:
         """The weighted mean."""
@@ -181,7 +181,7 @@ class LogLoss(Decomposed):
 
     def expected(self, view: View) -> float:
         """Mean entropy of the predictions: the expected score of a calibrated model."""
-        return float(view.w @ score_sums.log_score(view.log_P, view.P, self.min_prob) / view.total)
+        return float(view.w @ scores.log_score(view.log_P, view.P, self.min_prob) / view.total)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Calibration, refinement and the variation within cells."""
@@ -189,9 +189,9 @@ class LogLoss(Decomposed):
         rows = View(view.P, view.Y, view.w)
         cells = rows.pool(index, len(binned.w))
         logs = _log_means(view.log_P, index, view.w)
-        mean = score_sums.log_score(logs[index], rows.y, self.min_prob)
-        surplus = score_sums.log_score(logs, cells.y, self.min_prob) - score_sums.log_loss(cells.y, cells.y)
-        return calibration_refinement(score_sums.log_loss, cells, surplus, inside_cells(view, self.rows(view), mean))
+        mean = scores.log_score(logs[index], rows.y, self.min_prob)
+        surplus = scores.log_score(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
+        return calibration_refinement(scores.log_loss, cells, surplus, inside_cells(view, self.rows(view), mean))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Smallest probability and decomposition, if given."""
@@ -212,7 +212,7 @@ class LogLoss(Decomposed):
             if impossible
             else []
         )
-        touched = score_sums.below(view.log_P[counted], self.min_prob) if self.min_prob else 0
+        touched = scores.below(view.log_P[counted], self.min_prob) if self.min_prob else 0
         if touched:
             note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows."))
         return [*note_list, *super().notes(view)]
@@ -220,7 +220,7 @@ class LogLoss(Decomposed):
 
 def _log_scores(view: View) -> Array:
     """Log score of each row without `min_prob`, cached because the value, its notes and its interval need it."""
-    return view.cached("log scores", lambda: score_sums.log_score(view.log_P, view.Y))
+    return view.cached("log scores", lambda: scores.log_score(view.log_P, view.Y))
 
 
 def _log_means(logs: Array, index: Array, w: Array) -> Array:
@@ -239,7 +239,7 @@ def _within_cell_part(view: View, index: Array, binned: View) -> float:
     """Part of the Brier score from predictions that differ within a cell."""
     if view.joint:
         _rows_only(view)
-        return inside_cells(view, score_sums.brier(view.p, view.y), score_sums.brier(binned.p[index], view.y))
+        return inside_cells(view, scores.brier(view.p, view.y), scores.brier(binned.p[index], view.y))
     terms = murphy(view, index, binned)
     return terms["within_bin_variance"] - terms["within_bin_covariance"]
 

@@ -14,7 +14,7 @@ from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise import similarity_kernels
 from trueodds.estimators._pairwise.quadratic_forms import Gram, Line, relabeled_differences
-from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, Kernel, KernelName, Similarity, matrix
+from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity, SimilarityKernel, matrix
 from trueodds.estimators.base import Estimator, single_rows
 from trueodds.lenses.view import View
 
@@ -170,7 +170,7 @@ class RowPairs:
         self.twice = 1.0 if view.joint else 2.0  # the residual of (p, 1 − p) has two entries
 
     @cached_property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> SimilarityKernel:
         """The kernel with its bandwidth."""
         error, view = self.error, self.view
         key = ("kernel", error.kernel, error.bandwidth)

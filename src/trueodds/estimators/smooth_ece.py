@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
 from trueodds.kernels.smoothing import moments, residuals
 from trueodds.lenses.view import View
 
@@ -105,7 +105,7 @@ class SmoothError(UnbinnedError):
         return {"bandwidth": self.value(view)} if self.bandwidth == "auto" else {}
 
 
-class GriddedScores(Scores):
+class GriddedScores(DistinctScores):
     """Scores of one view. Many rows are binned on a grid without sorting."""
 
     error: SmoothError

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Order, check
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
 from trueodds.kernels.monotonic_sweep import sweep
 from trueodds.lenses.view import View
 
@@ -99,7 +99,7 @@ class SweepError(UnbinnedError):
 
     def bins(self, view: View) -> int:
         """Number of bins that the sweep selects."""
-        s, w, wp, wy = Scores(self, view).shares()
+        s, w, wp, wy = DistinctScores(self, view).shares()
         return int(self._swept(w, wp, wy, s, round(view.n_represented) - 1)[1][0])
 
     def _swept(self, w: Array, wp: Array, wy: Array, s: Array, max_bins: int) -> tuple[Array, Array]:

@@ -52,10 +52,10 @@ class UnbinnedError(Estimator):
 
     def scores(self, view: View) -> Linear:
         """The sums of a view from which the error and its draws are computed."""
-        return Scores(self, view)
+        return DistinctScores(self, view)
 
 
-class Scores:
+class DistinctScores:
     """Distinct scores of one view for one error, whose formula is used for rows, cells and draws."""
 
     def __init__(self, error: UnbinnedError, view: View) -> None:
@@ -77,14 +77,14 @@ class Scores:
         return float(self.error.evaluate_scores(s, shares[0], self.view)(*shares))
 
     @cached_property
-    def groups(self) -> Groups:
+    def groups(self) -> ScoreGroups:
         """Groups of equal or neighboring scores for draws."""
         s, w, wy = by_score(self.view).sums()
         first, total = group_starts(w, DISTINCT), w.sum()
         shares = [np.add.reduceat(x, first) / total for x in (w, w * s, wy)]
         # The groups keep the order of their scores; equal scores keep the score itself, free of rounding.
         at = s if len(first) == len(s) else shares[1] / shares[0]
-        return Groups(s[first], at, *shares)
+        return ScoreGroups(s[first], at, *shares)
 
     @cached_property
     def size(self) -> int:
@@ -124,7 +124,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class ScoreGroups:
     """Groups of sorted scores: single scores up to DISTINCT of them, else groups of about equal weight."""
 
     first: Array  # (m,) the lowest score of each

@@ -110,11 +110,11 @@ class UtilityError(Estimator):
         expectations = list(self._expectations(view).values())
         if len(expectations) == 1 and (cells := expectations[0].cells()) is not None:
             index, first, group = cells
-            return Cells(index, first, [(expectations[0], group)])
+            return UtilityCells(index, first, [(expectations[0], group)])
         row = np.arange(len(view.w))
         if len(row) * expectations[0].U.shape[-1] > 4 * CELLS:
             return None
-        return Cells(row, row, [(one, one.rank) for one in expectations])
+        return UtilityCells(row, row, [(one, one.rank) for one in expectations])
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The utility and the range of its payoffs."""
@@ -190,7 +190,7 @@ class Expectation:
             groups = min(groups, DISTINCT) // 2
 
 
-class Cells:
+class UtilityCells:
     """The error as a function of sums per cell of one view, for one or several utilities."""
 
     def __init__(self, index: Array, first: Array, ranked: list[tuple[Expectation, Array]]) -> None:

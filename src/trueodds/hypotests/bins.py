@@ -15,7 +15,7 @@ from trueodds.core.registry import settings_of
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
@@ -149,7 +149,7 @@ class BinByBin(ViewTest):
             _asymptotic_warnings(tails),
         )
 
-    def cells(self, view: View) -> Cells:
+    def cells(self, view: View) -> CellStatistic:
         """Negative smallest log p-value of all bins."""
         frozen, tails = self._tails(view)
         bin_axis = -2 if view.joint else -1
@@ -157,7 +157,7 @@ class BinByBin(ViewTest):
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
             return np.asarray(-tails.log_p(np.take(wy, tails.bin_index, axis=bin_axis)).min(axis=-1))
 
-        return Cells(view, frozen.index(view.at), frozen.size, reader)
+        return CellStatistic(view, frozen.index(view.at), frozen.size, reader)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the min-p adjusted p-value of each bin."""

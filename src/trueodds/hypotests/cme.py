@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, as_float_array
 from trueodds.estimators._pairwise import similarity_kernels
 from trueodds.estimators._pairwise.hashed_order import evenly_by_weight, hashed_order
-from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, Kernel, KernelName, Similarity, matrix
+from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity, SimilarityKernel, matrix
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.kernels import in_blocks
@@ -313,7 +313,7 @@ class MeanEmbedding(ViewTest):
         )
         return Embedding(view, places, self._kernel(view).of(matrix(view), places.at))
 
-    def _kernel(self, view: View) -> Kernel:
+    def _kernel(self, view: View) -> SimilarityKernel:
         key = ("kernel", self.kernel, self.bandwidth)
         return view.cached(key, lambda: similarity_kernels.chosen(self.kernel, self.bandwidth, view))
 

@@ -16,7 +16,7 @@ from trueodds.hypotests._glm.logistic import Fit, Form, fit_logistic, logistic_s
 from trueodds.hypotests._glm.logits import Logits, MinProb, Powers
 from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
 from trueodds.lenses.view import View
 
 PARTS = ("joint", "in-the-large", "slope")
@@ -149,14 +149,14 @@ class Cox(ViewTest):
         slope = int(len(np.unique(view.p)) > 1)
         return {"joint": 1 + slope, "in-the-large": 1, "slope": slope}[self.part] or None
 
-    def cells(self, view: View) -> Cells:
+    def cells(self, view: View) -> CellStatistic:
         """The statistic of the tested part as a function of the outcomes of all rows."""
         line = _Line.of(view, self.min_prob)
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
             return line.statistic(self.part, self._form, wy)
 
-        return Cells.of_rows(view, reader)
+        return CellStatistic.of_rows(view, reader)
 
 
 def _summary(parts: dict[str, dict[str, float]]) -> str:

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
-from trueodds.estimators.unbinned import Scores, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, UnbinnedError
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
 from trueodds.lenses.view import View
@@ -264,7 +264,7 @@ def _unit(view: View) -> float:
 
 def _cumulative_residuals(error: UnbinnedError, view: View) -> tuple[Array, Array]:
     """Sorted scores and the cumulative residual up to each of them, with 0 before the first."""
-    s, _, wp, wy = Scores(error, view).shares()
+    s, _, wp, wy = DistinctScores(error, view).shares()
     return np.concatenate((s[:1], s)), np.concatenate(([0.0], np.cumsum(wy - wp)))
 
 

@@ -19,7 +19,7 @@ from trueodds.hypotests._glm.forward_selection import (
 from trueodds.hypotests._glm.logistic import Form, fit_logistic
 from trueodds.hypotests._glm.logits import Logits, MinProb, Powers
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
 from trueodds.lenses.view import View
 
 HIGHEST = 10  # largest allowed degree
@@ -155,7 +155,7 @@ class GiViTI(ViewTest):
             statistic, pvalue, effect, curve.parts, settings, self._notes(view, curve), self._doubts(curve)
         )
 
-    def cells(self, view: View) -> Cells:
+    def cells(self, view: View) -> CellStatistic:
         """−log p of the degree that each draw selects, as a function of the outcomes of all rows."""
         logits = Logits.of(view, self.min_prob, self.name)
         powers = Powers.of(logits, self.max_degree)
@@ -170,7 +170,7 @@ class GiViTI(ViewTest):
                 surprise[mask] = np.nan if of is None else of.surprise(reached[mask])
             return surprise
 
-        return Cells.of_rows(view, reader)
+        return CellStatistic.of_rows(view, reader)
 
     def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
         notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]

@@ -101,7 +101,7 @@ def joint_group_pvalues(
 def group_pvalues_from_draws(
     hard: Predictions, claims: GroupClaims, nulls: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
 ) -> GroupPValues:
-    """p-values of the subgroups from the draws of `claims.all_estimands`; the larger one of several null distributions."""
+    """p-values of the subgroups from the draws of all estimands; the larger one of several null distributions."""
     estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)
     as_loss = estimands[0].estimator.as_loss
     observed = np.array([float(estimand.combined(as_loss(estimand.values))) for estimand in estimands])

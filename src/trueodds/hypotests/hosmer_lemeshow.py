@@ -13,7 +13,7 @@ from trueodds.core.settings import BinCount, Integer, OneOf
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.risk_groups import GroupResiduals
 from trueodds.hypotests.spiegelhalter import impossible_outcomes
-from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
 from trueodds.lenses.view import View
 
 FORMS = ("auto", "pearson", "exact")
@@ -153,10 +153,10 @@ class HosmerLemeshow(ViewTest):
             self._doubts(view, groups, form),
         )
 
-    def cells(self, view: View) -> Cells:
+    def cells(self, view: View) -> CellStatistic:
         """X² of the groups as a function of redrawn outcomes."""
         groups = self._groups(view)
-        return Cells(view, groups.index, groups.size, groups.statistic)
+        return CellStatistic(view, groups.index, groups.size, groups.statistic)
 
     def _groups(self, view: View) -> GroupResiduals:
         exact, baseline = self._form(view) == "exact", self._baseline(view)

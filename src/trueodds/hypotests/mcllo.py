@@ -39,7 +39,7 @@ from trueodds.hypotests._glm.mcllo_likelihood import (
 )
 from trueodds.hypotests.base import Progress
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
@@ -247,14 +247,14 @@ class Mcllo(ViewTest):
             return None
         return Odds.of(view, self.baseline, self.min_prob, self.name).identified or None
 
-    def cells(self, view: View) -> Cells:
+    def cells(self, view: View) -> CellStatistic:
         """The score statistic as a function of the outcomes of all rows."""
         odds = Odds.of(view, self.baseline, self.min_prob, self.name)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             return odds.score(wy if view.joint else np.stack([w - wy, wy], axis=-1))
 
-        return Cells.of_rows(view, reader)
+        return CellStatistic.of_rows(view, reader)
 
     def _result(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> ViewResult:
         odds = Odds.of(view, self.baseline, self.min_prob, self.name, units)

@@ -103,7 +103,7 @@ def multicalibration(
 def null_standard_deviation(view: View) -> float:
     """Null standard deviation of the mean residual of a view.
 
-    >>> round(unit(View(p=[0.2, 0.8], y=[1, 0])), 4)
+    >>> round(null_standard_deviation(View(p=[0.2, 0.8], y=[1, 0])), 4)
     0.2828
     """
     return math.sqrt(max(float(view.sums("wwv").sum()), 0.0)) / view.total

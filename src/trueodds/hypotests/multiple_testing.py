@@ -134,7 +134,7 @@ class JointDraws:
         self._defined = ~np.isnan(self.observed)
         self._pool = np.where(np.isnan(pool), -np.inf, pool)
         self.size = pool.shape[1]
-        ranks = [_count_at_least(values) for values in self._pool]
+        ranks = [_count_not_below(values) for values in self._pool]
         self._above = np.array([above for above, _ in ranks]).reshape(pool.shape)  # values at least as large
         self._zscores = np.array([zscore for _, zscore in ranks]).reshape(
             pool.shape
@@ -181,7 +181,7 @@ class JointDraws:
         left.reverse()  # the most extreme key of each draw among the other claims from each position on
 
         def enough(value: float) -> bool:
-            above, zscores = _count_at_least(np.concatenate([[value], self._pool[i, 1:]]))
+            above, zscores = _count_not_below(np.concatenate([[value], self._pool[i, 1:]]))
             for j, rest in zip(others, left, strict=False):
                 own_key, its = (above[0], -zscores[0], i), (self._above[j, 0], -self._zscores[j, 0], j)
                 if own_key < its:
@@ -238,7 +238,7 @@ def _share_as_extreme(keys: tuple[Array, Array], above: float, zscore: float) ->
     return float(_as_surprising(*keys, above, zscore).mean())
 
 
-def _count_at_least(values: Array) -> tuple[Array, Array]:
+def _count_not_below(values: Array) -> tuple[Array, Array]:
     """Number of values at least as large as each value, and its z-score."""
     order, finite = np.sort(values), np.isfinite(values)
     lower = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)

@@ -19,7 +19,7 @@ from trueodds.hypotests import nested_cells as leaves
 from trueodds.hypotests.multiple_testing import PValues, smallest_pvalue
 from trueodds.hypotests.nested_cells import Component
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -220,10 +220,10 @@ class Omnibus(ViewTest):
         """The ECE, as the error in probability units."""
         return ESTIMATORS.make("ece", {})
 
-    def cells(self, view: View) -> Cells:
+    def cells(self, view: View) -> CellStatistic:
         """Component statistics on the fine cells or leaves."""
         made = self._cells(view)
-        return Cells(view, made.index, made.size, made.statistics)
+        return CellStatistic(view, made.index, made.size, made.statistics)
 
     def _cells(self, view: View) -> leaves.VectorLeaves | binary.BinaryCells:
         return view.cached(self.name, lambda: (leaves.VectorLeaves if view.joint else binary.BinaryCells)(view))

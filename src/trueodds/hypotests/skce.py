@@ -60,7 +60,7 @@ def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlockStatistics:
     """Mean over blocks, weighted by their pairs, and its standard error."""
 
     mean: float
@@ -68,7 +68,7 @@ class Blocks:
     count: int
 
     @classmethod
-    def of(cls, pairs: RowPairs) -> Blocks:
+    def of(cls, pairs: RowPairs) -> BlockStatistics:
         """Create from the pairs within blocks; for equal block sizes the mean of their U and its standard error."""
         starts, w = pairs.edges[:-1], pairs.w
         below = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
@@ -255,7 +255,7 @@ class KernelTest(ViewTest):
         if pairs.has_no_pairs:
             return replace(result, effect=float("nan"))
         if self.null == "block":
-            return _by_blocks(result, view, Blocks.of(pairs))
+            return _by_blocks(result, view, BlockStatistics.of(pairs))
         if self.null == "distribution-free":
             even_rows(view)
             n = len(pairs.rows)
@@ -290,7 +290,7 @@ class KernelTest(ViewTest):
         return SquaredKernelError(form, self.kernel, self.bandwidth, self.block_size)
 
 
-def _by_blocks(result: ViewResult, view: View, blocks: Blocks) -> ViewResult:
+def _by_blocks(result: ViewResult, view: View, blocks: BlockStatistics) -> ViewResult:
     if not blocks.stderr > 0:
         note = Note("TN221", "z is undefined: fewer than two blocks, or equal blocks, have no standard error.")
         return replace(result, statistic=float("nan"), notes=(*result.notes, note))

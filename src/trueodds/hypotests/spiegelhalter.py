@@ -13,7 +13,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
 from trueodds.lenses.view import View
 
 SCORES = ("brier", "log_loss")
@@ -72,7 +72,7 @@ def score_z_test(view: View, score: str) -> ViewResult:
     return ViewResult(z, float(2 * ndtr(-abs(z))), effect, notes=notes, doubts=doubts)
 
 
-def score_cells(view: View, score: str) -> Cells:
+def score_cells(view: View, score: str) -> CellStatistic:
     """|z| as a function of redrawn outcomes; infinite for an outcome of probability 0 if the score is unbounded."""
     surplus = ScoreSurplus.of(view, score)
     watch = score == "log_loss" or surplus.std == 0
@@ -98,7 +98,7 @@ def score_cells(view: View, score: str) -> Cells:
         violated = ruled & (np.abs(observed - must) > tolerance)
         return np.where(violated.any(axis=(-2, -1) if view.joint else -1), np.inf, z)
 
-    return Cells.of_rows(view, reader)
+    return CellStatistic.of_rows(view, reader)
 
 
 def impossible_outcomes(view: View) -> Array:
@@ -205,7 +205,7 @@ class Spiegelhalter(ViewTest):
         """z, its two-sided p-value, and the mean residual toward ½."""
         return score_z_test(view, "brier")
 
-    def cells(self, view: View) -> Cells:
+    def cells(self, view: View) -> CellStatistic:
         """|z| as a function of the outcomes of all rows."""
         return score_cells(view, "brier")
 
@@ -287,6 +287,6 @@ class Score(ViewTest):
         """z, its two-sided p-value, and a lower bound of the misplaced probability."""
         return replace(score_z_test(view, self.statistic), settings_used={"statistic": self.statistic})
 
-    def cells(self, view: View) -> Cells:
+    def cells(self, view: View) -> CellStatistic:
         """|z| as a function of the outcomes of all rows."""
         return score_cells(view, self.statistic)

@@ -20,7 +20,7 @@ from trueodds.estimators._pairwise.pairs_in_bins import Pairs, divide_or_zero
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
 from trueodds.kernels.bins import Bins
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
@@ -122,13 +122,13 @@ class TCal(ViewTest):
         }
         return ViewResult(float("nan"), float("nan"), float("nan"), parts, {"scales": levels})
 
-    def cells(self, view: View) -> Cells:
+    def cells(self, view: View) -> CellStatistic:
         """T at every scale, with rows sorted by the finest bins."""
         levels = self.levels(view)
         if view.joint:
             single_rows(view, self.name)
             rows = _Vectors(view, levels)
-            return Cells(view, rows.index, len(view), rows.statistic)
+            return CellStatistic(view, rows.index, len(view), rows.statistic)
         max_bins = levels[-1]
         finest: Partition = Uniform(max_bins)
         index = finest.freeze(view).index(view.at)
@@ -142,7 +142,7 @@ class TCal(ViewTest):
             occupied = np.unique(index)
             errors = _errors([occupied // (max_bins // m) for m in levels])
         pairs = Pairs(view, finest, errors)
-        return Cells(view, pairs.index, pairs.size, pairs.statistic)
+        return CellStatistic(view, pairs.index, pairs.size, pairs.statistic)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the p-value of each scale; the smallest is reported, with ties ordered by the standardized deviation."""

@@ -31,7 +31,7 @@ class ViewResult:
     summary: str = ""  # the estimates in words
 
 
-class Cells:
+class CellStatistic:
     """A statistic that is a function of the sums of fixed cells, for evaluation on many draws.
 
     `reader` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), whose leading axes broadcast, and returns (…).
@@ -42,7 +42,7 @@ class Cells:
         self.view, self.index, self.size, self.reader = view, index, size, reader
 
     @classmethod
-    def of_rows(cls, view: View, reader: Reader) -> Cells:
+    def of_rows(cls, view: View, reader: Reader) -> CellStatistic:
         """Use every row (or cell of a tally) as its own cell."""
         return cls(view, np.arange(len(view)), len(view), reader)
 

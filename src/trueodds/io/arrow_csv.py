@@ -18,11 +18,11 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.io.arrow import arrow_to_array, numbers
 from trueodds.io.conversion import WIDEST_TEXT, Place, infer_kind, parse_cells
-from trueodds.io.csv_reader import BOM, Chunk, CsvTable, Part, Rows
+from trueodds.io.csv_reader import BOM, Chunk, CsvRows, CsvTable, Part
 from trueodds.io.table import Batch
 
 
-class ArrowRows(Rows):
+class ArrowRows(CsvRows):
     """The rows of a chunk as parsed by Arrow; `table` is None if Arrow cannot parse them."""
 
     def __init__(
@@ -69,7 +69,7 @@ class ArrowCsvTable(CsvTable):
         """Yield chunks of all columns; those not in `numeric` have the types that Arrow infers from the first chunk."""
         types: dict[str, Any] = {name: pa.float64() if name in numeric else None for name in self.columns}
 
-        def typed(*where: Any) -> Rows:
+        def typed(*where: Any) -> CsvRows:
             rows = ArrowRows(types, *where)
             if rows.table is None:
                 rows = self._retyped(types, numeric, *where)
@@ -91,7 +91,7 @@ class ArrowCsvTable(CsvTable):
                 rows.table = rows.table.set_column(i, name, pa.array(values))
         return rows
 
-    def _reader(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., Rows]:
+    def _reader(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
         return partial(ArrowRows, {name: pa.float64() if name in numeric else pa.string() for name in names})
 
     def _parsed(self, parts: list[Part], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.columns import Plan
+from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
 from trueodds.io.table import Batch
 
@@ -19,7 +19,7 @@ _NEAR = 4096  # number of rows whose columns are stacked at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class BlockSegment:
     """Location of consecutive rows in one table."""
 
     name: str
@@ -32,7 +32,7 @@ class Segment:
 class Block:
     """Unvalidated rows: probabilities, outcomes and the other columns."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[BlockSegment, ...]
     p: Array  # (n,) or (n, K): probabilities, logits or confidence
     y: Array | None  # (n,) labels, or (n, K) votes or 0/1
     weight: Array | None
@@ -45,7 +45,7 @@ class Block:
         """Number of rows."""
         return len(self.p)
 
-    def located(self, problem: InputError, plan: Plan, part: bool) -> InputError:
+    def located(self, problem: InputError, plan: ColumnRoles, part: bool) -> InputError:
         """Return the error of a batch with the file, the column and the row of the file."""
         outcome = problem.code in ("TO111", "TO116")
         columns = plan.truth if outcome else plan.probs
@@ -67,7 +67,7 @@ class Block:
         got = f"{got}, in {where.name}{several}{among}" if got else f"{where.name}{several}{among}"
         return InputError(problem.code, problem.problem, got, fix)
 
-    def _at(self, row: int) -> tuple[Segment, int]:
+    def _at(self, row: int) -> tuple[BlockSegment, int]:
         for segment in self.segments:
             if row < segment.n:
                 return segment, segment.start + row
@@ -75,7 +75,7 @@ class Block:
         raise IndexError(row)
 
 
-def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) -> Block:
+def block_of(batch: Batch, plan: ColumnRoles, name: str, start: int, table: int = 0) -> Block:
     """Return the columns of a batch by role."""
     p = column_matrix(batch, plan.probs, name, start)
     y = None
@@ -88,7 +88,7 @@ def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) ->
         if batch[column].ndim != 1:
             raise Place(name, column, start).wrong_type("a column of lists", "Name a column with one value per row.")
     return Block(
-        (Segment(name, start, len(p), table),),
+        (BlockSegment(name, start, len(p), table),),
         p,
         y,
         weight,
@@ -129,7 +129,7 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
     def stacked(parts: Sequence[Array | None]) -> Array | None:
         return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
 
-    segments: list[Segment] = []
+    segments: list[BlockSegment] = []
     for segment in (segment for block in blocks for segment in block.segments):
         last = segments[-1] if segments else None
         if last is not None and (last.table, last.name, last.start + last.n) == (
@@ -157,7 +157,7 @@ class Sameness:
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
 
-    def change_error(self, batch: Batch, plan: Plan, block: Block) -> None:
+    def change_error(self, batch: Batch, plan: ColumnRoles, block: Block) -> None:
         """Create the InputError for a column that changes its kind, or probabilities of another type or width."""
         segment = block.segments[0]
         numeric = plan.numeric
@@ -168,7 +168,7 @@ class Sameness:
         kind = f"{block.p.dtype}" + (f" with {block.p.shape[1]} classes" if block.p.ndim == 2 else "")
         self._same(plan.probs[0], kind, segment)
 
-    def _same(self, column: str, kind: str, segment: Segment) -> None:
+    def _same(self, column: str, kind: str, segment: BlockSegment) -> None:
         first = self._first.setdefault(column, kind)
         if first != kind:
             raise Place(segment.name, column, segment.start).type_change_error(0, first, kind)

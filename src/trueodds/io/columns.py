@@ -14,7 +14,7 @@ from trueodds.io.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ColumnRoles:
     """The columns to read and their roles."""
 
     kind: str  # "classes", "confidence", "votes" or "multilabel"
@@ -67,7 +67,7 @@ Names = str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ColumnSelection:
     """Column names and patterns as specified by the caller."""
 
     label: str | None = "label"
@@ -102,7 +102,7 @@ class Choice:
             )
         return kinds[0] if kinds else "classes"
 
-    def resolve(self, table: Table) -> Plan:
+    def resolve(self, table: Table) -> ColumnRoles:
         """Return the columns of a table that match the names and patterns."""
         kind, find = self.kind, _Finder(table)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
@@ -125,7 +125,7 @@ class Choice:
             truth: tuple[str, ...] = () if correct is None else (correct,)
             confidence = find.find_one(self.confidence, "confidence")
             assert confidence is not None
-            return Plan(kind, (confidence,), None, truth, weight, group, cluster, row_id)
+            return ColumnRoles(kind, (confidence,), None, truth, weight, group, cluster, row_id)
         requested = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
         use = "logits" if self.has_logits else "probs"
         ordered: dict[str, str] | None = None
@@ -150,7 +150,9 @@ class Choice:
                 " columns."
             )
             find.notes.append(Note("TN302", text))
-        return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(find.notes))
+        return ColumnRoles(
+            kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(find.notes)
+        )
 
 
 class _Finder:

@@ -191,7 +191,7 @@ def _line_ends(data: bytes) -> int:
 _HEAD = 1 << 16  # number of bytes read at a time for the header
 
 
-class Rows:
+class CsvRows:
     """The rows of a chunk as cells of text; every row is as long as the header."""
 
     def __init__(self, chunk: Chunk, columns: Sequence[str], start: int, headed: bool) -> None:
@@ -222,7 +222,7 @@ class Rows:
         return cells
 
 
-Part = tuple[Rows, int, int]  # rows of a chunk, with start and stop
+Part = tuple[CsvRows, int, int]  # rows of a chunk, with start and stop
 
 
 class CsvTable(Table):
@@ -245,7 +245,7 @@ class CsvTable(Table):
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns as unparsed text cells."""
-        for _, parts in self._parts(size, Rows):
+        for _, parts in self._parts(size, CsvRows):
             yield self._cells(parts, self.columns)
 
     def valued_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, list[Any]]]:
@@ -262,11 +262,11 @@ class CsvTable(Table):
         """Parse text cells as numbers."""
         return parse_cells(cells, "number", place)
 
-    def _reader(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., Rows]:
+    def _reader(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
         """Return the constructor of the rows of a chunk, for these columns."""
-        return Rows
+        return CsvRows
 
-    def _parts(self, size: int, reader: Callable[..., Rows]) -> Iterator[tuple[int, list[Part]]]:
+    def _parts(self, size: int, reader: Callable[..., CsvRows]) -> Iterator[tuple[int, list[Part]]]:
         """Yield the parts of chunks that make up each batch, with the number of its first row."""
         parts: list[Part] = []
         start, n, total = 0, 0, 0

@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.data.weights import WEIGHTLESS
-from trueodds.io.columns import Choice, Plan
+from trueodds.io.columns import ColumnRoles, ColumnSelection
 from trueodds.io.source import Progress, Source
 from trueodds.io.table import Table
 from trueodds.io.table_source import TableSource, agree
@@ -65,7 +65,7 @@ class Part:
 class Reading:
     """How the rows of every partition are read; sent to the workers."""
 
-    choice: Choice
+    choice: ColumnSelection
     classes: Sequence[Any] | None = None
     sum_tolerance: float | None = None
     batch_rows: int = 65536
@@ -118,7 +118,7 @@ class PartitionedSource(Source):
     """Rows in numbered partitions of an engine, which runs a function on each partition and sums the results."""
 
     def __init__(self, head: Table, reading: Reading, files: Sequence[str] = ()) -> None:
-        self.plan: Plan = reading.choice.resolve(head)
+        self.plan: ColumnRoles = reading.choice.resolve(head)
         self.reading = replace(reading, head=(head.name, self.plan.names))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
         self.notes, self.rows, self._files = self.plan.notes, None, list(files)

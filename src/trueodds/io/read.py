@@ -12,7 +12,7 @@ from trueodds.core.settings import Count, OneOf, check
 from trueodds.data.labels import column_names
 from trueodds.data.predictions import Predictions
 from trueodds.io import files
-from trueodds.io.columns import Choice, Names
+from trueodds.io.columns import ColumnSelection, Names
 from trueodds.io.partitions import Reading
 from trueodds.io.source import InMemorySource, Source
 from trueodds.io.table import Table
@@ -115,7 +115,9 @@ def read(
     if isinstance(data, Source):
         return data
     refuse_several(data)
-    choice = Choice(label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id)
+    choice = ColumnSelection(
+        label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id
+    )
     if sum_tolerance is not None and (choice.has_logits or choice.kind in ("confidence", "multilabel")):
         raise _unused_setting_error("sum_tolerance", "logits" if choice.has_logits else choice.kind)
     if choice.kind == "confidence" and classes is not None:
@@ -166,7 +168,7 @@ def _tables(data: Any) -> list[Table]:
     return [opened(data)]
 
 
-def _check_named(choice: Choice) -> Choice:
+def _check_named(choice: ColumnSelection) -> ColumnSelection:
     """Check that columns are given by name, not as arrays."""
     for use, name in (
         ("label", choice.label),
@@ -206,7 +208,7 @@ def _unused_setting_error(setting: str, kind: str) -> InputError:
     return InputError("TO205", f"{setting} has no meaning with {kind}.", f"both {setting} and {kind}", "Leave it out.")
 
 
-def _check_unused(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
+def _check_unused(preds: Predictions, choice: ColumnSelection, classes: Any, sum_tolerance: Any) -> Predictions:
     settings = [
         name
         for name in ("weight", "group", "cluster", "confidence", "votes", "multilabel")
@@ -224,7 +226,7 @@ def _check_unused(preds: Predictions, choice: Choice, classes: Any, sum_toleranc
     return preds
 
 
-def _paired(data: tuple[Any, Any], choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
+def _paired(data: tuple[Any, Any], choice: ColumnSelection, classes: Any, sum_tolerance: Any) -> Predictions:
     extras = {"weight": choice.weight, "group": choice.group, "cluster": choice.cluster, "classes": classes}
     if choice.kind == "classes" and choice.logits is True:
         return Predictions.from_logits(*data, **extras)

@@ -46,7 +46,7 @@ class Record:
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
         """
-        content = _to_python(_get_field(self.fields, field))
+        content = _to_python(_field_at(self.fields, field))
         if content is _ABSENT:
             fix = suggest_names(field, self.fields) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
@@ -56,7 +56,7 @@ class Record:
 
     def has_field(self, field: str) -> bool:
         """Return whether the field exists and is not empty."""
-        content = _to_python(_get_field(self.fields, field))
+        content = _to_python(_field_at(self.fields, field))
         return not is_nan(content) and content not in (_ABSENT, None, "", [], {})
 
     def missing_field_error(self, field: str) -> InputError:
@@ -182,17 +182,17 @@ def _memory_records(data: Any) -> Iterator[Record]:
         yield Record("the list", row, None, fields)
 
 
-def _get_field(fields: Any, name: str) -> Any:
+def _field_at(fields: Any, name: str) -> Any:
     """Look up a field by its whole name, else by the part before a dot and then inside it."""
     if isinstance(fields, Mapping):
         if name in fields:
             return fields[name]
         for at in [i for i, letter in enumerate(name) if letter == "."]:
             if name[:at] in fields:
-                return _get_field(fields[name[:at]], name[at + 1 :])
+                return _field_at(fields[name[:at]], name[at + 1 :])
     first, _, rest = name.partition(".")
     if isinstance(fields, list) and re.fullmatch("[0-9]{1,18}", first) and int(first) < len(fields):
-        return _get_field(fields[int(first)], rest) if rest else fields[int(first)]
+        return _field_at(fields[int(first)], rest) if rest else fields[int(first)]
     return _ABSENT
 
 

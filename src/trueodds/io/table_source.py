@@ -10,7 +10,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, Sameness, block_of, join_blocks, row_ids
-from trueodds.io.columns import Choice, are_nonstandard_numbers, numbered
+from trueodds.io.columns import ColumnSelection, are_nonstandard_numbers, numbered
 from trueodds.io.source import Progress, Source
 from trueodds.io.table import Batch, Table
 
@@ -28,7 +28,7 @@ class TableSource(Source):
     def __init__(
         self,
         tables: Sequence[Table],
-        choice: Choice,
+        choice: ColumnSelection,
         *,
         classes: Sequence[Any] | None = None,
         sum_tolerance: float | None = None,

@@ -21,8 +21,8 @@ from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.probabilities import check_logits, check_probabilities, softmax
 from trueodds.io import files
-from trueodds.io.blocks import Block, Segment, column_matrix
-from trueodds.io.columns import Plan
+from trueodds.io.blocks import Block, BlockSegment, column_matrix
+from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.csv_reader import CsvTable
 from trueodds.io.files import format_of, needs_pyarrow
@@ -198,7 +198,7 @@ def _transform_chunk(
             p = column_matrix(values, plan.probs, table.name, start)
             if len(p) == 0:
                 continue
-            block = Block((Segment(table.name, start, len(p)),), p, None, None, {}, None)
+            block = Block((BlockSegment(table.name, start, len(p)),), p, None, None, {}, None)
             try:
                 P = probabilities(p / scale if scale > 1 else p, plan, source.sum_tolerance, logits)
             except InputError as problem:
@@ -218,7 +218,7 @@ def _transform_chunk(
         raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")
 
 
-def _chunks(table: Table, plan: Plan, size: int, form: str) -> Iterator[dict[str, Any]]:
+def _chunks(table: Table, plan: ColumnRoles, size: int, form: str) -> Iterator[dict[str, Any]]:
     """Return an iterator of chunks of all columns, with typed values if the target format `form` has types."""
     numeric = frozenset(plan.probs)
     if form in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
@@ -228,12 +228,12 @@ def _chunks(table: Table, plan: Plan, size: int, form: str) -> Iterator[dict[str
     return table.chunks(numeric, size)
 
 
-def probabilities(p: Array, plan: Plan, sum_tolerance: float | None = None, logits: bool = False) -> Array:
+def probabilities(p: Array, plan: ColumnRoles, sum_tolerance: float | None = None, logits: bool = False) -> Array:
     """Return checked probabilities (n, K) in float64 from the columns; a single column is that of the second class.
 
     With `logits`, columns of logits are unchanged.
 
-    >>> probabilities(np.array([0.25]), Plan("classes", ("p",), None, ("label",))).tolist()
+    >>> probabilities(np.array([0.25]), ColumnRoles("classes", ("p",), None, ("label",))).tolist()
     [[0.75, 0.25]]
     """
     values = arrays.as_float_array(p, "the probabilities")
@@ -249,7 +249,7 @@ def probabilities(p: Array, plan: Plan, sum_tolerance: float | None = None, logi
     return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
 
 
-def _replace_columns(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, name: str) -> dict[str, Any]:
+def _replace_columns(chunk: dict[str, Any], plan: ColumnRoles, Q: Array, ndim: int, name: str) -> dict[str, Any]:
     if len(plan.probs) > 1:
         new = {column: Q[:, j] for j, column in enumerate(plan.probs)}
     else:
@@ -267,7 +267,7 @@ def _replace_columns(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, nam
     return written
 
 
-def _new_names(plan: Plan) -> tuple[str, ...]:
+def _new_names(plan: ColumnRoles) -> tuple[str, ...]:
     """Raise an error if probabilities would be written under the name of logits."""
     if not plan.logits:
         return plan.probs

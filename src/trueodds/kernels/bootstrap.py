@@ -228,7 +228,10 @@ class VectorResampler:
         return out
 
     def sums(self, times: Array) -> tuple[Array, Array, Array]:
-        """Return Σw (resamples, size), Σwp and Σwy (resamples, size, m) for multiplicities from `multiplicities_in_order`."""
+        """Return Σw (resamples, size), Σwp and Σwy (resamples, size, m).
+
+        `times` comes from `multiplicities_in_order`.
+        """
         m = self.vectors.shape[1] // 2
         out = np.zeros((len(times), len(self.first) - 1, 2 * m + 1))
         _add_vectors(times, self.first, self.vectors, out)

@@ -10,7 +10,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compiled, sort
 
 
-class Blocks(NamedTuple):
+class PooledBlocks(NamedTuple):
     """Blocks of an isotonic fit: intervals of sorted scores with strictly increasing means; each (b,) float64."""
 
     low: Array  # first score of the block
@@ -105,16 +105,16 @@ def _means(w, wy, fit):  # type: ignore[no-untyped-def]
                 start += 1
 
 
-def fit_keys(keys: Array) -> Blocks:
+def fit_keys(keys: Array) -> PooledBlocks:
     """Return the isotonic blocks of sorted keys (see `sort`) of rows of weight 1. The result is exact."""
     n = len(keys)
     if n == 0:
-        return Blocks(*np.empty((4, 0)))
+        return PooledBlocks(*np.empty((4, 0)))
     mass, events, last = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     k = _of_keys(as_plain_array(keys), mass, events, last)
     last = last[:k]
     first = np.append(0, last[:-1] + 1)
-    return Blocks(
+    return PooledBlocks(
         sort.scores_of_keys(keys[first]),
         sort.scores_of_keys(keys[last]),
         mass[:k].astype(float),
@@ -122,11 +122,11 @@ def fit_keys(keys: Array) -> Blocks:
     )
 
 
-def fit_rows(p: Array, y: Array, w: Array) -> Blocks:
+def fit_rows(p: Array, y: Array, w: Array) -> PooledBlocks:
     """Return the isotonic blocks of scores p (n,) ≥ 0 with outcome shares y and weights w; weights of 0 are ignored."""
     buffers = np.empty((4, len(p)))
     if len(p) == 0:
-        return Blocks(*buffers)
+        return PooledBlocks(*buffers)
     # Weights are scaled by a power of two, which does not round, so that products neither overflow nor underflow.
     power = int(np.frexp(w.max())[1])
     narrow = p.astype(np.float32)  # float32 is sorted several times as fast
@@ -134,7 +134,7 @@ def fit_rows(p: Array, y: Array, w: Array) -> Blocks:
     rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -power, dtype=np.float64), sort.argsort_scores(p))
     k = _of_rows(*(as_plain_array(x) for x in rows), *buffers)
     low, high, mass, events = (x[:k].copy() for x in buffers)
-    return Blocks(low, high, np.ldexp(mass, power), np.ldexp(events, power))
+    return PooledBlocks(low, high, np.ldexp(mass, power), np.ldexp(events, power))
 
 
 def isotonic_means(w: Array, wy: Array) -> Array:

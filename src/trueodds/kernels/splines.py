@@ -84,7 +84,7 @@ def _none_at(P, lower, out):  # type: ignore[no-untyped-def]
         out[i] = low == 0 or low == P.shape[1]
 
 
-class Knots:
+class SplineKnots:
     """Sorted knots x (m,) ≥ 0 with their values; buckets find them in O(1) if they are spread evenly."""
 
     def __init__(self, x: Array) -> None:

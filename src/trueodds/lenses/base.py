@@ -12,7 +12,7 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.rows import Exact, Rows
+from trueodds.lenses.rows import Exact, LensRows
 from trueodds.lenses.view import View
 
 
@@ -90,7 +90,7 @@ class Lens(Settings):
         """Source of complements and logarithms of a view; None if only its probabilities are known."""
         return InducedProbabilities(preds, lambda: self.outcomes(preds)[i].code) if preds.kind == "classes" else None
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
         """Rows of each view if there are no weights and one label `y` per row; None to compute columns directly."""
         return None
 

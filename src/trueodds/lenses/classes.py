@@ -17,7 +17,7 @@ from trueodds.data.labels import looks_like_a_number
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, Outcomes, column, label_hits
-from trueodds.lenses.rows import Classes, Column, Exact, OneOfClasses, Rows
+from trueodds.lenses.rows import Classes, Exact, LensRows, OneOfClasses, ViewColumn
 
 ClassName = str | bool | Integer | float
 
@@ -32,9 +32,9 @@ class Canonical(Lens):
         """The probabilities themselves."""
         return [column(preds, 1)] if preds.k == 2 else [preds.P]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
         """The second of two columns."""
-        return [Column(column(preds, 1), y, 1)] if preds.k == 2 else None
+        return [ViewColumn(column(preds, 1), y, 1)] if preds.k == 2 else None
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The class itself."""
@@ -51,9 +51,9 @@ class Positive(Lens):
         """The second column."""
         return [column(preds, 1)]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
         """The second column."""
-        return [Column(column(preds, 1), y, 1)]
+        return [ViewColumn(column(preds, 1), y, 1)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is the second class."""
@@ -86,7 +86,7 @@ class Class(Lens):
         """Probabilities of the class."""
         return [column(preds, c) for c in self.columns(preds)]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
         """Rows of the class."""
         return [_against_rest(preds, y, c) for c in self.columns(preds)]
 
@@ -119,7 +119,7 @@ class Classwise(Lens):
         """Every column."""
         return [column(preds, c) for c in range(preds.k)]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
         """Rows of each class, with sums computed in one pass for all classes."""
         if preds.kind == "multilabel" or preds.p.ndim == 1:
             return [_against_rest(preds, y, c) for c in range(preds.k)]
@@ -187,11 +187,11 @@ class Groups(Lens):
             )
 
 
-def _against_rest(preds: Predictions, y: Array, c: int) -> Rows:
+def _against_rest(preds: Predictions, y: Array, c: int) -> LensRows:
     """Rows of one class against the rest. Independent labels have a column each."""
     if preds.kind == "multilabel":
-        return Column(preds.p[:, c], y[:, c], 1)
-    return Column(column(preds, c), y, c)
+        return ViewColumn(preds.p[:, c], y[:, c], 1)
+    return ViewColumn(column(preds, c), y, c)
 
 
 def class_number(which: Any, classes: tuple[Any, ...]) -> int:

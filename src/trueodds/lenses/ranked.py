@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.largest import row_maxima
 from trueodds.lenses.base import Lens, Outcomes, label_hits
-from trueodds.lenses.rows import Column, Largest, Rows
+from trueodds.lenses.rows import Largest, LensRows, ViewColumn
 from trueodds.lenses.view import View
 
 
@@ -34,10 +34,10 @@ class Confidence(Lens):
             return [np.maximum(preds.p, 1 - preds.p)]
         return [row_maxima(preds.p)[0]]
 
-    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+    def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
         """Rows of the largest probability, computed together with the sums."""
         if preds.kind == "confidence":
-            return [Column(preds.p, y, 1)]
+            return [ViewColumn(preds.p, y, 1)]
         return None if preds.p.ndim == 1 else [Largest(preds.p, y, preds.record_tied)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:

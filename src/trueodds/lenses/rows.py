@@ -14,7 +14,7 @@ from trueodds.kernels.largest import largest_hits, largest_moments, largest_sums
 from trueodds.kernels.smoothing import moments, residuals
 
 
-class Rows(Protocol):
+class LensRows(Protocol):
     """The rows behind a binary view, of weight 1 and with one label each, as columns or as sums."""
 
     n: int
@@ -145,7 +145,7 @@ class Largest:
         return table
 
 
-class Column:
+class ViewColumn:
     """One column of probabilities against whether its label was observed."""
 
     def __init__(self, p: Array, y: Array, label: int) -> None:
@@ -189,7 +189,7 @@ class Classes:
         return self._cache[key]
 
 
-class OneOfClasses(Column):
+class OneOfClasses(ViewColumn):
     """One of the classes whose sums are computed together."""
 
     def __init__(self, classes: Classes, c: int) -> None:

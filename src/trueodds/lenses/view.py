@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, unit_of
 from trueodds.kernels.bin_sums import row_sums
 from trueodds.kernels.bins import Bins, FittedPartition
-from trueodds.lenses.rows import Chosen, Exact, Rows, outcome_logs
+from trueodds.lenses.rows import Chosen, Exact, LensRows, outcome_logs
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class View:
     )  # fmt: skip
 
     exact: Exact | None  # source of complements and logarithms; None if only p is known
-    rows: Rows | None  # source of columns that have not been read yet
+    rows: LensRows | None  # source of columns that have not been read yet
     bin_index: Array | None  # (n,) of a pooled view: the number of each cell in its partition
     votes: Array | None  # (n,) number of votes of each row, if known
 
@@ -78,7 +78,7 @@ class View:
         self._cache: dict[object, Any] = {}
 
     @classmethod
-    def of_rows(cls, rows: Rows, *, name: str = "", classes: int = 2, exact: Exact | None = None) -> View:
+    def of_rows(cls, rows: LensRows, *, name: str = "", classes: int = 2, exact: Exact | None = None) -> View:
         """Create the binary view of these rows. Columns are computed when they are first read.
 
         Parameters

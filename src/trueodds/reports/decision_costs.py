@@ -14,8 +14,8 @@ from trueodds.core.formatting import format_number
 from trueodds.data.predictions import Predictions
 from trueodds.reports.text.formatting import (
     NAMES,
-    Column,
-    Table,
+    TableColumn,
+    TextTable,
     align_digits,
     chance,
     describe_event,
@@ -74,12 +74,12 @@ def regret_fact(audit: Audit) -> list[Fact]:
     return [Fact("Decision regret", f"{format_number(value)} per row", remark, "bad")]
 
 
-def regret_table(audit: Audit) -> Table:
+def regret_table(audit: Audit) -> TextTable:
     """The decision regret in full, and the thresholds at which the optimal action changes."""
-    columns = (Column("", NAMES), Column("", NAMES))
+    columns = (TableColumn("", NAMES), TableColumn("", NAMES))
     decisions = audit.get("decisions")
     if not decisions:
-        return Table("Decision regret", columns, ())
+        return TextTable("Decision regret", columns, ())
     regret, parts = decisions["regret"], decisions["regret"]["parts"]
     (interval,) = interval_texts([regret["interval"]])
     rows = [
@@ -110,14 +110,14 @@ def regret_table(audit: Audit) -> Table:
         "Mean cost per row that cross-fitted recalibration saves, in the units of the costs. It is a lower bound on the"
         " full decision regret."
     )
-    return Table("Decision regret", columns, tuple(rows), intro)
+    return TextTable("Decision regret", columns, tuple(rows), intro)
 
 
-def action_table(audit: Audit) -> Table:
+def action_table(audit: Audit) -> TextTable:
     """The regret of the rows for which each action is optimal under the predictions."""
     parts = (audit.get("decisions") or {"regret": {"parts": {}}})["regret"]["parts"]
     names = [name.removeprefix("action:") for name in parts if name.startswith("action:")]
-    columns = (Column("action", NAMES), Column("rows"), Column("regret per row"))
+    columns = (TableColumn("action", NAMES), TableColumn("rows"), TableColumn("regret per row"))
     rows = zip(
         names,
         (format_share(parts[f"called for:{name}"]) for name in names),
@@ -125,4 +125,4 @@ def action_table(audit: Audit) -> Table:
         strict=True,
     )
     intro = "By the optimal action under these predictions. The regrets add up to that of all rows."
-    return Table("Regret by action", columns, tuple(rows), intro)
+    return TextTable("Regret by action", columns, tuple(rows), intro)

@@ -25,7 +25,7 @@ from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens import default_lens
 from trueodds.lenses.view import View
 from trueodds.reports.standard_measures import Measure, standard_measures, standard_notes
-from trueodds.reports.subgroups import Groups, GroupSpec, adjust_by_holm, measure_groups
+from trueodds.reports.subgroups import AuditGroups, GroupSpec, adjust_by_holm, measure_groups
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimates
 from trueodds.resampling.intervals.method import IntervalSpec
@@ -51,7 +51,7 @@ class Facts:
     gap_z: float | None  # the gap in standard errors under the null hypothesis
     resamples: int  # null draws behind the p-values
     notes: list[Note]
-    groups: Groups = field(default_factory=Groups)
+    groups: AuditGroups = field(default_factory=AuditGroups)
     standard: tuple[Measure, ...] = ()  # calibration in the large, slope, …
 
     @property
@@ -125,7 +125,7 @@ def facts_of_rows(
     answered = estimates(preds, [*scores, *estimands], IntervalSpec(level=level), rng, floors_of)
     tests = [_with_floors(verdict, estimands, null[len(scores) :]) for verdict in _family_first(tests, estimands)]
     progress(0.55, "testing subgroups")
-    group_results = Groups()
+    group_results = AuditGroups()
     if group_tests is not None:
         group_results = measure_groups(
             preds,

@@ -64,7 +64,7 @@ class GroupSpec:
 
 
 @dataclass(frozen=True)
-class Groups:
+class AuditGroups:
     """The results of all subgroups: errors, p-values, differences and the multicalibration error."""
 
     groups: tuple[Group, ...] = ()
@@ -118,7 +118,7 @@ def measure_groups(
     alpha: float,
     rng: np.random.Generator,
     progress: Callable[[float], None],
-) -> Groups:
+) -> AuditGroups:
     """Measure each subgroup of rows in memory: its error with the joint p-value, and differences between subgroups."""
     seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
     question = group_gaps.GroupErrors(
@@ -128,7 +128,7 @@ def measure_groups(
         question, preds, whom.partitions, group_tests, whom.min_effect, alpha, progress=progress
     )
     right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
-    return Groups(
+    return AuditGroups(
         group_results.groups,
         right,
         group_tests.min_pvalue,

@@ -26,7 +26,7 @@ from trueodds.reports.facts import (
     reconcile_intervals,
     required_resamples,
 )
-from trueodds.reports.subgroups import HOLM, Groups, adjust_by_holm
+from trueodds.reports.subgroups import HOLM, AuditGroups, adjust_by_holm
 from trueodds.resampling import measure
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
@@ -93,11 +93,11 @@ def _estimate(tally: Tally, name: str, lens: Lens, redraws: int, level: float, r
 
 def _groups(
     tally: Tally, lens: Lens, test: Consistency, level: float, min_effect: float, alpha: float, rng: np.random.Generator
-) -> Groups:
+) -> AuditGroups:
     """Test each subgroup separately with Holm-adjusted p-values, because the cells of subgroups have no joint draws."""
     parts = [(column, value, part) for column, values in tally.groups.items() for value, part in values.items()]
     if not parts:
-        return Groups()
+        return AuditGroups()
     estimates = [_estimate(part, "ece", lens, test.resamples, level, rng) for _, _, part in parts]
     group_tests = adjust_by_holm(
         [test.from_tally(part, [lens], rng).pvalue for *_, part in parts], 1 / (1 + test.resamples)
@@ -118,7 +118,7 @@ def _groups(
     )
     right = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in parts)
     notes = (note, *group_notes(groups, alpha, joint=False))
-    return Groups(tuple(groups), right, group_tests.min_pvalue, HOLM, min_effect, level, alpha, notes=notes)
+    return AuditGroups(tuple(groups), right, group_tests.min_pvalue, HOLM, min_effect, level, alpha, notes=notes)
 
 
 def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:

@@ -125,20 +125,22 @@ def bootstrap(
     return [resampled[i] for i in range(len(estimands))]
 
 
-def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[Means | Bins | Vectors]:
+def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[ResampledMeans | ResampledBins | ResampledVectors]:
     """Resamplers of an estimand, for a few of its views at a time.
 
     Each one is created when it is needed, because those of a thousand classes would not fit into memory.
     """
     if isinstance(estimand.estimator, Mean):
-        yield Means(estimand, preds.cluster)
+        yield ResampledMeans(estimand, preds.cluster)
     elif estimand.views[0].joint:
-        yield Vectors(estimand, preds.cluster)
+        yield ResampledVectors(estimand, preds.cluster)
     else:
         block = max(1, ENTRIES // max(1, preds.n))
         for first in range(0, len(estimand.views), block):
             some = estimand.views[first : first + block]
-            yield Bins(estimand if len(some) == len(estimand.views) else replace(estimand, views=some), preds.cluster)
+            yield ResampledBins(
+                estimand if len(some) == len(estimand.views) else replace(estimand, views=some), preds.cluster
+            )
 
 
 def _in_small_cells(estimand: Estimand) -> bool:
@@ -164,7 +166,7 @@ def _by_rows(drawn: Resamples, estimand: Estimand) -> Array:
     return np.concatenate([[evaluate(Selections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
 
 
-class Means:
+class ResampledMeans:
     """Means of one score per row, resampled through their sums."""
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
@@ -185,7 +187,7 @@ class Means:
             return np.where(endless == 0, finite_sums / w, endless * np.inf).T, None
 
 
-class Bins:
+class ResampledBins:
     """A statistic on fixed bins, resampled through one array of accumulators for all views."""
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
@@ -202,7 +204,7 @@ class Bins:
         return _values_and_norms(self.layout.linear, self.observed, draws)
 
 
-class Vectors:
+class ResampledVectors:
     """A statistic on many fixed cells of vectors, computed for a few resamples at a time."""
 
     numbers = 1  # sums are computed for a few resamples at a time, so they do not limit the block

@@ -168,7 +168,7 @@ CHUNK, WIDE_CHUNK = 16, 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class TallyRows:
     """A block of rows in the memory layout of the kernels: read-only and C-ordered."""
 
     kind: str
@@ -182,7 +182,7 @@ class Rows:
     log_observed: Array | None = None  # (n,) log-probability of the observed class, if there are logits
 
     @classmethod
-    def of(cls, preds: Predictions, where: slice | Array) -> Rows:
+    def of(cls, preds: Predictions, where: slice | Array) -> TallyRows:
         """The chosen rows."""
         p = preds.p[where]
         if preds.kind == "confidence":
@@ -222,12 +222,12 @@ def cells_of_view(view: View) -> Cells:
     return _columns(as_plain_array(view.p[:, None]), view.y[:, None], None if hard else as_plain_array(view.w))
 
 
-def cells_by_rank(rows: Rows, which: Array) -> Cells:
+def cells_by_rank(rows: TallyRows, which: Array) -> Cells:
     """Cells of the largest probabilities of each row; `which` (n, ranks) holds their columns."""
     return _columns(*top_values(rows, which), None if rows.is_unweighted else rows.weight)
 
 
-def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
+def top_values(rows: TallyRows, which: Array) -> tuple[Array, Array]:
     """The largest probabilities of each row and their outcomes, both (n, ranks); `which` holds their columns."""
     if rows.shares is not None:
         return as_plain_array(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.shares, which, axis=1)
@@ -237,7 +237,7 @@ def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
     return as_plain_array(np.take_along_axis(rows.P, which, axis=1)), which == rows.y[:, None]
 
 
-def cells_by_class(rows: Rows, first: int, last: int) -> Cells:
+def cells_by_class(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, each against the rest, with several classes per thread."""
     step = CHUNK if rows.is_unweighted else WIDE_CHUNK
 
@@ -257,7 +257,7 @@ def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
     return Cells.from_sums(m, len(FULL), lambda n, sums: grid_sums.add_by_share(*share, n, sums))
 
 
-def _class_cells(rows: Rows, first: int, last: int) -> Cells:
+def _class_cells(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, counted in one thread."""
     P, where = rows.P, (first, last, EDGES, rows.has_exact_cells)
     if not rows.is_unweighted:
@@ -271,12 +271,12 @@ def _class_cells(rows: Rows, first: int, last: int) -> Cells:
     return Cells.from_sums(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_label(*labels, n, sums))
 
 
-def class_values(rows: Rows, first: int, last: int) -> tuple[Array, Array]:
+def class_values(rows: TallyRows, first: int, last: int) -> tuple[Array, Array]:
     """The probabilities and the outcomes of the classes first..last−1, both (n, last − first)."""
     return as_plain_array(rows.P[:, first:last]), outcomes(rows, first, last)
 
 
-def outcomes(rows: Rows, first: int, last: int) -> Array:
+def outcomes(rows: TallyRows, first: int, last: int) -> Array:
     """The outcome shares of some classes, (n, last − first) float64."""
     if rows.shares is not None:
         return rows.shares[:, first:last]

@@ -15,14 +15,14 @@ from trueodds.data.predictions import Predictions
 from trueodds.kernels import as_plain_array, grid_sums, row_statistics
 from trueodds.kernels.fine_grid import CELLS, EDGES, cells_of_classes
 from trueodds.tallies import stored_views
-from trueodds.tallies.cells import FULL, PLAIN, Cells, Rows, class_values, top_values
+from trueodds.tallies.cells import FULL, PLAIN, Cells, TallyRows, class_values, top_values
+from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums, score_terms
 from trueodds.tallies.row_counts import COUNTS, EXTREMES, Counts, row_scores, zeros_and_ones
-from trueodds.tallies.score_sums import SCORES, ScoreSums, score_terms
 from trueodds.tallies.tally_sums import TallySums
 
 T = TypeVar("T", bound=TallySums)
 
-_SCORE_SUMS = tuple(field.name for field in fields(ScoreSums))
+_SCORE_SUMS = tuple(field.name for field in fields(ProperScoreSums))
 _EXTREMES = np.array([COUNTS.index(name) for name in EXTREMES])
 _PENDING = 4096  # minimum number of cells that are collected before they are added
 
@@ -172,9 +172,9 @@ def _sum_by(bin_index: Array, values: Array) -> Array:
     return np.bincount(bin_index, weights=values)
 
 
-def _row_to_score_sums(row: list[float]) -> ScoreSums:
+def _row_to_score_sums(row: list[float]) -> ProperScoreSums:
     values: dict[str, Any] = dict(zip(_SCORE_SUMS, row, strict=True))
-    return ScoreSums(**{**values, "infinite": int(values["infinite"])})
+    return ProperScoreSums(**{**values, "infinite": int(values["infinite"])})
 
 
 def _counts(row: list[float]) -> Counts:
@@ -198,7 +198,7 @@ def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], T])
     rows, names, starts = rows[np.repeat(small, size)], names[small], np.concatenate([[0], np.cumsum(size[small])])
     _, first = np.unique(starts[:-1] // max(1, AT_ONCE // len(template.slots)), return_index=True)
     for a, b in pairwise([*first.tolist(), len(names)]):
-        chosen = Rows.of(preds, rows[starts[a] : starts[b]])
+        chosen = TallyRows.of(preds, rows[starts[a] : starts[b]])
         parts.append(_count_small_groups(chosen, starts[a : b + 1] - starts[a], tuple(names[a:b]), template))
     return GroupTallies(GroupColumns.sum_of(parts))
 
@@ -210,7 +210,7 @@ def _number_values(values: Array) -> tuple[Array, Array]:
     return names, position[inverse.reshape(-1)]
 
 
-def _count_small_groups(rows: Rows, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
+def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
     """Tallies of groups of consecutive rows: group g has the rows starts[g]..starts[g + 1] − 1."""
     ranks, classes = stored_views.default_views(template.kind, template.k, group=True)
     n, size = len(rows.P), np.diff(starts)
@@ -241,10 +241,10 @@ def _count_small_groups(rows: Rows, starts: Array, names: tuple[str, ...], templ
     )
 
 
-def _cells(rows: Rows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, Array]:
+def _cells(rows: TallyRows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, Array]:
     """The occupied cells of binary views P, Y (n, m) of rows in groups (n,): their keys, counts and sums.
 
-    The cell of index i, as in `Cells`, of group g has the key g · m · CELLS + i.
+    The cell of index i, as in `tallies.cells`, of group g has the key g · m · CELLS + i.
     """
     n, m = P.shape
     cell = np.empty((n, m), dtype=np.uint16, order="F")
@@ -257,13 +257,13 @@ def _cells(rows: Rows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, 
 
 
 def _score_sums_by_group(s: Array, w: Array | None, starts: Array) -> Array:
-    """The fields (G, 7) of the `ScoreSums` of each group, for the score s (n,) of each row."""
+    """The fields (G, 7) of the `ProperScoreSums` of each group, for the score s (n,) of each row."""
     finite = np.isfinite(s)
     sums = np.zeros((len(starts) - 1, 7))
     sums[:, :5] = segment_sums(score_terms(np.where(finite, s, 0.0), w), starts).T
     for g in np.unique(np.searchsorted(starts, np.flatnonzero(~finite), "right") - 1).tolist():
         rows = slice(starts[g], starts[g + 1])
-        sums[g] = astuple(ScoreSums.of(s[rows], None if w is None else w[rows]))
+        sums[g] = astuple(ProperScoreSums.of(s[rows], None if w is None else w[rows]))
     return sums
 
 

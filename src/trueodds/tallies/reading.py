@@ -16,8 +16,8 @@ from trueodds.core.typing import Array
 from trueodds.kernels.fine_grid import CELLS, EDGES
 from trueodds.lenses.lens import as_lens
 from trueodds.tallies.cells import FULL, PLAIN, Cells
+from trueodds.tallies.proper_score_sums import ProperScoreSums
 from trueodds.tallies.row_counts import EXTREMES, Counts
-from trueodds.tallies.score_sums import ScoreSums
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
@@ -74,7 +74,7 @@ class Field:
         joint = {name: self.child("joint").child(name).simplex(grid, n) for name in self.keys("joint")}
         for name in joint:
             self.require(_is_lens(name), "joint", repr(name))
-        scores = {name: self.child("scores").child(name).plain(ScoreSums) for name in self.keys("scores")}
+        scores = {name: self.child("scores").child(name).plain(ProperScoreSums) for name in self.keys("scores")}
         self.require(set(scores) == {"brier", "log_loss"}, "scores", str(sorted(scores)))
         groups: dict[str, dict[str, Tally]] = {}
         for column in self.keys("groups"):
@@ -185,7 +185,7 @@ class Field:
         """Sums or counts in the types of their class, with integers for integer fields."""
         names = [field.name for field in fields(kind)]
         self.require(set(self.value) == set(names), "", str(sorted(self.value)))
-        integers = ("infinite",) if kind is ScoreSums else tuple(name for name in names if name not in EXTREMES)
+        integers = ("infinite",) if kind is ProperScoreSums else tuple(name for name in names if name not in EXTREMES)
         signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
         return kind(
             **{

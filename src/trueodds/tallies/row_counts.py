@@ -12,9 +12,9 @@ from trueodds.kernels import as_plain_array, in_blocks, row_statistics
 from trueodds.kernels.covariance import add_rows, covariance_matrix, empty_sums, first_bin_edge
 from trueodds.kernels.fine_grid import EDGES, MIDDLES
 from trueodds.kernels.grid_sums import tally_rows
-from trueodds.tallies import score_sums as scores
-from trueodds.tallies.cells import PLAIN, Cells, Rows, cells_by_class, cells_by_rank
-from trueodds.tallies.score_sums import SCORES, ScoreSums
+from trueodds.tallies import proper_score_sums as scores
+from trueodds.tallies.cells import PLAIN, Cells, TallyRows, cells_by_class, cells_by_rank
+from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
 
 EXTREMES = ("excess", "worst_sum")
 
@@ -80,11 +80,11 @@ class RowCounts:
 
     cells: Cells
     null: Array | None  # as of a Tally
-    scores: dict[str, ScoreSums]
+    scores: dict[str, ProperScoreSums]
     counts: Counts
 
 
-def count_rows(rows: Rows, ranks: int, classes: range, bins: int | None) -> RowCounts:
+def count_rows(rows: TallyRows, ranks: int, classes: range, bins: int | None) -> RowCounts:
     """Sums of the largest one to three probabilities and of these classes; with `bins` the null covariance."""
     k = rows.P.shape[1]
     if rows.kind == "classes" and rows.is_unweighted and ranks and len(classes) == k <= AT_ONCE:
@@ -94,7 +94,7 @@ def count_rows(rows: Rows, ranks: int, classes: range, bins: int | None) -> RowC
     if len(classes):
         parts.append((ranks, cells_by_class(rows, classes.start, classes.stop)))
     score_sums = {
-        name: ScoreSums.of(values, rows.w)
+        name: ProperScoreSums.of(values, rows.w)
         for name, values in zip(SCORES, row_scores(rows, survey.squares), strict=True)
     }
     return RowCounts(
@@ -105,7 +105,7 @@ def count_rows(rows: Rows, ranks: int, classes: range, bins: int | None) -> RowC
     )
 
 
-def null_covariance(rows: Rows, bins: int) -> Array:
+def null_covariance(rows: TallyRows, bins: int) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
     k, report = rows.P.shape[1], report_bins(bins)
     first = first_bin_edge(report, k)
@@ -129,7 +129,7 @@ class Survey:
     counts: Array  # exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest
     extremes: Array  # the largest excess over 1 and distance from sum 1
 
-    def special_rows(self, rows: Rows, true_zeros: int) -> Counts:
+    def special_rows(self, rows: TallyRows, true_zeros: int) -> Counts:
         """The special rows."""
         zeros, ones, above, inexact, ties = self.counts.tolist()
         if rows.logits is not None:
@@ -147,7 +147,7 @@ class Survey:
         )
 
 
-def _count_in_one_pass(rows: Rows, ranks: int, bins: int | None) -> RowCounts:
+def _count_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> RowCounts:
     """Compute all sums in one pass, if there are few classes and each row has one label."""
     assert rows.y is not None
     n, k = rows.P.shape
@@ -159,16 +159,16 @@ def _count_in_one_pass(rows: Rows, ranks: int, bins: int | None) -> RowCounts:
     look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.single, EDGES)
     outputs = (survey.counts, survey.extremes, scores, report, bins or 0, first, pairs)
     cells = Cells.from_sums(ranks + k, len(PLAIN), lambda counts, sums: tally_rows(*look, counts, sums, *outputs))
-    brier, loss = (ScoreSums.from_counts(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
+    brier, loss = (ProperScoreSums.from_counts(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
     if rows.log_observed is not None:
-        loss = ScoreSums.of(-rows.log_observed)
+        loss = ProperScoreSums.of(-rows.log_observed)
     null = None if bins is None else covariance_matrix(pairs)
     return RowCounts(
         cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special_rows(rows, loss.infinite)
     )
 
 
-def _survey_block(rows: Rows, ranks: int) -> Survey:
+def _survey_block(rows: TallyRows, ranks: int) -> Survey:
     """The largest values and the special rows of a block."""
     n, k = rows.P.shape
     which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
@@ -192,7 +192,7 @@ def zeros_and_ones(logits: Array) -> tuple[Array, Array]:
     return zeros, (zeros == zero.shape[1] - 1).astype(np.int64)
 
 
-def row_scores(rows: Rows, squares: Array) -> tuple[Array, Array]:
+def row_scores(rows: TallyRows, squares: Array) -> tuple[Array, Array]:
     """Brier score and log loss of each row: of the vector, of the last column for two classes, or mean over labels."""
     if rows.shares is None and rows.kind != "multilabel":
         brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))

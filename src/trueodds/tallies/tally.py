@@ -22,7 +22,7 @@ from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.tallies import stored_views as slots
-from trueodds.tallies.cells import Cells, Rows, cells_of_view
+from trueodds.tallies.cells import Cells, TallyRows, cells_of_view
 from trueodds.tallies.group_tallies import tally_groups, union
 from trueodds.tallies.row_counts import count_rows
 from trueodds.tallies.simplex_cells import SimplexCells
@@ -330,7 +330,7 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
     total = preds.n if isinstance(where, slice) else len(where)
 
     def work(start: int, stop: int) -> Tally:
-        rows = Rows.of(preds, slice(start, stop) if isinstance(where, slice) else where[start:stop])
+        rows = TallyRows.of(preds, slice(start, stop) if isinstance(where, slice) else where[start:stop])
         sums = count_rows(rows, ranks, classes, bins if null else None)
         return Tally(
             kind=preds.kind,

@@ -15,8 +15,8 @@ from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.tallies.cells import FULL, PLAIN, Cells
+from trueodds.tallies.proper_score_sums import ProperScoreSums
 from trueodds.tallies.row_counts import Counts
-from trueodds.tallies.score_sums import ScoreSums
 from trueodds.tallies.simplex_cells import SimplexCells
 
 SCHEMA = "trueodds.tally/1"
@@ -38,7 +38,7 @@ class TallySums:
     cells: Cells
     joint: Mapping[str, SimplexCells]  # by the name of the lens
     null: Array | None  # (K·bins, K·bins) upper triangle, see `null_covariance`
-    scores: Mapping[str, ScoreSums]
+    scores: Mapping[str, ProperScoreSums]
     counts: Counts
     groups: Mapping[str, Mapping[str, Self]]  # column -> value -> tally of the default lens
 
@@ -130,7 +130,7 @@ def _to_dict(tally: TallySums) -> dict[str, Any]:
     }
 
 
-def _numbers(sums: ScoreSums | Counts) -> dict[str, float]:
+def _numbers(sums: ProperScoreSums | Counts) -> dict[str, float]:
     """The fields by name. `asdict` would copy each number individually, which is ten times slower."""
     return {field.name: getattr(sums, field.name) for field in fields(sums)}
 

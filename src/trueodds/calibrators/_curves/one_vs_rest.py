@@ -23,7 +23,7 @@ from trueodds.kernels.sort import map_sorted_keys
 from trueodds.lenses.view import View
 
 
-class Curve(Protocol):
+class ClassCurve(Protocol):
     """A map from the predicted probability of one class to the recalibrated one, elementwise."""
 
     def __call__(self, x: Array) -> Array: ...
@@ -41,7 +41,7 @@ class OneVsRest(CalibrationMap):
     """
 
     curves: tuple[Any, ...]  # of Curve; one for two classes, else one per class
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]]
+    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]]
 
     def apply(self, P: Probabilities) -> Array:
         """Values of the curves, normalized."""
@@ -131,7 +131,7 @@ def zero_probability_notes(Q: Array) -> list[Note]:
     return _zeros(int((Q == 0).any(axis=1).sum()), f"of the {len(Q):,} rows it was fitted on")
 
 
-def zero_probability_notes_of_cells(curves: Sequence[Curve], views: Sequence[View]) -> list[Note]:
+def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequence[View]) -> list[Note]:
     """Return this note for curves that were fitted to cells, where other classes' scores are unknown."""
     predicted = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
     lost = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.calibrators._glm.log_linear import MANY, SLIGHT, LogLinearRows
 from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton
-from trueodds.calibrators._glm.parameter_covariance import Scores
+from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_uncertainty import FitEvidence, ParameterUncertainty
 from trueodds.calibrators._glm.row_sums import RowSums
 from trueodds.core.errors import InputError, describe
@@ -82,11 +82,11 @@ class Contrasts:
         squares: Array = self.data.sum(partial(_squared, theta=self.optimum.theta, ties=ties))
         return squares
 
-    def _scores(self) -> Scores:
+    def _scores(self) -> ScoreVectors:
         rows, free = self.data.rows, self.free
         eta = np.zeros_like(rows.x)
         eta[:, free] = rows.x[:, free] * self.slopes + self.optimum.theta[1::2]
-        return Scores(rows.x[:, free], softmax(eta)[:, free], rows.Y[:, free], rows.w)
+        return ScoreVectors(rows.x[:, free], softmax(eta)[:, free], rows.Y[:, free], rows.w)
 
 
 def fit_contrasts(data: RowSums, free: Array, penalty: float) -> Contrasts:

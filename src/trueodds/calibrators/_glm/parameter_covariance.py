@@ -22,7 +22,7 @@ class ParameterCovariance:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scores:
+class ScoreVectors:
     """Gradient contributions of the rows at the fitted parameters, for the classes that have parameters."""
 
     x: Array  # (n, m) log odds
@@ -52,7 +52,7 @@ def sandwich_covariance(bread: Array, squares: Array) -> ParameterCovariance:
     return ParameterCovariance(bread @ squares @ bread)
 
 
-def jackknife_covariance(bread: Array, hessian: Array, scores: Scores, units: Units) -> ParameterCovariance:
+def jackknife_covariance(bread: Array, hessian: Array, scores: ScoreVectors, units: Units) -> ParameterCovariance:
     r"""Jackknife covariance: the variation of the parameters when one unit is left out.
 
     With s and B a unit's score and Hessian and H the total Hessian (penalty included), the step is :math:`z = (H -
@@ -76,7 +76,7 @@ def jackknife_covariance(bread: Array, hessian: Array, scores: Scores, units: Un
     return ParameterCovariance((V + V.T) / 2, min(equal, kurtosis_units, float(units.count)))
 
 
-def _leave_one_out_steps(bread: Array, hessian: Array, scores: Scores, units: Units, S: Array) -> Array:
+def _leave_one_out_steps(bread: Array, hessian: Array, scores: ScoreVectors, units: Units, S: Array) -> Array:
     z, left = np.zeros_like(S), S.copy()
     step = left @ bread
     along, length = step, (left * step).sum(axis=1)

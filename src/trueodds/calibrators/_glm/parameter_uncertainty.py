@@ -14,7 +14,7 @@ from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
 from trueodds.calibrators._glm.parameter_covariance import (
     ParameterCovariance,
-    Scores,
+    ScoreVectors,
     Units,
     jackknife_covariance,
     sandwich_covariance,
@@ -175,7 +175,7 @@ class FitEvidence:
     means: Array  # (m,)
     even: Array  # (m,) whether the log odds take both signs
     penalty: float  # λ of the penalty λθ²
-    scores: Callable[[], Scores] | None  # None if the rows are streamed
+    scores: Callable[[], ScoreVectors] | None  # None if the rows are streamed
     squares: Callable[[], Array]  # the curvature with squared weights
     ratio: Callable[[], float]
     rank: int | None = None  # number of identifiable directions, if known

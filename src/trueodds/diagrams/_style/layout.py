@@ -161,7 +161,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
         columns = _columns(count, equal=diagram.equal)
         width = max(diagram.size[0], WIDE) if columns > 2 else diagram.size[0]
         size = _grid_type(width)
-        grid = Grid.for_width(width, columns, bare=diagram.bare)
+        grid = PanelGrid.for_width(width, columns, bare=diagram.bare)
         head = fit_headers(diagram, note, 72 * (width - grid.left - grid.right), size)[0]
         top = head.height / 72 + 0.08
         rows = -(-count // columns)
@@ -235,7 +235,7 @@ def _grid_type(width: float) -> float:
 
 
 @dataclass(frozen=True)
-class Grid:
+class PanelGrid:
     """Number of columns of panels, and the inches around and between the panels."""
 
     columns: int
@@ -246,7 +246,7 @@ class Grid:
     gap_y: float
 
     @classmethod
-    def for_width(cls, width: float, columns: int, *, bare: bool) -> Grid:
+    def for_width(cls, width: float, columns: int, *, bare: bool) -> PanelGrid:
         """The margins for a figure width: full size from 3.6 inches on, narrower below; `bare` panels have no ticks."""
         part = min(max(width / 3.6, 0.7), 1.0)
         left, bottom = (RIGHT, 0.6 * BOTTOM) if bare else (LEFT * part, BOTTOM * part)
@@ -261,18 +261,18 @@ class Grid:
 
 def _fitting(
     diagram: DiagramContent, count: int, width: float, height: float, size: float, note: str | None
-) -> tuple[Grid, Header] | None:
+) -> tuple[PanelGrid, Header] | None:
     """The grid with the largest panels for a given height; None if every panel would be illegible.
 
     If `note` is None, as in given axes, only the legend stands above the panels.
     """
     usual = _columns(count, equal=False)
-    choice: tuple[float, Grid, Header] | None = None
+    choice: tuple[float, PanelGrid, Header] | None = None
     for columns in (
         usual,
         *(n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual and n_columns <= count),
     ):
-        grid = Grid.for_width(width, columns, bare=diagram.bare)
+        grid = PanelGrid.for_width(width, columns, bare=diagram.bare)
         room = 72 * (width - grid.left - grid.right)
         if room <= 0:
             continue

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import airy, ndtri
 
 from trueodds.core.typing import Array
+from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.resampled_labels import ResampledLabels
-from trueodds.diagrams.score_sums import ScoreSums
 from trueodds.estimators._smoothing.kernel_density import Beta
 from trueodds.kernels.isotonic import isotonic_means
 
@@ -44,7 +44,7 @@ class Band:
         return Band(x, x, lows, highs, self.method)
 
 
-def choose_band_method(scores: ScoreSums, band: str) -> str:
+def choose_band_method(scores: DistinctScoreSums, band: str) -> str:
     """Dimitriadis, Gneiting & Jordan's choice between `resampling`, `discrete` and `continuous` asymptotics.
 
     Votes are always resampled, because the asymptotic distributions are those of labels.
@@ -56,7 +56,7 @@ def choose_band_method(scores: ScoreSums, band: str) -> str:
 
 
 def resampled_band(
-    scores: ScoreSums,
+    scores: DistinctScoreSums,
     band: str,
     level: float,
     resamples: int,
@@ -90,7 +90,7 @@ def resampled_band(
     return Band(at, at, low, high, f"{resamples:,} draws of labels{' and rows' if redraw == 'both' else ''}")
 
 
-def discrete_band(scores: ScoreSums, band: str, level: float) -> Band:
+def discrete_band(scores: DistinctScoreSums, band: str, level: float) -> Band:
     """Normal limits around the rate of each score, to which isotonic regression converges with many rows per score.
 
     Where a confidence band would have zero width, at rates of 0 and 1 between other scores, it is interpolated.
@@ -107,7 +107,7 @@ def discrete_band(scores: ScoreSums, band: str, level: float) -> Band:
     return Band(at[points], at[points], low[points], high[points], "normal limits, many rows per score")
 
 
-def continuous_band(scores: ScoreSums, level: float) -> Band:
+def continuous_band(scores: DistinctScoreSums, level: float) -> Band:
     r"""Limits around the diagonal for scores with a density f: :math:`x \pm q\, (4 x (1-x) / (n f(x)))^{1/3}`.
 
     q is the quantile of Chernoff's distribution, f the density of the scores by Chen's first beta kernel with bandwidth
@@ -182,7 +182,7 @@ def _tabulate_cdf() -> tuple[Array, Array]:
 TOLERANCE = 1e-12  # equal counts must compare as equal
 
 
-class Segment(NamedTuple):
+class BandSegment(NamedTuple):
     """Consecutive scores at all of which the model overpredicts, or at all of which it underpredicts."""
 
     low: float
@@ -191,7 +191,7 @@ class Segment(NamedTuple):
     share: float  # of all weight
 
 
-def find_segments(band: Band, at: Array, w: Array, fit: Array | None = None) -> tuple[Segment, ...]:
+def find_segments(band: Band, at: Array, w: Array, fit: Array | None = None) -> tuple[BandSegment, ...]:
     """The segments of the increasing scores `at` where the fit, or without one the diagonal, is outside the band.
 
     Only observed scores count. A band around the curve with zero width at a score is ignored there, because labels
@@ -209,5 +209,5 @@ def find_segments(band: Band, at: Array, w: Array, fit: Array | None = None) -> 
         edges = np.flatnonzero(np.diff(out, prepend=False, append=False))
         for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             share = float(w[first:after].sum() / total)
-            segments.append(Segment(float(at[first]), float(at[after - 1]), too_much, share))
+            segments.append(BandSegment(float(at[first]), float(at[after - 1]), too_much, share))
     return tuple(sorted(segments))

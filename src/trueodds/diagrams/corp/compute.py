@@ -15,7 +15,7 @@ from trueodds.diagrams._style.formatting import format_range, format_score, join
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bins, stack_tables
 from trueodds.diagrams.corp import bands, honest_band
-from trueodds.diagrams.corp.bands import Segment, find_segments
+from trueodds.diagrams.corp.bands import BandSegment, find_segments
 from trueodds.diagrams.corp.curve import CorpCurve, CorpPanel
 from trueodds.diagrams.corp.plot import CorpDiagram
 from trueodds.diagrams.recipe import IMPORTANCE, BandDraws, Recipe, lens_of
@@ -280,7 +280,7 @@ def _describe_miscalibration(parts: CorpPanel, recipe: Corp) -> str:
     )
 
 
-def _segment_ranges(segments: list[Segment], *, alone: bool) -> str:
+def _segment_ranges(segments: list[BandSegment], *, alone: bool) -> str:
     if alone:
         return format_range(segments[0].low, segments[0].high, "between {}\u00a0% and {}")
     return "at " + join_words(

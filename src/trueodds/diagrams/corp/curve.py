@@ -13,8 +13,8 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_score
 from trueodds.diagrams.bins import score_histogram
-from trueodds.diagrams.corp.bands import Band, Segment
-from trueodds.diagrams.score_sums import sum_by_score
+from trueodds.diagrams.corp.bands import Band, BandSegment
+from trueodds.diagrams.distinct_score_sums import sum_by_score
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
@@ -72,7 +72,7 @@ class CorpPanel:
     bins: int
     style: str
     band: Band | None = None
-    out: tuple[Segment, ...] = ()
+    out: tuple[BandSegment, ...] = ()
     crossed: bool = False
 
     @cached_property

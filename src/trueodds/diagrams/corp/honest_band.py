@@ -10,7 +10,7 @@ from scipy.special import betaincinv
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.diagrams.corp.bands import Band
-from trueodds.diagrams.score_sums import ScoreSums
+from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 
 MAX_GROUPS = 192  # maximum number of groups; neighbors among more distinct scores are merged
 
@@ -60,7 +60,7 @@ class StepBand(Band):
         return StepBand(start, stop, self.low[mask], self.high[mask], self.method, self.limits)
 
 
-def simultaneous_limits(scores: ScoreSums, level: float, max_groups: int = MAX_GROUPS) -> GroupLimits:
+def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int = MAX_GROUPS) -> GroupLimits:
     r"""Limits that cover the true event rates at all scores with probability `level`, for any non-decreasing rates.
 
     .. math:: L(x) = \max_{j \le l,\; x_l \le x} B^{-1}(a;\; S_{jl},\, n_{jl} - S_{jl} + 1), \quad
@@ -111,7 +111,7 @@ def simultaneous_limits(scores: ScoreSums, level: float, max_groups: int = MAX_G
     )
 
 
-def check_weights(scores: ScoreSums, rows: bool) -> None:
+def check_weights(scores: DistinctScoreSums, rows: bool) -> None:
     """Raise TO403 for cells whose rows have unequal weights, because the largest weight is unknown."""
     if not rows and not scores.has_equal_weights.all():
         raise InputError(

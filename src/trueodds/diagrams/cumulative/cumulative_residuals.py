@@ -11,19 +11,19 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
-from trueodds.estimators.unbinned import Scores
+from trueodds.estimators.unbinned import DistinctScores
 from trueodds.hypotests.cumulative import ECCE, beyond_maximum, beyond_range
 from trueodds.lenses.view import View
 
 
-class Segment(NamedTuple):
+class ResidualSegment(NamedTuple):
     """Indices of the first and last vertex."""
 
     start: int
     stop: int
 
 
-def steepest_segment(x: Array, y: Array, chance: float) -> Segment | None:
+def steepest_segment(x: Array, y: Array, chance: float) -> ResidualSegment | None:
     r"""The a < b with the largest :math:`(|y_b - y_a| - \text{chance}) / (x_b - x_a)`, or None if none is positive.
 
     If `chance` bounds the change over every segment under calibration with high probability, the result is the largest
@@ -32,7 +32,7 @@ def steepest_segment(x: Array, y: Array, chance: float) -> Segment | None:
     Cost: O(m) per pass, about 5 passes. Source: Dinkelbach (1967), Management Science 13.
 
     >>> steepest_segment(np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31]), 0.1)
-    Segment(start=1, stop=2)
+    ResidualSegment(start=1, stop=2)
     >>> steepest_segment(np.array([0, 0.5, 1]), np.array([0, 0.1, 0]), 0.1)
     """
     segment, slope = None, 0.0
@@ -46,7 +46,10 @@ def steepest_segment(x: Array, y: Array, chance: float) -> Segment | None:
             start = stop - int(
                 np.argmax(level[stop::-1] == lowest[stop])
             )  # the last of equal minima gives the shortest segment
-            segment, slope = Segment(start, stop), float((side[stop] - side[start] - chance) / (x[stop] - x[start]))
+            segment, slope = (
+                ResidualSegment(start, stop),
+                float((side[stop] - side[start] - chance) / (x[stop] - x[start])),
+            )
     return segment
 
 
@@ -59,7 +62,7 @@ class CumulativeResiduals:
 
     def __init__(self, view: View, level: float) -> None:
         self.view, self.level = view, level
-        s, w, wp, wy = Scores(CumulativeError(), view).shares()
+        s, w, wp, wy = DistinctScores(CumulativeError(), view).shares()
         self.scores = np.concatenate((s[:1], s))  # the point before the first step has the first score
         self.share = np.concatenate(([0.0], np.cumsum(w[:-1]), [1.0]))
         self.path = np.concatenate(([0.0], np.cumsum(wy - wp)))
@@ -116,16 +119,16 @@ class CumulativeResiduals:
         return np.unique(indices)
 
     @cached_property
-    def steepest(self) -> Segment | None:
+    def steepest(self) -> ResidualSegment | None:
         """The steepest segment after subtracting the change that chance explains; None if chance explains every change.
 
         Under calibration no segment changes by more than the quantile of the range, with probability `level`.
         """
         chance = _null_quantile(beyond_range, self.level) * self.null_standard_error
         segment = steepest_segment(self.share[self.vertices], self.path[self.vertices], chance)
-        return None if segment is None else Segment(*(int(self.vertices[end]) for end in segment))
+        return None if segment is None else ResidualSegment(*(int(self.vertices[end]) for end in segment))
 
-    def slope(self, segment: Segment) -> float:
+    def slope(self, segment: ResidualSegment) -> float:
         """Mean of observed minus predicted over a segment."""
         rise = self.path[segment.stop] - self.path[segment.start]
         return float(rise / (self.share[segment.stop] - self.share[segment.start]))

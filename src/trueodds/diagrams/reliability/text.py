@@ -18,7 +18,7 @@ _ALPHA = 0.05  # with a larger probability of as many bins outside under calibra
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class BinSegment:
     """Neighboring bins that all lie outside on the same side."""
 
     first: int
@@ -27,7 +27,7 @@ class Segment:
     weight: float  # Σ share · |deviation|
 
 
-def find_segments(deviation: Array, share: Array, outside: Array) -> list[Segment]:
+def find_segments(deviation: Array, share: Array, outside: Array) -> list[BinSegment]:
     """Return the runs of neighboring bins that lie outside on the same side, those with the largest error first.
 
     >>> deviation, outside = np.array([0.1, -0.1, -0.2, 0.0]), np.array([True, True, True, False])
@@ -39,7 +39,7 @@ def find_segments(deviation: Array, share: Array, outside: Array) -> list[Segmen
     starts = np.flatnonzero(np.diff(side, prepend=0) != 0)
     ends = np.append(starts[1:], len(side)) - 1
     segments = [
-        Segment(int(a), int(b), bool(side[a] > 0), float(share[a : b + 1] @ np.abs(deviation[a : b + 1])))
+        BinSegment(int(a), int(b), bool(side[a] > 0), float(share[a : b + 1] @ np.abs(deviation[a : b + 1])))
         for a, b in zip(starts, ends, strict=True)
         if side[a]
     ]
@@ -92,7 +92,7 @@ def expected_outside(count: int, level: float) -> str:
     return f"about {many:.0f}" if many >= 0.95 else f"about {many:.1g}"
 
 
-def _segment_range(table: Mapping[str, Array], segment: Segment) -> str:
+def _segment_range(table: Mapping[str, Array], segment: BinSegment) -> str:
     low, high = format_edge(float(table["low"][segment.first])), format_edge(float(table["high"][segment.last]))
     first, last = segment.first == 0, segment.last == len(table["low"]) - 1
     if first and last:

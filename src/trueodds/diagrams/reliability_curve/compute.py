@@ -16,17 +16,17 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bins, score_histogram, stack_tables
+from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_of
 from trueodds.diagrams.reliability_curve.plot import ReliabilityCurveDiagram
 from trueodds.diagrams.reliability_curve.smoother import (
-    Smoother,
+    CurveSmoother,
     SmootherBand,
     Span,
     correct_smoothing_bias,
     smooth_view,
 )
-from trueodds.diagrams.reliability_curve.text import Segment, describe_finding, find_segments
-from trueodds.diagrams.score_sums import ScoreSums
+from trueodds.diagrams.reliability_curve.text import CurveSegment, describe_finding, find_segments
 from trueodds.lenses.view import View
 
 BY_COUNT = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
@@ -232,8 +232,8 @@ class CurvePanel:
     """The curve, band and texts of one view."""
 
     view: View
-    scores: ScoreSums
-    smoother: Smoother
+    scores: DistinctScoreSums
+    smoother: CurveSmoother
     columns: dict[str, Array]  # of the curve, by place
 
     @classmethod
@@ -274,7 +274,7 @@ class CurvePanel:
         return float(self.scores.w @ error / self.scores.w.sum())
 
     @cached_property
-    def miscalibrated_segments(self) -> list[Segment]:
+    def miscalibrated_segments(self) -> list[CurveSegment]:
         """The segments where the model is miscalibrated."""
         return find_segments(self.columns, self.scores.at, self.scores.w) if "outside" in self.columns else []
 

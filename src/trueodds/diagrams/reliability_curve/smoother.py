@@ -18,8 +18,8 @@ from trueodds.calibrators._curves.kernel_regression import (
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, log_odds
 from trueodds.core.typing import Array
+from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, sum_by_score
 from trueodds.diagrams.resampled_labels import ResampledLabels
-from trueodds.diagrams.score_sums import ScoreSums, sum_by_score
 from trueodds.estimators._smoothing.kernel_density import KERNELS
 from trueodds.estimators.ece_kde import BELOW, KernelDensityError
 from trueodds.lenses.view import View
@@ -32,7 +32,7 @@ GROUPS_PER_BANDWIDTH = 4  # groups of scores per bandwidth, for bands
 
 
 @dataclass(frozen=True)
-class Smoother:
+class CurveSmoother:
     """A Gaussian kernel on a scale of the scores; probabilities are reflected at `low` and 1."""
 
     scale: str
@@ -93,27 +93,29 @@ class Smoother:
         at, first = np.unique(at[order], return_index=True)
         return at, piece[first]
 
-    def groups(self, scores: ScoreSums) -> ScoreSums:
+    def groups(self, scores: DistinctScoreSums) -> DistinctScoreSums:
         """Merge neighboring scores within a quarter of a bandwidth."""
         z = self.on_scale(scores.at)
         cell = np.floor((z - z[0]) * (GROUPS_PER_BANDWIDTH / self.h)).astype(np.int64)
         return scores.pool(np.flatnonzero(np.diff(cell, prepend=-1)))
 
 
-def choose_smoother(view: View, scores: ScoreSums, bandwidth: float | str, scale: str, range: Span | None) -> Smoother:
+def choose_smoother(
+    view: View, scores: DistinctScoreSums, bandwidth: float | str, scale: str, range: Span | None
+) -> CurveSmoother:
     """The smoother of a view, chosen from its scores alone, without the outcomes."""
     w = scores.w * (view.n_represented / view.total)
     low = _range_start(view, scores, range) if scale == "probability" else 0.0
     if scale == "probability":
-        return Smoother(scale, low, select_bandwidth(scores.at, w, bandwidth, scale))
-    return Smoother(
+        return CurveSmoother(scale, low, select_bandwidth(scores.at, w, bandwidth, scale))
+    return CurveSmoother(
         scale, low, select_bandwidth(log_odds(scores.at, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB))
     )
 
 
 def smooth_view(
     view: View, bandwidth: float | str, scale: str, range: Span | None
-) -> tuple[ScoreSums, Smoother, dict[str, Array]]:
+) -> tuple[DistinctScoreSums, CurveSmoother, dict[str, Array]]:
     """The scores of a view, its smoother, and the columns of the curve: smoothed outcomes and smoothed predictions."""
     scores = sum_by_score(view)
     smoother = choose_smoother(view, scores, bandwidth, scale, range)
@@ -147,7 +149,7 @@ def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array
     return np.asarray(np.clip(np.where(np.minimum(reference, 1 - reference) > 0, moved, rate), 0.0, 1.0))
 
 
-def _range_start(view: View, scores: ScoreSums, range: Span | None) -> float:
+def _range_start(view: View, scores: DistinctScoreSums, range: Span | None) -> float:
     if range == "auto":
         known = view.name == "confidence" and view.classes >= 2
         return 1 / view.classes if known and scores.at[0] >= 1 / view.classes - BELOW else 0.0
@@ -169,13 +171,13 @@ NORMAL_VARIANCE = 1e6  # variance of a count beyond which the normal approximati
 class SmootherBand:
     """The curve at some points and the groups of scores near each, which determine its variance."""
 
-    groups: ScoreSums
+    groups: DistinctScoreSums
     near: Array  # (m, points), kernel weights between groups and points
     rate: Array  # (points,), the curve
     reference: Array  # (points,), the curve expected under calibration
 
     @classmethod
-    def of(cls, scores: ScoreSums, smoother: Smoother, columns: dict[str, Array]) -> SmootherBand:
+    def of(cls, scores: DistinctScoreSums, smoother: CurveSmoother, columns: dict[str, Array]) -> SmootherBand:
         """The band of a curve and its scores."""
         groups = smoother.groups(scores)
         near = kernel_weights(

@@ -15,7 +15,7 @@ MIN_WIDTH = 0.001  # smallest width of a segment for which both ends are named
 
 
 @dataclass(frozen=True)
-class Segment:
+class CurveSegment:
     """Consecutive points at all of which the model overpredicts, or at all of which it underpredicts."""
 
     low: float
@@ -26,7 +26,7 @@ class Segment:
     place: int  # index of the point with the largest loss
 
 
-def find_segments(columns: dict[str, Array], at: Array, w: Array) -> list[Segment]:
+def find_segments(columns: dict[str, Array], at: Array, w: Array) -> list[CurveSegment]:
     """The segments outside the band, by increasing score; `at` and `w` are the scores and their weights."""
     score, error, piece = columns["score"], columns["error"], columns["piece"]
     segments = []
@@ -44,11 +44,13 @@ def find_segments(columns: dict[str, Array], at: Array, w: Array) -> list[Segmen
             lost = columns["mass"][part] * np.abs(error[part])
             plain = np.abs(100 * score[part] - np.rint(100 * score[part])) < 1e-6
             peak = part[np.argmax(np.where(plain, lost, 0.0) if plain.any() else lost)]
-            segments.append(Segment(low, high, too_much, float(share.sum()), gone, int(peak)))
+            segments.append(CurveSegment(low, high, too_much, float(share.sum()), gone, int(peak)))
     return sorted(segments, key=lambda segment: segment.low)
 
 
-def describe_finding(columns: dict[str, Array], out: list[Segment], local: float, view: str, band: str | None) -> str:
+def describe_finding(
+    columns: dict[str, Array], out: list[CurveSegment], local: float, view: str, band: str | None
+) -> str:
     """Describe where the model is miscalibrated, by how much at one score, and the mean local error."""
     observed = "accuracy" if view == "confidence" else "observed"
     mean = f"Mean local error {100 * local:.1f} points."

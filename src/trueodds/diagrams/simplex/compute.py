@@ -96,7 +96,7 @@ class Simplex(SimplexRecipe):
     name: ClassVar[str] = "simplex"
     ellipses: bool = False
 
-    def compute_named(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def of_named_outcomes(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""
         arrows = [body for view in views for body in self._triangles(view, names)]
         arrows.sort(key=lambda body: (body.log_adjusted_pvalue, -body.error))

@@ -28,7 +28,7 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import View
-from trueodds.tallies.score_sums import ScoreSums, log_loss
+from trueodds.tallies.proper_score_sums import ProperScoreSums, log_loss
 from trueodds.tallies.tally import Tally
 
 
@@ -278,10 +278,10 @@ def mean_log_loss(rows: Predictions | Tally) -> tuple[float, float]:
         return sums["mean"], sums["standard_error"]
     if rows.kind == "multilabel":
         per_label = [log_loss(p, y) for p, y in zip(rows.P.T, rows.Y.T, strict=True)]
-        loss_sums = ScoreSums.of(np.mean(per_label, axis=0), rows.weight)
+        loss_sums = ProperScoreSums.of(np.mean(per_label, axis=0), rows.weight)
     else:
         (view,) = (Confidence() if rows.kind == "confidence" else Canonical()).views(rows)
-        loss_sums = ScoreSums.of(LogLoss().rows(view), view.w)
+        loss_sums = ProperScoreSums.of(LogLoss().rows(view), view.w)
     return loss_sums.mean, loss_sums.standard_error
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.similarity_kernels import Kernel
+from trueodds.estimators._pairwise.similarity_kernels import SimilarityKernel
 from trueodds.kernels import in_blocks
 from trueodds.kernels.pairs import (
     add_matches,
@@ -47,7 +47,7 @@ class Forms(Protocol):
 class Line:
     """Quadratic forms of an exponential kernel of one score: O(n) per vector after sorting, without a matrix."""
 
-    def __init__(self, kernel: Kernel, p: Array, e: Array, edges: Array) -> None:
+    def __init__(self, kernel: SimilarityKernel, p: Array, e: Array, edges: Array) -> None:
         block = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
         self.order = np.lexsort((p, block))
         decay = kernel.decay(p[self.order])
@@ -64,7 +64,7 @@ class Line:
         """Sum over all blocks."""
         return self.pair_sums(self.e[None])
 
-    def counted(self, c: Array) -> Array:
+    def weighted_pair_sums(self, c: Array) -> Array:
         """Sum over all blocks."""
         return self.pair_sums(c[..., None] * self.e)
 
@@ -78,7 +78,7 @@ class Line:
 class Gram:
     """Quadratic forms of any kernel, by strips of its Gram matrix below the diagonal, cached if they are small."""
 
-    def __init__(self, kernel: Kernel, P: Array, e: Array, edges: Array, share: int = 1) -> None:
+    def __init__(self, kernel: SimilarityKernel, P: Array, e: Array, edges: Array, share: int = 1) -> None:
         self.kernel, self.P, self.e, self.edges = kernel, P, e, edges
         self.use_cache = float((np.diff(edges) ** 2).sum()) * 4 * share <= MAX_CACHE_BYTES
         self._kernel_strips: list[Strip] | None = None
@@ -108,7 +108,7 @@ class Gram:
         self._kernel_strips = [strip for _, strip in strip_sums if strip is not None]
         return np.array([2 * sum(total for total, _ in strip_sums)])
 
-    def counted(self, c: Array) -> Array:
+    def weighted_pair_sums(self, c: Array) -> Array:
         """Sum over all blocks. Products of vectors are computed once, so each draw costs one number per pair."""
         if self.use_cache and self._product_strips is None:
             self._product_strips = list(self._products())

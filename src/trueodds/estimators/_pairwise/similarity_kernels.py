@@ -24,7 +24,7 @@ ROWS = 1_000  # predictions whose distances give the median
 
 
 @dataclass(frozen=True)
-class Kernel:
+class SimilarityKernel:
     r"""A kernel on predictions, 1 for equal predictions and decreasing in their distance over the bandwidth ν.
 
     `exponential` is :math:`e^{-\lVert p-q\rVert_2/\nu}`, `gaussian` :math:`e^{-\lVert p-q\rVert_2^2/2\nu^2}`,
@@ -32,7 +32,7 @@ class Kernel:
     positive definite, while a Gaussian of TV would not be. A score p of a binary view is the vector (p, 1 − p), so the
     distance of two scores is √2 |p − q| for the first two kernels and |p − q| for the third.
 
-    >>> Kernel("tv-exponential", 0.5).of(np.array([[0.2]]), np.array([[0.7]])).round(4).tolist()
+    >>> SimilarityKernel("tv-exponential", 0.5).of(np.array([[0.2]]), np.array([[0.7]])).round(4).tolist()
     [[0.3679]]
     """
 
@@ -64,11 +64,13 @@ class Kernel:
         return np.concatenate(([0.0], np.exp(-step / self.bandwidth)))
 
 
-def chosen(kernel: str | Similarity, bandwidth: str | float, view: View) -> Kernel:
+def chosen(kernel: str | Similarity, bandwidth: str | float, view: View) -> SimilarityKernel:
     """The kernel with its bandwidth for this view. User functions have no bandwidth."""
     if not isinstance(kernel, str):
-        return Kernel(kernel, 1.0)
-    return Kernel(kernel, float(bandwidth) if not isinstance(bandwidth, str) else median_distance(view, kernel))
+        return SimilarityKernel(kernel, 1.0)
+    return SimilarityKernel(
+        kernel, float(bandwidth) if not isinstance(bandwidth, str) else median_distance(view, kernel)
+    )
 
 
 def matrix(view: View) -> Array:

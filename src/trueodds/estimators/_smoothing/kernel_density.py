@@ -63,7 +63,7 @@ AT_ONCE = 2**21  # kernel values made together: 16 MB
 
 
 @dataclass(frozen=True)
-class Kernel:
+class SmoothingKernel:
     """A symmetric density of standard deviation 1."""
 
     radius: float  # where it has become 0
@@ -87,16 +87,18 @@ def _parabola(z: Array) -> Array:
 
 KERNELS = {
     # The bandwidth is the standard deviation, so the triweight reaches 3 of them: its variance is 1/9.
-    "triweight": Kernel(
+    "triweight": SmoothingKernel(
         3.0,
         lambda u: 35 / 96 * (1 - (u / 3) ** 2) ** 3,
         lambda z: triweight_transform(3 * z),
         multiples=lambda z, count: triweight_transform_of_multiples(3 * z, count),
     ),
-    "epanechnikov": Kernel(
+    "epanechnikov": SmoothingKernel(
         math.sqrt(5), lambda u: 0.15 * math.sqrt(5) * (1 - u**2 / 5), lambda z: _parabola(math.sqrt(5) * z), 4
     ),
-    "gaussian": Kernel(9.0, lambda u: np.exp(-(u**2) / 2) / math.sqrt(2 * math.pi), lambda z: np.exp(-(z**2) / 2)),
+    "gaussian": SmoothingKernel(
+        9.0, lambda u: np.exp(-(u**2) / 2) / math.sqrt(2 * math.pi), lambda z: np.exp(-(z**2) / 2)
+    ),
 }
 
 
@@ -107,7 +109,13 @@ class Mirrored:
     """
 
     def __init__(
-        self, scores: Array, kernel: Kernel, width: float, low: float, high: float, grid: tuple[int, int] = FINE
+        self,
+        scores: Array,
+        kernel: SmoothingKernel,
+        width: float,
+        low: float,
+        high: float,
+        grid: tuple[int, int] = FINE,
     ) -> None:
         self.kernel, self.width, self.low, self.high = kernel, width, low, high
         self.waves = CosineTransform(low, high, grid_size(width / (high - low) / kernel.finer, grid))
@@ -226,7 +234,9 @@ MAX_CACHED_CELLS = 2**22  # cells of all selections up to which their waves are 
 _CELLS = 2**14  # of selections that are smoothed together, so that they stay in a core's own cache
 
 
-def smooth_selections(of: Selections, kernel: Kernel, widths: Array, span: tuple[float, float], read: Read) -> Array:
+def smooth_selections(
+    of: Selections, kernel: SmoothingKernel, widths: Array, span: tuple[float, float], read: Read
+) -> Array:
     """Result of `read` for each of the selections, (selections,).
 
     `read` receives the smoothed number of rows and of events in each cell of a grid, with the bandwidth of each
@@ -242,7 +252,7 @@ def smooth_selections(of: Selections, kernel: Kernel, widths: Array, span: tuple
 
 
 def _on_one_grid(
-    of: Selections, which: Array, kernel: Kernel, widths: Array, waves: CosineTransform, read: Read
+    of: Selections, which: Array, kernel: SmoothingKernel, widths: Array, waves: CosineTransform, read: Read
 ) -> Array:
     block = max(1, _CELLS // waves.size)
 

@@ -14,7 +14,7 @@ MAX_CACHED_WEIGHTS = 2**22  # entries of a matrix of weights that is kept: 32 MB
 
 
 @dataclass(frozen=True)
-class Smoother:
+class LocalSmoother:
     """Settings of a local polynomial: degree, minimum window for it, and evaluation points."""
 
     degree: int
@@ -25,8 +25,8 @@ class Smoother:
 
 # The constants of the two procedures are those of Cleveland (1979) as R's lowess and loess have them.
 SMOOTHERS = {
-    "loess": Smoother(degree=2, span=0.75, flat=0.0, step=None),
-    "lowess": Smoother(degree=1, span=2 / 3, flat=0.001, step=0.01),
+    "loess": LocalSmoother(degree=2, span=0.75, flat=0.0, step=None),
+    "lowess": LocalSmoother(degree=1, span=2 / 3, flat=0.001, step=0.01),
 }
 
 
@@ -37,7 +37,7 @@ class LocalFit:
     polynomial is fitted by least squares. A window with too few scores for the degree gets a lower one.
     """
 
-    def __init__(self, smoother: Smoother, s: Array, share: Array, unit: float) -> None:
+    def __init__(self, smoother: LocalSmoother, s: Array, share: Array, unit: float) -> None:
         self.s, self.share = np.ascontiguousarray(s), np.ascontiguousarray(share)
         span = smoother.span
         if unit > 0:  # weights that count rows: a whole number of them, as in R

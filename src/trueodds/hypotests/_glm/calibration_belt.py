@@ -22,7 +22,7 @@ _BLOCK = 2**22  # array elements in memory at once
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class BeltSegment:
     """Range of probabilities in which the belt lies on one side of the diagonal."""
 
     level: float
@@ -37,7 +37,7 @@ class Belt:
 
     table: Mapping[str, Array]  # p, curve, and for each level low and high, such as low_0.8 and high_0.8
     levels: tuple[float, ...]
-    segments: tuple[Segment, ...]
+    segments: tuple[BeltSegment, ...]
     degree: int
     statistic: float
     pvalue: float
@@ -88,7 +88,7 @@ def fit_belt(
     x = np.log(p) - np.log1p(-p)
     at = np.vander(x, curve.degree + 1, increasing=True) @ curve.powers.raw[: curve.degree + 1, : curve.degree + 1]
     table = {"p": p, "curve": expit(x + at @ curve.fit.beta[0])}
-    segments: list[Segment] = []
+    segments: list[BeltSegment] = []
     for level in levels:
         drop = curve.null_distribution.quantile(level) / 2
         low, high = (expit(x + side * _maximize(curve, side * at, drop, side * x)) for side in (-1.0, 1.0))
@@ -147,13 +147,13 @@ def _maximize_on_boundary(curve: CalibrationCurve, at: Array, drop: float, offse
     return reached
 
 
-def _segments(level: float, side: str, p: Array, gap: Array) -> list[Segment]:
+def _segments(level: float, side: str, p: Array, gap: Array) -> list[BeltSegment]:
     """Intervals where `gap` is positive, with zeros by linear interpolation."""
     positive = gap > 0
     turns = np.flatnonzero(np.diff(positive.astype(int)))
     crossings = p[turns] + (p[turns + 1] - p[turns]) * gap[turns] / (gap[turns] - gap[turns + 1])
     ends = np.concatenate([p[:1] if positive[0] else [], crossings, p[-1:] if positive[-1] else []])
-    return [Segment(level, side, float(a), float(b)) for a, b in ends.reshape(-1, 2)]
+    return [BeltSegment(level, side, float(a), float(b)) for a, b in ends.reshape(-1, 2)]
 
 
 def _points(points: Any, curve: CalibrationCurve) -> Array:

@@ -12,7 +12,7 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS, LogP
 from trueodds.calibrators._glm.newton import Minimum, minimize_newton
 from trueodds.calibrators._glm.parameter_covariance import (
     ParameterCovariance,
-    Scores,
+    ScoreVectors,
     Units,
     jackknife_covariance,
     sandwich_covariance,
@@ -185,7 +185,7 @@ class Odds:
                 else sandwich_covariance(bread, self.sums(self.mle.theta, squared=True).hessian)
             )
         x, q, Y = (columns[:, self.free_classes] for columns in (self.x, self.fitted_probs, self.Y))
-        sandwich = jackknife_covariance(bread, hessian, Scores(x, q, Y, self.w), self.units)
+        sandwich = jackknife_covariance(bread, hessian, ScoreVectors(x, q, Y, self.w), self.units)
         return sandwich if whitening_matrix(sandwich.covariance).shape[1] == self.rank else None
 
 

@@ -39,10 +39,10 @@ POWER_TOLERANCE = 0.005  # tolerance of a simulated power, which is smaller than
 
 
 @dataclass(frozen=True)
-class Plan(Settings):
+class PowerPlan(Settings):
     """Settings of a power analysis: target power, level, effect and kind of miscalibration.
 
-    >>> Plan().count(1000, alone=True), Plan().count(10**6, alone=True), Plan(simulations=50).count(1000, alone=True)
+    >>> PowerPlan().count(1000, alone=True), PowerPlan().count(10**6, alone=True), PowerPlan(simulations=50).count(1000, alone=True)
     (1000, 200, 50)
     """
 
@@ -105,7 +105,7 @@ def power_of(
     preds: Predictions,
     test: HypothesisTest,
     lens: Lens,
-    plan: Plan,
+    plan: PowerPlan,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> Power:
@@ -135,7 +135,7 @@ class _PowerCurve:
         self,
         test: HypothesisTest,
         population: Population,
-        plan: Plan,
+        plan: PowerPlan,
         key: int,
         progress: Callable[[float], None] | None,
     ) -> None:

@@ -15,7 +15,7 @@ from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, recalibration, results
 from trueodds.reports.text.formatting import (
     Mark,
-    Table,
+    TextTable,
     bind_numbers,
     describe_lens,
     describe_size,
@@ -158,7 +158,7 @@ def _css_percent(x: float) -> str:
     return f"{100 * min(max(x, 0.0), 1.0):.2f}%"
 
 
-def _interval_strips(table: Table) -> list[dict[str, str] | None]:
+def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
     """The error, interval and noise floor of each row as positions on a common scale."""
     largest = max((mark.largest_value for mark in table.marks), default=0.0) or 1.0
     return [_interval_strip(mark, 0.96 / largest) for mark in table.marks]

@@ -9,8 +9,8 @@ from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
     DETAIL,
     NAMES,
-    Column,
-    Table,
+    TableColumn,
+    TextTable,
     align_digits,
     count,
     digits,
@@ -33,19 +33,19 @@ _LABELS = {
 _SPLIT = {"order": "… due to class order", "size": "… due to size", "vote_noise": "vote noise subtracted"}
 
 
-def vote_measure_table(audit: Audit) -> Table:
+def vote_measure_table(audit: Audit) -> TextTable:
     """The distances between predictions and votes, each beside its vote noise floor."""
     people = audit.get("people")
     columns = (
-        Column("quantity", NAMES),
-        Column("measure", NAMES),
-        Column("value"),
-        Column(_level(people)),
-        Column("vote noise floor"),
-        Column("n", detail=DETAIL),
+        TableColumn("quantity", NAMES),
+        TableColumn("measure", NAMES),
+        TableColumn("value"),
+        TableColumn(_level(people)),
+        TableColumn("vote noise floor"),
+        TableColumn("n", detail=DETAIL),
     )
     if not people:
-        return Table(_TITLE, columns, ())
+        return TextTable(_TITLE, columns, ())
     lines: list[tuple[str, str, float | None, Any, float | None, str]] = []
     for measure in people["measures"]:
         name, signed = measure["estimator"], bool(measure["settings"].get("signed"))
@@ -68,7 +68,7 @@ def vote_measure_table(audit: Audit) -> Table:
         " noise floor: the expected value if votes were drawn from the predicted probabilities. Entropy is in nats; a"
         " signed difference below its floor means overconfidence."
     )
-    return Table(_TITLE, columns, tuple(rows), intro).without_empty_columns()
+    return TextTable(_TITLE, columns, tuple(rows), intro).without_empty_columns()
 
 
 def votes_sentence(people: Audit) -> str:
@@ -105,20 +105,20 @@ def _compare_certainty(measured: Sequence[Mapping[str, Any]]) -> list[str]:
     return ["The model is neither significantly more nor significantly less confident than the annotators"]
 
 
-def vote_target_table(audit: Audit) -> Table:
+def vote_target_table(audit: Audit) -> TextTable:
     """Calibration against the majority vote of each row beside calibration against the vote shares."""
     people = audit.get("people")
     columns = (
-        Column("outcome", NAMES),
-        Column("measure", NAMES),
-        Column("value"),
-        Column(_level(people)),
-        Column("expected if calibrated"),
-        Column("n", detail=DETAIL),
+        TableColumn("outcome", NAMES),
+        TableColumn("measure", NAMES),
+        TableColumn("value"),
+        TableColumn(_level(people)),
+        TableColumn("expected if calibrated"),
+        TableColumn("n", detail=DETAIL),
     )
     title = "Majority vote and vote shares as outcomes"
     if not people:
-        return Table(title, columns, ())
+        return TextTable(title, columns, ())
     entries = [
         (label, people[name][measure])
         for measure in ("ece", "log_loss")
@@ -137,7 +137,7 @@ def vote_target_table(audit: Audit) -> Table:
         (f"{estimate['n']:,}" for _, estimate in entries),
         strict=True,
     )
-    return Table(title, columns, tuple(rows), _majority(people["majority"])).without_empty_columns()
+    return TextTable(title, columns, tuple(rows), _majority(people["majority"])).without_empty_columns()
 
 
 def _majority(majority: Mapping[str, Any]) -> str:
@@ -155,21 +155,21 @@ def _majority(majority: Mapping[str, Any]) -> str:
     return ". ".join(sentences) + "."
 
 
-def furthest_table(audit: Audit) -> Table:
+def furthest_table(audit: Audit) -> TextTable:
     """The rows with the largest distances between prediction and votes."""
     summary = (audit.get("people") or {"rows": {"listed": ()}})["rows"]
     columns = (
-        Column("row"),
-        Column("prediction", NAMES),
-        Column("majority", NAMES),
-        Column("votes"),
-        Column("distance"),
-        Column("critical value"),
-        Column("p"),
+        TableColumn("row"),
+        TableColumn("prediction", NAMES),
+        TableColumn("majority", NAMES),
+        TableColumn("votes"),
+        TableColumn("distance"),
+        TableColumn("critical value"),
+        TableColumn("p"),
     )
     title, listed = "Rows with the largest distances", summary["listed"]
     if not listed:
-        return Table(title, columns, ())
+        return TextTable(title, columns, ())
     min_pvalue = None if summary["draws"] is None else 1 / (1 + summary["draws"])
     beside = align_digits(
         [row[name] for name in ("distance", "critical_value") for row in listed]
@@ -185,7 +185,7 @@ def furthest_table(audit: Audit) -> Table:
         (pvalue(row["pvalue"], min_pvalue) for row in listed),
         strict=True,
     )
-    return Table(title, columns, tuple(rows), _describe_distances(summary)).without_empty_columns()
+    return TextTable(title, columns, tuple(rows), _describe_distances(summary)).without_empty_columns()
 
 
 def _describe_distances(summary: Mapping[str, Any]) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from trueodds.reports.text.formatting import (
     NAMES,
-    Column,
-    Table,
+    TableColumn,
+    TextTable,
     align_digits,
     count_text,
     digits,
@@ -37,7 +37,7 @@ _HEADS = {
 }
 
 
-def data_table(audit: AuditDict) -> Table:
+def data_table(audit: AuditDict) -> TextTable:
     """The description of the audited data."""
     facts = audit["data"]
     names = facts.get("classes") or []
@@ -56,7 +56,7 @@ def data_table(audit: AuditDict) -> Table:
         ("of these, observed", count_text(facts.get("true_class_zeros"))),
         ("resolution", facts.get("resolution") or "–"),
     ]
-    return Table("The data", (Column("", NAMES), Column("", NAMES)), tuple(rows))
+    return TextTable("The data", (TableColumn("", NAMES), TableColumn("", NAMES)), tuple(rows))
 
 
 def _mean_entries(facts: AuditDict) -> list[tuple[str, str]]:
@@ -75,7 +75,7 @@ def _mean_entries(facts: AuditDict) -> list[tuple[str, str]]:
     ]
 
 
-def settings_table(audit: AuditDict) -> Table:
+def settings_table(audit: AuditDict) -> TextTable:
     """The settings of every estimate, test and diagram, as they were used."""
     rows = [("audit", settings_text(audit.get("settings") or {}))]
     for measure in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
@@ -90,15 +90,15 @@ def settings_table(audit: AuditDict) -> Table:
         for diagram in audit["diagrams"]
     ]
     filled = tuple(row for row in rows if row[1] != "–")
-    return Table("Settings", (Column("", NAMES), Column("", NAMES)), filled)
+    return TextTable("Settings", (TableColumn("", NAMES), TableColumn("", NAMES)), filled)
 
 
-def diagram_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
+def diagram_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> TextTable:
     """The numbers of a diagram, at most `max_rows` rows of them."""
     return _of_columns("Numbers of the diagram", diagram["table"], max_rows, _corners(diagram))
 
 
-def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
+def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> TextTable:
     """The numbers of each panel of a diagram."""
     columns = {
         name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
@@ -115,7 +115,7 @@ def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
 def _column_heading(name: str, corners: Mapping[str, str]) -> str:
     """The heading of a column.
 
-    >>> _head("outcome_frequency_1", {"0": "cat", "1": "dog"}), _head("bar_low", {}), _head("pvalue", {})
+    >>> _column_heading("outcome_frequency_1", {"0": "cat", "1": "dog"}), _column_heading("bar_low", {}), _column_heading("pvalue", {})
     ('observed dog', 'bar low', 'p')
     """
     stem, _, end = name.rpartition("_")
@@ -132,7 +132,7 @@ _OF_CORNERS = {
 }
 
 
-def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str]) -> Table:
+def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str]) -> TextTable:
     shown = {name: values for name, values in columns.items() if isinstance(values, list)}
     views = [class_name(view) for view in shown.pop("view", ())]
     keys = tuple(views) if len(set(views)) > 1 else ()  # for a single view the heading names it
@@ -142,11 +142,11 @@ def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: 
     if keys:
         shown = {"class": list(keys), **shown}
     kinds = tuple(
-        Column(_column_heading(name, corners), not any(isinstance(value, str) for value in values))
+        TableColumn(_column_heading(name, corners), not any(isinstance(value, str) for value in values))
         for name, values in shown.items()
     )
     rows = tuple(zip(*(_cells(name, values) for name, values in shown.items()), strict=True))
-    return Table(title, kinds, rows, keys=keys).without_empty_columns().head(max_rows)
+    return TextTable(title, kinds, rows, keys=keys).without_empty_columns().head(max_rows)
 
 
 def _column_order(name: str) -> int:

@@ -15,7 +15,7 @@ NAMES, DETAIL = False, True
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column heading, and whether the column is numeric."""
 
     name: str
@@ -39,18 +39,18 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """A table of text, with its title, introduction and column headings."""
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[str, ...], ...]
     intro: str = ""
     keys: tuple[str, ...] = ()  # the class of each row, if it has one
     marks: tuple[Mark, ...] = ()
     rest: int = 0  # number of omitted rows
 
-    def head(self, max_rows: int) -> Table:
+    def head(self, max_rows: int) -> TextTable:
         """The first `max_rows` rows, with the number of omitted ones."""
         if len(self.rows) <= max_rows:
             return self
@@ -62,17 +62,17 @@ class Table:
             rest=len(self.rows) - max_rows,
         )
 
-    def brief(self) -> Table:
+    def brief(self) -> TextTable:
         """The table without its columns of detail."""
         keep = [i for i, column in enumerate(self.columns) if not column.detail]
         return self._columns(keep)
 
-    def without_empty_columns(self) -> Table:
+    def without_empty_columns(self) -> TextTable:
         """The table without empty columns; the first column stays."""
         keep = [i for i in range(len(self.columns)) if i == 0 or any(row[i] not in ("", "–") for row in self.rows)]
         return self._columns(keep)
 
-    def _columns(self, keep: Sequence[int]) -> Table:
+    def _columns(self, keep: Sequence[int]) -> TextTable:
         columns = tuple(self.columns[i] for i in keep)
         return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in keep) for row in self.rows))
 
@@ -116,7 +116,7 @@ _CLAIMS = {
 def describe_lens(lens: str, data: Mapping[str, Any]) -> str:
     """What a lens examines, in words; for two classes it names the second one.
 
-    >>> claim("positive", {"classes": ["no", "rain"]}), claim("canonical", {})
+    >>> describe_lens("positive", {"classes": ["no", "rain"]}), describe_lens("canonical", {})
     ('P(rain)', 'the whole probability vector')
     """
     if lens == "positive" and len(data.get("classes") or ()) == 2:
@@ -137,7 +137,7 @@ def bind_numbers(text: str) -> str:
 def format_share(x: float | None) -> str:
     """A probability as a percentage.
 
-    >>> share(0.9611), share(0.0004), share(None)
+    >>> format_share(0.9611), format_share(0.0004), format_share(None)
     ('96.1 %', '0.04 %', '–')
     """
     if x is None:
@@ -266,7 +266,7 @@ def boundless(low: float, high: float) -> bool:
 def describe_event(data: Mapping[str, Any]) -> str:
     """The second of two classes in a sentence; a number is preceded by the word class.
 
-    >>> entity({"classes": ["0", "1"]}), entity({"classes": ["dry", "rain"]})
+    >>> describe_event({"classes": ["0", "1"]}), describe_event({"classes": ["dry", "rain"]})
     ('class 1', 'rain')
     """
     name = data["classes"][1]

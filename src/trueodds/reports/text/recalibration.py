@@ -10,8 +10,8 @@ from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
     DETAIL,
     NAMES,
-    Column,
-    Table,
+    TableColumn,
+    TextTable,
     align_digits,
     count,
     count_text,
@@ -144,20 +144,20 @@ def accuracy_label(facts: AuditDict) -> str:
     return "vote share of the predicted class" if facts.get("votes") else "accuracy"
 
 
-def candidate_table(audit: AuditDict) -> Table:
+def candidate_table(audit: AuditDict) -> TextTable:
     """The candidate calibrators with their cross-validated scores."""
     entries = (audit.get("recalibration") or {"candidates": ()})["candidates"]
     answers = audit["data"]["kind"] != "confidence"  # else a row has no predicted class that could change
     columns = (
-        Column("method", NAMES),
-        Column("parameters", NAMES, DETAIL),
-        Column("log loss"),
-        Column("brier"),
-        Column("difference"),
-        Column("standard error", detail=DETAIL),
-        Column("changed classes"),
-        Column("accuracy change"),
-        Column("", NAMES),
+        TableColumn("method", NAMES),
+        TableColumn("parameters", NAMES, DETAIL),
+        TableColumn("log loss"),
+        TableColumn("brier"),
+        TableColumn("difference"),
+        TableColumn("standard error", detail=DETAIL),
+        TableColumn("changed classes"),
+        TableColumn("accuracy change"),
+        TableColumn("", NAMES),
     )
     rows = zip(
         (candidate["method"] for candidate in entries),
@@ -177,7 +177,7 @@ def candidate_table(audit: AuditDict) -> Table:
         " changes. A candidate without a Brier score was dropped after the first folds, because it was clearly worse"
         " than the best, or more complex than the chosen one and no better; its scores are those of these folds."
     )
-    return Table("Candidate calibrators", columns, tuple(rows), intro).without_empty_columns()
+    return TextTable("Candidate calibrators", columns, tuple(rows), intro).without_empty_columns()
 
 
 def _signed(x: float | None) -> str:
@@ -187,7 +187,7 @@ def _signed(x: float | None) -> str:
     return "0" if abs(x) < 5e-5 else f"{x:+.4f}"
 
 
-def fix_table(audit: AuditDict) -> Table:
+def fix_table(audit: AuditDict) -> TextTable:
     """The chosen calibrator, evaluated on rows that were used neither to fit nor to choose it."""
     report = audit.get("recalibration") or {}
     rows = report.get("rows") or {}
@@ -216,7 +216,7 @@ def fix_table(audit: AuditDict) -> Table:
         ("minimum probability in a logarithm", format_number(report.get("min_prob"))),
     ]
     filled = tuple(row for row in entries if row[1] != "–")
-    return Table("Recalibration", (Column("", NAMES), Column("", NAMES)), filled if report else ())
+    return TextTable("Recalibration", (TableColumn("", NAMES), TableColumn("", NAMES)), filled if report else ())
 
 
 def _answers(report: AuditDict, facts: AuditDict) -> list[tuple[str, str]]:

@@ -9,9 +9,9 @@ from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
     DETAIL,
     NAMES,
-    Column,
     Mark,
-    Table,
+    TableColumn,
+    TextTable,
     align_digits,
     describe_lens,
     format_share,
@@ -36,16 +36,16 @@ _REASONS = {
 }
 
 
-def score_table(audit: Audit) -> Table:
+def score_table(audit: Audit) -> TextTable:
     """The proper scores, with their expected values if the model is calibrated."""
     measured = [measure for measure in audit["measures"] if measure["estimator"] in _PROPER]
     columns = (
-        Column("score", NAMES),
-        Column("lens", NAMES),
-        Column("value"),
-        Column(_interval_head(audit)),
-        Column("expected if calibrated"),
-        Column("n"),
+        TableColumn("score", NAMES),
+        TableColumn("lens", NAMES),
+        TableColumn("value"),
+        TableColumn(_interval_head(audit)),
+        TableColumn("expected if calibrated"),
+        TableColumn("n"),
     )
     cells = zip(
         (measure["estimator"].replace("_", " ") for measure in measured),
@@ -66,7 +66,7 @@ def score_table(audit: Audit) -> Table:
             " Expected if calibrated: the expected score if outcomes followed the predicted probabilities; "
             "a difference in either direction indicates miscalibration."
         )
-    return Table("Scores", columns, tuple(rows), intro + _dashes(measured)).without_empty_columns()
+    return TextTable("Scores", columns, tuple(rows), intro + _dashes(measured)).without_empty_columns()
 
 
 def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
@@ -91,15 +91,15 @@ _STANDARD = {
 }
 
 
-def standard_measure_table(audit: Audit) -> Table:
+def standard_measure_table(audit: Audit) -> TextTable:
     """The standard measures of clinical and credit-risk reports."""
     measured = audit.get("standard_measures") or ()
     columns = (
-        Column("measure", NAMES),
-        Column("value"),
-        Column(_interval_head(audit)),
-        Column("ideal"),
-        Column("definition", NAMES, DETAIL),
+        TableColumn("measure", NAMES),
+        TableColumn("value"),
+        TableColumn(_interval_head(audit)),
+        TableColumn("ideal"),
+        TableColumn("definition", NAMES, DETAIL),
     )
     rows = zip(
         (_STANDARD[measure["name"]][0] for measure in measured),
@@ -121,24 +121,24 @@ def standard_measure_table(audit: Audit) -> Table:
         )
     elif "mean_gap" in names:
         intro = f"Mean predicted − observed: calibration-in-the-large with the opposite sign. {intro}"
-    return Table("Standard calibration measures", columns, tuple(rows), intro).without_empty_columns()
+    return TextTable("Standard calibration measures", columns, tuple(rows), intro).without_empty_columns()
 
 
-def error_table(audit: Audit) -> Table:
+def error_table(audit: Audit) -> TextTable:
     """The expected calibration error through each lens, with its test."""
     measured = [measure for measure in audit["measures"] if measure["estimator"] not in _PROPER]
     tests = [_tested(audit, measure["lens"]) for measure in measured]
     columns = (
-        Column("examined", NAMES, DETAIL),
-        Column("lens", NAMES),
-        Column("measure", NAMES),
-        Column("error"),
-        Column(_interval_head(audit)),
-        Column("noise floor"),
-        Column("debiased", detail=DETAIL),
-        Column("p"),
-        Column("Holm p"),
-        Column("n"),
+        TableColumn("examined", NAMES, DETAIL),
+        TableColumn("lens", NAMES),
+        TableColumn("measure", NAMES),
+        TableColumn("error"),
+        TableColumn(_interval_head(audit)),
+        TableColumn("noise floor"),
+        TableColumn("debiased", detail=DETAIL),
+        TableColumn("p"),
+        TableColumn("Holm p"),
+        TableColumn("n"),
     )
     cells = zip(
         (describe_lens(measure["lens"], audit["data"]) or measure["lens"] for measure in measured),
@@ -161,7 +161,7 @@ def error_table(audit: Audit) -> Table:
     )
     if any(test.holm != "–" for test in tests):
         intro += f" {_JOINT}"
-    return Table("Calibration errors", columns, tuple(cells), intro, marks=marks).without_empty_columns()
+    return TextTable("Calibration errors", columns, tuple(cells), intro, marks=marks).without_empty_columns()
 
 
 def _mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> Mark:
@@ -205,7 +205,7 @@ def _interval_head(audit: Audit) -> str:
     return f"{level_text(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
-def class_table(audit: Audit) -> Table:
+def class_table(audit: Audit) -> TextTable:
     """The error of every class against the rest, largest first."""
     measured, tested = _by_class(audit["measures"]), _by_class(audit["tests"])
     names = dict.fromkeys([*measured["parts"], *tested["parts"]])
@@ -214,7 +214,13 @@ def class_table(audit: Audit) -> Table:
         part = tested["parts"].get(name, {})
         entries.append((name, measured["parts"].get(name, part.get("statistic")), part))
     entries.sort(key=lambda entry: -(entry[1] if entry[1] is not None else -1.0))
-    columns = (Column("class", NAMES), Column("error"), Column("noise floor"), Column("p"), Column("Holm p"))
+    columns = (
+        TableColumn("class", NAMES),
+        TableColumn("error"),
+        TableColumn("noise floor"),
+        TableColumn("p"),
+        TableColumn("Holm p"),
+    )
     min_pvalue = _min_pvalue(audit)
     rows = zip(
         (class_name(name) for name, _, _ in entries),
@@ -224,7 +230,7 @@ def class_table(audit: Audit) -> Table:
         (_holm(part.get("pvalue"), part.get("holm"), min_pvalue) for _, _, part in entries),
         strict=True,
     )
-    return Table(
+    return TextTable(
         "Errors by class",
         columns,
         tuple(rows),
@@ -239,7 +245,7 @@ def class_name(view: str) -> str:
     return str(view).removeprefix("class:")
 
 
-def group_table(audit: Audit) -> Table:
+def group_table(audit: Audit) -> TextTable:
     """The error and status of each subgroup."""
     subgroups = audit.get("groups") or []
     among_groups = audit.get("among_groups") or {}
@@ -249,18 +255,18 @@ def group_table(audit: Audit) -> Table:
     predicted_label = "predicted" if first else "confidence"
     outcome_label = "observed" if first else "vote share" if votes else "accuracy"
     columns = (
-        Column("group", NAMES),
-        Column("n"),
-        *([Column("accuracy", detail=DETAIL)] if first else []),
-        Column(predicted_label),
-        Column(outcome_label),
-        Column("error"),
-        Column(f"{level_text(among_groups['level'])} interval" if "level" in among_groups else "interval"),
-        Column("noise floor"),
-        Column("p", detail=DETAIL),
-        Column("joint p"),
-        Column("detectable from"),
-        Column("status", NAMES),
+        TableColumn("group", NAMES),
+        TableColumn("n"),
+        *([TableColumn("accuracy", detail=DETAIL)] if first else []),
+        TableColumn(predicted_label),
+        TableColumn(outcome_label),
+        TableColumn("error"),
+        TableColumn(f"{level_text(among_groups['level'])} interval" if "level" in among_groups else "interval"),
+        TableColumn("noise floor"),
+        TableColumn("p", detail=DETAIL),
+        TableColumn("joint p"),
+        TableColumn("detectable from"),
+        TableColumn("status", NAMES),
     )
     rows = zip(
         (group["label"] for group in subgroups),
@@ -277,7 +283,7 @@ def group_table(audit: Audit) -> Table:
         strict=True,
     )
     marks = tuple(_mark(group.get("error"), group.get("interval"), group.get("noise_floor")) for group in subgroups)
-    return Table("Errors by group", columns, tuple(rows), _on_groups(audit), marks=marks).without_empty_columns()
+    return TextTable("Errors by group", columns, tuple(rows), _on_groups(audit), marks=marks).without_empty_columns()
 
 
 def _on_groups(audit: Audit) -> str:
@@ -296,7 +302,7 @@ def _on_groups(audit: Audit) -> str:
     )
 
 
-def group_gap_table(audit: Audit) -> Table:
+def group_gap_table(audit: Audit) -> TextTable:
     """The largest difference between subgroups of each column, and the multicalibration error."""
     among_groups = audit.get("among_groups") or {}
     rows = []
@@ -323,7 +329,7 @@ def group_gap_table(audit: Audit) -> Table:
         " Multicalibration error: the largest cumulative difference between predicted and observed in any group,"
         " relative to its standard error."
     )
-    return Table("Differences between groups", (Column("", NAMES), Column("", NAMES)), tuple(rows), intro)
+    return TextTable("Differences between groups", (TableColumn("", NAMES), TableColumn("", NAMES)), tuple(rows), intro)
 
 
 def _pvalue_relation(p: float | None, min_pvalue: float | None) -> str:
@@ -331,19 +337,19 @@ def _pvalue_relation(p: float | None, min_pvalue: float | None) -> str:
     return text if text[:1] in "≤<" else f"= {text}"
 
 
-def test_table(audit: Audit) -> Table:
+def test_table(audit: Audit) -> TextTable:
     """The family-wise test, then the test of each lens."""
     columns = (
-        Column("test", NAMES),
-        Column("lens", NAMES),
-        Column("statistic"),
-        Column("expected"),
-        Column("effect"),
-        Column("p"),
-        Column("Holm p"),
-        Column("family-wise p"),
-        Column("smallest p"),
-        Column("n"),
+        TableColumn("test", NAMES),
+        TableColumn("lens", NAMES),
+        TableColumn("statistic"),
+        TableColumn("expected"),
+        TableColumn("effect"),
+        TableColumn("p"),
+        TableColumn("Holm p"),
+        TableColumn("family-wise p"),
+        TableColumn("smallest p"),
+        TableColumn("n"),
     )
     tests = audit["tests"]
     parts: Mapping[str, Any] = next((test["parts"] for test in tests if test["lens"] == "family"), {})
@@ -379,7 +385,7 @@ def test_table(audit: Audit) -> Table:
     )
     if parts:
         intro += f" {_JOINT}"
-    return Table("Calibration tests", columns, tuple(rows), intro).without_empty_columns()
+    return TextTable("Calibration tests", columns, tuple(rows), intro).without_empty_columns()
 
 
 def _by_class(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

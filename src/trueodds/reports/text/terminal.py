@@ -9,7 +9,7 @@ from typing import Any
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, recalibration, results
-from trueodds.reports.text.formatting import Table, bind_numbers, describe_size
+from trueodds.reports.text.formatting import TextTable, bind_numbers, describe_size
 from trueodds.reports.text.summary import Fact, summary_facts
 
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
@@ -26,8 +26,9 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
     `width` wraps sentences and notes (88 columns by default); tables keep their columns together and are as
     wide as their numbers need. `style` colors pieces of text by their role; without it the text is plain.
 
-    >>> from trueodds.reports.text.formatting import Column
-    >>> print(_table(Table("Scores", (Column("score", False), Column("value")), (("brier", "0.1"),)), _plain))
+    >>> from trueodds.reports.text.formatting import TableColumn
+    >>> columns = (TableColumn("score", False), TableColumn("value"))
+    >>> print(_table(TextTable("Scores", columns, (("brier", "0.1"),)), _plain_text))
     Scores
       score  value
       brier    0.1
@@ -96,7 +97,7 @@ def _facts(facts: list[Fact], width: int, paint: Style) -> str:
     return "\n".join(lines)
 
 
-def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
+def _table(table: TextTable, paint: Style, width: int = WIDTH) -> str:
     """A table with numbers right-aligned and names left-aligned; long names are shortened in the middle."""
     names = [column.name for column in table.columns]
     cells = [
@@ -120,7 +121,7 @@ def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
     return "\n".join(lines)
 
 
-def _list(table: Table, width: int) -> list[str]:
+def _list(table: TextTable, width: int) -> list[str]:
     label = max(len(row[0]) for row in table.rows) + 2
     lines = []
     for name, value in table.rows:

@@ -13,10 +13,10 @@ SCORES = ("brier", "log_loss")
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreSums:
+class ProperScoreSums:
     """Sums for the weighted mean of a score and its standard error. Infinite scores are counted separately.
 
-    >>> sums = ScoreSums.of(np.array([0.0, 1.0])) + ScoreSums.of(np.array([0.5, 0.5]))
+    >>> sums = ProperScoreSums.of(np.array([0.0, 1.0])) + ProperScoreSums.of(np.array([0.5, 0.5]))
     >>> sums.mean, round(sums.standard_error, 4)
     (0.5, 0.1768)
     """
@@ -30,7 +30,7 @@ class ScoreSums:
     infinite_w: float = 0.0
 
     @classmethod
-    def of(cls, s: Array, w: Array | None = None) -> ScoreSums:
+    def of(cls, s: Array, w: Array | None = None) -> ProperScoreSums:
         """Sums of one score per row. Without weights each row counts once."""
         finite = np.isfinite(s)
         endless = len(s) - int(finite.sum())
@@ -42,15 +42,15 @@ class ScoreSums:
         return cls(w_sum, ww, ws, wws, wwss, endless, lost)
 
     @classmethod
-    def from_counts(cls, n: int, finite: int, s: float, ss: float) -> ScoreSums:
+    def from_counts(cls, n: int, finite: int, s: float, ss: float) -> ProperScoreSums:
         """Sums for n rows of weight 1, `finite` of them with a finite score, from Σs and Σs² of these."""
         w = float(
             finite
         )  # float like the other sums, so that saving and loading does not change the JSON text of a tally
         return cls(w, w, s, s, ss, n - finite, float(n - finite))
 
-    def __add__(self, other: ScoreSums) -> ScoreSums:
-        return ScoreSums(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: ProperScoreSums) -> ProperScoreSums:
+        return ProperScoreSums(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def mean(self) -> float:
@@ -69,7 +69,7 @@ class ScoreSums:
 
 
 def score_terms(s: Array, w: Array | None = None) -> Array:
-    """Contribution of each row to the first five fields of `ScoreSums`, (5, n), given its finite score s (n,)."""
+    """Contribution of each row to the first five fields of `ProperScoreSums`, (5, n), given its finite score s (n,)."""
     if w is None:
         one, ss = np.ones(len(s)), s * s
         return np.stack([one, one, s, s, ss])

@@ -15,7 +15,7 @@ from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)
-class ScoreSums:
+class DistinctScoreSums:
     """Sums over the rows of each distinct score, in increasing order, each (m,)."""
 
     at: Array  # the score, or the mean score of a group
@@ -51,7 +51,7 @@ class ScoreSums:
         deviation = self.at - rates
         return np.maximum(self.wwr + 2 * deviation * self.wwd + self.ww * deviation * deviation, 0.0)
 
-    def pool(self, first: Array) -> ScoreSums:
+    def pool(self, first: Array) -> DistinctScoreSums:
         """Merge neighboring scores into groups; `first` holds the index of the first score of each group."""
         if len(first) == len(self.at):
             return self
@@ -59,13 +59,13 @@ class ScoreSums:
         n, w, wy, ww = (np.add.reduceat(column, first) for column in (self.n, self.w, self.wy, self.ww))
         wwr, wwd = (None if column is None else np.add.reduceat(column, first) for column in (self.wwr, self.wwd))
         low, high = self.low[first], self.high[np.append(first[1:], len(self.at)) - 1]
-        return ScoreSums(wp / w, low, high, n, w, wy, ww, wwr, wwd, self.heaviest)
+        return DistinctScoreSums(wp / w, low, high, n, w, wy, ww, wwr, wwd, self.heaviest)
 
-    def by_weight(self, max_groups: int) -> ScoreSums:
+    def by_weight(self, max_groups: int) -> DistinctScoreSums:
         """Merge neighbors into at most `max_groups` groups of about equal weight."""
         return self.pool(group_starts(self.w, max_groups))
 
-    def by_place(self, max_groups: int) -> ScoreSums:
+    def by_place(self, max_groups: int) -> DistinctScoreSums:
         """Merge neighbors into about `max_groups` groups, fine wherever the isotonic fit changes quickly.
 
         A quarter of the cuts each are evenly spaced by weight, by score and by log odds. At either end an eighth of the
@@ -83,11 +83,11 @@ class ScoreSums:
         return self.pool(first[first < m])
 
 
-def sum_by_score(view: View) -> ScoreSums:
+def sum_by_score(view: View) -> DistinctScoreSums:
     """Sum a binary view by distinct score. The cells of a tally also know the edges between which their rows lie."""
     s, w, wy = by_score(view).sums()
     if view.is_unweighted and _has_binary_outcomes(view):
-        return ScoreSums(s, s, s, w, w, wy, w)
+        return DistinctScoreSums(s, s, s, w, w, wy, w)
     index = find_score(view.p, s)
 
     def summed(values: Array) -> Array:
@@ -99,7 +99,7 @@ def sum_by_score(view: View) -> ScoreSums:
         cell = np.clip(np.searchsorted(EDGES, s, "left"), 1, len(EDGES) - 1)
         low, high = np.minimum(EDGES[cell - 1], s), np.maximum(EDGES[cell], s)
     heaviest = float(view.w.max()) if view.is_rows else float((w / n).max())
-    rows = ScoreSums(s, low, high, n, w, wy, ww, heaviest=heaviest)
+    rows = DistinctScoreSums(s, low, high, n, w, wy, ww, heaviest=heaviest)
     if _has_binary_outcomes(view):
         return rows
     if view.is_rows:

@@ -239,6 +239,11 @@ class BinSums:
         return self.bin_weight / self.bin_weight.sum() if self._is_mean_gap else None
 
     @property
+    def is_mean_total_variation(self) -> bool:
+        """Whether the error is the weighted mean of the total variation distances of joint cells."""
+        return self.error.order == 1 and self.view.joint and str(self.distance) == "tv"
+
+    @property
     def _is_mean_gap(self) -> bool:
         return self.error.order == 1 and not self.view.joint and str(self.distance) == "tv"
 

@@ -264,3 +264,76 @@ def _sum_vectors(times, first, vectors, out):  # type: ignore[no-untyped-def]
 
 
 _add_vectors = compiled(_sum_vectors, fastmath={"contract"})  # allow fused multiply-add instructions
+
+
+class ResidualResampler:
+    """Bootstrap of Σ|Σw(p − y)| over cells for vectors p and y, from the multiplicity of each unit.
+
+    The arguments are those of `VectorResampler`. The sums of a cell exist only while the cell is processed, for all
+    resamples at once, so the memory does not depend on the number of cells.
+    """
+
+    def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
+        counted = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
+        cells = cell[counted]
+        order = order_by_bin(cells, size)
+        row = counted[order]
+        self.unit = (row if unit is None else unit[row]).astype(np.uint32)
+        self.first = np.searchsorted(cells[order], np.arange(size + 1))
+        self.columns = np.concatenate([w[row, None], wp[row] - wy[row]], axis=1, dtype=np.float64)
+        sums = np.zeros((size, self.columns.shape[1]))
+        np.add.at(sums, cells[order], self.columns)
+        self.weight, self.means = sums[:, 0], np.zeros_like(sums[:, 1:])
+        np.divide(sums[:, 1:], sums[:, :1], out=self.means, where=sums[:, :1] > 0)
+
+    def norms(self, times: Array) -> tuple[Array, Array]:
+        """Return the mean norm of the residuals of a cell, and that of their difference from the observed residuals.
+
+        Both are (resamples,), for the multiplicities `times` (units, resamples) uint8. The norm is the sum of absolute
+        values. The first mean has the resampled weights of the cells, the second one the observed weights.
+        """
+        out = np.zeros((3, times.shape[1]))
+        _add_norms(np.ascontiguousarray(times), self.unit, self.first, self.columns, self.weight, self.means, out)
+        with np.errstate(invalid="ignore"):  # a resample without rows has no mean
+            return out[1] / out[0], out[2] / self.weight.sum()
+
+
+def _sum_norms(times, unit, first, columns, weight, means, out):  # type: ignore[no-untyped-def]
+    """Add Σw, |Σw(p − y)| and the weighted norm of the centered residuals of every cell to `out` (3, resamples)."""
+    draws, m = times.shape[1], columns.shape[1]
+    sums, inverse, size = np.empty((m, draws)), np.empty(draws), np.empty(draws)
+    for cell in range(first.shape[0] - 1):
+        sums[:] = 0.0
+        i = first[cell]
+        while i < first[cell + 1]:
+            a, x = times[unit[i]], columns[i]
+            if i + 3 < first[cell + 1]:
+                b, y = times[unit[i + 1]], columns[i + 1]
+                c, z = times[unit[i + 2]], columns[i + 2]
+                d, v = times[unit[i + 3]], columns[i + 3]
+                for k in range(m):
+                    row, xk, yk, zk, vk = sums[k], x[k], y[k], z[k], v[k]
+                    for r in range(draws):
+                        ta, tb, tc, td = np.float64(a[r]), np.float64(b[r]), np.float64(c[r]), np.float64(d[r])
+                        row[r] = row[r] + ta * xk + tb * yk + tc * zk + td * vk
+                i += 4
+            else:
+                for k in range(m):
+                    row, xk = sums[k], x[k]
+                    for r in range(draws):
+                        row[r] += np.float64(a[r]) * xk
+                i += 1
+        for r in range(draws):
+            out[0, r] += sums[0, r]
+            inverse[r] = 1.0 / sums[0, r] if sums[0, r] > 0.0 else 0.0
+            size[r] = 0.0
+        for k in range(1, m):
+            row, mean = sums[k], means[cell, k - 1]
+            for r in range(draws):
+                out[1, r] += abs(row[r])
+                size[r] += abs(row[r] * inverse[r] - mean)
+        for r in range(draws):
+            out[2, r] += weight[cell] * size[r] if sums[0, r] > 0.0 else 0.0
+
+
+_add_norms = compiled(_sum_norms, fastmath={"contract"})  # allow fused multiply-add instructions

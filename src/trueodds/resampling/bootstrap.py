@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Linear, Mean
 from trueodds.kernels import in_blocks
-from trueodds.kernels.bootstrap import Multiplicities, Resampler, VectorResampler
+from trueodds.kernels.bootstrap import Multiplicities, Resampler, ResidualResampler, VectorResampler
 from trueodds.resampling.cell_bootstrap import Resampled, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, Layout
 
@@ -125,13 +125,15 @@ def bootstrap(
     return [resampled[i] for i in range(len(estimands))]
 
 
-def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[ResampledMeans | ResampledBins | ResampledVectors]:
+def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[_Resampler]:
     """Resamplers of an estimand, for a few of its views at a time.
 
     Each one is created when it is needed, because those of a thousand classes would not fit into memory.
     """
     if isinstance(estimand.estimator, Mean):
         yield ResampledMeans(estimand, preds.cluster)
+    elif all(getattr(one, "is_mean_total_variation", False) for one in estimand.linear or ()):
+        yield ResampledResiduals(estimand, preds.cluster)
     elif estimand.views[0].joint:
         yield ResampledVectors(estimand, preds.cluster)
     else:
@@ -228,6 +230,26 @@ class ResampledVectors:
     def _of_block(self, times: Sequence[Array]) -> ValuesAndNorms:
         draws = [resampler.sums(t) for resampler, t in zip(self.resamplers, times, strict=True)]
         return _values_and_norms(self.linear, self.observed, draws)
+
+
+class ResampledResiduals:
+    """Weighted means of the total variation distances of cells of vectors, without the sums of each resample."""
+
+    numbers = 1  # no sums are kept, so they do not limit the block
+
+    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
+        self.resamplers = [
+            ResidualResampler(one.index, view.w, view.w[:, None] * view.p, view.w[:, None] * view.y, one.size, cluster)
+            for view, one in zip(estimand.views, estimand.linear or (), strict=True)
+        ]
+
+    def of(self, times: Array) -> ValuesAndNorms:
+        """Values and centered norms of these resamples."""
+        values, norms = zip(*(resampler.norms(times) for resampler in self.resamplers), strict=True)
+        return np.stack(values) / 2, np.stack(norms) / 2
+
+
+_Resampler = ResampledMeans | ResampledBins | ResampledVectors | ResampledResiduals
 
 
 def _values_and_norms(linear: Sequence[Linear], observed: Sequence[Sums], draws: Sequence[Sums]) -> ValuesAndNorms:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trueodds.cli import output
-from trueodds.cli import output as progress
+from trueodds.core import progress
 
 
 class Terminal(io.StringIO):
@@ -27,7 +27,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def shown(monkeypatch: pytest.MonkeyPatch, stream: Any, clock: list[float], after: float) -> str:
     monkeypatch.setattr(sys, "stderr", stream)
-    with progress.Progress() as report:
+    with progress.ProgressBar() as report:
         clock[0] += after
         report(0.42, "redrawing labels")
         report.rows(1_000, 4_000)
@@ -53,7 +53,7 @@ def test_rich_draws_it_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) ->
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    with progress.Progress() as report:
+    with progress.ProgressBar() as report:
         report(0.5, "redrawing labels")
     assert "redrawing labels" in stream.getvalue()
 

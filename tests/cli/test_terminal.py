@@ -109,7 +109,7 @@ def test_an_applied_calibrator_keeps_the_names_and_jsonl_is_safe_to_look_at(run:
 
 
 def test_progress_shows_controls_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trueodds.cli import output
+    from trueodds.core import progress
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -117,9 +117,9 @@ def test_progress_shows_controls_as_text(monkeypatch: pytest.MonkeyPatch) -> Non
 
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    with output.Progress() as report:
+    with progress.ProgressBar() as report:
         report(0.5, "reading a\x1b[2J")
     assert r"reading a\x1b[2J" in stream.getvalue()
 

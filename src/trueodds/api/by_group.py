@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ from trueodds.api.arguments import add_seed, call_settings, data_notes, pairs_ar
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError
 from trueodds.core.group_results import ByGroup
+from trueodds.core.progress import Progress, report_progress
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
 from trueodds.data.predictions import Predictions
@@ -41,7 +41,7 @@ def by_group(
     aggregate: str | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
-    progress: Callable[[float, str], None] | None = None,
+    progress: Progress | bool | None = None,
     **settings: Any,
 ) -> ByGroup:
     """Estimate and test the calibration error of every subgroup, jointly.
@@ -80,8 +80,10 @@ def by_group(
         (``"frequency"``).
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
-    progress : callable, optional
-        Called with the fraction of the work that is done, from 0 to 1, and the name of the current step.
+    progress : bool or callable, optional
+        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
+        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
+        step.
     **settings
         Settings of the estimator, such as `bins`, `partition`, `min_size`, `closed`, `range`, `distance`, `order` or
         `min_prob`.
@@ -145,7 +147,6 @@ def by_group(
     """
     aggregate = check("aggregate", aggregate, Aggregate | None)
     against = check("against", against, Literal["pairs", "rest"], "pairs")
-    check("progress", progress, Callable[..., Any] | None)
     level = check("level", level, Level, 0.95)
     interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)
     redraws = REDRAWS if resamples is None else resamples
@@ -163,19 +164,20 @@ def by_group(
     partitions = group_partitions(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
     groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-    say = progress or (lambda share, what: None)  # noqa: ARG005
-    say(0.0, "simulating labels")
-    group_tests = joint_group_pvalues(
-        rows, groups, method, chosen, combine, redraws, 1 - level, generator,
-        lambda share: say(0.4 * share, "simulating labels"),
-    )  # fmt: skip
-    question = group_gaps.GroupErrors(method, chosen, combine, interval_spec, seed)
-    group_results = assess_groups(
-        question, rows, partitions, group_tests, min_effect, 1 - level, against,
-        lambda share: say(0.4 + 0.4 * share, "measuring groups"),
-    )  # fmt: skip
-    say(0.85, "measuring all rows")
-    overall = estimate_error(rows, method, chosen, combine, interval_spec, generator)
+    with report_progress(progress) as say:
+        say(0.0, "simulating labels")
+        group_tests = joint_group_pvalues(
+            rows, groups, method, chosen, combine, redraws, 1 - level, generator,
+            lambda share: say(0.4 * share, "simulating labels"),
+        )  # fmt: skip
+        question = group_gaps.GroupErrors(method, chosen, combine, interval_spec, seed)
+        group_results = assess_groups(
+            question, rows, partitions, group_tests, min_effect, 1 - level, against,
+            lambda share: say(0.4 + 0.4 * share, "measuring groups"),
+        )  # fmt: skip
+        say(0.85, "measuring all rows")
+        overall = estimate_error(rows, method, chosen, combine, interval_spec, generator)
+        say(1.0, "done")
     settings_used = dict(overall.settings) | {
         "intervals": "each by itself",
         "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
@@ -183,7 +185,6 @@ def by_group(
         **method.optimum,
     }  # fmt: skip
     notes = [*data_notes(rows), *overall.notes, *group_tests.notes, *group_results.notes]
-    say(1.0, "done")
     return ByGroup(
         method.name,
         str(chosen),

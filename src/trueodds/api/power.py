@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from trueodds.api.arguments import (
 )
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.power_results import Power
+from trueodds.core.progress import Progress, report_progress
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import check
 from trueodds.estimators import ESTIMATORS
@@ -27,6 +27,8 @@ from trueodds.hypotests import DEFAULT, TESTS
 from trueodds.hypotests._power.interval_width import rows_for_width
 from trueodds.hypotests._power.power import PLANS, PowerPlan, check_question, null_draws_for_level, power_of
 from trueodds.hypotests.base import HypothesisTest
+
+_STEP = "simulating data sets"
 
 
 @pairs_arrays
@@ -44,7 +46,7 @@ def power(
     region: Any = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | bool | None = None,
     **settings: Any,
 ) -> Power:
     r"""Compute the power of a test, the smallest detectable error, or the number of rows needed.
@@ -83,8 +85,10 @@ def power(
         (``"frequency"``).
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
-    progress : callable, optional
-        Called with the fraction of the work that is done.
+    progress : bool or callable, optional
+        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
+        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
+        step.
     **settings
         `simulations`, ``distortion="temperature"|"shift"`` and ``direction="over"|"under"``, and the settings of the
         test or the estimator. The default of `resamples` is 199, and more for a small `alpha`.
@@ -122,7 +126,6 @@ def power(
     """
     check("test", test, str | HypothesisTest)
     check("estimator", estimator, str | Estimator)
-    check("progress", progress, Callable[..., Any] | None)
     generator, rows = as_generator(rng), restrict_to_region(resolve_data(data, "exact", weight_kind), region)
     own = {name: settings.pop(name) for name in PLANS if name in settings}
     check_question(test, estimator, width, {"n": n, "effect": effect} | own)
@@ -131,14 +134,17 @@ def power(
         aggregation = check("aggregate", settings.pop("aggregate", None), Aggregate | None)
         error = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
         chosen = resolve_lens(rows, lens, error)
-        result = rows_for_width(
-            rows, error, chosen, aggregation or chosen.aggregate, width, plan.alpha, generator, progress
-        )
+        combine = aggregation or chosen.aggregate
+        with report_progress(progress) as say:
+            result = rows_for_width(
+                rows, error, chosen, combine, width, plan.alpha, generator, lambda share: say(share, _STEP)
+            )
     else:
         if isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "resamples"):
             settings.setdefault("resamples", null_draws_for_level(plan.alpha))
         method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
         statistic = getattr(method, "statistic", None)
         chosen = resolve_lens(rows, lens, statistic if isinstance(statistic, Estimator) else method)
-        result = power_of(rows, method, chosen, plan, generator, progress)
+        with report_progress(progress) as say:
+            result = power_of(rows, method, chosen, plan, generator, lambda share: say(share, _STEP))
     return replace(result, settings=dict(result.settings) | call_settings(rng, rows, weight_kind, region))

@@ -14,10 +14,12 @@ import trueodds
 from trueodds.api.arguments import pairs_arrays
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
+from trueodds.core.progress import Progress, report_progress
 from trueodds.core.settings import check
 from trueodds.data.predictions import Predictions
 from trueodds.io.read import read
-from trueodds.io.source import Progress, Source
+from trueodds.io.source import Progress as RowProgress
+from trueodds.io.source import Source
 from trueodds.io.table_source import TableSource
 from trueodds.lenses.base import Lens
 from trueodds.lenses.lens import as_lens
@@ -33,7 +35,7 @@ def tally(
     grid: int | None = None,
     bins: int = 15,
     resume: str | Path | None = None,
-    progress: Any = None,
+    progress: Progress | bool | None = None,
 ) -> Tally:
     """Count all rows on a fine grid, in sums that can be merged.
 
@@ -53,8 +55,10 @@ def tally(
     resume : str or path, optional
         File in which the sums so far are kept. If the call is interrupted, the same call continues from there and ends
         with the same sums.
-    progress : callable, optional
-        Called with the number of rows that are done and the total number, or None if that is unknown.
+    progress : bool or callable, optional
+        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
+        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
+        step.
 
     Returns
     -------
@@ -80,16 +84,22 @@ def tally(
     """
     check("lenses", lenses, str | Lens | Sequence[Any])
     check("resume", resume, str | os.PathLike | None)
-    check("progress", progress, Callable[..., Any] | None)
     if isinstance(data, Tally):
         return data
     source = data if isinstance(data, Source) else read(data)
     step = partial(Tally.of, lenses=lenses, grid=grid, bins=bins)
-    if resume is not None:
-        settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
-        return resume_tally(source, step, resume, settings, progress)
-    total: Tally = source.reduce(step, progress=progress)
+    with report_progress(progress) as say:
+        in_rows = partial(_report_rows, say)
+        if resume is not None:
+            settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
+            return resume_tally(source, step, resume, settings, in_rows)
+        total: Tally = source.reduce(step, progress=in_rows)
     return total
+
+
+def _report_rows(say: Progress, done: int, total: int | None) -> None:
+    """Report progress in rows, whose total may be unknown."""
+    say(done / total if total else 0.0, f"{done:,} rows")
 
 
 SCHEMA = "trueodds.tallies-state/2"
@@ -101,7 +111,7 @@ def resume_tally(
     step: Callable[[Predictions], Tally],
     state: str | Path,
     settings: Mapping[str, Any],
-    progress: Progress | None = None,
+    progress: RowProgress | None = None,
     every: float | None = None,
 ) -> Tally:
     """Sum `step` over all batches, starting from the state file if it exists.

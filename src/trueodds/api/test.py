@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +18,7 @@ from trueodds.api.arguments import (
 )
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError, describe
+from trueodds.core.progress import Progress, report_progress
 from trueodds.core.results import Verdict
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
@@ -44,7 +44,7 @@ def test(
     mode: str | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | bool | None = None,
     **settings: Any,
 ) -> Verdict:
     """Test the null hypothesis that the predictions are calibrated.
@@ -84,8 +84,10 @@ def test(
         (``"frequency"``).
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
-    progress : callable, optional
-        Called with the fraction of null draws that are done.
+    progress : bool or callable, optional
+        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
+        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
+        step.
     **settings
         Settings of the test: `resamples` for ``"omnibus"``; also `statistic`, `redraw`, `aggregate` and the settings of
         the statistic for ``"consistency"``.
@@ -115,7 +117,6 @@ def test(
     (1.0, 1.0)
     """
     level, margin = check("level", level, Level, 0.95), check("margin", margin, Margin | None)
-    check("progress", progress, Callable[..., Any] | None)
     generator = as_generator(rng)
     method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
     rows = restrict_to_region(resolve_data(data, mode, weight_kind), region)
@@ -139,7 +140,8 @@ def test(
     if isinstance(rows, Tally):
         verdict = method.from_tally(rows, lenses, generator)
     else:
-        verdict = method(rows, lenses, generator, progress)
+        with report_progress(progress) as say:
+            verdict = method(rows, lenses, generator, lambda share: say(share, "simulating labels"))
     if margin is not None and error is not None:
         verdict = verdict_by_margin(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
     settings_used = call_settings(rng, rows, weight_kind, region)

@@ -22,8 +22,8 @@ from trueodds.cli.options import (
     pop_columns,
     read_costs,
 )
-from trueodds.cli.output import Progress
 from trueodds.core.errors import InputError
+from trueodds.core.progress import ProgressBar
 
 if TYPE_CHECKING:
     from trueodds.core.results import Estimate
@@ -85,7 +85,7 @@ def audit(
         raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.check_outputs(files, html=html_path, json=json_path)
     check_crossings(files, named, crossings)
-    with Progress() as progress, records.by_question(named, costs=cost_path is not None):
+    with ProgressBar() as progress, records.by_question(named, costs=cost_path is not None):
         data, costs = read_costs(open_data(files, named), cost_path, mode, weight_kind)
         gated = Gated(data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed})
         gated.prepare(gates)

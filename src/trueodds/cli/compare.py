@@ -20,9 +20,9 @@ from trueodds.cli.options import (
     open_data,
     pop_columns,
 )
-from trueodds.cli.output import Progress
 from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
 from trueodds.core.errors import InputError
+from trueodds.core.progress import ProgressBar
 
 
 @click.command(short_help="Compare the errors of two models, or rank several models.")
@@ -80,7 +80,7 @@ def compare(
 
     ESTIMATORS.check(estimator or DEFAULT, method_settings, [name for name in INTERVAL_SETTINGS if name != "region"])
     gates = gate.read(fail_on, gate_values.compare_scope(estimator or DEFAULT, method_settings))
-    with Progress() as progress:
+    with ProgressBar() as progress:
         models = []
         for number, file in enumerate(files):
             progress(number / len(files), "reading")

@@ -9,9 +9,9 @@ import click
 from trueodds.cli import output
 from trueodds.cli.messages import restate
 from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, is_tally, open_data, pop_columns
-from trueodds.cli.output import Progress
 from trueodds.cli.settings import settings, settings_options
 from trueodds.core.errors import InputError
+from trueodds.core.progress import ProgressBar
 
 
 @click.command()
@@ -107,7 +107,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         renewed[:, order] = loaded_calibrator.predict_proba(P[:, order], logits=on_logits, sum_tolerance=tolerance)
         return renewed
 
-    with Progress() as progress:
+    with ProgressBar() as progress:
         done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=progress.rows)
     output.show(f"{loaded_calibrator.describe()}\n{done:,} rows written to {out}")
     if named and order is None and named != classes:

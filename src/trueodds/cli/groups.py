@@ -19,9 +19,9 @@ from trueodds.cli.options import (
     open_data,
     pop_columns,
 )
-from trueodds.cli.output import Progress
 from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
 from trueodds.core.errors import InputError
+from trueodds.core.progress import ProgressBar
 
 CROSSINGS = click.option("--crossings", is_flag=True, help="Also analyze the combinations of every two group columns.")
 MIN_EFFECT = click.option(
@@ -100,7 +100,7 @@ def groups(
         "against": against,
         "rng": seed,
     } | method_settings
-    with Progress() as progress:
+    with ProgressBar() as progress:
         group_results = by_group(
             open_data(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how
         )

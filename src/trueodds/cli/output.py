@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import glob
 import os
 import re
 import stat
 import sys
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -172,54 +170,3 @@ def width() -> int | None:
     import shutil
 
     return min(shutil.get_terminal_size().columns, 110) if sys.stdout.isatty() else None
-
-
-PATIENCE = 2.0  # seconds before anything is shown
-
-
-class Progress:
-    """A progress bar for `progress=`; it is removed at the end of the block."""
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-        self._enabled = sys.stderr.isatty()
-        self._bar: Any = None
-        self._task: Any = None
-        self._shown = False
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        elif self._shown:
-            click.echo("\r\x1b[K", nl=False, err=True)
-
-    def __call__(self, share: float, doing: str = "") -> None:
-        """Show the fraction that is done and the current step."""
-        if not self._enabled or time.monotonic() - self._begun < PATIENCE:
-            return
-        doing = to_printable(doing)
-        if not self._shown:
-            self._start()
-        if self._bar is not None:
-            self._bar.update(self._task, completed=share, description=doing)
-        else:
-            click.echo(f"\r\x1b[K{100 * share:3.0f} % {doing}", nl=False, err=True)
-
-    def rows(self, done: int, total: int | None) -> None:
-        """Show progress in rows, whose total may be unknown."""
-        self(done / total if total else 0.0, f"{done:,} rows")
-
-    def _start(self) -> None:
-        self._shown = True
-        try:
-            from rich.console import Console
-            from rich.progress import Progress as Bar
-        except ImportError:
-            return
-        self._bar = Bar(console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task("", total=1.0)
-        self._bar.start()
-        atexit.register(self._bar.stop)  # a signal that ends the process at once must not leave the cursor hidden

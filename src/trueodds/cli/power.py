@@ -8,8 +8,8 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, open_data, pop_columns
-from trueodds.cli.output import Progress
 from trueodds.cli.settings import settings, settings_options
+from trueodds.core.progress import ProgressBar
 
 
 @click.command()
@@ -67,7 +67,7 @@ def power(
         TESTS.check(name, method_settings, ("region", *PLANS))
     else:
         ESTIMATORS.check(estimator, method_settings, ("region", "aggregate"))
-    with Progress() as progress:
+    with ProgressBar() as progress:
         result = to.power(
             open_data(files, columns),
             name,
@@ -80,7 +80,7 @@ def power(
             estimator=estimator,
             weight_kind=weight_kind,
             rng=seed,
-            progress=lambda share: progress(share, "simulating data sets"),
+            progress=progress,
             **method_settings,
         )
     output.answer(result.describe(), result.notes, result.to_dict(), json_path)

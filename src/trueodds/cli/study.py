@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.output import Progress
 from trueodds.core.errors import InputError, install_studies_command
+from trueodds.core.progress import ProgressBar
 from trueodds.core.registry import Registry
 
 GROUP = "trueodds.studies"  # of the entry points by which a package offers studies
@@ -42,7 +42,7 @@ def study(
             f"--{'method' if key == 'methods' else key}",
             "Leave it out.",
         )
-    with Progress() as progress:
+    with ProgressBar() as progress:
         result = run(quick=quick, out=out, rng=seed, progress=progress, **settings)
     output.show(json.dumps(result.to_dict()) if as_json else str(result))
 

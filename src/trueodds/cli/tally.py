@@ -9,7 +9,7 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.options import add_tallies, data_options, open_data, pop_columns
-from trueodds.cli.output import Progress
+from trueodds.core.progress import ProgressBar
 
 
 @click.command(short_help="Tally rows into a small, mergeable file.")
@@ -45,12 +45,12 @@ def tally(
     """Tally rows into a small, mergeable file that audit, measure and test can read."""
     columns = pop_columns(params)
     output.check_outputs(files, out=out, resume=resume)
-    with Progress() as progress:
+    with ProgressBar() as progress:
         data = open_data(files, columns)
         import trueodds as to
         from trueodds.tallies import tally_sums
 
-        total = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress.rows)
+        total = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress)
         tally_sums.save(total, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now

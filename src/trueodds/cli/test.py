@@ -20,8 +20,8 @@ from trueodds.cli.options import (
     read_costs,
     takes_costs,
 )
-from trueodds.cli.output import Progress
 from trueodds.cli.settings import settings, settings_options
+from trueodds.core.progress import ProgressBar
 
 
 @click.command()
@@ -59,7 +59,7 @@ def test(
     gates = gate.read(fail_on, gate_values.test_scope(method_settings.get("margin")))
     if cost_path:
         takes_costs(TESTS, name, "test")
-    with Progress() as progress, records.by_question(columns, costs=bool(cost_path)):
+    with ProgressBar() as progress, records.by_question(columns, costs=bool(cost_path)):
         data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
         method_settings |= costs
         verdict = to.test(
@@ -69,7 +69,7 @@ def test(
             rng=seed,
             mode=mode,
             weight_kind=weight_kind,
-            progress=lambda share: progress(share, "simulating labels"),
+            progress=progress,
             **method_settings,
         )
     output.answer(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)

@@ -16,6 +16,8 @@ import numba
 from llvmlite import binding
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from trueodds.core.progress import announce_compilation
+
 _FOLDER = Path(__file__).parent
 _TARGET = "target.json"  # describes the processors on which the code in a folder of machine code runs
 PRECOMPILE = "TRUEODDS_PRECOMPILE"  # folder to which machine code is written while a platform wheel is built
@@ -55,6 +57,8 @@ class KernelCache(FunctionCache):
         if result is None and self._precompiled is not None:
             data = self._precompiled.load(self._index_key(sig, Portable()))
             result = None if data is None else self._impl.rebuild(target_context, data)
+        if result is None:
+            announce_compilation()
         return result
 
     def save_overload(self, sig: Any, data: Any) -> None:

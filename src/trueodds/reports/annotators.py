@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.progress import Progress
 from trueodds.core.results import Estimate
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -18,7 +19,7 @@ from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens import default_lens
 from trueodds.lenses.ranked import accuracy
 from trueodds.lenses.view import View
-from trueodds.reports.facts import Facts, Progress
+from trueodds.reports.facts import Facts
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimates
 from trueodds.resampling.intervals.method import IntervalSpec
@@ -54,7 +55,7 @@ def compare_with_votes(
             "A tally holds no rows, so the predictions are not compared with the votes of each row; use mode='exact'"
             " (--mode exact)."
         )
-        return None, [Note("TN161", text)] if rows.counts.has_vote_shares > 0 else []
+        return None, [Note("TN161", text)] if rows.counts.voted > 0 else []
     if rows.votes is None:
         return None, []
     progress(0.85, "comparing predictions with votes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
+from trueodds.core.progress import Progress, report_progress
 from trueodds.core.results import Verdict
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Resamples, check
@@ -33,7 +34,7 @@ from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import View
 from trueodds.reports.annotators import compare_with_votes
 from trueodds.reports.decision_costs import decision_regret
-from trueodds.reports.facts import FIX, Progress, add_fix, alpha_of_fix, facts_of_rows
+from trueodds.reports.facts import FIX, add_fix, alpha_of_fix, facts_of_rows
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.tally_facts import facts_of_tally
 from trueodds.reports.text.data_and_settings import every_note
@@ -136,7 +137,7 @@ def audit(
     mode: str | None = None,
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Audit:
     """Audit the calibration of predictions: estimates, tests, subgroups, recalibration and diagrams in one report.
 
@@ -167,8 +168,10 @@ def audit(
         Whether a row of weight 2 is one row that counts double or (``"frequency"``) two observed rows.
     rng : int or numpy.random.Generator, default=0
         Seed or random generator. The same call with the same seed returns the same result.
-    progress : callable, optional
-        Called with the fraction of the work that is done, from 0 to 1, and the name of the current step.
+    progress : bool or callable, optional
+        By default, a call that takes longer than two seconds shows a bar on a terminal or in a notebook; False turns it
+        off. A function is called with the fraction of the work that is done, from 0 to 1, and the name of the current
+        step.
 
     Returns
     -------
@@ -204,7 +207,6 @@ def audit(
     """
     alpha, level = check("alpha", alpha, Level, 0.05), check("level", level, Level, 0.95)
     resamples = check("resamples", resamples, Resamples | None)
-    check("progress", progress, Callable[..., Any] | None)
     generator = as_generator(rng)
     if resamples is not None and 1 / (1 + resamples) > alpha * (1 - FIX):
         raise InputError(
@@ -214,7 +216,6 @@ def audit(
             f"resamples={resamples}",
             f"Use at least {math.ceil(1 / (alpha * (1 - FIX))) - 1}.",
         )
-    say = progress or (lambda share, what: None)  # noqa: ARG005
     source = (
         Path(data.name).name
         if isinstance(data, Source)
@@ -222,31 +223,33 @@ def audit(
         if isinstance(data, Tally)
         else "predictions in memory"
     )
-    rows, sample = resolve_and_sample(
-        data,
-        mode,
-        weight_kind,
-        int(rng) if isinstance(rng, (int, np.integer)) else 0,
-        lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
-    )
-    whom = GroupSpec.of(data, rows, crossings, min_effect, rng)
-    say(0.02, "computing decision costs")
-    decided = decision_regret(rows, cost, actions, level, rng)
-    fix: dict[str, Any] | None = None
-    fix_notes: list[Note] = []
-    if isinstance(rows, Tally):
-        facts = facts_of_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
-    else:
-        facts = facts_of_rows(rows, resamples, level, alpha, generator, say, whom)
-    say(0.70, "choosing a recalibration")
-    fix, fix_notes = _fix(rows, sample, alpha_of_fix(facts.tests[0], alpha), rng)
-    if fix is not None:
-        facts = add_fix(facts, fix["pvalue"], alpha)
-    people, people_notes = compare_with_votes(
-        rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency"
-    )
-    say(0.9, "drawing diagrams")
-    diagrams = _diagrams(rows, level)
+    with report_progress(progress) as say:
+        rows, sample = resolve_and_sample(
+            data,
+            mode,
+            weight_kind,
+            int(rng) if isinstance(rng, (int, np.integer)) else 0,
+            lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
+        )
+        whom = GroupSpec.of(data, rows, crossings, min_effect, rng)
+        say(0.02, "computing decision costs")
+        decided = decision_regret(rows, cost, actions, level, rng)
+        fix: dict[str, Any] | None = None
+        fix_notes: list[Note] = []
+        if isinstance(rows, Tally):
+            facts = facts_of_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
+        else:
+            facts = facts_of_rows(rows, resamples, level, alpha, generator, say, whom)
+        say(0.70, "choosing a recalibration")
+        fix, fix_notes = _fix(rows, sample, alpha_of_fix(facts.tests[0], alpha), rng)
+        if fix is not None:
+            facts = add_fix(facts, fix["pvalue"], alpha)
+        people, people_notes = compare_with_votes(
+            rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency"
+        )
+        say(0.9, "drawing diagrams")
+        diagrams = _diagrams(rows, level)
+        say(1.0, "done")
     family = facts.tests[0]
     data_facts = _data(rows, str(source))
     state = verdict_state(facts, family, alpha, data_facts)
@@ -287,7 +290,6 @@ def audit(
         },
         "notes": [note.to_dict() for note in notes],
     }
-    say(1.0, "done")
     return Audit(strict_json(report), diagrams)
 
 
@@ -367,7 +369,7 @@ def _data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
         return common | {
             "weighted": rows.weight != rows.n,
             "weight": rows.weight,
-            "votes": rows.counts.has_vote_shares > 0,
+            "votes": rows.counts.voted > 0,
             "clusters": None,
             "group_columns": list(rows.groups),
             "resolution": rows.resolution,

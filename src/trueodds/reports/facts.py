@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.progress import Progress
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -31,8 +32,6 @@ from trueodds.resampling.estimate import estimates
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.resampling.null_distribution import null_draws
-
-Progress = Callable[[float, str], None]
 
 REDRAWS = 199  # null draws behind the noise floors
 GROUPS = 0.25  # weight of the subgroups in the family of tests; the lenses have the rest

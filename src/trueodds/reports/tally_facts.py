@@ -8,6 +8,7 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.group_results import Group
+from trueodds.core.progress import Progress
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
@@ -19,7 +20,6 @@ from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens import default_lens
 from trueodds.reports.facts import (
     Facts,
-    Progress,
     add_groups,
     alpha_of_groups,
     mean_gap,

@@ -1,0 +1,116 @@
+"""Show the progress of long calls on a terminal or in a notebook."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from trueodds.core.printable import to_printable
+from trueodds.core.settings import check
+
+Progress = Callable[[float, str], None]  # called with the fraction that is done and the name of the current step
+PATIENCE = 2.0  # seconds before anything is shown
+_CLEAR = "\r\x1b[K"
+_shown: list[ProgressBar] = []  # the bars of the calls in progress, the innermost last
+
+
+@contextmanager
+def report_progress(progress: Progress | bool | None) -> Iterator[Progress]:
+    """Yield the function that a call reports its progress to.
+
+    `progress` is a function of the caller, None or True for a bar, or False for nothing.
+
+    >>> with report_progress(lambda share, step: print(f"{share:.0%} {step}")) as say:
+    ...     say(0.5, "simulating labels")
+    50% simulating labels
+    """
+    check("progress", progress, Callable[..., Any] | bool | None)
+    if callable(progress):
+        yield progress
+    elif progress is False:
+        yield lambda share, step: None  # noqa: ARG005
+    else:
+        with ProgressBar() as bar:
+            yield bar
+
+
+def announce_compilation() -> None:
+    """Mention in the bar of the current call that code is being compiled."""
+    if _shown:
+        _shown[-1].announce("compiling, in the first run only")
+
+
+class ProgressBar:
+    """A bar on stderr, from the second second on; it is removed at the end of the block.
+
+    It is shown on terminals and in notebooks, never in a pipe.
+    """
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._enabled = sys.stderr.isatty() or _in_notebook()
+        self._bar: Any = None
+        self._task: Any = None
+        self._visible = False
+        self._share = 0.0
+        self._step = ""
+
+    def __enter__(self) -> ProgressBar:
+        _shown.append(self)
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        _shown.remove(self)
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._visible:
+            self._write(_CLEAR)
+
+    def __call__(self, share: float, step: str = "") -> None:
+        """Show the fraction that is done and the current step."""
+        self._share, self._step = share, to_printable(step)
+        self._show(self._step)
+
+    def rows(self, done: int, total: int | None) -> None:
+        """Show progress in rows, whose total may be unknown."""
+        self(done / total if total else 0.0, f"{done:,} rows")
+
+    def announce(self, remark: str) -> None:
+        """Add a remark to the current step until the next one is reported."""
+        self._show(f"{self._step} ({remark})" if self._step else remark)
+
+    def _show(self, text: str) -> None:
+        if not self._enabled or time.monotonic() - self._begun < PATIENCE:
+            return
+        if not self._visible:
+            self._start()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._share, description=text)
+        else:
+            self._write(f"{_CLEAR}{100 * self._share:3.0f} % {text}")
+
+    def _start(self) -> None:
+        self._visible = True
+        if not sys.stderr.isatty():
+            return  # a notebook shows the plain line; the bar would need its widgets
+        try:
+            from rich.console import Console
+            from rich.progress import Progress as Bar
+        except ImportError:
+            return
+        self._bar = Bar(console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("", total=1.0)
+        self._bar.start()
+        atexit.register(self._bar.stop)  # a signal that ends the process at once must not leave the cursor hidden
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def _in_notebook() -> bool:
+    return "ipykernel" in sys.modules

@@ -1,0 +1,111 @@
+"""Do calls from Python show a bar on a terminal, and is every caller's function told the same two things?"""
+
+from __future__ import annotations
+
+import io
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests.api.simulated import grouped
+from trueodds.core import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> io.StringIO:
+    """The stream that stands in for stderr, without rich and without a delay."""
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    return stream
+
+
+def call(verb: str, told: object = None) -> None:
+    preds = grouped()
+    if verb == "audit":
+        to.audit(preds, resamples=39, progress=told)
+    elif verb == "by_group":
+        to.by_group(preds, resamples=39, progress=told)
+    elif verb == "test":
+        to.test(preds, resamples=39, progress=told)
+    elif verb == "power":
+        to.power(preds, n=50, simulations=20, progress=told)
+    else:
+        to.tally(preds, progress=told)
+
+
+VERBS = ("audit", "by_group", "test", "power", "tally")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_terminal_shows_what_is_done_and_is_clean_afterwards(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch, Terminal())
+    call(verb)
+    text = terminal.getvalue()
+    assert "100 %" in text
+    assert text.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_false_shows_nothing(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch, Terminal())
+    call(verb, False)
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_function_is_told_fraction_and_step_and_replaces_the_bar(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = watched(monkeypatch, Terminal())
+    told: list[tuple[float, str]] = []
+    call(verb, lambda share, step: told.append((share, step)))
+    shares = [share for share, _ in told]
+    assert all(a <= b + 1e-9 for a, b in pairwise(shares))
+    assert shares[-1] == pytest.approx(1.0)
+    assert all(isinstance(step, str) and step for _, step in told)
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_anything_else_is_refused(verb: str) -> None:
+    with pytest.raises(to.InputError, match="TO203"):
+        call(verb, "yes")
+
+
+def test_a_pipe_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = watched(monkeypatch, io.StringIO())
+    call("test")
+    assert stream.getvalue() == ""
+
+
+def test_a_notebook_shows_the_line_without_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = watched(monkeypatch, io.StringIO())
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    call("test")
+    assert "simulating labels" in stream.getvalue()
+
+
+def test_a_first_compilation_is_announced_as_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A kernel that is in no cache is compiled inside a call."""
+    from trueodds.kernels.code_cache import KernelCache
+
+    terminal = watched(monkeypatch, Terminal())
+    source = tmp_path / "twice.py"
+    source.write_text("def twice(x):\n    return 2 * x\n")
+    space: dict[str, object] = {}
+    exec(compile(source.read_text(), str(source), "exec"), space)
+    import numba
+
+    kernel = numba.njit(space["twice"])
+    with progress.report_progress(None) as say:
+        say(0.25, "resampling rows")
+        kernel._cache = KernelCache(space["twice"])  # type: ignore[arg-type]
+        assert kernel(np.float64(3)) == 6
+    assert "25 % resampling rows (compiling, in the first run only)" in terminal.getvalue()

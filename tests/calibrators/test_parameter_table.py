@@ -362,7 +362,7 @@ def test_few_units_are_noted_and_no_probability_is_quite_certain():
     certainty = result.calibration_map.certainty
     assert 2 < certainty.units <= 6
     assert f"The effective number of clusters is only {certainty.units:.3g}:" in result.summary()
-    assert certainty.within == pytest.approx(t.ppf(0.975, certainty.units - 1))
+    assert certainty.interval_factor == pytest.approx(t.ppf(0.975, certainty.units - 1))
     assert (format_probability(1.0), format_probability(0.0), format_probability(0.5)) == (">0.9999", "<0.0001", "0.5")
 
 

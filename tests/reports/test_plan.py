@@ -223,7 +223,7 @@ def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on
 def test_a_gap_is_stated_from_a_third_of_the_error_on(gap, error, debiased, state):
     verdict: Any = SimpleNamespace(pvalue=0.01, min_pvalue=0.01)
     facts: Any = SimpleNamespace(
-        gap=gap, gap_z=9.0, headline=verdict, errors=[SimpleNamespace(value=error, debiased=debiased)], standard=()
+        gap=gap, gap_z=9.0, default_test=verdict, errors=[SimpleNamespace(value=error, debiased=debiased)], standard=()
     )
     assert verdict_state(facts, verdict, 0.05, {"true_class_zeros": 0, "event_rate": None}) == state
 

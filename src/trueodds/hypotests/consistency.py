@@ -147,7 +147,7 @@ class Consistency(HypothesisTest):
         drawn = [measure.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
         note = Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
         notes = [*(note for estimand in estimands for note in measure.tally_notes(tally, estimand)), note]
-        null = FLIPS.format(unit="rows") if tally.counts.has_vote_shares else LABELS
+        null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         return verdict_from_draws(
             estimands, [draws for draws, _ in drawn], null, self._settings_used(statistic, estimands), notes,
             joint_views=all(joint for _, joint in drawn), joint_lenses=False,

@@ -208,7 +208,7 @@ class ViewTest(HypothesisTest):
                 "redraw='both'",
                 "Omit redraw, or use mode='exact'.",
             )
-        if tally.counts.has_vote_shares and self.null == "asymptotic":
+        if tally.counts.voted and self.null == "asymptotic":
             raise InputError(
                 "TO205",
                 f"The asymptotic distribution of {self.name} assumes one label per row, and this tally contains shares"
@@ -229,7 +229,7 @@ class ViewTest(HypothesisTest):
         pvalues = self.pvalues(
             estimands, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
         )
-        null = FLIPS.format(unit="rows") if tally.counts.has_vote_shares else LABELS
+        null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         results = self._add_draws(estimands, results, [[draws for draws, _ in drawn]])
         return self._verdict(estimands, results, [pvalues], null + self.jointly, notes)
 

@@ -28,7 +28,7 @@ NO_LITERAL = (SyntaxError, tokenize.TokenError, TypeError, RecursionError, Memor
 class MappingTable(Table):
     """A mapping of names to arrays of equal lengths."""
 
-    keyed = True
+    has_keys = True
     format = "arrays"
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ class MappingTable(Table):
 class NpzTable(Table):
     """An .npz archive of arrays, read whole; pickled ones are never opened."""
 
-    keyed = True
+    has_keys = True
     format = "npz"
 
     def __init__(self, path: str) -> None:

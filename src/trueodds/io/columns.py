@@ -174,7 +174,7 @@ class _Finder:
         return name
 
     def label(self, name: str | None) -> str | None:
-        if name == "label" and self.table.batches_with_ids and "label" not in self.there and "labels" in self.there:
+        if name == "label" and self.table.has_keys and "label" not in self.there and "labels" in self.there:
             return "labels"
         if name == "label" and name not in self.there and (instead := _suggest_outcome_columns(self.table.columns)):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
@@ -215,7 +215,7 @@ class _Finder:
                     f"{use} {requested!r} also matches {name!r}, which is read as the {roles[name]} only.",
                 )
             )
-        if not matches and self.table.batches_with_ids and requested == "p_*" and "probs" in self.there:
+        if not matches and self.table.has_keys and requested == "p_*" and "probs" in self.there:
             return ("probs",), None
         if not matches:
             raise InputError(

@@ -144,7 +144,7 @@ def _engine_source(data: Any, reading: Reading, engine: str | None) -> Source | 
     if home is None:
         return None
     try:
-        source: Source = importlib.import_module(f"trueodds.io.{home}").opened(data, reading)
+        source: Source = importlib.import_module(f"trueodds.io.{home}").open_source(data, reading)
     except ModuleNotFoundError as problem:
         raise InputError(
             "TO306",

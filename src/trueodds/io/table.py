@@ -18,9 +18,7 @@ Batch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n
 class Table(ABC):
     """Named columns in a fixed order, read again from the start by each call of `batches`."""
 
-    batches_with_ids: ClassVar[bool] = (
-        False  # whether the table has arrays (n,) or (n, K) under keys instead of columns
-    )
+    has_keys: ClassVar[bool] = False  # whether the table has arrays (n,) or (n, K) under keys instead of columns
     format: ClassVar[str]
     name: str  # file name, or a description such as "pandas frame"; errors begin with it
     columns: tuple[str, ...]  # in the order of the file

@@ -149,7 +149,7 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
 
 def tally_null_draws(tally: Tally, estimands: Estimand, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
     """Null draws of each view, and whether the views are drawn jointly."""
-    voted = tally.counts.has_vote_shares > 0
+    voted = tally.counts.voted > 0
     correlated = isinstance(estimands.lens, Classwise) and _on_report_cells(tally, estimands) and not voted
     covariance = tally.null_covariance if correlated else None
     joint = covariance is not None or len(estimands.views) == 1

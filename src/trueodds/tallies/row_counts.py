@@ -34,7 +34,7 @@ class Counts:
     inexact_sums: int = 0  # rows off from sum 1 by more than the rounding of their dtype
     ties: int = 0  # rows with several largest probabilities
     true_zeros: int = 0  # rows with an observed outcome of predicted probability 0
-    has_vote_shares: int = 0  # rows whose outcome is votes
+    voted: int = 0  # rows whose outcome is votes
     excess: float = 0.0  # the largest excess over 1
     worst_sum: float = 0.0  # the largest distance from sum 1
 
@@ -141,7 +141,7 @@ class Survey:
             inexact_sums=inexact,
             ties=ties if self.which.shape[1] else 0,
             true_zeros=true_zeros,
-            has_vote_shares=len(rows.P) if rows.shares is not None else 0,
+            voted=len(rows.P) if rows.shares is not None else 0,
             excess=float(self.extremes[0]),
             worst_sum=float(self.extremes[1]),
         )

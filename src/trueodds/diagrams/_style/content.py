@@ -12,14 +12,14 @@ class DiagramContent(DiagramTable):
 
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # inches of a figure with one panel
     strip_height: ClassVar[float] = 0.0  # share of the height of the axes that the strip of predictions takes
-    tall: ClassVar[float] = 0.0  # height of a panel relative to its width, where x and y have equal units
+    aspect_ratio: ClassVar[float] = 0.0  # height of a panel relative to its width, where x and y have equal units
     divided: ClassVar[bool] = False  # whether a panel consists of several axes that fill it
     bare: ClassVar[bool] = False  # whether panels have no ticks and keep their own scale
 
     @property
     def equal(self) -> bool:
         """Whether matplotlib keeps equal units along x and y in a figure of its own."""
-        return self.tall > 0 and not self.bare
+        return self.aspect_ratio > 0 and not self.bare
 
     def paint(self, ax: Any, panel: int) -> None:
         """Draw one panel.

@@ -103,8 +103,8 @@ def _expected(diagram: DiagramContent) -> dict[str, float]:
     size = float(np.interp(width - left, *styling.TYPE_SIZES))
     head = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
     wide, high = width - left - 0.1, height - bottom - head.height / 72 - 0.1
-    if diagram.tall:
-        wide, high = min(wide, high / diagram.tall), min(high, wide * diagram.tall)
+    if diagram.aspect_ratio:
+        wide, high = min(wide, high / diagram.aspect_ratio), min(high, wide * diagram.aspect_ratio)
     ends = {"left": left / width, "right": (left + wide) / width}
     return ends | {"bottom": bottom / height, "top": (bottom + high) / height}
 
@@ -166,8 +166,8 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
         top = head.height / 72 + 0.08
         rows = -(-count // columns)
         panel_height = PANEL
-        if diagram.tall:
-            panel_height = min(diagram.tall * grid.cell(width, 0, count)[0], TALL if rows > 2 else 1.3 * TALL)
+        if diagram.aspect_ratio:
+            panel_height = min(diagram.aspect_ratio * grid.cell(width, 0, count)[0], TALL if rows > 2 else 1.3 * TALL)
         height = top + rows * (panel_height + grid.gap_y) + grid.bottom
     else:
         width, height = figsize if ax is None and figsize is not None else styling.inches(ax)

@@ -28,7 +28,7 @@ class CorpDiagram(UnitSquarePlot):
         return (6.0, 6.7) if self._beside else (5.2, 6.7)
 
     @property
-    def aspect_ratio(self) -> float:
+    def aspect_ratio(self) -> float:  # type: ignore[override]
         """The height of the axes relative to their width, which the strip at the right enlarges."""
         return super().aspect_ratio * (1 - styling.STRIP * self._beside)
 

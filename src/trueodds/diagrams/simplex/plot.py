@@ -23,7 +23,7 @@ class SimplexDiagram(Diagram):
     size = (6.4, 5.6)
     unit = "cells"
     ranked = "strongest evidence"
-    tall = 1.0
+    aspect_ratio = 1.0
     bare = True
 
     def default_title(self) -> str:

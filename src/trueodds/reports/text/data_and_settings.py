@@ -115,8 +115,10 @@ def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
 def _column_heading(name: str, corners: Mapping[str, str]) -> str:
     """The heading of a column.
 
-    >>> _column_heading("outcome_frequency_1", {"0": "cat", "1": "dog"}), _column_heading("bar_low", {}), _column_heading("pvalue", {})
-    ('observed dog', 'bar low', 'p')
+    >>> _column_heading("outcome_frequency_1", {"0": "cat", "1": "dog"})
+    'observed dog'
+    >>> _column_heading("bar_low", {}), _column_heading("pvalue", {})
+    ('bar low', 'p')
     """
     stem, _, end = name.rpartition("_")
     if end in corners and stem in _OF_CORNERS:

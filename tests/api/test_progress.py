@@ -1,4 +1,4 @@
-"""Do calls from Python show a bar on a terminal, and is every caller's function told the same two things?"""
+"""Do calls from Python show a bar on a terminal, and is every caller's function reports the same two things?"""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def watched(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> io.StringIO
     return stream
 
 
-def call(verb: str, told: object = None) -> None:
+def call(verb: str, reports: object = None) -> None:
     preds = grouped()
     if verb == "audit":
-        to.audit(preds, resamples=39, progress=told)
+        to.audit(preds, resamples=39, progress=reports)
     elif verb == "by_group":
-        to.by_group(preds, resamples=39, progress=told)
+        to.by_group(preds, resamples=39, progress=reports)
     elif verb == "test":
-        to.test(preds, resamples=39, progress=told)
+        to.test(preds, resamples=39, progress=reports)
     elif verb == "power":
-        to.power(preds, n=50, simulations=20, progress=told)
+        to.power(preds, n=50, simulations=20, progress=reports)
     else:
-        to.tally(preds, progress=told)
+        to.tally(preds, progress=reports)
 
 
 VERBS = ("audit", "by_group", "test", "power", "tally")
@@ -64,12 +64,12 @@ def test_false_shows_nothing(verb: str, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_function_is_told_fraction_and_step_and_replaces_the_bar(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = watched(monkeypatch, Terminal())
-    told: list[tuple[float, str]] = []
-    call(verb, lambda share, step: told.append((share, step)))
-    shares = [share for share, _ in told]
+    reports: list[tuple[float, str]] = []
+    call(verb, lambda share, step: reports.append((share, step)))
+    shares = [share for share, _ in reports]
     assert all(a <= b + 1e-9 for a, b in pairwise(shares))
     assert shares[-1] == pytest.approx(1.0)
-    assert all(isinstance(step, str) and step for _, step in told)
+    assert all(isinstance(step, str) and step for _, step in reports)
     assert terminal.getvalue() == ""
 
 

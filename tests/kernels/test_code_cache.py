@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trueodds import kernels
-from trueodds.core import typing
+from trueodds.core import printable, progress, typing
 
 pytestmark = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
 KERNEL = "from trueodds.kernels import compiled\n\n\n@compiled\ndef {}():\n    return {}\n"
@@ -27,7 +27,8 @@ def package(tmp_path: Path) -> Path:
         (empty / "__init__.py").touch()
     for name in ("__init__.py", "code_cache.py"):
         (folder / name).write_text((Path(kernels.__file__).parent / name).read_text())
-    (core / "typing.py").write_text(Path(typing.__file__).read_text())
+    for module in (typing, progress, printable):
+        (core / Path(module.__file__).name).write_text(Path(module.__file__).read_text())
     outer = "from trueodds.kernels.inner import inner\n" + KERNEL.format("outer", "inner()")
     for name, text in {"outer": outer, "inner": KERNEL.format("inner", 1), "other": KERNEL.format("other", 1)}.items():
         (folder / f"{name}.py").write_text(text)

@@ -33,11 +33,11 @@ def test_norms_are_those_of_the_sums_of_each_resample(n: int, cells: int, cluste
     vectors = VectorResampler(*arguments)
     mass, wp, wy = vectors.sums(vectors.multiplicities_in_order(times))
     ones = np.ones((units, 1), np.uint8)
-    whole = [x[0] for x in vectors.sums(vectors.multiplicities_in_order(ones))]
+    totals = [x[0] for x in vectors.sums(vectors.multiplicities_in_order(ones))]
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.abs(wp - wy).sum(axis=(1, 2)) / mass.sum(axis=1)
-        gap = np.abs((wp - wy) / mass[..., None] - ((whole[1] - whole[2]) / whole[0][:, None])).sum(axis=2)
-    centered = np.where((mass > 0) & (whole[0] > 0), gap * whole[0], 0.0).sum(axis=1) / whole[0].sum()
+        gap = np.abs((wp - wy) / mass[..., None] - ((totals[1] - totals[2]) / totals[0][:, None])).sum(axis=2)
+    centered = np.where((mass > 0) & (totals[0] > 0), gap * totals[0], 0.0).sum(axis=1) / totals[0].sum()
     np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(norms, centered, rtol=1e-12, atol=1e-14)
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from trueodds.core.printable import to_printable
-from trueodds.core.settings import check
 
 Progress = Callable[[float, str], None]  # called with the fraction that is done and the name of the current step
 PATIENCE = 2.0  # seconds before anything is shown
@@ -28,6 +27,8 @@ def report_progress(progress: Progress | bool | None) -> Iterator[Progress]:
     ...     say(0.5, "simulating labels")
     50% simulating labels
     """
+    from trueodds.core.settings import check  # not needed before a call, and it imports numpy
+
     check("progress", progress, Callable[..., Any] | bool | None)
     if callable(progress):
         yield progress

@@ -234,8 +234,6 @@ def audit(
         whom = GroupSpec.of(data, rows, crossings, min_effect, rng)
         say(0.02, "computing decision costs")
         decided = decision_regret(rows, cost, actions, level, rng)
-        fix: dict[str, Any] | None = None
-        fix_notes: list[Note] = []
         if isinstance(rows, Tally):
             facts = facts_of_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
         else:

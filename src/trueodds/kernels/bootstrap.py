@@ -195,6 +195,13 @@ _add_cells = compiled(_sum_cells, fastmath={"contract"})  # allow fused multiply
 _TILE = 64  # number of rows whose multiplicities are transposed at a time
 
 
+def _rows_by_cell(cell: Array, w: Array, size: int) -> tuple[Array, Array]:
+    """Return the rows of nonzero weight in the order of their cells, and the start of each cell, (size + 1,)."""
+    counted = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
+    row = counted[order_by_bin(cell[counted], size)]
+    return row, np.searchsorted(cell[row], np.arange(size + 1))
+
+
 class VectorResampler:
     """Bootstrap sums Σw, Σwp and Σwy per cell for vectors p and y, from the multiplicity of each unit.
 
@@ -205,12 +212,8 @@ class VectorResampler:
     """
 
     def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
-        counted = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
-        cells = cell[counted]
-        order = order_by_bin(cells, size)
-        row = counted[order]
+        row, self.first = _rows_by_cell(cell, w, size)
         self.unit = (row if unit is None else unit[row]).astype(np.uint32)
-        self.first = np.searchsorted(cells[order], np.arange(size + 1))
         self.vectors = np.concatenate([w[row, None], wp[row], wy[row]], axis=1, dtype=np.float64)
 
     @property
@@ -274,15 +277,10 @@ class ResidualResampler:
     """
 
     def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
-        counted = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
-        cells = cell[counted]
-        order = order_by_bin(cells, size)
-        row = counted[order]
+        row, self.first = _rows_by_cell(cell, w, size)
         self.unit = (row if unit is None else unit[row]).astype(np.uint32)
-        self.first = np.searchsorted(cells[order], np.arange(size + 1))
         self.columns = np.concatenate([w[row, None], wp[row] - wy[row]], axis=1, dtype=np.float64)
-        sums = np.zeros((size, self.columns.shape[1]))
-        np.add.at(sums, cells[order], self.columns)
+        sums = np.stack([np.bincount(cell[row], column, size) for column in self.columns.T], axis=1)
         self.weight, self.means = sums[:, 0], np.zeros_like(sums[:, 1:])
         np.divide(sums[:, 1:], sums[:, :1], out=self.means, where=sums[:, :1] > 0)
 

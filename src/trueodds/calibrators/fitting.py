@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from trueodds.calibrators._glm.log_probabilities import LogProbabilities
 from trueodds.calibrators._glm.row_sums import PassCounter, Step, Streamed
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec, lower_min_prob_for_logs
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator, logit_columns, prob_columns
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.plausibility import plausibility_notes
@@ -251,7 +251,7 @@ class Census:
 
     def __add__(self, other: Census) -> Census:
         if self.classes != other.classes:
-            got = f"{_shorten(self.classes)} and {_shorten(other.classes)}"
+            got = " and ".join(shorten(", ".join(map(str, one.classes)), 60) for one in (self, other))
             raise InputError("TO531", "All batches must have the same classes.", got, "Name them: classes=[…].")
         return Census(
             self.classes,
@@ -310,8 +310,3 @@ def _not_by_cells(spec: CalibratorSpec) -> InputError:
     names = ", ".join(name for name in methods_fitted_from_sums() if issubclass(CALIBRATORS.load(name), TalliedSpec))
     fix = "Pass the file of predictions" + (", which is read in passes." if isinstance(spec, SummedSpec) else ".")
     return InputError("TO403", f"{spec.name} cannot be fitted from a tally; only {names} can.", "a tally", fix)
-
-
-def _shorten(classes: Sequence[Any]) -> str:
-    text = ", ".join(map(str, classes))
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any
 
 import numpy as np
 
@@ -189,7 +188,7 @@ class Tally(TallySums):
                 raise InputError(
                     "TO401",
                     f"Tallies with different {what} cannot be added.",
-                    f"{_shorten(own)} and {_shorten(sides[1][what])}",
+                    f"{describe(own)} and {describe(sides[1][what])}",
                     "Tally both with the same settings.",
                 )
 
@@ -350,8 +349,3 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
         )
 
     return reduce(Tally.__add__, in_blocks(work, total, max(BLOCK, -(-total // blocks))))
-
-
-def _shorten(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "…"

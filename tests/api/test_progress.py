@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -77,6 +78,42 @@ def test_a_function_is_told_fraction_and_step_and_replaces_the_bar(verb: str, mo
 def test_anything_else_is_refused(verb: str) -> None:
     with pytest.raises(to.InputError, match="TO203"):
         call(verb, "yes")
+
+
+@pytest.mark.parametrize("verb", [to.audit, to.by_group, to.test, to.power, to.tally])
+def test_it_is_refused_before_any_data_are_read(verb: Callable[..., object]) -> None:
+    with pytest.raises(to.InputError, match="TO203"):
+        verb("no such file.csv", progress="yes")
+
+
+def test_it_is_refused_with_a_tally_that_needs_no_progress() -> None:
+    counted = to.tally(grouped())
+    for verb in (to.test, to.tally):
+        with pytest.raises(to.InputError, match="TO203"):
+            verb(counted, progress="yes")
+
+
+@pytest.mark.parametrize("stream", [None, object()])
+def test_a_program_without_a_console_sees_nothing_and_works(monkeypatch: pytest.MonkeyPatch, stream: object) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(sys, "stderr", stream)
+    shown: list[bool] = []
+    with progress.ProgressBar() as bar:
+        bar(0.5, "simulating labels")
+        shown.append(bar._visible)
+    assert shown == [False]
+
+
+def test_a_bar_leaves_nothing_for_the_end_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich")
+    calls: list[tuple[str, object]] = []
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress.atexit, "register", lambda stop: calls.append(("register", stop)))
+    monkeypatch.setattr(progress.atexit, "unregister", lambda stop: calls.append(("unregister", stop)))
+    call("test")
+    assert [name for name, _ in calls] == ["register", "unregister"]
+    assert calls[0][1] == calls[1][1]
 
 
 def test_a_pipe_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

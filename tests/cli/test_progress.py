@@ -30,7 +30,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, stream: Any, clock: list[float], afte
     with progress.ProgressBar() as report:
         clock[0] += after
         report(0.42, "redrawing labels")
-        report.rows(1_000, 4_000)
+        progress.in_rows(report)(1_000, 4_000)
     return str(stream.getvalue())
 
 

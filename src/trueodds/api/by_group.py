@@ -147,7 +147,7 @@ def by_group(
     """
     aggregate = check("aggregate", aggregate, Aggregate | None)
     against = check("against", against, Literal["pairs", "rest"], "pairs")
-    level = check("level", level, Level, 0.95)
+    level, reporting = check("level", level, Level, 0.95), report_progress(progress)
     interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)
     redraws = REDRAWS if resamples is None else resamples
     generator = as_generator(rng)
@@ -164,7 +164,7 @@ def by_group(
     partitions = group_partitions(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
     groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-    with report_progress(progress) as say:
+    with reporting as say:
         say(0.0, "simulating labels")
         group_tests = joint_group_pvalues(
             rows, groups, method, chosen, combine, redraws, 1 - level, generator,

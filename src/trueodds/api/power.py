@@ -126,6 +126,7 @@ def power(
     """
     check("test", test, str | HypothesisTest)
     check("estimator", estimator, str | Estimator)
+    reporting = report_progress(progress)
     generator, rows = as_generator(rng), restrict_to_region(resolve_data(data, "exact", weight_kind), region)
     own = {name: settings.pop(name) for name in PLANS if name in settings}
     check_question(test, estimator, width, {"n": n, "effect": effect} | own)
@@ -135,7 +136,7 @@ def power(
         error = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
         chosen = resolve_lens(rows, lens, error)
         combine = aggregation or chosen.aggregate
-        with report_progress(progress) as say:
+        with reporting as say:
             result = rows_for_width(
                 rows, error, chosen, combine, width, plan.alpha, generator, lambda share: say(share, _STEP)
             )
@@ -145,6 +146,6 @@ def power(
         method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
         statistic = getattr(method, "statistic", None)
         chosen = resolve_lens(rows, lens, statistic if isinstance(statistic, Estimator) else method)
-        with report_progress(progress) as say:
+        with reporting as say:
             result = power_of(rows, method, chosen, plan, generator, lambda share: say(share, _STEP))
     return replace(result, settings=dict(result.settings) | call_settings(rng, rows, weight_kind, region))

@@ -14,12 +14,11 @@ import trueodds
 from trueodds.api.arguments import pairs_arrays
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
-from trueodds.core.progress import Progress, report_progress
+from trueodds.core.progress import Progress, in_rows, report_progress
 from trueodds.core.settings import check
 from trueodds.data.predictions import Predictions
 from trueodds.io.read import read
-from trueodds.io.source import Progress as RowProgress
-from trueodds.io.source import Source
+from trueodds.io.source import RowProgress, Source
 from trueodds.io.table_source import TableSource
 from trueodds.lenses.base import Lens
 from trueodds.lenses.lens import as_lens
@@ -84,22 +83,17 @@ def tally(
     """
     check("lenses", lenses, str | Lens | Sequence[Any])
     check("resume", resume, str | os.PathLike | None)
+    reporting = report_progress(progress)
     if isinstance(data, Tally):
         return data
     source = data if isinstance(data, Source) else read(data)
     step = partial(Tally.of, lenses=lenses, grid=grid, bins=bins)
-    with report_progress(progress) as say:
-        in_rows = partial(_report_rows, say)
+    with reporting as say:
         if resume is not None:
             settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
-            return resume_tally(source, step, resume, settings, in_rows)
-        total: Tally = source.reduce(step, progress=in_rows)
+            return resume_tally(source, step, resume, settings, in_rows(say))
+        total: Tally = source.reduce(step, progress=in_rows(say))
     return total
-
-
-def _report_rows(say: Progress, done: int, total: int | None) -> None:
-    """Report progress in rows, whose total may be unknown."""
-    say(done / total if total else 0.0, f"{done:,} rows")
 
 
 SCHEMA = "trueodds.tallies-state/2"

@@ -117,7 +117,7 @@ def test(
     (1.0, 1.0)
     """
     level, margin = check("level", level, Level, 0.95), check("margin", margin, Margin | None)
-    generator = as_generator(rng)
+    generator, reporting = as_generator(rng), report_progress(progress)
     method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
     rows = restrict_to_region(resolve_data(data, mode, weight_kind), region)
     is_identity = isinstance(hypothesis, str) and hypothesis == "calibrated"
@@ -140,7 +140,7 @@ def test(
     if isinstance(rows, Tally):
         verdict = method.from_tally(rows, lenses, generator)
     else:
-        with report_progress(progress) as say:
+        with reporting as say:
             verdict = method(rows, lenses, generator, lambda share: say(share, "simulating labels"))
     if margin is not None and error is not None:
         verdict = verdict_by_margin(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))

@@ -11,7 +11,7 @@ from trueodds.cli.messages import restate
 from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, is_tally, open_data, pop_columns
 from trueodds.cli.settings import settings, settings_options
 from trueodds.core.errors import InputError
-from trueodds.core.progress import ProgressBar
+from trueodds.core.progress import ProgressBar, in_rows
 
 
 @click.command()
@@ -108,7 +108,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         return renewed
 
     with ProgressBar() as progress:
-        done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=progress.rows)
+        done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=in_rows(progress))
     output.show(f"{loaded_calibrator.describe()}\n{done:,} rows written to {out}")
     if named and order is None and named != classes:
         pairs = ", ".join(f"{column} is class {name}" for column, name in zip(named, classes, strict=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import atexit
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from trueodds.core.printable import to_printable
@@ -17,11 +17,11 @@ _CLEAR = "\r\x1b[K"
 _shown: list[ProgressBar] = []  # the bars of the calls in progress, the innermost last
 
 
-@contextmanager
-def report_progress(progress: Progress | bool | None) -> Iterator[Progress]:
-    """Yield the function that a call reports its progress to.
+def report_progress(progress: Progress | bool | None) -> AbstractContextManager[Progress]:
+    """Return a context manager that yields the function to which a call reports its progress.
 
-    `progress` is a function of the caller, None or True for a bar, or False for nothing.
+    `progress` is a function of the caller, None or True for a bar, or False for nothing. InputError TO203 is raised for
+    anything else, at once, so that a call can check it before its work begins.
 
     >>> with report_progress(lambda share, step: print(f"{share:.0%} {step}")) as say:
     ...     say(0.5, "simulating labels")
@@ -30,19 +30,37 @@ def report_progress(progress: Progress | bool | None) -> Iterator[Progress]:
     from trueodds.core.settings import check  # not needed before a call, and it imports numpy
 
     check("progress", progress, Callable[..., Any] | bool | None)
-    if callable(progress):
-        yield progress
-    elif progress is False:
-        yield lambda share, step: None  # noqa: ARG005
-    else:
-        with ProgressBar() as bar:
-            yield bar
+    if progress is False:
+        return nullcontext(_say_nothing)
+    return nullcontext(progress) if callable(progress) else ProgressBar()
+
+
+def in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | None], None]:
+    """Return a function of the rows done and of their total that reports a fraction up to `end`.
+
+    If the total is unknown, the fraction stays 0.
+
+    >>> say = in_rows(lambda share, step: print(share, step), end=0.5)
+    >>> say(1_000, 4_000)
+    0.125 1,000 rows read
+    >>> say(1_000, None)
+    0.0 1,000 rows read
+    """
+
+    def report_rows(done: int, total: int | None) -> None:
+        report(end * done / total if total else 0.0, f"{done:,} rows read")
+
+    return report_rows
 
 
 def announce_compilation() -> None:
     """Mention in the bar of the current call that code is being compiled."""
-    if _shown:
-        _shown[-1].announce("compiling, in the first run only")
+    for bar in _shown[-1:]:  # a slice, because another thread may end its call at any time
+        bar.announce("compiling, in the first run only")
+
+
+def _say_nothing(_share: float, _step: str) -> None:
+    """Report to nobody."""
 
 
 class ProgressBar:
@@ -53,7 +71,7 @@ class ProgressBar:
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
-        self._enabled = sys.stderr.isatty() or _in_notebook()
+        self._enabled = _on_terminal() or _in_notebook()
         self._bar: Any = None
         self._task: Any = None
         self._visible = False
@@ -68,6 +86,7 @@ class ProgressBar:
         _shown.remove(self)
         if self._bar is not None:
             self._bar.stop()
+            atexit.unregister(self._bar.stop)
         elif self._visible:
             self._write(_CLEAR)
 
@@ -75,10 +94,6 @@ class ProgressBar:
         """Show the fraction that is done and the current step."""
         self._share, self._step = share, to_printable(step)
         self._show(self._step)
-
-    def rows(self, done: int, total: int | None) -> None:
-        """Show progress in rows, whose total may be unknown."""
-        self(done / total if total else 0.0, f"{done:,} rows")
 
     def announce(self, remark: str) -> None:
         """Add a remark to the current step until the next one is reported."""
@@ -96,7 +111,7 @@ class ProgressBar:
 
     def _start(self) -> None:
         self._visible = True
-        if not sys.stderr.isatty():
+        if not _on_terminal():
             return  # a notebook shows the plain line; the bar would need its widgets
         try:
             from rich.console import Console
@@ -111,6 +126,12 @@ class ProgressBar:
     def _write(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+def _on_terminal() -> bool:
+    """Whether stderr is a terminal; programs without a console have none, and some replace it by another object."""
+    stream = sys.stderr
+    return stream is not None and not getattr(stream, "closed", False) and hasattr(stream, "isatty") and stream.isatty()
 
 
 def _in_notebook() -> bool:

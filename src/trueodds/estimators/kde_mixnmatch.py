@@ -101,7 +101,7 @@ class MixNMatchError(UnbinnedError):
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
             step = max(1, AT_ONCE // CELLS)
-            return np.concatenate([self._draws(grid, n, *some) for some in _slice_draws(w, wy, step)])
+            return np.concatenate([self._draws(grid, n, *some) for some in _blocks_of_draws(w, wy, step)])
 
         return reader
 
@@ -232,7 +232,7 @@ class EvaluationGrid:
         return ring
 
 
-def _slice_draws(w: Array, wy: Array, step: int) -> Iterator[tuple[Array, Array]]:
+def _blocks_of_draws(w: Array, wy: Array, step: int) -> Iterator[tuple[Array, Array]]:
     for start in range(0, len(wy), step):
         yield (w if len(w) == 1 else w[start : start + step]), wy[start : start + step]
 

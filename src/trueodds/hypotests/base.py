@@ -19,7 +19,7 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.tallies.tally import Tally
 
-Progress = Callable[[float], None]
+FractionProgress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,11 @@ class HypothesisTest(Settings):
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
 
     def __call__(
-        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+        self,
+        preds: Predictions,
+        lenses: Sequence[Lens],
+        rng: np.random.Generator,
+        progress: FractionProgress | None = None,
     ) -> Verdict:
         """Test one lens, or a family of several lenses."""
         raise NotImplementedError

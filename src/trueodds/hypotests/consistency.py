@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.hypotests.base import REDRAWS, HypothesisTest, Progress
+from trueodds.hypotests.base import REDRAWS, FractionProgress, HypothesisTest
 from trueodds.hypotests.consistency_verdict import (
     claim_from_draws,
     exact_verdict,
@@ -116,7 +116,11 @@ class Consistency(HypothesisTest):
         return cls(statistic=statistic, **own)
 
     def __call__(
-        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+        self,
+        preds: Predictions,
+        lenses: Sequence[Lens],
+        rng: np.random.Generator,
+        progress: FractionProgress | None = None,
     ) -> Verdict:
         """Test one lens, or a family of several lenses on the same draws."""
         preds, notes = prepare_votes(preds, self.redraw)

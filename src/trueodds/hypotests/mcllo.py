@@ -37,7 +37,7 @@ from trueodds.hypotests._glm.mcllo_likelihood import (
     subtests,
     tail_probability,
 )
-from trueodds.hypotests.base import Progress
+from trueodds.hypotests.base import FractionProgress
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
 from trueodds.lenses.base import Lens
@@ -207,7 +207,11 @@ class Mcllo(ViewTest):
         return "null='redraw'" + (" without variance" if self.variance == "empirical" else "")
 
     def __call__(
-        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+        self,
+        preds: Predictions,
+        lenses: Sequence[Lens],
+        rng: np.random.Generator,
+        progress: FractionProgress | None = None,
     ) -> Verdict:
         """Test one lens, or a family of several lenses; a baseline name is resolved to its index."""
         if isinstance(self.baseline, str):

@@ -15,7 +15,7 @@ from trueodds.core.settings import OneOf, Resamples, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
-from trueodds.hypotests.base import REDRAWS, HypothesisTest, Progress, independence_notes
+from trueodds.hypotests.base import REDRAWS, FractionProgress, HypothesisTest, independence_notes
 from trueodds.hypotests.multiple_testing import PValues
 from trueodds.hypotests.view_statistic import ViewResult, shared_settings, view_parts
 from trueodds.hypotests.votes import TWICE_THE_MEAN, average_votes, draw_vote_labels, prepare_votes
@@ -103,13 +103,21 @@ class ViewTest(HypothesisTest):
         return result
 
     def __call__(
-        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+        self,
+        preds: Predictions,
+        lenses: Sequence[Lens],
+        rng: np.random.Generator,
+        progress: FractionProgress | None = None,
     ) -> Verdict:
         """Test one lens, or a family of several lenses."""
         return self.verdicts(preds, lenses, rng, progress)[0]
 
     def verdicts(
-        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+        self,
+        preds: Predictions,
+        lenses: Sequence[Lens],
+        rng: np.random.Generator,
+        progress: FractionProgress | None = None,
     ) -> list[Verdict]:
         """Verdicts on the family of lenses and on each of them, from the same draws; a single verdict for one lens."""
         summed = preds.cluster if self.null == "asymptotic" and self.clustered else None
@@ -161,7 +169,11 @@ class ViewTest(HypothesisTest):
         return [verdict(some) for some in families]
 
     def _draws(
-        self, preds: Predictions, estimands: Sequence[Estimand], rng: np.random.Generator, progress: Progress | None
+        self,
+        preds: Predictions,
+        estimands: Sequence[Estimand],
+        rng: np.random.Generator,
+        progress: FractionProgress | None,
     ) -> list[list[Array]]:
         """Draws of each view of each lens under each null distribution, with more of them for borderline p-values."""
         samplers = [functools.partial(null_draws, redraw=self.redraw)]

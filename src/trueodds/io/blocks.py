@@ -157,8 +157,8 @@ class Sameness:
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
 
-    def change_error(self, batch: Batch, plan: ColumnRoles, block: Block) -> None:
-        """Create the InputError for a column that changes its kind, or probabilities of another type or width."""
+    def check_unchanged(self, batch: Batch, plan: ColumnRoles, block: Block) -> None:
+        """Raise InputError if a column changes its kind, or the probabilities their type or number of classes."""
         segment = block.segments[0]
         numeric = plan.numeric
         for column in plan.names:

@@ -13,7 +13,7 @@ import dask
 from trueodds.core.errors import InputError
 from trueodds.io import files
 from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, open_file, open_frame, sum_parts
-from trueodds.io.source import Progress
+from trueodds.io.source import RowProgress
 from trueodds.io.table import Table
 
 
@@ -49,7 +49,7 @@ class DaskSource(PartitionedSource):
         """Number of partitions."""
         return len(self._opens)
 
-    def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
+    def run(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
         """Sum the parts on the workers in a tree, and return one sum."""
         sent = dask.delayed(work, pure=False, traverse=False)  # sent once, not with every partition
         leaves = level = [dask.delayed(_run_task, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]
@@ -81,7 +81,7 @@ def _client() -> Any:
         return None
 
 
-def _report_progress(counts: Sequence[Any], progress: Progress) -> None:
+def _report_progress(counts: Sequence[Any], progress: RowProgress) -> None:
     """Report the number of processed rows whenever a partition is finished."""
     from distributed import as_completed
 

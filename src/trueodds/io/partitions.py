@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.data.weights import WEIGHTLESS
 from trueodds.io.columns import ColumnRoles, ColumnSelection
-from trueodds.io.source import Progress, Source
+from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import Table
 from trueodds.io.table_source import TableSource, agree
 
@@ -126,7 +126,7 @@ class PartitionedSource(Source):
         self._size: int | None = None
 
     @abstractmethod
-    def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
+    def run(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
         """Return `sum_parts` of `work(number, opened)` over all partitions; `opened()` returns their tables."""
 
     @property
@@ -138,7 +138,7 @@ class PartitionedSource(Source):
     def iterate_tables(self) -> Iterator[Table]:
         """Yield the tables of each partition in this process, one partition at a time."""
 
-    def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
+    def reduce(self, step: Callable[..., Any], progress: RowProgress | None = None, *, keyed: bool = False) -> Any:
         """Run `step` on the batches of each partition on its worker, and sum the results."""
         total = self.run(partial(self.reading.sum_partition, step, keyed), progress)
         if total.problem is not None:
@@ -164,11 +164,11 @@ class PartitionedSource(Source):
         """Yield the rows with their ids in this process, partition by partition."""
         return self._local_source().batches_with_ids()
 
-    def collect(self, progress: Progress | None = None) -> Predictions:
+    def collect(self, progress: RowProgress | None = None) -> Predictions:
         """Return all rows in this process, validated together."""
         return self._local_source().collect(progress)
 
-    def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
+    def collect_or(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return None: rows on workers are collected only by `collect`."""
         return None
 

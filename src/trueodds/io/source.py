@@ -13,7 +13,7 @@ from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
-Progress = Callable[[int, int | None], None]
+RowProgress = Callable[[int, int | None], None]
 
 
 class Source(ABC):
@@ -28,11 +28,11 @@ class Source(ABC):
         """Yield the rows in order in validated batches; errors name the file and the row of the file."""
 
     @abstractmethod
-    def collect(self, progress: Progress | None = None) -> Predictions:
+    def collect(self, progress: RowProgress | None = None) -> Predictions:
         """Return all rows, validated together."""
 
     @abstractmethod
-    def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
+    def collect_or(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return all rows if they have at most `limit` probabilities, else None; reads little more than the limit."""
 
     @property
@@ -48,7 +48,7 @@ class Source(ABC):
     def batches_with_ids(self) -> Iterator[tuple[Predictions, Array]]:
         """Yield each batch with the ids of its rows, (n,) uint64."""
 
-    def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
+    def reduce(self, step: Callable[..., Any], progress: RowProgress | None = None, *, keyed: bool = False) -> Any:
         """Apply `step` to each batch and sum the results with ``+``, in the order of the rows.
 
         With `keyed`, `step` gets the batch and the ids of its rows.
@@ -96,13 +96,13 @@ class InMemorySource(Source):
             yield batch, np.arange(start, start + batch.n, dtype=np.uint64)
             start += batch.n
 
-    def collect(self, progress: Progress | None = None) -> Predictions:
+    def collect(self, progress: RowProgress | None = None) -> Predictions:
         """Return the predictions."""
         if progress is not None:
             progress(self._preds.n, self._preds.n)
         return self._preds
 
-    def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
+    def collect_or(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return the predictions, or None if they have more than `limit` probabilities."""
         return self.collect(progress) if self.probabilities <= limit else None
 

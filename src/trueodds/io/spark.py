@@ -16,7 +16,7 @@ from trueodds.core.errors import InputError
 from trueodds.io import files
 from trueodds.io.arrow import arrow_batches
 from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, open_file, sum_parts
-from trueodds.io.source import Progress
+from trueodds.io.source import RowProgress
 from trueodds.io.table import Batch, Table, unique_columns
 
 SUMS = "id long, sum binary"
@@ -67,7 +67,7 @@ class SparkSource(PartitionedSource):
         """Number of partitions; for a data frame, as Spark planned it in the last sum."""
         return self._frame.rdd.getNumPartitions() if self._many is None else self._many
 
-    def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
+    def run(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
         """Sum the parts on the workers in a tree, and return one sum. Spark shows its own progress."""
         if self._paths is not None:
             paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))

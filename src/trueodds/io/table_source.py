@@ -11,7 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, Sameness, block_of, join_blocks, row_ids
 from trueodds.io.columns import ColumnSelection, are_nonstandard_numbers, numbered
-from trueodds.io.source import Progress, Source
+from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import Batch, Table
 
 WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
@@ -78,18 +78,18 @@ class TableSource(Source):
             "batch_rows": self.size,
         }
 
-    def collect(self, progress: Progress | None = None) -> Predictions:
+    def collect(self, progress: RowProgress | None = None) -> Predictions:
         """Return all rows, validated together, so that notes count over all of them."""
         preds = self._collected(None, progress)
         assert preds is not None
         return preds
 
-    def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
+    def collect_or(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return all rows if they have at most `limit` probabilities, else None; reads little more than the limit."""
         known = self.probabilities
         return None if known is not None and known > limit else self._collected(limit, progress)
 
-    def _collected(self, limit: int | None, progress: Progress | None) -> Predictions | None:
+    def _collected(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
         blocks: list[Block] = []
         done = 0
         for block in self.blocks():
@@ -145,7 +145,7 @@ class TableSource(Source):
                 block = block_of(batch, self.plan, table.name, start, number)
                 if block.n == 0:
                     continue
-                same.change_error(batch, self.plan, block)
+                same.check_unchanged(batch, self.plan, block)
                 start, none = start + block.n, False
                 if remaining >= block.n:
                     remaining -= block.n

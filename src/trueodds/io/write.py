@@ -26,7 +26,7 @@ from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.csv_reader import CsvTable
 from trueodds.io.files import format_of, needs_pyarrow
-from trueodds.io.source import Source
+from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import Table, Writer, to_list
 from trueodds.io.table_source import TableSource
 
@@ -133,7 +133,7 @@ def rewrite(
     *,
     logits: bool = False,
     percent: bool = False,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: RowProgress | None = None,
 ) -> int:
     """Write the rows of a file with other probabilities, and return the number of rows written.
 

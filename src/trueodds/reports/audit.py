@@ -18,7 +18,7 @@ from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
-from trueodds.core.progress import Progress, report_progress
+from trueodds.core.progress import Progress, in_rows, report_progress
 from trueodds.core.results import Verdict
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Resamples, check
@@ -207,7 +207,7 @@ def audit(
     """
     alpha, level = check("alpha", alpha, Level, 0.05), check("level", level, Level, 0.95)
     resamples = check("resamples", resamples, Resamples | None)
-    generator = as_generator(rng)
+    reporting, generator = report_progress(progress), as_generator(rng)
     if resamples is not None and 1 / (1 + resamples) > alpha * (1 - FIX):
         raise InputError(
             "TO203",
@@ -223,13 +223,13 @@ def audit(
         if isinstance(data, Tally)
         else "predictions in memory"
     )
-    with report_progress(progress) as say:
+    with reporting as say:
         rows, sample = resolve_and_sample(
             data,
             mode,
             weight_kind,
             int(rng) if isinstance(rng, (int, np.integer)) else 0,
-            lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
+            in_rows(say, 0.02),
         )
         whom = GroupSpec.of(data, rows, crossings, min_effect, rng)
         say(0.02, "computing decision costs")

@@ -18,10 +18,11 @@ from trueodds.calibrators.choose import CrossFittingRows
 from trueodds.calibrators.cross_validation import mean_and_standard_error, stratified_folds
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.uniform_mixture import log_with_mixture
+from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.probabilities import two_columns
 from trueodds_studies.common.rejection_rates import clopper_pearson
-from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, LogitNormal, PowerTransformedWorld
 from trueodds_studies.common.study_result import StudyResult, make_folder
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.api.arguments import resolve_lens
+from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -23,7 +24,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds_studies.common.estimator_cases import EstimatorCase, estimator_cases, population_value
 from trueodds_studies.common.figure import RED, colors_by_size, draw_dots, save_dot_plot
-from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.simulated_worlds import BINARY_WORLDS, MULTICLASS_WORLDS, VOTE_WORLDS, SimulatedWorld
 from trueodds_studies.common.study_result import StudyResult, make_folder
 

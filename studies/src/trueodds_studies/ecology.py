@@ -12,6 +12,7 @@ import numpy as np
 
 from trueodds.api.measure import measure
 from trueodds.api.test import test
+from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.holm import holm
@@ -27,7 +28,7 @@ from trueodds_studies.common.recalibration_methods import (
     sqrt_bin_count,
     summarize_splits,
 )
-from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
 
 ALL_METHODS = (

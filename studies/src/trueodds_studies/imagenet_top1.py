@@ -17,6 +17,7 @@ from trueodds.api.test import test
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError
+from trueodds.core.progress import Progress
 from trueodds.core.registry import Registry
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
@@ -33,7 +34,7 @@ from trueodds_studies.common.network_predictions import (
     load_imagenet_top1,
     split_in_halves,
 )
-from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
 
 ALL_NETS = "together"

@@ -14,6 +14,7 @@ import numpy as np
 from trueodds.api.arguments import resolve_lens
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.core.errors import InputError
+from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -25,7 +26,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds_studies.common.estimator_cases import EstimatorCase
 from trueodds_studies.common.miscalibrated_worlds import DistortedWorld, count_noise_floors, scale_to_noise_floors
-from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
 
 CASES = (

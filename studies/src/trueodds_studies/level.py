@@ -15,6 +15,7 @@ import numpy as np
 
 from trueodds.api.test import test
 from trueodds.core.errors import InputError
+from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.hypotests import TESTS
 from trueodds_studies.common.figure import RED, colors_by_size, draw_dots, save_dot_plot
@@ -26,7 +27,7 @@ from trueodds_studies.common.rejection_rates import (
     summarize_by_test,
     summarize_sizes,
 )
-from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, MISCALIBRATIONS, PowerTransformedWorld
 from trueodds_studies.common.study_result import StudyResult, make_folder
 

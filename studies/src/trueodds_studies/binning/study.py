@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic_write import open_atomic
+from trueodds.core.progress import Progress
 from trueodds_studies.binning import sensitivity
 from trueodds_studies.binning import sensitivity as nets
 from trueodds_studies.binning.sensitivity import (
@@ -22,7 +23,7 @@ from trueodds_studies.binning.sensitivity import (
     largest_jump,
     tace_by_threshold,
 )
-from trueodds_studies.common.resumable_runs import NetworkCell, Progress, Row, run_cells
+from trueodds_studies.common.resumable_runs import NetworkCell, Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, make_folder
 
 

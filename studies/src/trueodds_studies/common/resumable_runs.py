@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from trueodds import __version__
 from trueodds.core import json_files
+from trueodds.core.progress import Progress
 from trueodds.kernels import threads
 
-Progress = Callable[[float, str], None]
 Row = Mapping[str, Any]
 
 

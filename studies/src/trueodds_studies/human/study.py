@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.atomic_write import open_atomic
+from trueodds.core.progress import Progress
 from trueodds_studies.common.figure import BLUE, RED
-from trueodds_studies.common.resumable_runs import NetworkCell, Progress, Row, run_cells
+from trueodds_studies.common.resumable_runs import NetworkCell, Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
 from trueodds_studies.human import vote_scores
 from trueodds_studies.human import vote_scores as crowds

@@ -13,6 +13,7 @@ import numpy as np
 from trueodds.api.draw import draw
 from trueodds.api.fit import fit
 from trueodds.core.atomic_write import open_atomic
+from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.common.data_files import hash_file
@@ -26,7 +27,7 @@ from trueodds_studies.common.network_predictions import (
     split_rows,
 )
 from trueodds_studies.common.recalibration_methods import MIN_PROB
-from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, make_folder
 from trueodds_studies.images import split_results
 from trueodds_studies.images.split_results import (

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds.core.progress import Progress
+from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_change, format_range, make_folder
 from trueodds_studies.mcllo_power import power_simulation as power
 from trueodds_studies.mcllo_power import size_simulation as size

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.core.progress import Progress
 from trueodds_studies.common.network_predictions import CIFAR10_NETWORKS
-from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
 from trueodds_studies.model_comparison import ranking_tables, rankings
 from trueodds_studies.model_comparison import rankings as measures

@@ -10,6 +10,7 @@ from typing import Any
 
 from trueodds.api.draw import draw
 from trueodds.core.atomic_write import open_atomic
+from trueodds.core.progress import Progress
 from trueodds.data.predictions import Predictions
 from trueodds_studies.common.network_predictions import (
     NETWORKS,
@@ -19,7 +20,7 @@ from trueodds_studies.common.network_predictions import (
     sample_predictions,
     three_class_groups,
 )
-from trueodds_studies.common.resumable_runs import NetworkCell, Progress, Row, run_cells
+from trueodds_studies.common.resumable_runs import NetworkCell, Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
 from trueodds_studies.networks import network_errors
 from trueodds_studies.networks.network_errors import PARTITIONS

@@ -16,6 +16,7 @@ from trueodds.api.fit import fit
 from trueodds.api.measure import measure
 from trueodds.api.test import test
 from trueodds.calibrators.mcllo import MclloMap
+from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests._glm.mcllo_likelihood import Odds
@@ -33,7 +34,7 @@ from trueodds_studies.common.recalibration_methods import (
     mixed_log_loss,
     replace_probs,
 )
-from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, make_folder
 from trueodds_studies.obesity import split_tables
 

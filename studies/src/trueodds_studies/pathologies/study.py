@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from trueodds_studies.common.resumable_runs import Progress, Row
+from trueodds.core.progress import Progress
+from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import StudyResult, make_folder
 from trueodds_studies.pathologies import toy as figures
 from trueodds_studies.pathologies.confidence_toys import (

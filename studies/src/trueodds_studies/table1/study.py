@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic_write import open_atomic
+from trueodds.core.progress import Progress
 from trueodds_studies.common.figure import BLUE, RED
-from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.resumable_runs import Row, run_cells
 from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
 from trueodds_studies.table1 import lens_scores
 from trueodds_studies.table1.lens_scores import ALPHA, LENSES, check_lens

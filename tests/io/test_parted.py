@@ -16,7 +16,7 @@ from trueodds import InputError, Predictions
 from trueodds.io.arrays import MappingTable
 from trueodds.io.columns import ColumnSelection
 from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, sum_parts
-from trueodds.io.source import Progress
+from trueodds.io.source import RowProgress
 from trueodds.io.table import Table
 from trueodds.tallies.tally import Tally
 
@@ -39,7 +39,7 @@ class Restless(PartitionedSource):
     def partitions(self) -> int:
         return len(self._pieces)
 
-    def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
+    def run(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
         numbers = [number for number in reversed(range(self.partitions)) if number != self._lost]
         parts = [work(number, partial(self._opened, number)) for number in [*numbers, numbers[0], numbers[-1]]]
         return sum_parts(pickle.loads(pickle.dumps(part)) for part in parts)

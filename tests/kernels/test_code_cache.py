@@ -35,9 +35,10 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def call(package: Path, cache: str, **environment: str) -> tuple[int, int]:
+def call(package: Path, cache: str, largest_file: int = -1, **environment: str) -> tuple[int, int]:
     """The result of `outer` in a new process, and how many functions were loaded instead of compiled."""
-    code = "from trueodds.kernels.outer import outer; print(outer(), sum(outer.stats.cache_hits.values()))"
+    code = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({largest_file}, -1)); "
+    code += "from trueodds.kernels.outer import outer; print(outer(), sum(outer.stats.cache_hits.values()))"
     root = package.parents[1]
     places = {"PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(root / cache)}
     run = subprocess.run(
@@ -74,3 +75,13 @@ def test_precompiled_code_is_used_where_it_fits_the_sources_and_the_processor(pa
     (folder / "target.json").write_text(json.dumps(target))
     (package / "inner.py").write_text(KERNEL.format("inner", 2))
     assert call(package, "fifth") == (2, 0)
+
+
+@pytest.mark.parametrize("largest_file", [100, 4000])  # nothing fits on the disk, or the index but not the function
+def test_a_full_disk_neither_stops_a_kernel_nor_leaves_outdated_code(package, largest_file):
+    assert call(package, "cache") == (1, 0)
+    (package / "inner.py").write_text(KERNEL.format("inner", 2))
+    assert call(package, "cache", largest_file) == (2, 0)
+    assert call(package, "cache", largest_file) == (2, 0)
+    assert call(package, "cache") == (2, 0)
+    assert call(package, "cache") == (2, 1)

@@ -8,6 +8,7 @@ import os
 import platform
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,16 @@ class KernelCache(FunctionCache):
         return result
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store a compiled function, also in the folder for a platform wheel if one is being built."""
-        super().save_overload(sig, data)
+        """Store a compiled function, also in the folder for a platform wheel if one is being built.
+
+        If the disk is full, the function is not stored, and is compiled again in the next process.
+        """
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            # The index may already name a file that was not written, but exists from other source code.
+            with suppress(OSError):
+                Path(self._cache_file._index_path).unlink()
         if self._written is not None and self._impl.check_cachable(data):
             self._written.save(self._index_key(sig, Portable()), self._impl.reduce(data))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trueodds.binning.partition import Partition
+from trueodds.core.ordering import round_significant
 from trueodds.core.settings import Count
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import FittedPartition
@@ -129,7 +130,7 @@ def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
         low = np.add.reduceat(np.where(is_low, mass, 0.0), starts)
         high = np.add.reduceat(np.where(is_low, 0.0, mass), starts)
         level = [
-            _Split((-float(f"{v:.9g}"), a), c)
+            _Split((-round_significant(v), a), c)
             for v, a, c in zip(variance.tolist(), axis.tolist(), cut.tolist(), strict=True)
         ]
         for (parent, side), number in zip(parents, range(len(splits), len(splits) + len(level)), strict=False):

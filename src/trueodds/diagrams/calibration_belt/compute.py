@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import ONE, Integer, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
@@ -138,7 +139,7 @@ class CalibrationBelt(Recipe):
         all_logits = [Logits.of(view, self.min_prob, self.name) for view in views]
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
         results = [self._test().on(view) for view in condensed_views]
-        order = np.lexsort(([-one.statistic for one in results], [one.pvalue for one in results]))
+        order = decreasing_order([-one.pvalue for one in results], [one.statistic for one in results])
         tables, rows, notes_by_view, tallest = [], [], list[tuple[str, list[Note]]](), 0.0
         for place, i in enumerate(order):
             view, made = views[i], None

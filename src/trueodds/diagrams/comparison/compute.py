@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.reliability_axes import STYLES
@@ -126,7 +127,7 @@ class Comparison(BinnedRecipe):
         made = {name: [self._single_model_diagram(view) for view in views] for name, views in sets.items()}
         count = len(next(iter(sets.values())))
         worst = [max(float(diagrams[i].panels["error"][0]) for diagrams in made.values()) for i in range(count)]
-        order = np.argsort(-np.array(worst), kind="stable")
+        order = decreasing_order(worst)
         made = {name: [diagrams[i] for i in order] for name, diagrams in made.items()}
         alone = [
             [ModelResult(float(diagrams[i].panels["error"][0])) for diagrams in made.values()]

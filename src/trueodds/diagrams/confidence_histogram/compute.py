@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from trueodds.core.ordering import decreasing_order
 from trueodds.diagrams import bin_intervals, bins
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams.base import Diagram
@@ -63,8 +64,7 @@ class ConfidenceHistogram(BinnedRecipe):
         binned = [bins.Binned(view, self.partition) for view in views]
         totals = [bins.pool_all(view) for view in views]
         bars = [bin_intervals.consistency(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views]
-        gaps = np.array([abs(float(total.y[0] - total.p[0])) for total in totals])
-        order = np.argsort(-gaps, kind="stable")
+        order = decreasing_order(abs(float(total.y[0] - total.p[0])) for total in totals)
         tables = [binned[i].columns for i in order]
         top = [max(float(table["share"].max()) for table in tables[: layout.MAX_PANELS])] * len(views)
         rows = [_row(views[i], totals[i], bars[i], top[i]) for i in order]

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.formatting import format_range, format_score, join_words
@@ -137,7 +138,8 @@ class Corp(Recipe):
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
-        curves = sorted((CorpCurve(view, self.score) for view in views), key=lambda curve: -curve.numbers["mcb"])
+        curves = [CorpCurve(view, self.score) for view in views]
+        curves = [curves[i] for i in decreasing_order(curve.numbers["mcb"] for curve in curves)]
         shown = curves[: layout.MAX_PANELS]
         count = self.bins or freedman_diaconis_bins(shown[0].scores)
         parts = [self._parts(curve, count, rng if curve in shown else None) for curve in curves]

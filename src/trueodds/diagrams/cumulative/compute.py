@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, merge_notes
@@ -89,10 +90,8 @@ class Cumulative(Recipe):
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the cumulative residuals of binary views."""
-        residuals_by_view = sorted(
-            (CumulativeResiduals(view, self.level) for view in views),
-            key=lambda cumulative_residuals: -cumulative_residuals.surprise,
-        )
+        all_residuals = [CumulativeResiduals(view, self.level) for view in views]
+        residuals_by_view = [all_residuals[i] for i in decreasing_order(curve.surprise for curve in all_residuals)]
         drawn = residuals_by_view[: layout.MAX_PANELS]
         low = min(
             min(float(cumulative_residuals.path.min()), -cumulative_residuals.null_bound)

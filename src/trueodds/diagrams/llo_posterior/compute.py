@@ -10,6 +10,7 @@ import numpy as np
 
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, min_prob_for, replacement_notes
 from trueodds.core.errors import Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import ONE, Probability, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
@@ -93,8 +94,8 @@ class LloPosterior(Recipe):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least probable first."""
         planes = [LloLikelihood.of(view, self.min_prob, self.prior) for view in views]
-        rises = np.array([float(plane.log_likelihood_drop(_UNCHANGED)) for plane in planes])
-        order = np.lexsort([-rises, np.array([not plane.finite for plane in planes])])
+        drops = [float(plane.log_likelihood_drop(_UNCHANGED)) for plane in planes]
+        order = decreasing_order([plane.finite for plane in planes], drops)
         views, planes = tuple(views[i] for i in order), [planes[i] for i in order]
         shown = [plane for plane in planes if plane.finite][: layout.MAX_PANELS]
         frames = [_map_limits(plane) for plane in shown]

@@ -11,6 +11,7 @@ from scipy.special import chdtrc, ndtri
 from trueodds.calibrators._glm.baseline_logits import baseline_index
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, min_prob_for, replacement_notes
 from trueodds.core.errors import Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
@@ -96,7 +97,7 @@ class MclloParameters(BaselineRecipe):
         """The parameters of each view, those farthest from (1, 1) first."""
         notes: list[Note] = []
         fits = [self._fit_view(view, notes) for view in views]
-        order = np.argsort([-distance for _, _, distance in fits], kind="stable")
+        order = decreasing_order(distance for _, _, distance in fits)
         views, fits = tuple(views[i] for i in order), [fits[i] for i in order]
         limits = axis_limits([table for table, _, _ in fits[: layout.MAX_PANELS]])
         rows = [

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, OneOf, Range
 from trueodds.core.typing import Array
@@ -161,7 +162,8 @@ class Murphy(Recipe):
     ) -> MurphyBuilder:
         count = len(next(iter(sets.values())))
         panels = [[MurphyModel(name, views[i], self.score) for name, views in sets.items()] for i in range(count)]
-        panels.sort(key=lambda models: -max(model.numbers["mcb"] for model in models))
+        largest = [max(model.numbers["mcb"] for model in models) for models in panels]
+        panels = [panels[i] for i in decreasing_order(largest)]
         return MurphyBuilder(self, _sorted_thresholds(self.thresholds), panels, sources, rng)
 
 

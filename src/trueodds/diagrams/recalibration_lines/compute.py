@@ -22,6 +22,7 @@ from trueodds.calibrators._glm.log_probabilities import (
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError, Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import ONE, Probability
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
@@ -112,7 +113,7 @@ class RecalibrationLines(BaselineRecipe):
         """The lines of every view, the largest change first."""
         notes: list[Note] = []
         candidates = [way for view in views for way in self._ways(view, notes)]
-        candidates = [candidates[i] for i in np.argsort([-way.mean_change for way, _ in candidates], kind="stable")]
+        candidates = [candidates[i] for i in decreasing_order(way.mean_change for way, _ in candidates)]
         ways = [add_boldest(notes) for _, add_boldest in candidates[: layout.MAX_PANELS]] + [
             way for way, _ in candidates[layout.MAX_PANELS :]
         ]

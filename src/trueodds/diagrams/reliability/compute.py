@@ -10,6 +10,7 @@ import numpy as np
 
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams import bin_intervals, bins
 from trueodds.diagrams import bin_intervals as chance
@@ -106,8 +107,7 @@ class Reliability(BinnedRecipe):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
         binned = [bins.Binned(view, self.partition) for view in views]
-        errors = np.array([view_bins.error for view_bins in binned])
-        binned = [binned[i] for i in np.argsort(-errors, kind="stable")]
+        binned = [binned[i] for i in decreasing_order(view_bins.error for view_bins in binned)]
         count = sum(len(view_bins.columns["bin"]) for view_bins in binned)
         joint_level = 1 - (1 - self.level) / count  # Bonferroni
         level = joint_level if self.simultaneous else self.level

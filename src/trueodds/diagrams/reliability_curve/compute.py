@@ -11,6 +11,7 @@ import numpy as np
 
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import BinCount, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
@@ -141,7 +142,7 @@ class ReliabilityCurve(Recipe):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
         parts = [CurvePanel.of(view, self.bandwidth, self.scale, self.range) for view in views]
-        parts.sort(key=lambda part: -part.local)
+        parts = [parts[i] for i in decreasing_order(part.local for part in parts)]
         drawn = parts[: layout.MAX_PANELS]
         if self.band is not None:
             drawn = [

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from trueodds.core.errors import Note
+from trueodds.core.ordering import decreasing_order
 from trueodds.diagrams import simplex_recipe
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
@@ -99,7 +100,8 @@ class Simplex(SimplexRecipe):
     def of_named_outcomes(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""
         arrows = [body for view in views for body in self._triangles(view, names)]
-        arrows.sort(key=lambda body: (body.log_adjusted_pvalue, -body.error))
+        evidence = [-body.log_adjusted_pvalue for body in arrows]
+        arrows = [arrows[i] for i in decreasing_order(evidence, [body.error for body in arrows])]
         tables = add_holm_pvalues(arrows, self.level, simultaneous=self.simultaneous)
         cells = sum(len(table["cell"]) for table in tables)
         cell_level = 1 - (1 - self.level) / cells if self.simultaneous else self.level

@@ -1,0 +1,29 @@
+"""Sort by computed numbers without letting rounding errors decide which of two equal numbers comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+
+def round_significant(x: float, digits: int = 9) -> float:
+    """Round to significant digits.
+
+    >>> round_significant(0.1 + 0.2) == round_significant(0.3)
+    True
+    """
+    return float(f"{x:.{digits}g}")
+
+
+def decreasing_order(values: Iterable[float], *ties: Iterable[float]) -> Sequence[int]:
+    """Return the indices that sort the values from the largest to the smallest.
+
+    Values that agree to nine digits are ordered by the next of `ties`, also decreasing, and finally keep their order.
+    NaN comes last.
+
+    >>> decreasing_order([0.3, 0.5, 0.1 + 0.2])
+    [1, 0, 2]
+    """
+    keys = [[-round_significant(value) for value in column] for column in (values, *ties)]
+    return np.lexsort(keys[::-1]).tolist()

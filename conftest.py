@@ -1,7 +1,7 @@
-"""Which files cannot even be imported here, for want of an optional engine? Their doctests are left out."""
+"""Leaves out the doctests of files that cannot be imported because an optional engine is not installed."""
 
 from importlib.util import find_spec
 
-ENGINES = {"dask": "src/trueodds/sources/dask.py", "pyspark": "src/trueodds/sources/spark.py"}
+ENGINES = {"dask": "src/trueodds/io/dask.py", "pyspark": "src/trueodds/io/spark.py"}
 
 collect_ignore = [file for name, file in ENGINES.items() if find_spec(name) is None]

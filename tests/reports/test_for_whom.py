@@ -15,7 +15,7 @@ from trueodds.reports.audit import audit
 from trueodds.reports.facts import FIX, GROUPS, facts_of_rows
 from trueodds.reports.html import render_html
 from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, worst_group
-from trueodds.reports.text import results
+from trueodds.reports.text import group_tables
 from trueodds.reports.text import terminal as report
 from trueodds.reports.text.summary import summary_facts
 
@@ -232,7 +232,7 @@ def test_without_groups_there_is_no_table_of_them():
     preds = simulated()
     document = audit(to.Predictions(preds.y, preds.p), resamples=99).to_dict()
     assert (document["groups"], document["among_groups"]) == ([], None)
-    assert results.group_table(document).rows == results.group_gap_table(document).rows == ()
+    assert group_tables.group_table(document).rows == group_tables.group_gap_table(document).rows == ()
 
 
 def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:

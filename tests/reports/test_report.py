@@ -10,7 +10,7 @@ import pytest
 from tests.reports.example import example, unremarkable
 from trueodds.io.answers import read_answers
 from trueodds.reports import decision_costs
-from trueodds.reports.text import data_and_settings, recalibration, results
+from trueodds.reports.text import data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.summary import summary_facts
 from trueodds.reports.text.terminal import render_text
 
@@ -97,7 +97,7 @@ def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
     for table in (
         results.error_table(audit),
         results.class_table(audit),
-        results.group_table(audit),
+        group_tables.group_table(audit),
         results.test_table(audit),
     ):
         cells = [
@@ -250,7 +250,7 @@ def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
     assert "Accuracy" not in facts
     assert "the vote share of the predicted class stays 96.3 %" in facts["Recalibration"].remark
     assert ("vote share of the predicted class", "96.1 %") in data_and_settings.data_table(votes()).rows
-    assert "vote share" in [column.name for column in results.group_table(votes()).columns]
+    assert "vote share" in [column.name for column in group_tables.group_table(votes()).columns]
 
 
 def test_where_only_groups_are_miscalibrated_the_test_of_all_rows_is_stated() -> None:
@@ -308,14 +308,14 @@ def test_abstentions_are_reported_beside_the_error() -> None:
 
 def test_the_interval_that_may_start_at_zero_is_explained_only_if_a_group_is_miscalibrated() -> None:
     audit = example()
-    assert "miscalibrated group may start at 0" in results.group_table(audit).intro
+    assert "miscalibrated group may start at 0" in group_tables.group_table(audit).intro
     for group in audit["groups"]:
         group["status"] = "undecided"
-    assert "miscalibrated group may start at 0" not in results.group_table(audit).intro
+    assert "miscalibrated group may start at 0" not in group_tables.group_table(audit).intro
 
 
 def test_each_group_says_which_way_it_is_off() -> None:
-    table = results.group_table(example())
+    table = group_tables.group_table(example())
     names = [column.name for column in table.columns]
     assert [(row[names.index("confidence")], row[names.index("accuracy")]) for row in table.rows] == [
         ("70.6 %", "96.7 %"),

@@ -12,7 +12,7 @@ from typing import Any
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
-from trueodds.reports.text import annotators, data_and_settings, recalibration, results
+from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import (
     Mark,
     TextTable,
@@ -64,13 +64,13 @@ def render_html(
         "settings": data_and_settings.settings_table(audit),
     }
     lists["acting"] = decision_costs.regret_table(audit)
-    lists["between"] = results.group_gap_table(audit)
+    lists["between"] = group_tables.group_gap_table(audit)
     tables = {
         "scores": results.score_table(audit),
         "standard": results.standard_measure_table(audit),
         "errors": results.error_table(audit),
         "classes": results.class_table(audit),
-        "groups": results.group_table(audit),
+        "groups": group_tables.group_table(audit),
         "tests": results.test_table(audit),
         "candidates": recalibration.candidate_table(audit),
         "actions": decision_costs.action_table(audit),

@@ -1,4 +1,4 @@
-"""Tables of the scores, calibration errors, classes, subgroups and tests of an audit."""
+"""Tables of the scores, calibration errors, classes and tests of an audit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from trueodds.reports.text.formatting import (
     TextTable,
     align_digits,
     describe_lens,
-    format_share,
     interval_texts,
-    is_binary,
     level_text,
     pvalue,
 )
@@ -24,11 +22,6 @@ from trueodds.reports.text.formatting import (
 Audit = Mapping[str, Any]
 _PROPER = ("brier", "log_loss", "spherical", "rps")
 _JOINT = "p is unadjusted, Holm p is adjusted for the number of tests."
-# Why a subgroup may be miscalibrated although its interval starts at 0.
-_INTERVAL_AT_ZERO = (
-    " The interval of a miscalibrated group may start at 0, because the test uses the null distribution of a calibrated"
-    " model, while the interval does not assume calibration and is wider."
-)
 _REASONS = {
     "TN201": "the value is infinite, or there is no interval with known coverage",
     "TN402": "a tally has no interval for an aggregate over classes",
@@ -153,7 +146,7 @@ def error_table(audit: Audit) -> TextTable:
         (f"{measure['n']:,}" for measure in measured),
         strict=True,
     )
-    marks = tuple(_mark(measure["value"], measure["interval"], measure["noise_floor"]) for measure in measured)
+    marks = tuple(interval_mark(measure["value"], measure["interval"], measure["noise_floor"]) for measure in measured)
     intro = (
         "Noise floor: the expected error of a calibrated model on these rows. p: the p-value of the calibration test"
         " through the same lens. The test also detects patterns that hardly increase the error, so p may be small"
@@ -164,7 +157,8 @@ def error_table(audit: Audit) -> TextTable:
     return TextTable("Calibration errors", columns, tuple(cells), intro, marks=marks).without_empty_columns()
 
 
-def _mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> Mark:
+def interval_mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> Mark:
+    """The numbers of an error that the page draws."""
     ends = interval or {}
     return Mark(value, ends.get("low"), ends.get("high"), noise_floor)
 
@@ -183,7 +177,7 @@ def _tested(audit: Audit, lens: str) -> _Tested:
     family: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == "family"), {"parts": {}})
     part = family["parts"].get(lens, {})
     p = own.get("pvalue", part.get("pvalue"))
-    min_pvalue = own.get("min_pvalue", _min_pvalue(audit))
+    min_pvalue = own.get("min_pvalue", smallest_pvalue(audit))
     return _Tested(pvalue(p, min_pvalue), _holm(p, part.get("holm"), min_pvalue), part.get("noise_floor"))
 
 
@@ -193,7 +187,7 @@ def _holm(p: float | None, holm: float | None, min_pvalue: float | None) -> str:
     return pvalue(holm, holm if bound else None)
 
 
-def _min_pvalue(audit: Audit) -> float | None:
+def smallest_pvalue(audit: Audit) -> float | None:
     """The smallest possible p-value of a single test with this number of resamples."""
     resamples = (audit.get("settings") or {}).get("resamples")
     return None if resamples is None else 1 / (1 + resamples)
@@ -221,7 +215,7 @@ def class_table(audit: Audit) -> TextTable:
         TableColumn("p"),
         TableColumn("Holm p"),
     )
-    min_pvalue = _min_pvalue(audit)
+    min_pvalue = smallest_pvalue(audit)
     rows = zip(
         (class_name(name) for name, _, _ in entries),
         align_digits([value for _, value, _ in entries]),
@@ -243,98 +237,6 @@ def class_table(audit: Audit) -> TextTable:
 def class_name(view: str) -> str:
     """The class of a view."""
     return str(view).removeprefix("class:")
-
-
-def group_table(audit: Audit) -> TextTable:
-    """The error and status of each subgroup."""
-    subgroups = audit.get("groups") or []
-    among_groups = audit.get("among_groups") or {}
-    min_pvalue = among_groups.get("min_pvalue")
-    binary, votes = is_binary(audit["data"]), audit["data"].get("votes")
-    first = binary or audit["data"]["kind"] == "multilabel"  # otherwise the event rate is the accuracy
-    predicted_label = "predicted" if first else "confidence"
-    outcome_label = "observed" if first else "vote share" if votes else "accuracy"
-    columns = (
-        TableColumn("group", NAMES),
-        TableColumn("n"),
-        *([TableColumn("accuracy", detail=DETAIL)] if first else []),
-        TableColumn(predicted_label),
-        TableColumn(outcome_label),
-        TableColumn("error"),
-        TableColumn(f"{level_text(among_groups['level'])} interval" if "level" in among_groups else "interval"),
-        TableColumn("noise floor"),
-        TableColumn("p", detail=DETAIL),
-        TableColumn("joint p"),
-        TableColumn("detectable from"),
-        TableColumn("status", NAMES),
-    )
-    rows = zip(
-        (group["label"] for group in subgroups),
-        (f"{group['n']:,}" for group in subgroups),
-        *([(format_share(group.get("accuracy")) for group in subgroups)] if first else []),
-        *([format_share(group.get(name)) for group in subgroups] for name in ("mean_prob", "event_rate")),
-        align_digits([group.get("error") for group in subgroups]),
-        interval_texts([group.get("interval") for group in subgroups]),
-        align_digits([group.get("noise_floor") for group in subgroups]),
-        (pvalue(group.get("pvalue"), _min_pvalue(audit)) for group in subgroups),
-        (pvalue(group.get("joint"), min_pvalue) for group in subgroups),
-        align_digits([group.get("min_detectable") for group in subgroups]),
-        (group["status"] for group in subgroups),
-        strict=True,
-    )
-    marks = tuple(_mark(group.get("error"), group.get("interval"), group.get("noise_floor")) for group in subgroups)
-    return TextTable("Errors by group", columns, tuple(rows), _on_groups(audit), marks=marks).without_empty_columns()
-
-
-def _on_groups(audit: Audit) -> str:
-    """How to read the table of subgroups."""
-    among_groups = audit.get("among_groups") or {"min_effect": None, "correction": ""}
-    total = audit["verdict"]["alpha"]
-    alpha = among_groups.get("alpha", total)
-    share = "" if alpha == total else f" (the groups' share of alpha {format_number(total)} in the family-wise test)"
-    has_min_detectable = any(group.get("min_detectable") is not None for group in audit.get("groups") or ())
-    return (
-        f"Expected calibration error of each group. Joint p is adjusted for all groups ({among_groups['correction']})."
-        f" Miscalibrated: joint p at most {format_number(alpha)}{share}. Within: not rejected, and the interval ends"
-        f" below the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither."
-        + (" Detectable from: the smallest error that would have been significant." if has_min_detectable else "")
-        + (_INTERVAL_AT_ZERO if any(group["status"] == "miscalibrated" for group in audit.get("groups") or ()) else "")
-    )
-
-
-def group_gap_table(audit: Audit) -> TextTable:
-    """The largest difference between subgroups of each column, and the multicalibration error."""
-    among_groups = audit.get("among_groups") or {}
-    rows = []
-    for gap in among_groups.get("widest") or ():
-        pair = f"{format_number(gap['difference'])} ({gap['first']} minus {gap['second']})"
-        text = pair if gap["settled"] else f"{pair}, not significant"
-        ends = gap["interval"]
-        (span,) = interval_texts([ends])
-        rows.append(
-            (
-                f"widest gap of {gap['column']}",
-                f"{text}; {level_text(ends['level'])} interval of the largest true gap {span}",
-            )
-        )
-    if error := among_groups.get("multicalibration"):
-        text = (
-            f"{format_number(error['value'])}, p {_pvalue_relation(error['pvalue'], _min_pvalue(audit))}; noise floor"
-            f" {format_number(error['noise_floor'])}"
-        )
-        worst = f"largest for {error['worst']}, {format_number(error['sigma'])} standard errors"
-        rows.append(("multicalibration error", f"{text}; {worst}"))
-    intro = (
-        "Gap: difference of two expected calibration errors; the intervals of a column hold simultaneously."
-        " Multicalibration error: the largest cumulative difference between predicted and observed in any group,"
-        " relative to its standard error."
-    )
-    return TextTable("Differences between groups", (TableColumn("", NAMES), TableColumn("", NAMES)), tuple(rows), intro)
-
-
-def _pvalue_relation(p: float | None, min_pvalue: float | None) -> str:
-    text = pvalue(p, min_pvalue)
-    return text if text[:1] in "≤<" else f"= {text}"
 
 
 def test_table(audit: Audit) -> TextTable:

@@ -8,7 +8,7 @@ from typing import Any
 
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
-from trueodds.reports.text import annotators, data_and_settings, recalibration, results
+from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import TextTable, bind_numbers, describe_size
 from trueodds.reports.text.summary import Fact, summary_facts
 
@@ -50,8 +50,8 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
         results.standard_measure_table(audit),
         results.error_table(audit),
         results.class_table(audit),
-        results.group_table(audit),
-        results.group_gap_table(audit),
+        group_tables.group_table(audit),
+        group_tables.group_gap_table(audit),
         annotators.vote_measure_table(audit),
         annotators.vote_target_table(audit),
         annotators.furthest_table(audit),

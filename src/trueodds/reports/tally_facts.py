@@ -23,9 +23,9 @@ from trueodds.reports.facts import (
     add_groups,
     alpha_of_groups,
     mean_gap,
-    reconcile_intervals,
     required_resamples,
 )
+from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.subgroups import HOLM, AuditGroups, adjust_by_holm
 from trueodds.resampling import measure
 from trueodds.resampling.intervals.method import IntervalSpec

@@ -179,6 +179,7 @@ def _figures(
     audit: Mapping[str, Any], pictures: Sequence[str | None], live: Sequence[tuple[str, str] | None]
 ) -> list[dict[str, Any]]:
     none = [None] * len(audit["diagrams"])
+    unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
     figures = []
     for diagram, svg, moves in zip(audit["diagrams"], [*pictures, *none], [*live, *none], strict=False):
         name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
@@ -193,8 +194,8 @@ def _figures(
                 "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split()),
                 "live": moves and moves[0],
                 "source": None if svg is None else _as_data(svg),
-                "table": data_and_settings.diagram_table(diagram),
-                "panels": data_and_settings.panel_table(diagram),
+                "table": data_and_settings.diagram_table(diagram, unit=unit),
+                "panels": data_and_settings.panel_table(diagram, unit=unit),
             }
         )
     return figures

@@ -93,17 +93,17 @@ def settings_table(audit: AuditDict) -> TextTable:
     return TextTable("Settings", (TableColumn("", NAMES), TableColumn("", NAMES)), filled)
 
 
-def diagram_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> TextTable:
-    """The numbers of a diagram, at most `max_rows` rows of them."""
-    return _of_columns("Numbers of the diagram", diagram["table"], max_rows, _corners(diagram))
+def diagram_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "class") -> TextTable:
+    """The numbers of a diagram, at most `max_rows` rows of them; `unit` is what a view is called."""
+    return _of_columns("Numbers of the diagram", diagram["table"], max_rows, _corners(diagram), unit)
 
 
-def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> TextTable:
-    """The numbers of each panel of a diagram."""
+def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "class") -> TextTable:
+    """The numbers of each panel of a diagram; `unit` is what a view is called."""
     columns = {
         name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
     }
-    return _of_columns("Numbers of the panels", columns, max_rows, _corners(diagram))
+    return _of_columns("Numbers of the panels", columns, max_rows, _corners(diagram), unit)
 
 
 def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
@@ -134,7 +134,9 @@ _OF_CORNERS = {
 }
 
 
-def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str]) -> TextTable:
+def _of_columns(
+    title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str], unit: str
+) -> TextTable:
     shown = {name: values for name, values in columns.items() if isinstance(values, list)}
     views = [class_name(view) for view in shown.pop("view", ())]
     keys = tuple(views) if len(set(views)) > 1 else ()  # for a single view the heading names it
@@ -142,7 +144,7 @@ def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: 
         shown.pop("weight", None)
     shown = {name: shown[name] for name in sorted(shown, key=_column_order)}
     if keys:
-        shown = {"class": list(keys), **shown}
+        shown = {unit: list(keys), **shown}
     kinds = tuple(
         TableColumn(_column_heading(name, corners), not any(isinstance(value, str) for value in values))
         for name, values in shown.items()

@@ -118,7 +118,11 @@ def describe_lens(lens: str, data: Mapping[str, Any]) -> str:
 
     >>> describe_lens("positive", {"classes": ["no", "rain"]}), describe_lens("canonical", {})
     ('P(rain)', 'the whole probability vector')
+    >>> describe_lens("classwise", {"kind": "multilabel"})
+    'each label'
     """
+    if lens == "classwise" and data.get("kind") == "multilabel":
+        return "each label"
     if lens == "positive" and len(data.get("classes") or ()) == 2:
         return f"P({data['classes'][1]})"
     return _CLAIMS.get(lens, "")

@@ -119,7 +119,7 @@ def standard_measure_table(audit: Audit) -> TextTable:
 
 def error_table(audit: Audit) -> TextTable:
     """The expected calibration error through each lens, with its test."""
-    measured = [measure for measure in audit["measures"] if measure["estimator"] not in _PROPER]
+    measured = _calibration_errors(audit)
     tests = [_tested(audit, measure["lens"]) for measure in measured]
     columns = (
         TableColumn("examined", NAMES, DETAIL),
@@ -199,17 +199,22 @@ def _interval_head(audit: Audit) -> str:
     return f"{level_text(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
+_CLASS_WORDS = ("class", "classes", "Each class against the rest")
+
+
 def class_table(audit: Audit) -> TextTable:
-    """The error of every class against the rest, largest first."""
-    measured, tested = _by_class(audit["measures"]), _by_class(audit["tests"])
+    """The error of every class against the rest, or of every label, largest first."""
+    measured, tested = _by_class(_calibration_errors(audit)), _by_class(audit["tests"])
     names = dict.fromkeys([*measured["parts"], *tested["parts"]])
     entries = []
     for name in names:
         part = tested["parts"].get(name, {})
-        entries.append((name, measured["parts"].get(name, part.get("statistic")), part))
+        entries.append((name, measured["parts"].get(name, part.get("error")), part))
     entries.sort(key=lambda entry: -(entry[1] if entry[1] is not None else -1.0))
+    labels = audit["data"]["kind"] == "multilabel"
+    one, many, what = ("label", "labels", "Each label by itself") if labels else _CLASS_WORDS
     columns = (
-        TableColumn("class", NAMES),
+        TableColumn(one, NAMES),
         TableColumn("error"),
         TableColumn("noise floor"),
         TableColumn("p"),
@@ -225,10 +230,10 @@ def class_table(audit: Audit) -> TextTable:
         strict=True,
     )
     return TextTable(
-        "Errors by class",
+        f"Errors by {one}",
         columns,
         tuple(rows),
-        "Each class against the rest, largest error first. Holm p is adjusted for the number of classes.",
+        f"Expected calibration error. {what}, largest error first. Holm p is adjusted for the number of {many}.",
         tuple(class_name(name) for name, _, _ in entries),
         tuple(Mark(value, noise_floor=part.get("noise_floor")) for _, value, part in entries),
     ).without_empty_columns()
@@ -288,6 +293,11 @@ def test_table(audit: Audit) -> TextTable:
     if parts:
         intro += f" {_JOINT}"
     return TextTable("Calibration tests", columns, tuple(rows), intro).without_empty_columns()
+
+
+def _calibration_errors(audit: Audit) -> list[Mapping[str, Any]]:
+    """The estimates that are calibration errors and not proper scores, which have the same lenses."""
+    return [measure for measure in audit["measures"] if measure["estimator"] not in _PROPER]
 
 
 def _by_class(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

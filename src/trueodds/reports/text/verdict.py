@@ -97,7 +97,8 @@ def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: floa
     }.get(state, state.capitalize())
     error, confidence, right = facts.errors[0].value, data["mean_confidence"], data["accuracy"]
     if confidence is None or right is None:
-        return f"{word}: expected calibration error {error_text(error)}, averaged over the labels."
+        where = _miscalibrated_views(facts, alpha, "label", "labels") if state == "miscalibrated" else ""
+        return f"{word}: expected calibration error {error_text(error)}, averaged over the labels{where}."
     if _is_binary(data):
         a, b = _distinct_percents(data["mean_prediction"], data["event_rate"])
         means = f"mean predicted {a}, {'share of votes' if data['votes'] else 'observed'} {b}"
@@ -123,12 +124,18 @@ def _miscalibrated_part(facts: Facts, alpha: float) -> str:
         return f", expected calibration error {error_text(facts.errors[0].value)}"
     if worst := worst_group(facts.groups.lines()):
         return f"; miscalibrated in group {worst['label']} (expected calibration error {error_text(worst['error'])})"
+    return _miscalibrated_views(facts, alpha, "class", "classes") or "; other tests of the family reject calibration"
+
+
+def _miscalibrated_views(facts: Facts, alpha: float, one: str, many: str) -> str:
+    """Return the class or label with the strongest evidence, and the number of other rejected ones."""
     for test in facts.tests:
-        classes = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
-        if classes:
-            more = f" and {count(len(classes) - 1, 'more class', 'more classes')}" * (len(classes) > 1)
-            return f"; miscalibrated for {classes[0].replace(':', ' ', 1)}{more}"
-    return "; other tests of the family reject calibration"
+        views = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
+        if views:
+            worst = min(views, key=lambda name: test.parts[name]["pvalue"]).removeprefix("class:")
+            more = f" and {count(len(views) - 1, f'more {one}', f'more {many}')}" * (len(views) > 1)
+            return f"; miscalibrated for {one} {worst}{more}"
+    return ""
 
 
 def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:

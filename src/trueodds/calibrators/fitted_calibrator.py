@@ -14,6 +14,13 @@ from numpy.typing import ArrayLike
 import trueodds
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
 from trueodds.calibrators.base import CalibrationMap
+from trueodds.calibrators.probability_columns import (
+    check_class_order,
+    check_prob_matrix,
+    check_same_classes,
+    logit_columns,
+    prob_columns,
+)
 from trueodds.calibrators.saved_parameters import REFIT_HINT, check_keys, invalid_value, is_count
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
@@ -24,7 +31,7 @@ from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.predictions import Predictions
-from trueodds.data.probabilities import check_logits, check_probabilities, softmax, two_columns
+from trueodds.data.probabilities import check_logits, softmax
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -160,7 +167,7 @@ class FittedCalibrator(Result):
         if isinstance(y_prob, Predictions):
             logits = y_prob.logits is not None and (logits or self.calibration_map.takes_logs)
             y_prob = y_prob.logits if logits and y_prob.logits is not None else y_prob.p
-        _in_order(y_prob, self.classes)
+        check_class_order(y_prob, self.classes)
         if not logits:
             try:
                 return check_prob_matrix(y_prob, self.k, sum_tolerance)
@@ -168,7 +175,7 @@ class FittedCalibrator(Result):
                 raise arrays.with_logits_argument(problem) from None
         z = arrays.as_float_array(arrays.as_array(y_prob, "logits"), "logits")
         arrays.check_shape(z, "logits")
-        _same_classes(z, self.k, "logits")
+        check_same_classes(z, self.k, "logits")
         if self.calibration_map.logits:
             return logit_columns(check_logits(z))
         if self.calibration_map.takes_logs:
@@ -248,54 +255,6 @@ class FittedCalibrator(Result):
 
     def __repr__(self) -> str:
         return f"FittedCalibrator({self.describe()})"
-
-
-def prob_columns(p: Array) -> Array:
-    """Probabilities (n,) or (n, K) as float64 (n, K), converted before 1 − p so that float32 loses no digits."""
-    p = p.astype(np.float64, copy=False)
-    return two_columns(p) if p.ndim == 1 else p
-
-
-def logit_columns(z: Array) -> Array:
-    """Log odds (n,) of the second class as the logits (0, z); logits (n, K) as they are."""
-    return np.stack([np.zeros_like(z), z], axis=1) if z.ndim == 1 else z
-
-
-def check_prob_matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Array:
-    """Check probabilities of rows without outcomes as `Predictions` does, and return them as (n, K) float64."""
-    raw = arrays.as_array(y_prob, "y_prob")
-    p = arrays.as_float_array(raw, "y_prob")
-    arrays.check_shape(p, "y_prob")
-    _same_classes(p, k, "y_prob")
-    check_probabilities(p, raw.dtype, sum_tolerance, sums=True)
-    return prob_columns(p)
-
-
-def _same_classes(values: Array, k: int, name: str) -> None:
-    n_classes = 2 if values.ndim == 1 else values.shape[1]
-    if n_classes != k:
-        one_row = values.ndim == 1 and len(values) == k
-        raise InputError(
-            "TO501",
-            f"This calibrator was fitted for {k} classes.",
-            f"{n_classes} ({name} has shape {values.shape})",
-            "Pass a single row as P[:1]." if one_row else "Pass one column per class, in the order of .classes.",
-        )
-
-
-def _in_order(table: Any, classes: tuple[Any, ...]) -> None:
-    """Raise TO501 for a data frame whose columns are named after the classes in another order."""
-    columns = getattr(table, "columns", None)
-    if columns is None or callable(columns):
-        return
-    named, expected = [str(name).rsplit("_", 1)[-1] for name in columns], [str(name) for name in classes]
-    if named != expected and sorted(named) == sorted(expected):
-        raise InputError(
-            "TO501",
-            "The columns are not in the order of the calibrator's classes.",
-            ", ".join(map(str, columns)),
-            f"Order them as {', '.join(expected)}.",
-        )
 
 
 def class_array(classes: tuple[Any, ...]) -> Array:

@@ -14,7 +14,8 @@ from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities
 from trueodds.calibrators._glm.row_sums import PassCounter, Step, Streamed
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec, lower_min_prob_for_logs
-from trueodds.calibrators.fitted_calibrator import FittedCalibrator, logit_columns, prob_columns
+from trueodds.calibrators.fitted_calibrator import FittedCalibrator
+from trueodds.calibrators.probability_columns import logit_columns, prob_columns
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax

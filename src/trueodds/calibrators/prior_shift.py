@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
-from trueodds.calibrators.fitted_calibrator import check_prob_matrix, prob_columns
 from trueodds.calibrators.label_shift import ESTIMATES, Frequencies, FrequencyMethod
+from trueodds.calibrators.probability_columns import check_prob_matrix, prob_columns
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OWN

@@ -1,0 +1,61 @@
+"""Check the probabilities of rows without outcomes, and convert them to one column per class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.data import arrays
+from trueodds.data.probabilities import check_probabilities, two_columns
+
+
+def prob_columns(p: Array) -> Array:
+    """Probabilities (n,) or (n, K) as float64 (n, K), converted before 1 − p so that float32 loses no digits."""
+    p = p.astype(np.float64, copy=False)
+    return two_columns(p) if p.ndim == 1 else p
+
+
+def logit_columns(z: Array) -> Array:
+    """Log odds (n,) of the second class as the logits (0, z); logits (n, K) as they are."""
+    return np.stack([np.zeros_like(z), z], axis=1) if z.ndim == 1 else z
+
+
+def check_prob_matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Array:
+    """Check probabilities of rows without outcomes as `Predictions` does, and return them as (n, K) float64."""
+    raw = arrays.as_array(y_prob, "y_prob")
+    p = arrays.as_float_array(raw, "y_prob")
+    arrays.check_shape(p, "y_prob")
+    check_same_classes(p, k, "y_prob")
+    check_probabilities(p, raw.dtype, sum_tolerance, sums=True)
+    return prob_columns(p)
+
+
+def check_same_classes(values: Array, k: int, name: str) -> None:
+    n_classes = 2 if values.ndim == 1 else values.shape[1]
+    if n_classes != k:
+        one_row = values.ndim == 1 and len(values) == k
+        raise InputError(
+            "TO501",
+            f"This calibrator was fitted for {k} classes.",
+            f"{n_classes} ({name} has shape {values.shape})",
+            "Pass a single row as P[:1]." if one_row else "Pass one column per class, in the order of .classes.",
+        )
+
+
+def check_class_order(table: Any, classes: tuple[Any, ...]) -> None:
+    """Raise TO501 for a data frame whose columns are named after the classes in another order."""
+    columns = getattr(table, "columns", None)
+    if columns is None or callable(columns):
+        return
+    named, expected = [str(name).rsplit("_", 1)[-1] for name in columns], [str(name) for name in classes]
+    if named != expected and sorted(named) == sorted(expected):
+        raise InputError(
+            "TO501",
+            "The columns are not in the order of the calibrator's classes.",
+            ", ".join(map(str, columns)),
+            f"Order them as {', '.join(expected)}.",
+        )

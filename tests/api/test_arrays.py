@@ -251,7 +251,7 @@ def test_more_positional_arguments_than_a_verb_has_are_refused_by_a_code() -> No
         lambda: to.compare(Y, P, P, "ece", "positive"),
         lambda: to.tally(Y, P, "positive"),
     ):
-        with pytest.raises(InputError, match=r"TO202.*positional arguments"):
+        with pytest.raises(InputError, match=r"TO202.*positional argument"):
             call()
 
 

@@ -175,7 +175,7 @@ def test_bad_settings_have_a_code_and_a_fix(call, code):
 
 
 def test_a_setting_of_another_test_names_that_test():
-    with pytest.raises(to.InputError, match=r"TO202.*statistic is a setting of test consistency"):
+    with pytest.raises(to.InputError, match=r"TO202.*statistic is a setting of the test 'consistency'"):
         to.test(three(60), statistic="ace")
 
 
@@ -195,7 +195,7 @@ def test_every_public_name_is_there():
 
 def test_settings_of_the_rows_are_refused_with_where_they_belong() -> None:
     preds = Predictions([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
-    for name, hint in (("weight", "Predictions"), ("cluster", "cluster="), ("seed", "rng=")):
+    for name, hint in (("weight", "Predictions"), ("cluster", "cluster="), ("seed", "Did you mean rng?")):
         with pytest.raises(InputError, match=re.escape(hint)) as refusal:
             to.measure(preds, "ece", **{name: 1})
         assert refusal.value.code == "TO202"

@@ -51,7 +51,7 @@ def test_a_method_is_made_from_its_settings() -> None:
 def test_an_unknown_method_or_setting_is_refused_with_the_near_ones() -> None:
     with refused("TO201", "'plane'", fix="plain"):
         SHAPES.load("plane")
-    with refused("TO202", "'sice'", fix="size"):
+    with pytest.raises(to.InputError, match=r"\[TO202\] The shape plain has no setting 'sice'. Did you mean size\?"):
         SHAPES.make("plain", {"sice": 5})
 
 
@@ -68,7 +68,9 @@ def test_the_words_of_other_libraries_are_known_where_ours_is_among_the_names():
 
 # Synonyms
 
-SETTINGS = {"partition", "bins", "order", "resamples", "level", "min_prob", "equal-mass", "uniform"}
+SETTINGS = {"partition", "bins", "order", "resamples", "level", "min_prob", "equal-mass", "uniform"} | {
+    "weight", "group", "cluster", "classes", "rng",
+}  # fmt: skip
 FAMILIES = {"measure": ESTIMATORS, "test": TESTS, "fit": CALIBRATORS, "draw": DIAGRAMS}
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.suggestions import did_you_mean, list_names
+from trueodds.core.signatures import argument_error, argument_of_rows, keyword_names, too_many_arguments
+from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
 from trueodds.data import argument_order
 from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
@@ -30,24 +31,13 @@ if TYPE_CHECKING:
     from trueodds.diagrams.recipe import Recipe
 
 
-ROW_SETTINGS = {
-    "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
-    "cluster": "Clusters belong to the rows: Predictions(y_true, y_prob, cluster=…).",
-    "group": "Groups belong to the rows: Predictions(y_true, y_prob, group=…); audit and by_group analyze each group.",
-    "seed": "The seed is rng=.",
-    "random_state": "The seed is rng=.",
-}
-
-
 def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, Any]) -> Any:
     """Return the method with this name and these settings; an instance is returned as it is."""
     known = isinstance(method, str) and method in registry.names()
-    for name in settings.keys() & ROW_SETTINGS.keys():
-        if known and registry.has_setting(method, name):
-            continue
-        raise InputError("TO202", f"`{name}` is not a setting of this call.", "", ROW_SETTINGS[name])
+    for name in settings:
+        belongs = argument_of_rows(name)
+        if belongs is not None and not (known and registry.has_setting(method, name)):
+            raise InputError("TO202", f"`{name}` is not a setting of this call.", "", belongs)
     if isinstance(method, kind):
         if settings:
             raise InputError(
@@ -187,12 +177,17 @@ def in_comparison(*args: Any) -> tuple[Any, ...]:
     return in_pairs(y_true, several, *rest)
 
 
+_CALLS = {
+    in_pairs: "Call {name}(y_true, y_prob), or {name}(preds).",
+    in_comparison: "Call {name}(y_true, p_a, p_b), or {name}(a, b).",
+}
+
+
 def _accept_reordered_arguments(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
-    parameters = inspect.signature(verb).parameters.items()
-    keywords = [name for name, parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+    signature, name = inspect.signature(verb), getattr(verb, "__name__", "")
+    keywords = keyword_names(signature.parameters.values())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [name for name, parameter in parameters if parameter.kind in kinds]
-    name = getattr(verb, "__name__", "")
+    places = [key for key, parameter in signature.parameters.items() if parameter.kind in kinds]
 
     @wraps(verb)
     def arranged(*args: Any, **settings: Any) -> Any:
@@ -200,13 +195,15 @@ def _accept_reordered_arguments(verb: Verb, arrange: Callable[..., tuple[Any, ..
             if array in settings:
                 args = (*args[:place], settings.pop(array), *args[place:])
         positional = arrange(*args)
-        if len(positional) > len(names):
-            raise InputError(
-                "TO202",
-                f"{name} takes at most {len(names)} positional arguments: {', '.join(names)}.",
-                f"{len(positional)} arguments",
-                "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name.",
-            )
+        if len(positional) > len(places):
+            fix = "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name."
+            raise too_many_arguments(name, places, len(positional), fix)
+        if not positional and places[0] not in settings:
+            raise InputError("TO202", f"{name} needs predictions.", "no argument", _CALLS[arrange].format(name=name))
+        try:
+            signature.bind(*positional, **settings)
+        except TypeError as problem:
+            raise argument_error(name, signature, positional, settings, str(problem)) from None
         try:
             return verb(*positional, **settings)
         except InputError as problem:
@@ -226,11 +223,10 @@ def _is_method(x: Any) -> bool:
 
 def _add_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
     """Add to the error of an unknown setting the hint that a keyword of the function may be meant."""
-    unknown = next((name for name in settings if problem.code == "TO202" and problem.got == repr(name)), None)
-    if (
-        unknown is None
-        or not problem.fix.startswith(("Known", "It has no"))
-        or not (hint := did_you_mean(unknown, keywords))
-    ):
+    unknown = next((name for name in settings if problem.code == "TO202" and repr(name) in problem.problem), None)
+    if unknown is None:
+        return problem
+    listed = problem.fix.startswith(("Known", "It has no"))
+    if not (resolve_synonym(unknown, keywords) or listed) or not (hint := did_you_mean(unknown, keywords)):
         return problem
     return InputError(problem.code, problem.problem, problem.got, hint)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from trueodds.api.draw import draw
 from trueodds.core.errors import InputError
+from trueodds.core.signatures import checks_arguments
 from trueodds.core.suggestions import suggest_names
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
@@ -48,6 +49,7 @@ class Display:
     def __init__(self, diagram: Diagram) -> None:
         self.diagram = diagram
 
+    @checks_arguments
     def plot(
         self,
         ax: Any = None,
@@ -83,6 +85,7 @@ class Display:
         return self
 
     @classmethod
+    @checks_arguments
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -135,6 +138,7 @@ class Display:
         return cls._of(models, lens, ax, settings)
 
     @classmethod
+    @checks_arguments
     def from_estimator(
         cls,
         estimator: Any,

@@ -12,6 +12,7 @@ from trueodds.api.collect_or_tally import IN_MEMORY, resolve_streamed
 from trueodds.core.json_files import read_schema_family
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
+from trueodds.core.signatures import checks_arguments
 from trueodds.lenses.lens import as_lens
 from trueodds.tallies.tally import Tally
 
@@ -101,6 +102,7 @@ def fit(
     return fit_any_source(spec, rows, repeated=weight_kind == "frequency")
 
 
+@checks_arguments
 def load(path: Any) -> FittedCalibrator | Tally:
     """Load a calibrator or a tally that was written by `save`.
 

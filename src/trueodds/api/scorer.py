@@ -14,6 +14,7 @@ from trueodds.api.measure import measure
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate
 from trueodds.core.settings import check
+from trueodds.core.signatures import checks_arguments
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
@@ -59,6 +60,7 @@ class Scorer:
         return f"The score {estimate.estimator} is {score}. {why}{fix}"
 
 
+@checks_arguments
 def scorer(
     estimator: str | Estimator,
     *,

@@ -27,6 +27,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Result
+from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import arrays
 from trueodds.data.log_probabilities import log_softmax
@@ -82,6 +83,7 @@ class FittedCalibrator(Result):
         """Name of the calibrator whose map this is; after `auto`, that of the applied one."""
         return self.calibration_map.name
 
+    @checks_arguments
     def predict_proba(
         self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
     ) -> Array:
@@ -111,6 +113,7 @@ class FittedCalibrator(Result):
         """
         return self.calibration_map.apply(self._check_input(y_prob, logits, sum_tolerance))
 
+    @checks_arguments
     def predict(
         self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
     ) -> Array:
@@ -129,6 +132,7 @@ class FittedCalibrator(Result):
         q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance)
         return class_array(self.classes)[q.argmax(axis=1)]
 
+    @checks_arguments
     def predict_interval(
         self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
     ) -> tuple[Array, Array]:

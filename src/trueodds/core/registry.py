@@ -5,21 +5,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from trueodds.core import suggestions
 from trueodds.core.errors import InputError
-from trueodds.core.suggestions import suggest_names
-
-# The other families, in which an unknown name is looked up: verb and registry.
-FAMILIES = {
-    "estimator": ("measure", "trueodds.estimators:ESTIMATORS"),
-    "test": ("test", "trueodds.hypotests:TESTS"),
-    "calibrator": ("fit", "trueodds.calibrators:CALIBRATORS"),
-    "diagram": ("draw", "trueodds.diagrams:DIAGRAMS"),
-}
+from trueodds.core.method_use import FAMILIES
+from trueodds.core.suggestions import list_names, suggest_names
 
 
 class Registry:
@@ -88,18 +81,21 @@ class Registry:
         return setting in self._accepted(name)
 
     def _accepted(self, name: str) -> tuple[str, ...]:
-        method = self.load(name)
-        return tuple(method.accepts() if hasattr(method, "accepts") else settings_of(method))
+        return _settings_of(self.load(name))
 
     def check(self, name: str, settings: Iterable[str], also: Iterable[str] = ()) -> None:
         """Raise an error for a setting that neither the method nor its caller (`also`) has."""
         known = (*self._accepted(name), *also)
         for key in settings:
             if key not in known:
-                fix = suggest_names(key[:80], known) if known else "It has no settings."
-                if key in self._owners and not fix.startswith("Did you mean"):
-                    fix += f" {key} is a setting of {self.kind} {self._owners[key]}."
-                raise InputError("TO202", f"{self.kind} {name} has no setting of that name.", repr(key[:80]), fix)
+                raise self._unknown_setting(name, key[:80], known)
+
+    def _unknown_setting(self, name: str, setting: str, known: Sequence[str]) -> InputError:
+        problem = f"The {self.kind} {name} has no setting {setting!r}."
+        fix = suggestions.did_you_mean(setting, known)
+        if not fix and (close := suggestions.near_names(setting, self._owners)):
+            fix = f"{close[0]} is a setting of the {self.kind} {self._owners[close[0]]!r}."
+        return InputError("TO202", problem, "", fix or (list_names(known) if known else "It has no settings."))
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """Create the method with its settings; an unknown setting raises an InputError that lists similar names."""
@@ -113,3 +109,8 @@ class Registry:
 def settings_of(method: Any) -> tuple[str, ...]:
     """Return the names of a dataclass's settings."""
     return tuple(field.name for field in dataclasses.fields(method) if field.init)
+
+
+def _settings_of(method: Any) -> tuple[str, ...]:
+    """Return the names of the settings that a method takes by its name."""
+    return tuple(method.accepts() if hasattr(method, "accepts") else settings_of(method))

@@ -11,11 +11,12 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
 from trueodds.core.errors import LONGEST_VALUE, InputError, describe
+from trueodds.core.signatures import check_constructor
 from trueodds.core.suggestions import suggest_names
 
 ONE = "or one of them"  # constraint of a sequence type: a single value is accepted as a sequence of length 1
@@ -77,6 +78,12 @@ Positive = Annotated[float, Range(0, closed="neither")]
 
 class Settings:
     """Base class of dataclasses that validate their settings; subclasses with more checks call `__post_init__`."""
+
+    def __new__(cls, *args: Any, **settings: Any) -> Self:
+        """Create the object; a setting that it does not have raises TO202."""
+        if args or settings:
+            check_constructor(cls, args, settings)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Check every setting against its annotation, and convert NumPy scalars to Python values."""

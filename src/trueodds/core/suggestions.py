@@ -95,6 +95,12 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # names and settings -> synonyms in th
     "resamples": ("n bootstrap", "n boot", "n bootstraps", "n resamples", "bootstraps"),
     "level": ("confidence level", "conf level"),
     "min_prob": ("eps", "epsilon", "floor"),
+    # arguments
+    "weight": ("weights", "sample weight", "sample weights"),
+    "group": ("groups", "subgroup", "subgroups", "sensitive features"),
+    "cluster": ("clusters",),
+    "classes": ("class names", "target names"),
+    "rng": ("seed", "random state", "random seed"),
 }  # fmt: skip
 
 _DISCRIMINATION = (
@@ -164,9 +170,19 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("n_bootstrap", ["level", "resamples"]), did_you_mean("eggs", ["level", "resamples"])
     ('Did you mean resamples?', '')
     """
-    known = sorted(known)
-    close = resolve_synonym(word, known) or difflib.get_close_matches(word.lower(), known, n=3)
+    close = near_names(word, known)
     return f"Did you mean {' or '.join(close)}?" if close else ""
+
+
+def near_names(word: str, known: Iterable[str]) -> list[str]:
+    """Return the names that a word may stand for: a synonym, up to three that it begins, or up to three similar ones.
+
+    >>> near_names("hosmer", ["hosmer_lemeshow", "score"]), near_names("scroe", ["hosmer_lemeshow", "score"])
+    (['hosmer_lemeshow'], ['score'])
+    """
+    known = sorted(known)
+    begun = [name for name in known if normalize_name(name).startswith(normalize_name(word))] if len(word) > 2 else []
+    return resolve_synonym(word, known) or begun[:3] or difflib.get_close_matches(word.lower(), known, n=3)
 
 
 def list_names(names: Sequence[str], max_length: int = 200) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import argument_order, arrays, groups
 from trueodds.data.dense import from_dense
@@ -88,6 +89,7 @@ class Predictions(PredictionArrays):
 
     __slots__ = ()
 
+    @checks_arguments
     def __init__(
         self,
         y_true: ArrayLike,
@@ -149,6 +151,7 @@ class Predictions(PredictionArrays):
         self._fill(values)
 
     @classmethod
+    @checks_arguments
     def from_logits(
         cls,
         y_true: ArrayLike,
@@ -194,6 +197,7 @@ class Predictions(PredictionArrays):
         return new
 
     @classmethod
+    @checks_arguments
     def from_confidence(
         cls,
         confidence: ArrayLike,
@@ -240,6 +244,7 @@ class Predictions(PredictionArrays):
         return new
 
     @classmethod
+    @checks_arguments
     def from_multilabel(
         cls,
         Y: ArrayLike,
@@ -291,8 +296,16 @@ class Predictions(PredictionArrays):
         return new
 
     @staticmethod
+    @checks_arguments
     def from_dense(
-        labels: ArrayLike, probs: ArrayLike, *, axis: int | None = 1, logits: bool = False, **settings: Any
+        labels: ArrayLike,
+        probs: ArrayLike,
+        *,
+        axis: int | None = 1,
+        logits: bool = False,
+        ignore: int | Sequence[int] | None = None,
+        classes: Sequence[Any] | None = None,
+        sum_tolerance: float | None = None,
     ) -> Predictions:
         """Create predictions from label maps and probability maps, such as images.
 
@@ -309,17 +322,21 @@ class Predictions(PredictionArrays):
             Axis of the classes; None if there is no such axis.
         logits : bool, default=False
             Whether `probs` are logits or log-probabilities.
-        **settings
-            `ignore` (labels to leave out, such as 255), `classes` and `sum_tolerance`.
+        ignore : int or sequence of int, optional
+            Labels that are no class, such as 255; they are left out and counted in a note.
+        classes, sum_tolerance
+            As for `Predictions`.
 
         Returns
         -------
         Predictions
             The validated predictions.
         """
-        return from_dense(Predictions, labels, probs, axis=axis, logits=logits, **settings)
+        how: dict[str, Any] = {"ignore": ignore, "classes": classes, "sum_tolerance": sum_tolerance}
+        return from_dense(Predictions, labels, probs, axis=axis, logits=logits, **how)
 
     @classmethod
+    @checks_arguments
     def from_estimator(
         cls,
         model: Any,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Settings
+from trueodds.core.signatures import refuses_arrays
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.lenses.base import Lens
@@ -35,6 +36,11 @@ class HypothesisTest(Settings):
     vectors: ClassVar[bool] = True  # whether a view may have a probability vector per row
     nulls: ClassVar[tuple[str, ...]] = ()  # allowed values of null=; empty if there is only one null distribution
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "__call__" in vars(cls):
+            cls.__call__ = refuses_arrays(cls.__call__)  # type: ignore[method-assign]
 
     def __call__(
         self,

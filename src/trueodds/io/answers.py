@@ -11,6 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_percent
 from trueodds.core.results import Result
+from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.io.answer_confidence import (
@@ -101,6 +102,7 @@ class Answers(Result):
         )
 
 
+@checks_arguments
 def read_answers(
     data: Any,
     *,

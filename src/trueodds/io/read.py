@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.settings import Count, OneOf, check
+from trueodds.core.signatures import checks_arguments
 from trueodds.data.labels import column_names
 from trueodds.data.predictions import Predictions
 from trueodds.io import files
@@ -22,6 +23,7 @@ ENGINES = ("arrow", "dask", "spark")
 _HOMES = {"dask": "dask", "pyspark": "spark"}  # module that reads the data, by the package of their type
 
 
+@checks_arguments
 def read(
     data: Any,
     *,

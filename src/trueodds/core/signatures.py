@@ -1,0 +1,134 @@
+"""Report a call that does not fit a function's signature as an InputError with a suggestion, instead of a TypeError."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
+from typing import Any, TypeVar, cast
+
+from trueodds.core.errors import InputError
+from trueodds.core.method_use import call_by_name
+from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ROWS = "{what} to the rows: Predictions(y_true, y_prob, {name}=…)."
+_OF_ROWS = {
+    "weight": _ROWS.format(what="Weights belong", name="weight"),
+    "group": _ROWS.format(what="Groups belong", name="group").replace(".", "; audit and by_group analyze each group."),
+    "cluster": _ROWS.format(what="Clusters belong", name="cluster"),
+    "classes": _ROWS.format(what="The names of the classes belong", name="classes"),
+    "sum_tolerance": _ROWS.format(what="The tolerance belongs", name="sum_tolerance"),
+    "logits": "Logits are read by Predictions.from_logits(y_true, logits).",
+}
+
+
+def argument_of_rows(name: str) -> str | None:
+    """Return where an argument belongs that describes the rows, under any of its usual names; None for any other.
+
+    >>> argument_of_rows("sample_weight")
+    'Weights belong to the rows: Predictions(y_true, y_prob, weight=…).'
+    >>> argument_of_rows("bins")
+    """
+    known = resolve_synonym(name, _OF_ROWS)
+    return _OF_ROWS[known[0]] if known else None
+
+
+def checks_arguments(function: F) -> F:
+    """Let a public function raise TO202 for arguments that its signature does not have.
+
+    `help`, `inspect` and type checkers see the function as it is written.
+    """
+    signature = inspect.signature(function)
+    name = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        try:
+            signature.bind(*args, **keywords)
+        except TypeError as problem:
+            raise argument_error(name, signature, args, keywords, str(problem)) from None
+        return function(*args, **keywords)
+
+    return cast(F, checked)
+
+
+def check_constructor(method: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> None:
+    """Raise TO202 for settings that the constructor of a method does not have; missing ones are left to Python."""
+    signature = _signature(method.__init__)
+    try:
+        signature.bind_partial(None, *args, **settings)
+    except TypeError as problem:
+        error = argument_error(method.__name__, signature, (None, *args), settings, str(problem))
+        accepts = method.accepts() if hasattr(method, "accepts") else ()
+        named = next((name for name in settings if name in accepts and name not in signature.parameters), None)
+        if named and (call := call_by_name(method, named)):
+            error = InputError(error.code, error.problem, error.got, f"Pass it with the name: {call}.")
+        raise error from None
+
+
+def refuses_arrays(call: F) -> F:
+    """Let the `__call__` of a method raise TO202 for arrays, with the function that takes them."""
+    signature = inspect.signature(call)
+    takes = ", ".join(list(signature.parameters)[1:])
+
+    @wraps(call)
+    def called(self: Any, *args: Any, **keywords: Any) -> Any:
+        try:
+            signature.bind(self, *args, **keywords)
+        except TypeError as problem:
+            by_name = call_by_name(type(self))
+            fix = f"For arrays use {by_name}." if by_name else "Pass these arguments."
+            what = f"An instance of {type(self).__name__} is called with ({takes})."
+            raise InputError("TO202", what, str(problem), fix) from None
+        return call(self, *args, **keywords)
+
+    return cast(F, called)
+
+
+@cache
+def _signature(function: Any) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def argument_error(
+    name: str, signature: inspect.Signature, args: Sequence[Any], keywords: Mapping[str, Any], problem: str
+) -> InputError:
+    """Return the error of a call that does not fit the signature; `problem` is Python's description of it."""
+    parameters = {key: one for key, one in signature.parameters.items() if key not in ("self", "cls")}
+    bound = len(signature.parameters) - len(parameters)  # whether the first argument is the object
+    unknown = [key for key in keywords if key not in keyword_names(parameters.values())]
+    if unknown and not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return unknown_argument(name, unknown[0], keyword_names(parameters.values()))
+    places = [key for key, one in parameters.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    if "too many positional" in problem:
+        return too_many_arguments(name, places, len(args) - bound)
+    passed = {*keywords, *places[: len(args) - bound]}
+    required = [key for key, one in parameters.items() if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+    if missing := [key for key in required if key not in passed]:
+        fix = f"Call {name}({', '.join(required)})."
+        return InputError("TO202", f"{name} needs {missing[0]}.", ", ".join(sorted(passed)) or "no argument", fix)
+    return InputError("TO202", f"{name} cannot be called in this way.", problem, "Pass each argument once.")
+
+
+def keyword_names(parameters: Any) -> list[str]:
+    """Return the names of the parameters that can be passed by keyword."""
+    return [one.name for one in parameters if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
+
+
+def unknown_argument(name: str, argument: str, known: Sequence[str]) -> InputError:
+    """Return the error of a keyword that a function does not have, with the one that may be meant."""
+    argument = argument[:80]
+    hint = None if resolve_synonym(argument, known) else argument_of_rows(argument)
+    fix = hint or did_you_mean(argument, known) or (list_names(known) if known else "It takes no keywords.")
+    return InputError("TO202", f"{name} has no argument {argument!r}.", "", fix)
+
+
+def too_many_arguments(
+    name: str, places: Sequence[str], n_args: int, fix: str = "Settings are given by name."
+) -> InputError:
+    """Return the error of more positional arguments than a function takes."""
+    noun = "argument" if len(places) == 1 else "arguments"
+    problem = f"{name} takes at most {len(places)} positional {noun}: {', '.join(places)}."
+    return InputError("TO202", problem, f"{n_args} arguments", fix)

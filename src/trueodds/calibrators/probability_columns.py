@@ -35,6 +35,7 @@ def check_prob_matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = N
 
 
 def check_same_classes(values: Array, k: int, name: str) -> None:
+    """Raise TO501 for another number of classes than the calibrator has."""
     n_classes = 2 if values.ndim == 1 else values.shape[1]
     if n_classes != k:
         one_row = values.ndim == 1 and len(values) == k

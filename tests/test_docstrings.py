@@ -123,3 +123,32 @@ def test_a_class_that_users_meet_describes_itself_and_its_methods(name: str) -> 
         assert described(described_parts.get("Parameters", "")) == parameters, f"{name}.{method}"
         returns = inspect.signature(function).return_annotation
         assert "Returns" in described_parts or returns in ("None", None), f"{name}.{method} has no Returns"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_s_docstring_begins_with_its_use_by_name(name: str) -> None:
+    kind, _, method = name.partition("-")
+    use = sections(METHODS[name])[""].split("\n\n")[1]
+    verb = {"estimator": "measure", "test": "test", "calibrator": "fit", "diagram": "draw"}[kind]
+    assert use.startswith(f"Use: ``to.{verb}(")
+    assert f', "{method}")``' in " ".join(use.split())
+    registry = next(family for family in (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS) if family.kind == kind)
+    settings = (
+        registry.load(method).accepts() if hasattr(METHODS[name], "accepts") else dataclasses.fields(METHODS[name])
+    )
+    assert ("Settings by name: " in " ".join(use.split())) == bool(settings)
+
+
+def test_help_names_the_settings_that_only_the_name_takes() -> None:
+    assert '``to.measure(y_true, y_prob, "ece")``. Settings by name: `bins`, `partition`' in " ".join(
+        (to.estimators.ece.__doc__ or "").split()
+    )
+    assert 'to.fit(y_true, y_prob, "temperature")' in (to.calibrators.Temperature.__doc__ or "")
+    assert 'to.draw(y_true, y_prob, "corp")' in (to.CorpDisplay.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_see_also_names_methods_as_their_functions_take_them(name: str) -> None:
+    names = {known for registry in (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS) for known in registry.names()}
+    also = re.findall(r"^(\S+) : ", sections(METHODS[name]).get("See Also", ""), flags=re.M)
+    assert {one for one in also if one not in names} <= {"ScoreRegret", "trueodds.compare"}

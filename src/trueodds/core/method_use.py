@@ -1,6 +1,9 @@
-"""How a method is called by its name, for the errors that suggest it."""
+"""How a method is called by its name: the lines that its docstring begins with, and the call that errors suggest."""
 
 from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
 
 # The families of methods: the function that takes their names, and the registry.
 FAMILIES = {
@@ -9,6 +12,8 @@ FAMILIES = {
     "calibrator": ("fit", "trueodds.calibrators:CALIBRATORS"),
     "diagram": ("draw", "trueodds.diagrams:DIAGRAMS"),
 }
+
+MANY = 12  # settings that a docstring lists
 
 
 def call_by_name(method: type, setting: str = "") -> str | None:
@@ -24,3 +29,18 @@ def call_by_name(method: type, setting: str = "") -> str | None:
             data = '{"a": preds_a, "b": preds_b}' if getattr(method, "several", False) else "y_true, y_prob"
             return f'to.{verb}({data}, "{name}"{f", {setting}=…" if setting else ""})'
     return None
+
+
+def with_use(docstring: str, call: str, settings: Sequence[str]) -> str:
+    """Return the docstring of a method with a paragraph on its use by name after the summary.
+
+    >>> print(with_use("Summary.", 'to.measure(y_true, y_prob, "ece")', ["bins", "order"]))
+    Summary.
+    <BLANKLINE>
+        Use: ``to.measure(y_true, y_prob, "ece")``. Settings by name: `bins`, `order`.
+    """
+    summary, blank, rest = docstring.partition("\n\n")
+    shown = [f"`{name}`" for name in settings[:MANY]] + (["…"] if len(settings) > MANY else [])
+    named = f" Settings by name: {', '.join(shown)}." if settings else ""
+    lines = textwrap.wrap(f"Use: ``{call}``.{named}", 100, break_long_words=False, break_on_hyphens=False)
+    return f"{summary}\n\n{textwrap.indent(chr(10).join(lines), '    ')}{blank}{rest}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from trueodds.core import suggestions
 from trueodds.core.errors import InputError
-from trueodds.core.method_use import FAMILIES
+from trueodds.core.method_use import FAMILIES, call_by_name, with_use
 from trueodds.core.suggestions import list_names, suggest_names
 
 
@@ -28,6 +28,7 @@ class Registry:
         self.kind = kind
         self._table = dict(table)
         self._owners = dict(owners or {})
+        self._documented: set[str] = set()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all methods in the order of the table."""
@@ -39,7 +40,12 @@ class Registry:
             name = str(name)[:80]
             raise InputError("TO201", f"Unknown {self.kind}.", repr(name), self._hint(name))
         module, _, attribute = self._table[name].partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        method = getattr(importlib.import_module(module), attribute)
+        if name not in self._documented:
+            self._documented.add(name)
+            if call := call_by_name(method):
+                method.__doc__ = with_use(method.__doc__ or "", call, _settings_of(method))
+        return method
 
     def classes(self) -> dict[str, str]:
         """Map the attributes of the package, the names of classes and methods, to the names of the methods."""

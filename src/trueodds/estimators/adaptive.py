@@ -107,7 +107,7 @@ class AverageError(BinnedError):
 
     See Also
     --------
-    AdaptiveError : Nixon's ACE with equal-mass ranges.
+    ace : Nixon's ACE with equal-mass ranges.
 
     Notes
     -----

@@ -89,7 +89,7 @@ class KolmogorovSmirnov(CumulativeError):
 
     See Also
     --------
-    CumulativeError : The same quantity, with details on ties and bias.
+    ecce_mad : The same quantity, with details on ties and bias.
 
     Notes
     -----

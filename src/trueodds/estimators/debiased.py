@@ -153,7 +153,7 @@ class DebiasedL2(_Debiased):
 
     See Also
     --------
-    RootMeanSquareError : The plug-in estimate.
+    rmsce : The plug-in estimate.
 
     Notes
     -----
@@ -302,7 +302,7 @@ class DebiasedL1(_Debiased):
 
     See Also
     --------
-    BinnedError : The plug-in estimate.
+    ece : The plug-in estimate.
 
     Notes
     -----

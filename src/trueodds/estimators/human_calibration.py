@@ -93,7 +93,7 @@ class EntropyError(VoteMean):
 
     See Also
     --------
-    DistributionError : Total variation between probabilities and votes.
+    distce : Total variation between probabilities and votes.
 
     Notes
     -----

@@ -27,7 +27,7 @@ class HumanDistance(VoteMean):
 
     See Also
     --------
-    DistributionError : Total variation between probabilities and votes.
+    distce : Total variation between probabilities and votes.
 
     Notes
     -----

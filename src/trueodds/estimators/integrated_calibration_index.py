@@ -38,9 +38,9 @@ class IntegratedIndex(UnbinnedError):
 
     See Also
     --------
-    MedianDistance : Median of the distance (E50).
-    NinthDecile : 90th percentile of the distance (E90).
-    WorstDistance : Maximum of the distance (Emax).
+    e50 : Median of the distance (E50).
+    e90 : 90th percentile of the distance (E90).
+    emax : Maximum of the distance (Emax).
 
     Notes
     -----
@@ -159,7 +159,7 @@ class MedianDistance(Quantile):
 
     See Also
     --------
-    IntegratedIndex : Mean of the distance (ICI).
+    ici : Mean of the distance (ICI).
 
     Notes
     -----
@@ -209,7 +209,7 @@ class NinthDecile(Quantile):
 
     See Also
     --------
-    IntegratedIndex : Mean of the distance (ICI).
+    ici : Mean of the distance (ICI).
 
     Notes
     -----
@@ -254,7 +254,7 @@ class WorstDistance(IntegratedIndex):
 
     See Also
     --------
-    IntegratedIndex : Mean of the distance (ICI).
+    ici : Mean of the distance (ICI).
 
     Notes
     -----

@@ -45,7 +45,7 @@ class MixNMatchError(UnbinnedError):
 
     See Also
     --------
-    KernelDensityError : Calibration error by kernel regression.
+    ece_kde : Calibration error by kernel regression.
 
     Notes
     -----

@@ -40,7 +40,7 @@ class LaplaceError(UnbinnedError):
 
     See Also
     --------
-    MeanEmbeddingError : The same kernel with bandwidth 0.4 (MMCE).
+    mmce : The same kernel with bandwidth 0.4 (MMCE).
 
     Notes
     -----

@@ -58,7 +58,7 @@ class CalibrationInTheLarge(_FromTotals):
 
     See Also
     --------
-    ObservedExpected : The ratio of the same two rates (O:E ratio).
+    o_e : The ratio of the same two rates (O:E ratio).
 
     Notes
     -----
@@ -116,8 +116,8 @@ class ObservedExpected(_FromTotals):
 
     See Also
     --------
-    CalibrationInTheLarge : The difference of the same two rates.
-    IntegratedIndex : Mean distance from a smooth calibration curve (ICI).
+    calibration_in_the_large : The difference of the same two rates.
+    ici : Mean distance from a smooth calibration curve (ICI).
 
     Notes
     -----

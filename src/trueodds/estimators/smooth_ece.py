@@ -37,7 +37,7 @@ class SmoothError(UnbinnedError):
 
     See Also
     --------
-    IntervalError : Upper bound of the distance to calibration from random intervals.
+    interval_ce : Upper bound of the distance to calibration from random intervals.
 
     Notes
     -----

@@ -58,7 +58,7 @@ class CalibrationBelt(Recipe):
 
     See Also
     --------
-    GiViTI : The test, `giviti`.
+    giviti : The test of the same polynomial.
 
     Notes
     -----

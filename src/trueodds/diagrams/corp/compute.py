@@ -65,8 +65,8 @@ class Corp(Recipe):
 
     See Also
     --------
-    Reliability : The same with bins.
-    ReliabilityCurve : The same with kernel smoothing.
+    reliability : The same with bins.
+    reliability_curve : The same with kernel smoothing.
 
     Notes
     -----

@@ -44,7 +44,7 @@ class Cumulative(Recipe):
 
     See Also
     --------
-    ECCE : The test, `ecce`.
+    ecce : The test of the same differences.
 
     Notes
     -----

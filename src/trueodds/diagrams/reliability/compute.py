@@ -60,8 +60,8 @@ class Reliability(BinnedRecipe):
 
     See Also
     --------
-    ReliabilityCurve : The same without bins, by kernel smoothing.
-    Corp : The same with isotonic regression.
+    reliability_curve : The same without bins, by kernel smoothing.
+    corp : The same with isotonic regression.
 
     Notes
     -----

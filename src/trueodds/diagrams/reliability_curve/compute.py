@@ -71,8 +71,8 @@ class ReliabilityCurve(Recipe):
 
     See Also
     --------
-    Reliability : The same with bins.
-    Corp : The same with isotonic regression.
+    reliability : The same with bins.
+    corp : The same with isotonic regression.
 
     Notes
     -----

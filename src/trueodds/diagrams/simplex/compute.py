@@ -53,7 +53,7 @@ class Simplex(SimplexRecipe):
 
     See Also
     --------
-    trueodds.diagrams.tetrahedron : The same diagram for four outcomes.
+    tetrahedron : The same diagram for four outcomes.
 
     Notes
     -----

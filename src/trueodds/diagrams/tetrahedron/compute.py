@@ -49,7 +49,7 @@ class Tetrahedron(SimplexRecipe):
 
     See Also
     --------
-    trueodds.diagrams.simplex : The diagram for three outcomes.
+    simplex : The diagram for three outcomes.
 
     Notes
     -----

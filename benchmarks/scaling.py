@@ -20,13 +20,14 @@ from trueodds.hypotests.base import HypothesisTest
 
 STEADY = 10_000  # rows: below, the fixed cost of a call hides the growth
 CLOSE = 0.25  # a logarithm or a cache effect can add this much to an exponent
+WIDTH = max(len(name) for registry in (ESTIMATORS, TESTS) for name in registry.names())
 
 
 def show(max_rows: int, methods: Sequence[str] | None, patience: float) -> None:
     """Print the table: two classes, estimate without interval, test with all draws, minimum of three runs."""
     sizes = [10**k for k in range(3, 9) if 10**k <= max_rows]
     head = " ".join(f"{n:>9,}" for n in sizes)
-    print(f"{'method':14} {'cost':24} {'measured':>8} {'stated':>6}    {head}")
+    print(f"{'method':{WIDTH}} {'cost':24} {'measured':>8} {'stated':>6}    {head}")
     for registry in (ESTIMATORS, TESTS):
         for name in registry.names():
             if not methods or name in methods:
@@ -50,7 +51,7 @@ def _line(registry: Registry, name: str, sizes: Sequence[int], patience: float) 
     slope_text = "" if slope is None else f"{slope:.2f}"
     promised = "" if power is None else f"{power:g}"
     flag = "!" if slope is not None and power is not None and slope > power + CLOSE else " "
-    print(f"{name:14} {cost_text:24.24} {slope_text:>8} {promised:>6} {flag}  {shown}{refused}", flush=True)
+    print(f"{name:{WIDTH}} {cost_text:24.24} {slope_text:>8} {promised:>6} {flag}  {shown}{refused}", flush=True)
 
 
 def exponent(times: Mapping[int, float]) -> float | None:
@@ -62,12 +63,12 @@ def exponent(times: Mapping[int, float]) -> float | None:
 
 
 def stated(method: type) -> tuple[str, float | None]:
-    """The cost stated in the docstring, and its exponent of n, ignoring logarithms."""
+    """The cost stated in the docstring, and its exponent of n, ignoring logarithms; a dash if it is not a formula."""
     cost = re.compile(r"Cost:?\s*(?:\S+\s+)*?(O\([^)]*(?:\([^)]*\)[^)]*)*\))")
     # A subclass may refer to the cost of its parent.
     match = next((hit for base in method.__mro__ if (hit := cost.search(base.__doc__ or ""))), None)
     if not match:
-        return "?", None
+        return "–", None
     cost_text = " ".join(match[1].split())
     if "n²" in cost_text or "n^2" in cost_text:
         return cost_text, 2.0

@@ -9,7 +9,7 @@ from calibration import get_ece, get_ece_em
 from benchmarks.data import Arrays
 
 DISTRIBUTION = "uncertainty-calibration"
-TOO_SLOW = {"class-wise-1000": "lists of 5·10⁷ pairs"}
+TOO_SLOW = {"class-wise-1000": "it creates lists of 5·10⁷ pairs"}
 
 
 def top_label(arrays: Arrays) -> Callable[[], float]:

@@ -61,6 +61,16 @@ def test_the_stated_exponent_is_read_from_the_docstring() -> None:
     assert [scaling.stated(kind)[1] for kind in (Square, Bins, Draws, int)] == [2.0, 1.0, 1.0, None]
 
 
+def test_the_columns_of_the_scaling_table_are_aligned_for_every_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(scaling, "seconds", lambda *_: 1.0)
+    scaling.show(10_000, ["ece", "decision_regret", "calibration_in_the_large", "consistency"], 2.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6  # the header, three estimators, and `decision_regret` and `consistency` among the tests
+    assert len({len(line) for line in lines}) == 1
+
+
 # What the table says
 
 

@@ -15,6 +15,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds_studies.common.data_files import load_npz, load_parquet
 
 CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+EMOS_AND_ENS = '{"EMOS": rain["EMOS"], "ENS": rain["ENS"]}'
 GROUPS = "groups:[[0,1,2],[3,4,5],[6,7,8,9]]"
 DOTS = 120  # per inch: 768 pixels wide
 
@@ -25,10 +26,16 @@ This page shows every diagram with real predictions. `make gallery` generates it
 `.save("x.svg")` writes SVG, PNG, or PDF. All diagrams accept `title=`, `figsize=`, and `dpi=`.
 [diagrams.md](diagrams.md) describes each diagram and its settings.
 
-Data: `vgg16` and the four `nets` are CIFAR-10 classifiers (10,000 test images), `hockey` contains forecasts of 868
-home wins, `rain` four kinds of rain forecasts for 92 days, `soccer` forecasts of 32,669 matches (win, tie, loss),
-`emotion` the predictions of a speech classifier (5,473 clips, four classes), and `adult` the votes of a random forest
-for 16,281 incomes.
+The text of each figure states its result in words. The predictions are:
+
+- `vgg16` and the four `nets`: CIFAR-10 classifiers (10,000 test images)
+- `hockey`: forecasts of 868 ice hockey games (home win or not)
+- `rain`: four kinds of rain forecasts for the same 92 days
+- `soccer`: forecasts of 32,669 matches (win, tie, loss)
+- `emotion`: a classifier of emotions in speech (5,473 clips, four classes)
+- `adult`: the votes of a random forest on whether 16,281 incomes are high
+- `recalibrated`: `vgg16[5000:]` after temperature scaling that was fitted on `vgg16[:5000]`
+- `a/1` to `b/30`: two small networks for handwritten digits, `a` and `b`, after each of 30 training epochs
 """
 
 
@@ -127,9 +134,9 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
     calibrator = to.fit(vgg16[:5000], "temperature")
     rest = vgg16[5000:]
     halves["after"] = to.Predictions(rest.y, calibrator.predict_proba(rest), classes=range(10))
-    yield chapter, one("comparison", halves, '{"before": vgg16, "after": recalibrated}', "comparison")
+    yield chapter, one("comparison", halves, '{"before": vgg16[5000:], "after": recalibrated}', "comparison")
     yield chapter, one("comparison_nets", four, "nets", "comparison")
-    yield chapter, one("murphy", {name: rain[name] for name in ("EMOS", "ENS")}, "two of rain", "murphy")
+    yield chapter, one("murphy", {name: rain[name] for name in ("EMOS", "ENS")}, EMOS_AND_ENS, "murphy")
     yield chapter, one("murphy_plane", rain, "rain", "murphy", style="plane")
 
     chapter = "Recalibration"
@@ -139,7 +146,9 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
 
     yield (
         "Calibration during training",
-        Picture("training", 'to.draw({"1": …, "2": …}, "training")', lambda: to.draw(epochs(), "training")),
+        Picture(
+            "training", 'to.draw({"a/1": …, "a/2": …, …, "b/30": …}, "training")', lambda: to.draw(epochs(), "training")
+        ),
     )
 
 

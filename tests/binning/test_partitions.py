@@ -378,6 +378,18 @@ def test_every_leaf_holds_min_size_and_most_rows_are_not_left_in_one(min_size: i
     assert tree.index(x).tolist() == tree.index(x).tolist()
 
 
+@pytest.mark.parametrize(
+    ("unit", "rows"), [(1.0, {10: [4, 4, 16, 16], 17: [8, 32]}), (0.3, {10: [4, 4, 16, 16], 11: [8, 32]})]
+)
+def test_min_size_of_a_tree_counts_the_rows_that_weights_represent(unit: float, rows: dict[int, list[int]]) -> None:
+    # 8 rows of weight 4 and 32 of weight 1. Whole weights stand for 64 rows: halves of 32, quarters of 16.
+    # Other weights are normalized to the 40 rows: halves of 20, quarters of 10.
+    p = np.arange(40) / 40
+    view = row_view(p, p, unit * np.where(p < 0.2, 4.0, 1.0))
+    for min_size, expected in rows.items():
+        assert sorted(np.bincount(cells(MedianVariance(min_size), view))) == expected
+
+
 def test_a_tree_is_the_same_for_the_same_numbers_in_any_float_and_order() -> None:
     x = np.random.default_rng(7).random((200, 3)).astype(np.float32)
     same = blocks(grow_tree(x, np.ones(200), 7).index(x))

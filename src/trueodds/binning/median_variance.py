@@ -20,7 +20,9 @@ from trueodds.lenses.view import View
 class MedianVariance(Partition):
     """Tree on the simplex that splits the axis of largest variance at its median.
 
-    Every cell has at least `min_size` rows.
+    Every cell has at least `min_size` rows. With weights, the rows that they represent are counted: the sum of the
+    weights if all of them are whole numbers, and otherwise of the weights divided by their mean. A cell of rows with
+    large weights can therefore have fewer rows.
 
     Cells of largest variance are split first, which matters with `max_bins`. Rows equal to the median go to the upper
     child. Source: Vaicenavicius et al. (2019), in the form of Widmann et al. (2019).

@@ -48,7 +48,7 @@ def noise_floor_interval(
     """Interval of an error that is not a norm but has upward bias, estimated from the null draws.
 
     As `residual_norm_interval` with the null draws as residual noise. For the square of a norm (`power` 2) the root is
-    taken first, because noise is additive on that scale. Coverage is measured by the study `estimators`.
+    taken first, because noise is additive on that scale. Coverage is measured by the study `coverage`.
     """
     v, d, z = (np.maximum(x, 0.0) ** (1 / power) for x in (value, draws, null))
     interval = residual_norm_interval(float(v), d, z, z, level, n)

@@ -18,4 +18,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return sorted([*__all__, "__version__"])

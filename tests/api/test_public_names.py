@@ -74,6 +74,7 @@ def calibrator_stub() -> str:
         settings = list(inspect.signature(getattr(to.calibrators, name)).parameters)
         arguments = ", ".join(["self", "*", *(f"{setting}: Any = ..." for setting in settings)])
         lines += ["", f"class {name}(Calibrator):", f"    def __init__({arguments}) -> None: ..."]
+    lines += ["", *(f"{method} = {class_name(method)}" for method in CALIBRATORS.names())]
     return "\n".join(lines) + "\n"
 
 
@@ -143,9 +144,14 @@ def test_a_type_checker_knows_the_public_names(tmp_path: Path) -> None:
     assert [line for line in revealed if '"Any"' in line] == []
 
 
-@pytest.mark.parametrize("name", ["by_group", "read_answers", "ReliabilityDisplay"])
+@pytest.mark.parametrize("name", ["by_group", "read_answers", "ReliabilityDisplay", "__version__", "tests"])
 def test_tab_completes_public_names(name: str) -> None:
     assert name in dir(to)
+
+
+@pytest.mark.parametrize("family", REGISTRIES)
+def test_tab_completes_every_method_of_a_family(family: str) -> None:
+    assert set(REGISTRIES[family].names()) <= set(dir(getattr(to, family)))
 
 
 if __name__ == "__main__":
@@ -168,4 +174,6 @@ def test_every_method_is_found_under_its_own_name_even_if_its_module_has_that_na
     for family in ("estimators", "tests", "diagrams"):
         for name in REGISTRIES[family].names():
             assert getattr(getattr(to, family), name) is REGISTRIES[family].load(name)
+    for name in CALIBRATORS.names():
+        assert getattr(to.calibrators, name) is getattr(to.calibrators, class_name(name))
     assert to.estimators.ece is to.estimators.BinnedError

@@ -1,13 +1,14 @@
 """The whole procedure: fit and choose, confirm, or change nothing."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
-from trueodds.calibrators import CALIBRATORS, auto, fitted_calibrator
+from trueodds.calibrators import CALIBRATORS, fitted_calibrator
 from trueodds.calibrators.auto import AutoSpec
 from trueodds.calibrators.cross_validation import row_losses
 from trueodds.calibrators.fitting import fit
@@ -267,7 +268,7 @@ def test_settings_that_mean_nothing_are_refused(settings, code):
 
 
 def test_of_many_rows_some_choose_and_all_fit(monkeypatch):
-    monkeypatch.setattr(auto, "MAX_PROBABILITIES", 3000)
+    monkeypatch.setattr(sys.modules[AutoSpec.__module__], "MAX_PROBABILITIES", 3000)
     P, y = draw_predictions(4000, 3, 2.0, 8)
     result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
     (note,) = (note for note in result.notes if note.code == "TN539")
@@ -297,7 +298,7 @@ def test_two_folds_are_too_few_to_fit_to_choose_and_to_confirm():
 
 def test_rows_that_are_not_compared_are_not_requested(monkeypatch):
     # Beyond so many rows no more are looked at: to ask for "about 1,400" of 6,000 rows would be to ask in vain.
-    monkeypatch.setattr(auto, "MAX_PROBABILITIES", 600)
+    monkeypatch.setattr(sys.modules[AutoSpec.__module__], "MAX_PROBABILITIES", 600)
     outcomes = set()
     for seed in range(12):
         P, y = draw_predictions(3000, 2, 1.15, seed)

@@ -1,12 +1,12 @@
 """The power of the probabilities that is best."""
 
+import sys
 import tracemalloc
 
 import numpy as np
 import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
-from trueodds.calibrators import temperature
 from trueodds.calibrators._glm.log_probabilities import replacement_notes
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta, minimize_beta
 from trueodds.calibrators.fitting import fit
@@ -57,7 +57,7 @@ def test_a_wide_step_does_not_lose_the_minimum_where_everything_underflows(truth
 
 def big(monkeypatch, P):
     """As if it were many rows: samples of every 64th and every 8th come first."""
-    monkeypatch.setattr(temperature, "_MANY", P.size // 64)
+    monkeypatch.setattr(sys.modules[TemperatureSpec.__module__], "_MANY", P.size // 64)
 
 
 def test_a_sample_to_start_from_changes_nothing(monkeypatch):

@@ -55,17 +55,16 @@ def class_name(method: str) -> str:
     return _ACRONYMS.get(method) or "".join(part.capitalize() for part in method.split("_"))
 
 
-_ESTIMATORS = {class_name(name): name for name in CALIBRATORS.names()}
 _WHERE = {
     "Calibrator": "trueodds.calibrators.sklearn",
     "RecalibratedClassifier": "trueodds.calibrators.recalibrated_classifier",
     "FittedCalibrator": "trueodds.calibrators.fitted_calibrator",
     "fit": "trueodds.calibrators.fitting",
     "load": "trueodds.calibrators.fitted_calibrator",
-    **dict.fromkeys(_ESTIMATORS, "trueodds.calibrators.sklearn"),
 }
+_ESTIMATORS = {class_name(name): name for name in CALIBRATORS.names()}
 
-__all__ = ["CALIBRATORS", *_WHERE]
+__all__ = ["CALIBRATORS", *_WHERE, *_ESTIMATORS]
 
 
 def __getattr__(name: str) -> Any:
@@ -74,5 +73,9 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(_WHERE[name]), name)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+def _estimator(method: str) -> Any:
+    """Return the scikit-learn class of a method."""
+    return getattr(importlib.import_module("trueodds.calibrators.sklearn"), class_name(method))
+
+
+CALIBRATORS.publish(__name__, _ESTIMATORS, _estimator)

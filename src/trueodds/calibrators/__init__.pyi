@@ -168,3 +168,33 @@ class Auto(Calibrator):
         classes: Any = ...,
         logits: Any = ...,
     ) -> None: ...
+
+identity = Identity
+temperature = Temperature
+ensemble_temperature = EnsembleTemperature
+top_vs_all = TopVsAll
+bias_corrected_temperature = BiasCorrectedTemperature
+llo = LLO
+platt = Platt
+beta = Beta
+boldness = Boldness
+evidential = Evidential
+structured = Structured
+mcllo = MCLLO
+vector = Vector
+dirichlet = Dirichlet
+matrix = Matrix
+spline = Spline
+kernel = Kernel
+prior_shift = PriorShift
+irm = IRM
+irova_ts = IROvATS
+centered_isotonic = CenteredIsotonic
+isotonic = Isotonic
+venn_abers = VennAbers
+enir = ENIR
+bbq = BBQ
+scaling_binning = ScalingBinning
+histogram = Histogram
+simplex_histogram = SimplexHistogram
+auto = Auto

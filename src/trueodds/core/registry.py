@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -52,20 +52,23 @@ class Registry:
         classes = {where.partition(":")[2]: name for name, where in self._table.items()}
         return classes | {name: name for name in self._table}
 
-    def publish(self, package: str) -> None:
+    def publish(
+        self, package: str, classes: Mapping[str, str] | None = None, load: Callable[[str], Any] | None = None
+    ) -> None:
         """Make all methods attributes of their package, under their class names and their own; load them on first use.
 
         A method takes precedence over a submodule of the same name (`estimators.skce`), so an attribute does not depend
-        on what has been imported. Use ``from trueodds.estimators.skce import …`` for the submodule.
+        on what has been imported. Use ``from trueodds.estimators.skce import …`` for the submodule. `classes` maps
+        class names to methods, and `load` returns the class of a method, where these are not the ones of the table.
         """
-        load, methods = self.load, self.classes()
+        load, methods = load or self.load, dict(classes or self.classes()) | {name: name for name in self._table}
 
         class MethodPackage(ModuleType):
             def __getattribute__(self, attribute: str) -> Any:
                 return load(methods[attribute]) if attribute in methods else super().__getattribute__(attribute)
 
             def __dir__(self) -> list[str]:
-                return sorted(methods)
+                return sorted({*methods, *getattr(self, "__all__", ())})
 
         sys.modules[package].__class__ = MethodPackage
 

@@ -23,7 +23,9 @@ KEYS = [
     "confirmed",
     "outcome",
     "applied",
+    "alpha",
     "gain",
+    "gain_of",
     "gain_percent",
     "gain_low_percent",
     "gain_se",
@@ -58,6 +60,7 @@ def test_a_model_overconfident_by_two_gets_a_temperature_near_two():
     document = result.report.to_dict()
     assert list(document) == KEYS
     assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["alpha"] == 0.05
     assert (document["chosen"], document["outcome"], document["rows"]) == (
         "temperature",
         "confirmed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,18 +21,19 @@ from trueodds.calibrators.choose import (
     sort_by_complexity,
 )
 from trueodds.calibrators.confirm import (
+    METHOD,
     NO_GAIN,
     NOT_ENOUGH_ROWS,
     Confirmation,
+    PredictedClasses,
     Recalibration,
     confirm,
-    round_to_two_digits,
+    outcome_notes,
 )
 from trueodds.calibrators.cross_validation import count_units, stratified_holdout
 from trueodds.calibrators.identity import IdentityMap, IdentitySpec
 from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import OWN, Folds, Level, Seed
 from trueodds.core.typing import Array
@@ -225,6 +226,8 @@ class AutoSpec(CalibratorSpec):
             alpha=self.alpha,
             cluster=within,
         )
+        if all(specs[i] is choice.spec for i in inner.chosen):
+            proof = replace(proof, gain_of=METHOD)
         choice, proof = self._or_one_parameter(rows, specs, crossed, choice, proof)
         if len(some) < len(P):
             proof = proof.of_all(float(w @ log_score(logs_of(P), Y) / w.sum()))
@@ -240,13 +243,15 @@ class AutoSpec(CalibratorSpec):
             if confirmed
             else []
         )
-        notes += _outcome_notes(choice, proof, self.alpha)
+        notes += outcome_notes(choice, proof)
         if len(some) < len(P):
             text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
         final: CalibrationMap = MixedMap(calibration_map, uniform_share(len(P))) if confirmed else calibration_map
+        predicted = probabilities(P) if not confirmed else final.apply(inputs)
+        labels = PredictedClasses.of(P, predicted, Y, w, choice)
         return final, Recalibration(
-            choice, proof, final.name, final.describe(), len(P), len(some), min_prob, tuple(notes)
+            choice, proof, final.name, final.describe(), len(P), len(some), min_prob, tuple(notes), labels
         )
 
 
@@ -262,54 +267,13 @@ def _assemble_nested_predictions(rows: CrossFittingRows, crossed: Sequence[Array
 
 def _too_little(Y: Array, cluster: Array | None) -> str:
     n = count_units(len(Y), cluster)
-    kind = "rows" if cluster is None else "clusters"
+    kind = "row" if cluster is None else "cluster"
     if n < _MIN_ROWS:
-        return (
-            f"{n} {kind} are too few to choose and confirm a recalibration (at least {_MIN_ROWS}); the probabilities"
-            " stay unchanged."
-        )
+        number = f"{n} {kind} is" if n == 1 else f"{n} {kind}s are"
+        return f"{number} too few (at least {_MIN_ROWS} are required). The probabilities stay unchanged."
     if (Y.sum(axis=0) >= 2).sum() < 2:
         return (
-            "Fewer than two classes were observed at least twice, so no recalibration can be confirmed; the"
+            "Fewer than two classes were observed at least twice, so no recalibration can be confirmed. The"
             " probabilities stay unchanged."
         )
     return ""
-
-
-def _outcome_notes(choice: CandidateChoice, proof: Confirmation, alpha: float) -> list[Note]:
-    scored = Note(
-        "TN508",
-        f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite. The"
-        " candidate table and the test limit the original probabilities in the same way; the reported gain does so only"
-        " if their log loss is infinite.",
-    )
-    name = choice.spec.name
-    gain = (
-        f"{format_number(proof.gain)} nats per row, {format_percent(1 - 2 * alpha)} interval {format_number(proof.low)}"
-        f" to {format_number(proof.high)}, p={format_number(proof.pvalue)}"
-    )
-    if name != "identity" and proof.confirmed:
-        text = (
-            f"Confirmed: on rows that neither fit nor choice used the gain is {gain}. The null hypothesis of this"
-            f" p-value is that the original probabilities are calibrated. The map applied is {name}, fitted on all rows"
-            " and mixed with a little of the uniform distribution."
-        )
-        return [scored, Note("TN509", text)]
-    power_text = (
-        f"A gain of {format_number(proof.detectable)} nats per row by one parameter was detectable with 80% power at"
-        f" level {format_percent(alpha)}."
-    )
-    if name != "identity" and proof.outcome == NOT_ENOUGH_ROWS:
-        text = (
-            f"Not confirmed: too few rows. The estimated gain by {name} is {gain}; if that is the true gain, about"
-            f" {round_to_two_digits(proof.required_rows):,} rows would confirm it with 80% power. {power_text}"
-        )
-        return [scored, Note("TN543", text)]
-    return [
-        scored,
-        Note(
-            "TN510",
-            "No gain found: calibrators chosen and fitted on some of the rows are not better on the others."
-            f" {power_text}",
-        ),
-    ]

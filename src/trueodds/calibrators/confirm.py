@@ -14,7 +14,7 @@ from trueodds.calibrators.choose import CandidateChoice
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units, mean_and_standard_error
 from trueodds.calibrators.uniform_mixture import log_with_mixture
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
@@ -28,6 +28,7 @@ _MAX_ROWS_FACTOR = 100  # times the available rows: a gain that needs more count
 _BOTH_WAYS = 2.0
 
 CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN = "confirmed", "too few rows", "no gain"
+METHOD, PROCEDURE = "method", "procedure"  # whose gain is estimated: one calibrator's, or that of choice and fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,10 @@ class Confirmation:
     required_rows: float  # rows that would confirm such a gain with 80 % power; infinite without a gain
     detectable: float  # gain of one parameter that is detectable with 80 % power on these rows
     log_loss_before: float  # of the original probabilities; infinite if an observed outcome had probability 0
-    log_loss_after: float
-    accuracy_before: float
-    accuracy_after: float
-    label_flips: int
+    log_loss_after: float  # cross-fitted
     mixing: float
+    alpha: float  # level of the test
+    gain_of: str  # METHOD or PROCEDURE; the folds of a procedure may have chosen other calibrators than the applied one
 
     @property
     def confirmed(self) -> bool:
@@ -136,10 +136,9 @@ def confirm(
         detectable=detectable_gain(n, alpha),
         log_loss_before=float(w @ before / w.sum()),
         log_loss_after=float(w @ after / w.sum()),
-        accuracy_before=accuracy(p, Y, w),
-        accuracy_after=accuracy(logs, Y, w),
-        label_flips=count_label_flips(p, logs),
         mixing=float(share.max()),
+        alpha=alpha,
+        gain_of=METHOD if one_parameter else PROCEDURE,
     )
 
 
@@ -154,6 +153,23 @@ def detectable_gain(n: int, alpha: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class PredictedClasses:
+    """The effect of the applied map on the predicted classes of all rows."""
+
+    label_flips: int  # rows whose predicted class the map changes
+    accuracy_before: float
+    accuracy_after: float  # cross-fitted, because the map was fitted to the rows
+
+    @classmethod
+    def of(cls, P: Probabilities, Q: Array, Y: Array, w: Array, choice: CandidateChoice) -> PredictedClasses:
+        """Compare the predicted classes of P with those of the applied map, Q."""
+        p = probabilities(P)
+        flips, before = count_label_flips(p, Q), accuracy(p, Y, w)
+        change = next(candidate.accuracy_change for candidate in choice.candidates if candidate.chosen)
+        return cls(flips, before, before + (change or 0.0) if flips else before)
+
+
+@dataclass(frozen=True, slots=True)
 class Recalibration:
     """Report of `auto`: candidates, choice, confirmation on held-out rows, and the map that was applied."""
 
@@ -165,6 +181,7 @@ class Recalibration:
     confirm_rows: int  # on which the candidates were compared and the gain was tested, by fits without the row
     min_prob: float | None  # of the fits that take logarithms
     notes: tuple[Note, ...] = ()
+    predicted_classes: PredictedClasses | None = None
 
     @property
     def chosen(self) -> str:
@@ -183,6 +200,17 @@ class Recalibration:
             return None
         return NO_GAIN if self.chosen == "identity" else self.confirmation.outcome
 
+    def without_required_rows(self) -> Recalibration:
+        """This report for data in which nothing else rejects calibration, so that a small gain may well be noise.
+
+        A number of rows that would confirm it would be extrapolated from that noise, so there is `no gain`.
+        """
+        if self.confirmation is None or self.outcome != NOT_ENOUGH_ROWS:
+            return self
+        confirmation = replace(self.confirmation, outcome=NO_GAIN)
+        notes = (_no_gain_note(confirmation) if note.code == _NOT_CONFIRMED else note for note in self.notes)
+        return replace(self, confirmation=confirmation, notes=tuple(notes))
+
     @property
     def candidates(self) -> list[dict[str, Any]]:
         """The table of candidates, one dictionary each."""
@@ -193,6 +221,7 @@ class Recalibration:
         c = self.confirmation
         tried = c if self.chosen != "identity" else None
         used = c if self.confirmed else None
+        labels = self.predicted_classes
         part = 100 / c.log_loss_before if c and 0 < c.log_loss_before < math.inf else None
         report = {
             "candidates": self.candidates,
@@ -200,7 +229,9 @@ class Recalibration:
             "confirmed": self.confirmed,
             "outcome": self.outcome,
             "applied": self.applied,
+            "alpha": c.alpha if c else None,
             "gain": tried.gain if tried else None,
+            "gain_of": tried.gain_of if tried else None,
             "gain_percent": part * (tried.log_loss_before - tried.log_loss_after) if tried and part else None,
             "gain_low_percent": part * tried.low if tried and part else None,
             "gain_se": tried.se if tried else None,
@@ -211,9 +242,9 @@ class Recalibration:
             "detectable_gain": c.detectable if c else None,
             "log_loss_before": c.log_loss_before if c else None,
             "log_loss_after": (used.log_loss_after if used else c.log_loss_before) if c else None,
-            "accuracy_before": c.accuracy_before if c else None,
-            "accuracy_after": (used.accuracy_after if used else c.accuracy_before) if c else None,
-            "label_flips": used.label_flips if used else 0,
+            "accuracy_before": labels.accuracy_before if labels else None,
+            "accuracy_after": labels.accuracy_after if labels else None,
+            "label_flips": labels.label_flips if labels else 0,
             "rows": {"fit": self.fit_rows, "confirm": self.confirm_rows},
             "mixing": c.mixing if c else None,
             "min_prob": self.min_prob,
@@ -250,3 +281,60 @@ def round_to_two_digits(rows: float) -> int:
     (1200, 96)
     """
     return int(float(f"{rows:.2g}"))
+
+
+_NOT_CONFIRMED = "TN543"
+
+
+def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[Note]:
+    """The notes on how candidates are evaluated, and on the gain of the chosen one."""
+    c, name = confirmation, choice.spec.name
+    scored = Note(
+        "TN508",
+        f"Each fitted map is mixed with a share {choice.mixing:.2g} of the uniform distribution, so that no log loss is"
+        " infinite. For the candidate table and the test, the original probabilities are raised to at least the"
+        " smallest probability that this mixture can have. The reported gain uses the unmodified probabilities, unless"
+        " their log loss is infinite.",
+    )
+    pvalue = f"p = {format_number(c.pvalue)}" if c.pvalue >= 0.0001 else "p < 0.0001"
+    gain = (
+        f"{format_number(c.gain)} nats per row ({_percent(1 - 2 * c.alpha)} interval {format_number(c.low)} to"
+        f" {format_number(c.high)}; {pvalue})"
+    )
+    if name != "identity" and c.confirmed:
+        established = (
+            "Confirmed" if c.low > 0 else "Miscalibration in this direction confirmed; size of the gain uncertain"
+        )
+        of = " of choice and fit together" if c.gain_of == PROCEDURE else ""
+        text = (
+            f"{established}: on rows used neither to fit nor to choose the map, the gain{of} is {gain}. The null"
+            " hypothesis of this p-value is that the original probabilities are calibrated. The map applied is"
+            f" {name}, fitted on all rows and mixed with a little of the uniform distribution."
+        )
+        return [scored, Note("TN509", text)]
+    if name != "identity" and c.outcome == NOT_ENOUGH_ROWS:
+        text = (
+            f"Not confirmed: the estimated gain by {name}, {gain}, is not significant. If it is the true gain, about"
+            f" {round_to_two_digits(c.required_rows):,} rows would confirm it with 80 % power. {_power_text(c)}"
+        )
+        return [scored, Note(_NOT_CONFIRMED, text)]
+    return [scored, _no_gain_note(c)]
+
+
+def _no_gain_note(confirmation: Confirmation) -> Note:
+    text = (
+        "No significant gain: calibrators chosen and fitted on some of the rows are not significantly better than the"
+        f" original probabilities on the others. {_power_text(confirmation)}"
+    )
+    return Note("TN510", text)
+
+
+def _power_text(confirmation: Confirmation) -> str:
+    return (
+        f"With these rows, a one-parameter map that gains {format_number(confirmation.detectable)} nats per row would"
+        f" have been confirmed in 80 % of cases (level {_percent(confirmation.alpha)})."
+    )
+
+
+def _percent(level: float) -> str:
+    return f"{format_percent(level)[:-1]} %"

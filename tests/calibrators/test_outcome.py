@@ -1,0 +1,114 @@
+"""What the report of `auto` says about the map that it delivers, and about the gain that it tested."""
+
+import numpy as np
+import pytest
+
+from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
+from trueodds.calibrators.auto import AutoSpec
+from trueodds.calibrators.cross_validation import row_losses
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.data.predictions import Predictions
+
+
+def text(result, code):
+    (note,) = (note.text for note in result.notes if note.code == code)
+    return note
+
+
+def mixed_choice():
+    """Overconfident rows of three classes, in whose folds other methods are chosen than on all rows."""
+    rng = np.random.default_rng(6)
+    P = rng.dirichlet([1, 1, 1], 400)
+    return powers(P, 1.6), (P.cumsum(axis=1) > rng.random((400, 1))).argmax(axis=1)
+
+
+def test_temperature_scaling_changes_no_predicted_class_whatever_the_folds_chose():
+    Q, y = mixed_choice()
+    result = fit(AutoSpec(), Predictions(y, Q))
+    document = result.report.to_dict()
+    assert document["applied"] == "temperature"
+    assert document["gain_of"] == "procedure"
+    assert document["label_flips"] == (result.predict_proba(Q).argmax(1) != Q.argmax(1)).sum() == 0
+    assert document["accuracy_after"] == document["accuracy_before"] == (Q.argmax(axis=1) == y).mean()
+    # The gain of the procedure is not that of temperature scaling, which the table of candidates contains.
+    (temperature,) = (candidate for candidate in document["candidates"] if candidate["method"] == "temperature")
+    assert document["log_loss_after"] != pytest.approx(temperature["log_loss"], abs=1e-3)
+    assert "the gain of choice and fit together is" in text(result, "TN509")
+
+
+def test_changed_classes_are_those_of_the_map_and_their_accuracy_is_cross_fitted():
+    # Classes 0 and 1 are confused half of the time: a map of each class changes predictions.
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1, 1, 1], 2000)
+    y = labels(P * [0.4, 1.0, 1.6] / (P * [0.4, 1.0, 1.6]).sum(axis=1, keepdims=True), rng)
+    result = fit(AutoSpec(candidates=(IsotonicSpec("step"),)), Predictions(y, P))
+    document = result.report.to_dict()
+    flips = (result.predict_proba(P).argmax(1) != P.argmax(1)).sum()
+    assert document["label_flips"] == flips > 100
+    (chosen,) = (candidate for candidate in document["candidates"] if candidate["chosen"])
+    change = document["accuracy_after"] - document["accuracy_before"]
+    assert change == pytest.approx(chosen["accuracy_change"])
+    in_sample = (result.predict_proba(P).argmax(1) == y).mean() - (P.argmax(1) == y).mean()
+    assert change < in_sample  # the map was fitted to these rows
+
+
+def test_the_gain_of_one_method_is_its_cross_fitted_gain():
+    P, y = draw_predictions(3000, 4, 2.0, 0)
+    document = fit(AutoSpec(candidates=("temperature", "histogram")), Predictions(y, P)).report.to_dict()
+    (chosen,) = (candidate for candidate in document["candidates"] if candidate["chosen"])
+    assert document["gain_of"] == "method"
+    assert document["log_loss_after"] == pytest.approx(chosen["log_loss"])
+    assert document["log_loss_before"] == pytest.approx(row_losses(P, one_hot(y, 4))[0].mean())
+
+
+def test_a_confirmed_gain_of_uncertain_size_says_first_what_is_established():
+    # A few impossible-looking outcomes dominate the log loss, so that its reduction has a wide interval.
+    rng = np.random.default_rng(3)
+    P = rng.dirichlet([1, 1, 1], 150)
+    Q, y = powers(P, 6.0), labels(P, rng)
+    certain = fit(AutoSpec(candidates=("temperature",)), Predictions(y, Q))
+    assert certain.report.confirmation.low > 0
+    assert text(certain, "TN509").startswith(
+        "Confirmed: on rows used neither to fit nor to choose the map, the gain is"
+    )
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        P = rng.dirichlet([1, 1, 1], 60)
+        result = fit(AutoSpec(candidates=("temperature",)), Predictions(labels(P, rng), powers(P, 2.0)))
+        if result.report.confirmed and result.report.confirmation.low <= 0:
+            break
+    assert result.report.confirmation.gain > 0
+    assert text(result, "TN509").startswith(
+        "Miscalibration in this direction confirmed; size of the gain uncertain: on rows used neither to fit"
+    )
+
+
+def test_without_other_evidence_no_number_of_rows_is_extrapolated_from_noise():
+    for seed in range(40):
+        P, y = draw_predictions(300, 3, 1.0, [21, seed])
+        result = fit(AutoSpec(), Predictions(y, P))
+        if result.report.outcome == "too few rows":
+            break
+    report = result.report.without_required_rows()
+    document = report.to_dict()
+    assert (document["outcome"], document["required_rows"], document["confirmed"]) == ("no gain", None, False)
+    assert document["gain"] == result.report.to_dict()["gain"]
+    assert [note["code"] for note in document["notes"]] == ["TN508", "TN510"]
+    assert "about" not in document["notes"][1]["text"]
+    assert report.without_required_rows() == report
+
+
+def test_the_note_states_the_power_and_its_level():
+    result = fit(AutoSpec(candidates=("temperature",), alpha=0.0025), Predictions([0, 1] * 100, [0.5] * 200))
+    detectable = result.report.confirmation.detectable
+    assert text(result, "TN510").endswith(
+        f"With these rows, a one-parameter map that gains {detectable:.4f} nats per row would have been confirmed in"
+        " 80 % of cases (level 0.25 %)."
+    )
+
+
+@pytest.mark.parametrize(("n", "words"), [(1, "1 row is too few"), (12, "12 rows are too few")])
+def test_one_row_is_singular(n, words):
+    result = fit(AutoSpec(), Predictions([1] * n, [0.7] * n))
+    assert text(result, "TN507") == f"{words} (at least 20 are required). The probabilities stay unchanged."

@@ -46,7 +46,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
 
 def test_a_calibrated_model_is_left_alone(calibrated):
     assert calibrated.verdict["state"] == "no evidence"
-    assert "No recalibration could be confirmed." in calibrated.verdict["sentence"]
+    assert "No recalibration improves the held-out log loss significantly." in calibrated.verdict["sentence"]
     assert "95 % confidence interval of the expected calibration error 0 to 0.0" in calibrated.verdict["sentence"]
 
 

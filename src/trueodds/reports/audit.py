@@ -28,7 +28,7 @@ from trueodds.io import Source
 from trueodds.reports.annotators import compare_with_votes
 from trueodds.reports.data_description import describe_data, rows_notes
 from trueodds.reports.decision_costs import decision_regret
-from trueodds.reports.facts import FIX, add_fix, alpha_of_fix, facts_of_rows
+from trueodds.reports.facts import FIX, Facts, add_fix, alpha_of_fix, facts_of_rows
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.tally_facts import facts_of_tally
 from trueodds.reports.text.data_and_settings import every_note
@@ -233,7 +233,8 @@ def audit(
         else:
             facts = facts_of_rows(rows, resamples, level, alpha, generator, say, whom)
         say(0.70, "choosing a recalibration")
-        fix, fix_notes = _fix(rows, sample, alpha_of_fix(facts.tests[0], alpha), rng)
+        data_facts = describe_data(rows, str(source))
+        fix, fix_notes = _fix(rows, sample, facts, alpha, rng, impossible=data_facts["true_class_zeros"] > 0)
         if fix is not None:
             facts = add_fix(facts, fix["pvalue"], alpha)
         people, people_notes = compare_with_votes(
@@ -243,7 +244,6 @@ def audit(
         diagrams = _diagrams(rows, level)
         say(1.0, "done")
     family = facts.tests[0]
-    data_facts = describe_data(rows, str(source))
     state = verdict_state(facts, family, alpha, data_facts)
     read = data.notes if isinstance(data, Source) else ()
     notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes, *people_notes])
@@ -296,9 +296,19 @@ def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> s
 
 
 def _fix(
-    rows: Predictions | Tally, sample: Reservoir | None, alpha: float, rng: int | np.random.Generator
+    rows: Predictions | Tally,
+    sample: Reservoir | None,
+    facts: Facts,
+    alpha: float,
+    rng: int | np.random.Generator,
+    *,
+    impossible: bool,
 ) -> tuple[dict[str, Any] | None, list[Note]]:
-    """The report of `fit(preds, "auto")`, on a sample of the rows if they were tallied, and its notes."""
+    """The report of `fit(preds, "auto")`, on a sample of the rows if they were tallied, and its notes.
+
+    Without evidence of miscalibration, in the tests or in `impossible` outcomes, a gain that is not significant says
+    nothing about the number of rows that would confirm it.
+    """
     if isinstance(rows, Tally) and sample is None:
         text = "A tally holds no rows, so no recalibration was fitted. Audit the file of predictions to get one."
         return None, [Note("TN207", text)]
@@ -308,7 +318,10 @@ def _fix(
 
     if preds.kind == "multilabel":
         return None, [Note("TN208", "Recalibration requires mutually exclusive classes. Fit one calibrator per label.")]
-    report = fit(AutoSpec(alpha=alpha, rng=rng), preds).report
+    level = alpha_of_fix(facts.tests[0], alpha)
+    report = fit(AutoSpec(alpha=level, rng=rng), preds).report
+    if level < alpha and not impossible:
+        report = report.without_required_rows()
     return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
 
 

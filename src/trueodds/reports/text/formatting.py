@@ -162,6 +162,16 @@ def error_text(x: float | None) -> str:
     return f"{x:.3f}" if abs(x) >= 0.001 else f"{x:.5f}".rstrip("0") if abs(x) >= 0.00001 else f"{x:.1g}"
 
 
+def error_range(low: float, high: float) -> str:
+    """Two limits of a calibration error in a sentence, with the same number of decimals; an exact zero stays 0.
+
+    >>> error_range(0.00009, 0.503), error_range(0.0, 0.0231), error_range(0.00012, 0.0004)
+    ('0.000 to 0.503', '0 to 0.023', '0.00012 to 0.0004')
+    """
+    texts = (f"{x:.3f}" if x and high >= 0.001 else error_text(x) for x in (low, high))
+    return " to ".join(texts)
+
+
 def level_text(level: float) -> str:
     """A confidence level in a sentence.
 

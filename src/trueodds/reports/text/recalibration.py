@@ -17,6 +17,7 @@ from trueodds.reports.text.formatting import (
     count_text,
     format_share,
     is_binary,
+    level_text,
     pvalue,
     value_text,
     yes_no,
@@ -25,6 +26,12 @@ from trueodds.reports.text.formatting import (
 CONSTANT_RATIO = 0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
 
 INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
+METHOD, PROCEDURE = "method", "procedure"  # whose gain was estimated
+
+IMPLAUSIBLE = {  # notes on data that look wrong, so that no recalibration is attempted
+    "TN142": "The columns of the classes seem to be in a different order than the labels.",
+    "TN149": "These seem to be predicted labels, not probabilities.",
+}
 
 _NAMES = {
     "temperature": "temperature scaling",
@@ -78,13 +85,26 @@ def log_loss_text(fix: Mapping[str, Any], when: str) -> str:
 def gain_bound_text(fix: Mapping[str, Any]) -> str:
     """The lower confidence limit of the gain in words; empty if it is not positive.
 
-    >>> gain_bound_text({"gain_low": 0.05, "gain_low_percent": 12.34}), gain_bound_text({"gain_low": -0.1})
-    ('at least 12.3 %', '')
+    >>> gain_bound_text({"gain_low": 0.05, "gain_low_percent": 12.34, "alpha": 0.05})
+    'at least 12.3 % with 95 % confidence'
+    >>> gain_bound_text({"gain_low": -0.1})
+    ''
     """
     low, percent = fix.get("gain_low"), fix.get("gain_low_percent")
     if low is None or low <= 0:
         return ""
-    return f"at least {format_number(low)} nats per row" if percent is None else f"at least {percent:.3g} %"
+    amount = f"{format_number(low)} nats per row" if percent is None else percentage(percent)
+    confidence = "" if fix.get("alpha") is None else f" with {level_text(1 - fix['alpha'])} confidence"
+    return f"at least {amount}{confidence}"
+
+
+def percentage(percent: float) -> str:
+    """A percentage of the log loss, with the same digits wherever it occurs.
+
+    >>> percentage(78.0), percentage(0.984), percentage(0.0312)
+    ('78.0 %', '1.0 %', '0.031 %')
+    """
+    return format_share(percent / 100)
 
 
 def flat(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
@@ -114,10 +134,12 @@ def _entropy(q: float) -> float:
 
 
 def side_effects(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """The effect of the recalibration on the predicted classes of held-out rows; empty for confidences alone.
+    """The effect of the applied map on the predicted classes; empty for confidences alone.
 
     >>> side_effects({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.5}, {"kind": "classes"})
     'the predicted class changes in 2 rows, accuracy stays 50.0 %'
+    >>> side_effects({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.51}, {"kind": "classes"})
+    'the predicted class changes in 2 rows, accuracy changes from 50.0 % to 51.0 % (cross-fitted)'
     >>> side_effects({"label_flips": 0}, {"kind": "classes", "event_rate": 0.5})
     'no prediction crosses the 0.5 threshold'
     """
@@ -133,7 +155,7 @@ def side_effects(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
         return text
     what = "the vote share of the predicted class" if data.get("votes") else "accuracy"
     old, new = format_share(before), format_share(after)
-    return f"{text}, {what} {f'stays {old}' if old == new else f'changes from {old} to {new}'}"
+    return f"{text}, {what} {f'stays {old}' if old == new else f'changes from {old} to {new} (cross-fitted)'}"
 
 
 AuditDict = Mapping[str, Any]
@@ -187,11 +209,15 @@ def _signed(x: float | None) -> str:
     return "0" if abs(x) < 5e-5 else f"{x:+.4f}"
 
 
+_GAIN_OF = {METHOD: "the chosen method", PROCEDURE: "choice and fit together; the folds chose different methods"}
+
+
 def fix_table(audit: AuditDict) -> TextTable:
     """The chosen calibrator, evaluated on rows that were used neither to fit nor to choose it."""
     report = audit.get("recalibration") or {}
     rows = report.get("rows") or {}
     gain = report.get("gain_percent")
+    limit = "confidence limit" if report.get("alpha") is None else f"{level_text(1 - report['alpha'])} confidence limit"
     entries = [
         ("chosen", report.get("chosen") or "–"),
         (
@@ -203,10 +229,11 @@ def fix_table(audit: AuditDict) -> TextTable:
         ("applied", report.get("applied") or "–"),
         ("log loss before", log_loss_text(report, "before")),
         ("log loss after", log_loss_text(report, "after")),
-        ("gain", format_number(report.get("gain")) + (f" ({gain:.1f} %)" if gain is not None else "")),
+        ("gain", format_number(report.get("gain")) + (f" ({percentage(gain)})" if gain is not None else "")),
+        ("gain of", _GAIN_OF.get(report.get("gain_of"), "–")),
         ("standard error of the gain", format_number(report.get("gain_se"))),
-        ("lower confidence limit of the gain", format_number(report.get("gain_low"))),
-        ("upper confidence limit of the gain", format_number(report.get("gain_high"))),
+        (f"lower {limit} of the gain", format_number(report.get("gain_low"))),
+        (f"upper {limit} of the gain", format_number(report.get("gain_high"))),
         ("p-value of the gain", pvalue(report.get("pvalue"))),
         ("rows required to confirm this gain with 80 % power", count_text(report.get("required_rows"))),
         ("gain detectable with 80 % power", format_number(report.get("detectable_gain"))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from trueodds.reports.text.formatting import (
     count,
     describe_event,
     describe_lens,
+    error_range,
     error_text,
     format_share,
     is_binary,
@@ -23,12 +24,15 @@ from trueodds.reports.text.formatting import (
     sample_size,
 )
 from trueodds.reports.text.recalibration import (
+    IMPLAUSIBLE,
     INSUFFICIENT_ROWS,
+    PROCEDURE,
     fix_name,
     flat,
     gain_bound_text,
     log_loss_text,
     method_name,
+    percentage,
     side_effects,
 )
 
@@ -43,6 +47,7 @@ class Fact:
     value: str
     remark: str = ""
     tone: str = "plain"  # plain, good, bad
+    is_reason: bool = False  # whether the remark is the reason for the value, which follows a colon
 
 
 def default_measure(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -141,9 +146,9 @@ def _error(error: Mapping[str, Any], data: Mapping[str, Any]) -> Fact:
     remarks = [f"ECE of {what}"] if error["lens"] in ("positive", "confidence") else []
     if interval := error.get("interval"):
         name = f"{level_text(interval['level'])} confidence interval"
-        low, high = error_text(interval["low"]), error_text(interval["high"])
-        empty = boundless(interval["low"], interval["high"])
-        remarks.append(f"{name} uninformative with {sample_size(data)}" if empty else f"{name} {low} to {high}")
+        low, high = interval["low"], interval["high"]
+        uninformative = f"uninformative with {sample_size(data)}"
+        remarks.append(f"{name} {uninformative if boundless(low, high) else error_range(low, high)}")
     if error.get("noise_floor") is not None:
         remarks.append(f"noise floor {error_text(error['noise_floor'])}, the expected value if calibrated")
     return Fact("Expected calibration error", error_text(error["value"]), "; ".join(remarks))
@@ -154,19 +159,18 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
     if fix is None:
         return Fact(label, "not attempted", "see the notes")
     if not fix.get("candidates"):
-        return Fact(label, "not attempted", " ".join(note["text"] for note in fix.get("notes") or ()))
+        return Fact(label, "not attempted", _reason(fix.get("notes") or ()), is_reason=True)
     rows = (fix.get("rows") or {}).get("confirm")
     where = f"by cross-fitting on {count(rows, 'row')}" if rows is not None else "on held-out rows"
     pvalue_text = f", {chance(fix['pvalue'])}" if fix.get("pvalue") is not None else ""
     if fix.get("confirmed"):
         before, after = log_loss_text(fix, "before"), log_loss_text(fix, "after")
-        percentage, bound = fix.get("gain_percent"), gain_bound_text(fix)
-        change = (
-            "" if percentage is None else f" (−{percentage:.1f} %)" if bound else f" (−{percentage:.1f} %, uncertain)"
-        )
+        percent, bound = fix.get("gain_percent"), gain_bound_text(fix)
+        change = "" if percent is None else f" (−{percentage(percent)}{'' if bound else ', uncertain'})"
         gain = f", gain {bound}" if bound else ""
-        what = "miscalibration confirmed" if percentage is not None and not bound else "confirmed"
-        remark = f"log loss {before} to {after}{change}{gain}; {what} {where}{pvalue_text}"
+        what = "miscalibration confirmed" if percent is not None and not bound else "confirmed"
+        of = " of choice and fit together" if fix.get("gain_of") == PROCEDURE else ""
+        remark = f"log loss{of} {before} to {after}{change}{gain}; {what} {where}{pvalue_text}"
         effects = side_effects(fix, data)
         remark = f"{remark}; {effects}" if effects else remark
         if constant := flat(fix, data):
@@ -178,6 +182,14 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
         return Fact(label, "not confirmed, too few rows", f"{method_name(fix['chosen'])}: {gain}; {required}")
     detectable = f"a gain of {format_number(fix.get('detectable_gain'))} nats per row was detectable with 80 % power"
     return Fact(label, "none confirmed", f"no significant gain in cross-validated log loss; {detectable}")
+
+
+def _reason(notes: Sequence[Mapping[str, Any]]) -> str:
+    """Why no recalibration was attempted: the first sentence of the note as a clause."""
+    for note in notes:
+        clause = IMPLAUSIBLE.get(note["code"], note["text"]).partition(". ")[0].rstrip(".")
+        return clause[:1].lower() + clause[1:]
+    return "see the notes"
 
 
 def _describe_contradicted(data: Mapping[str, Any]) -> list[Fact]:

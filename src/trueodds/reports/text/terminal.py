@@ -85,7 +85,8 @@ def _facts(facts: list[Fact], width: int, paint: Style) -> str:
     label = 2 if stacked else label
     lines = []
     for fact in facts:
-        answer = f"{fact.value} ({fact.remark})" if fact.remark else fact.value
+        remark = f": {fact.remark}" if fact.is_reason else f" ({fact.remark})"
+        answer = f"{fact.value}{remark}" if fact.remark else fact.value
         wrapped = _wrap(answer, max(20, width - label - 2)) or [""]
         role = fact.tone if fact.tone in ("good", "bad") else "value"
         head = wrapped[0]

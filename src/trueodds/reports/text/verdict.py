@@ -11,17 +11,27 @@ from trueodds.core.results import Interval, Verdict
 from trueodds.reports.facts import Facts
 from trueodds.reports.standard_measures import Measure, measures_by_name
 from trueodds.reports.subgroups import worst_group
-from trueodds.reports.text.formatting import boundless, chance, count, error_text, level_text, sample_size
-from trueodds.reports.text.recalibration import INSUFFICIENT_ROWS, flat, gain_bound_text, method_name
+from trueodds.reports.text.formatting import (
+    boundless,
+    chance,
+    count,
+    error_range,
+    error_text,
+    level_text,
+    sample_size,
+)
+from trueodds.reports.text.recalibration import (
+    IMPLAUSIBLE,
+    INSUFFICIENT_ROWS,
+    PROCEDURE,
+    flat,
+    gain_bound_text,
+    method_name,
+    percentage,
+)
 
 MIN_GAP_SHARE = 1 / 3  # share of the error; a smaller mean gap does not describe the miscalibration
 CLEAR, CERTAIN = 2.0, 3.0  # standard errors from which a direction is stated, if the default test rejects or not
-
-
-_IMPLAUSIBLE = {  # notes on data that look wrong, so that no recalibration is attempted
-    "TN142": "The columns of the classes seem to be in a different order than the labels.",
-    "TN149": "These seem to be predicted labels, not probabilities.",
-}
 
 
 def verdict_state(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
@@ -77,8 +87,12 @@ def verdict_sentence(
     data: Mapping[str, Any],
     fix: Mapping[str, Any] | None,
 ) -> str:
-    """Return the verdict in short sentences: the means, the worst group, zeros, the test, and the recalibration."""
+    """Return the verdict in short sentences: the means, the worst group, zeros, the test, and the recalibration.
+
+    Data that look wrong come first.
+    """
     parts = (
+        _implausible(fix),
         _calibration_sentence(facts, family, state, alpha, data),
         _worst_group(facts, state, alpha, data),
         _describe_contradicted(data),
@@ -188,48 +202,51 @@ def _error_bound(ends: Interval | None, data: Mapping[str, Any]) -> str:
         return ""
     if boundless(ends.low, ends.high):
         return f"; {sample_size(data)} are too few to bound the expected calibration error"
-    low, high = error_text(ends.low), error_text(ends.high)
-    return f"; {level_text(ends.level)} confidence interval of the expected calibration error {low} to {high}"
+    limits = error_range(ends.low, ends.high)
+    return f"; {level_text(ends.level)} confidence interval of the expected calibration error {limits}"
+
+
+def _implausible(fix: Mapping[str, Any] | None) -> str:
+    """Return a sentence on predictions that look like labels or like those of other classes."""
+    notes = () if fix is None or fix["candidates"] else fix["notes"]
+    return " ".join(IMPLAUSIBLE[note["code"]] for note in notes if note["code"] in IMPLAUSIBLE)
 
 
 def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
-    if fix is None:
+    if fix is None or not fix["candidates"]:
         return ""
-    if not fix["candidates"]:
-        return " ".join(_IMPLAUSIBLE[note["code"]] for note in fix["notes"] if note["code"] in _IMPLAUSIBLE)
     if fix["confirmed"]:
         constant = "; the result is hardly better than a constant prediction" if flat(fix, data) else ""
-        return f"{_name(fix['chosen'], fix['summary'])} {_gain(fix)}{constant}."
+        return f"{_gain(fix)}{constant}."
     if fix.get("outcome") == INSUFFICIENT_ROWS:
         rows = count(data["n"], "row")
         return f"No recalibration could be confirmed ({rows}; about {fix['required_rows']:,} would be needed)."
-    return "No recalibration could be confirmed."
+    return "No recalibration improves the held-out log loss significantly."
 
 
 def _gain(fix: Mapping[str, Any]) -> str:
     """Return the effect of the recalibration on the held-out log loss; no percentage if the log loss was infinite.
 
-    The test may confirm miscalibration although the confidence interval of the gain includes 0.
+    The test may confirm miscalibration although the confidence interval of the gain includes 0. If the folds chose
+    different methods, the gain is that of choice and fit together, and not that of the applied method.
     """
-    lower_bound, percentage = gain_bound_text(fix), fix["gain_percent"]
-    if not lower_bound and percentage is not None:
+    name, lower_bound, percent = _name(fix["chosen"], fix["summary"]), gain_bound_text(fix), fix["gain_percent"]
+    if not lower_bound and percent is not None:
         return (
-            f"corrects the miscalibration, but the reduction of the held-out log loss ({percentage:.3g} %) is uncertain"
+            f"Miscalibration that {name} corrects is confirmed, but the reduction of the held-out log loss"
+            f" ({percentage(percent)}) is uncertain"
         )
-    if percentage is None:
+    subject = f"Recalibration, here by {name}," if fix.get("gain_of") == PROCEDURE else name[:1].upper() + name[1:]
+    if percent is None:
         gain = f" by {lower_bound}" if lower_bound else ""
     else:
-        gain = f" by {percentage:.3g} % ({lower_bound})"
-    return f"reduces the log loss{gain}, confirmed on held-out rows"
+        gain = f" by {percentage(percent)} ({lower_bound})"
+    return f"{subject} reduces the log loss{gain}, confirmed on held-out rows"
 
 
 def _name(method: str, summary: str) -> str:
-    """Return the calibrator's name as the beginning of a sentence, with the parameter of temperature scaling."""
-    if method == "temperature" and summary.startswith("T = "):
-        name = summary.removeprefix("T = ")
-        return f"Temperature scaling (T = {name.rstrip('0').rstrip('.') if '.' in name else name})"
-    name = method_name(method)
-    return name[:1].upper() + name[1:]
+    """Return the calibrator's name, with the parameter of temperature scaling."""
+    return f"temperature scaling ({summary})" if method == "temperature" else method_name(method)
 
 
 def _distinct_percents(predicted: float, right: float) -> tuple[str, str]:

@@ -1,0 +1,115 @@
+"""What the audit says about a recalibration: whose gain it is, how certain it is, and what the map changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests.calibrators.rows import powers
+from tests.reports.example import example
+from trueodds.reports.text import recalibration
+from trueodds.reports.text.formatting import error_range
+from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.terminal import render_text
+
+
+def drawn(n: int, power: float, seed: int) -> to.Predictions:
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet([1, 1, 1], n)
+    return to.Predictions((P.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1), powers(P, power))
+
+
+def fix_fact(audit: dict[str, Any]) -> Any:
+    return next(fact for fact in summary_facts(audit) if fact.label == "Recalibration")
+
+
+def test_the_gain_of_choice_and_fit_is_not_called_that_of_the_chosen_method() -> None:
+    report = to.audit(drawn(400, 1.6, 6), resamples=99)
+    fix = report.to_dict()["recalibration"]
+    assert (fix["applied"], fix["gain_of"]) == ("temperature", "procedure")
+    assert (
+        "Recalibration, here by temperature scaling (T = 1.40), reduces the log loss by" in report.verdict["sentence"]
+    )
+    remark = fix_fact(report.to_dict()).remark
+    assert remark.startswith("log loss of choice and fit together ")
+    assert "the predicted class changes in no row, accuracy stays" in remark
+
+
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_calibrated_data_get_no_number_of_rows_that_is_extrapolated_from_noise(seed: int) -> None:
+    report = to.audit(drawn(300, 1.0, seed), resamples=99)
+    assert report.verdict["state"] == "no evidence"
+    assert report.verdict["sentence"].endswith("No recalibration improves the held-out log loss significantly.")
+    document = report.to_dict()
+    assert (document["recalibration"]["outcome"], document["recalibration"]["required_rows"]) == ("no gain", None)
+    assert "needed" not in str(report)
+    assert "TN543" not in {note.code for note in report.notes}
+
+
+def test_an_unconfirmed_gain_beside_a_rejection_says_how_many_rows_it_needs() -> None:
+    # Two groups are wrong in opposite directions: calibration is rejected, and one map for all rows gains little.
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p, site = rng.uniform(0.1, 0.9, 2000), rng.choice(["A", "B"], 2000)
+        y = (rng.random(2000) < p + np.where(site == "A", 0.1, -0.1)).astype(int)
+        report = to.audit(to.Predictions(y, p, group={"site": site}), resamples=199)
+        fix = report.to_dict()["recalibration"]
+        if fix["outcome"] == "too few rows":
+            break
+    assert report.verdict["rejected"]
+    assert f"(2,000 rows; about {fix['required_rows']:,} would be needed)" in report.verdict["sentence"]
+
+
+def test_the_lower_limit_of_the_gain_states_its_confidence() -> None:
+    audit = example()
+    assert "gain at least 54.2 % with 95 % confidence" in fix_fact(audit).remark
+    audit["recalibration"]["alpha"] = 0.0025  # the tests do not reject: 5 % of alpha
+    assert "gain at least 54.2 % with 99.75 % confidence" in fix_fact(audit).remark
+    assert ("lower 99.75 % confidence limit of the gain", "0.2232") in recalibration.fix_table(audit).rows
+
+
+def test_percentages_of_the_log_loss_have_the_same_digits_everywhere() -> None:
+    report = to.audit(drawn(1500, 2.0, 2), resamples=99)
+    fix = report.to_dict()["recalibration"]
+    percent = f"{fix['gain_percent']:.1f} %"
+    assert f"by {percent} (at least {fix['gain_low_percent']:.1f} % with" in report.verdict["sentence"]
+    assert f"(−{percent})" in fix_fact(report.to_dict()).remark
+    assert (recalibration.percentage(78.0), recalibration.percentage(0.98)) == ("78.0 %", "1.0 %")
+
+
+def test_a_temperature_has_two_decimals_in_the_sentence_and_in_the_summary() -> None:
+    # Each class with probability 1/4 instead of 1/10: T = ln 9 / ln 3 = 2 exactly.
+    P = np.array([[0.1, 0.9]] * 400)
+    report = to.audit([1, 1, 1, 0] * 100, P, resamples=99)
+    fix = report.to_dict()["recalibration"]
+    assert fix["summary"] == "T = 2.00"
+    assert "emperature scaling (T = 2.00)" in report.verdict["sentence"]
+    assert fix_fact(report.to_dict()).value in ("temperature scaling, T = 2.00", "hardly better than a constant")
+
+
+def test_a_gain_of_uncertain_size_is_not_said_to_be_a_reduction() -> None:
+    for seed in range(40):
+        report = to.audit(drawn(60, 2.0, seed), resamples=99)
+        fix = report.to_dict()["recalibration"]
+        if fix["confirmed"] and fix["gain_low"] <= 0:
+            break
+    assert "is confirmed, but the reduction of the held-out log loss" in report.verdict["sentence"]
+    assert "is uncertain" in report.verdict["sentence"]
+    assert "size of the gain uncertain" in next(note.text for note in report.notes if note.code == "TN509")
+    assert fix["gain"] > 0  # the README: recommended only if it improves predictions for other rows
+
+
+def test_too_few_rows_are_the_reason_after_a_colon() -> None:
+    report = to.audit([0, 1] * 6, [0.3, 0.6] * 6, resamples=99)
+    text = " ".join(str(report).split())
+    assert "Recalibration not attempted: 12 rows are too few (at least 20 are required) Scores" in text
+
+
+def test_the_limits_of_an_interval_have_the_same_decimals() -> None:
+    assert error_range(0.00009, 0.503) == "0.000 to 0.503"
+    audit = example()
+    audit["measures"][2]["interval"] |= {"low": 0.00009, "high": 0.503}
+    assert "0.000 to 0.503" in " ".join(render_text(audit).split())

@@ -14,6 +14,7 @@ from trueodds.calibrators.choose import (
     CrossFittingRows,
     assign_folds,
     choose,
+    choose_by_log_loss,
     choose_without_folds,
     one_standard_error_rule,
 )
@@ -171,6 +172,18 @@ def test_a_candidate_far_behind_is_left_there_after_the_first_fits():
     inner = choose_without_folds(rows, [IdentitySpec(), TemperatureSpec(), Hopeless()])
     assert 2 in inner.dropped
     assert Hopeless.fits == 5
+
+
+def test_a_dropped_candidate_has_no_difference_from_candidates_that_were_fitted_to_more_rows():
+    P, y = draw_predictions(400, 2, 2.0, 0)
+    rows = assign_folds(P, one_hot(y), np.ones(400), 5, None, rng())
+    specs = [IdentitySpec(), TemperatureSpec(), Hopeless()]
+    inner = choose_without_folds(rows, specs)
+    crossed = [rows.crossed(spec) if i < 2 else None for i, spec in enumerate(specs)]
+    hopeless = choose_by_log_loss(rows, specs, crossed, inner).candidates[2]
+    assert hopeless.dropped
+    assert (hopeless.difference, hopeless.se, hopeless.brier, hopeless.label_flips) == (None, None, None, None)
+    assert hopeless.log_loss == pytest.approx(inner.losses[2].mean())
 
 
 def test_overconfident_by_two_is_a_matter_of_temperature():

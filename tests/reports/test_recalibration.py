@@ -113,3 +113,56 @@ def test_the_limits_of_an_interval_have_the_same_decimals() -> None:
     audit = example()
     audit["measures"][2]["interval"] |= {"low": 0.00009, "high": 0.503}
     assert "0.000 to 0.503" in " ".join(render_text(audit).split())
+
+
+def candidate(method: str, difference: float | None, se: float | None, **more: Any) -> dict[str, Any]:
+    values = {
+        "log_loss": 0.4,
+        "brier": 0.1,
+        "label_flips": 0,
+        "accuracy_change": 0.0,
+        "chosen": False,
+        "parameters": "x",
+    }
+    return values | {"method": method, "difference": difference, "se": se} | more
+
+
+def test_the_table_of_candidates_states_the_rule_that_chose() -> None:
+    audit = example()
+    fix = audit["recalibration"]
+    intro = recalibration.candidate_table(audit).intro
+    assert "within one standard error of the best, and that has at least half of its gain" in intro
+    # Beyond one standard error of the best, temperature scaling was confirmed by itself.
+    fix["candidates"] = [
+        candidate("identity", 0.1, 0.02),
+        candidate("temperature", 0.03, 0.02, chosen=True),
+        candidate("vector", 0.01, 0.02),
+        candidate("spline", 0.0, 0.0),
+    ]
+    intro = recalibration.candidate_table(audit).intro
+    assert "Chosen: temperature scaling, which was specified in advance" in intro
+    fix["candidates"][1]["difference"] = 0.02  # within one standard error
+    assert "Chosen: the simplest candidate" in recalibration.candidate_table(audit).intro
+    fix["candidates"][1]["chosen"], fix["candidates"][0]["chosen"] = False, True
+    assert "Chosen: the original probabilities" in recalibration.candidate_table(audit).intro
+
+
+def test_the_terminal_shows_the_standard_error_of_a_difference_and_no_difference_of_a_dropped_candidate() -> None:
+    table = recalibration.candidate_table(example()).brief()
+    names = [column.name for column in table.columns]
+    rows = {row[0]: dict(zip(names, row, strict=True)) for row in table.rows}
+    assert (rows["mcllo"]["difference"], rows["mcllo"]["standard error"]) == ("0.0032", "0.0119")
+    assert (rows["isotonic"]["log loss"], rows["isotonic"]["difference"], rows["isotonic"][""]) == (
+        "0.1873",
+        "–",
+        "dropped",
+    )
+    assert rows["temperature"][""] == "chosen"
+    assert "A dash: dropped early" in table.intro
+
+
+def test_a_candidate_that_is_chosen_and_not_applied_is_marked_so() -> None:
+    audit = example()
+    audit["recalibration"] |= {"confirmed": False, "outcome": "too few rows", "applied": "identity"}
+    rows = {row[0]: row[-1] for row in recalibration.candidate_table(audit).rows}
+    assert rows["temperature"] == "chosen, not confirmed"

@@ -37,11 +37,12 @@ class Candidate:
     parameters: str | None  # description of the fit on all rows; None if the candidate was dropped early
     log_loss: float  # mean, in nats, after mixing in the uniform
     brier: float | None
-    difference: float  # mean log loss minus that of the best candidate
-    se: float  # of that difference, paired by row or cluster
+    difference: float | None  # mean log loss minus that of the best candidate; None if it was dropped early
+    se: float | None  # of that difference, paired by row or cluster
     chosen: bool
     label_flips: int | None
     accuracy_change: float | None
+    dropped: bool = False  # early, so that the log loss is that of fits to fewer rows
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -122,7 +123,7 @@ def choose_by_log_loss(
     """Choose by cross-fitted log-probabilities; None marks a candidate that was dropped early."""
     cross_fitted = {i: logs for i, logs in enumerate(crossed) if logs is not None}
     scored = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
-    lowest, distances = rows.compare_losses(np.stack([log_loss for log_loss, _ in scored.values()]))
+    _, distances = rows.compare_losses(np.stack([log_loss for log_loss, _ in scored.values()]))
     distance_of, order = dict(zip(cross_fitted, distances, strict=True)), list(cross_fitted)
     chosen_index = order[one_standard_error_rule([specs[i] for i in order], distances)]
     predicted = probabilities(rows.P)
@@ -130,7 +131,7 @@ def choose_by_log_loss(
     for i, spec in enumerate(specs):
         if i not in cross_fitted:
             assert inner is not None
-            table.append(_dropped_candidate(rows, spec, inner, i, order[lowest]))
+            table.append(_dropped_candidate(rows, spec, inner.losses[i]))
             continue
         log_loss, brier = scored[i]
         table.append(
@@ -149,21 +150,22 @@ def choose_by_log_loss(
     return CandidateChoice(tuple(table), specs[chosen_index], rows.folds, float(rows.shares().max()))
 
 
-def _dropped_candidate(
-    rows: CrossFittingRows, spec: CalibratorSpec, inner: NestedChoice, i: int, lowest: int
-) -> Candidate:
-    """Table row of a candidate that was dropped early, from its fits without two folds."""
-    _, (_, distance) = rows.compare_losses(inner.losses[[lowest, i]])
+def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, losses: Array) -> Candidate:
+    """Table row of a candidate that was dropped early, with the log loss of its fits without two folds.
+
+    The other candidates are fitted without one fold, so that a difference to them would also be one of the rows.
+    """
     return Candidate(
         method=spec.name,
         parameters=None,
-        log_loss=float(rows.w @ inner.losses[i] / rows.w.sum()),
+        log_loss=float(rows.w @ losses / rows.w.sum()),
         brier=None,
-        difference=distance[0],
-        se=distance[1],
+        difference=None,
+        se=None,
         chosen=False,
         label_flips=None,
         accuracy_change=None,
+        dropped=True,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueodds.core.formatting import format_number
@@ -23,6 +23,7 @@ from trueodds.reports.text.formatting import (
     yes_no,
 )
 
+EQUAL_LOSS = 1e-9  # nats per row by which the log losses of equivalent candidates may differ
 CONSTANT_RATIO = 0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
 
 INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
@@ -168,17 +169,18 @@ def accuracy_label(facts: AuditDict) -> str:
 
 def candidate_table(audit: AuditDict) -> TextTable:
     """The candidate calibrators with their cross-validated scores."""
-    entries = (audit.get("recalibration") or {"candidates": ()})["candidates"]
+    fix = audit.get("recalibration") or {"candidates": ()}
+    entries = fix["candidates"]
     answers = audit["data"]["kind"] != "confidence"  # else a row has no predicted class that could change
     columns = (
         TableColumn("method", NAMES),
         TableColumn("parameters", NAMES, DETAIL),
         TableColumn("log loss"),
-        TableColumn("brier"),
+        TableColumn("brier", detail=DETAIL),
         TableColumn("difference"),
-        TableColumn("standard error", detail=DETAIL),
+        TableColumn("standard error"),
         TableColumn("changed classes"),
-        TableColumn("accuracy change"),
+        TableColumn("accuracy change", detail=DETAIL),
         TableColumn("", NAMES),
     )
     rows = zip(
@@ -190,16 +192,56 @@ def candidate_table(audit: AuditDict) -> TextTable:
         ),
         (count_text(candidate.get("label_flips") if answers else None) for candidate in entries),
         (_signed(candidate.get("accuracy_change") if answers else None) for candidate in entries),
-        ("chosen" if candidate.get("chosen") else "" for candidate in entries),
+        (_candidate_status(candidate, fix) for candidate in entries),
         strict=True,
     )
     intro = (
         "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: mean log"
-        " loss minus that of the best candidate, on the same rows. Changed classes: rows whose most probable class"
-        " changes. A candidate without a Brier score was dropped after the first folds, because it was clearly worse"
-        " than the best, or more complex than the chosen one and no better; its scores are those of these folds."
+        f" loss minus that of the best candidate, with its standard error. {_choice_text(entries)}"
     )
+    if answers:
+        intro += " Changed classes: rows whose most probable class changes."
+    if any(candidate.get("dropped") for candidate in entries):
+        intro += (
+            " A dash: dropped early, because the candidate was clearly worse than the best, or more complex than the"
+            " chosen one and no better; its log loss is that of the first fits, to fewer rows."
+        )
     return TextTable("Candidate calibrators", columns, tuple(rows), intro).without_empty_columns()
+
+
+def _candidate_status(candidate: Mapping[str, Any], fix: AuditDict) -> str:
+    if not candidate.get("chosen"):
+        return "dropped" if candidate.get("dropped") else ""
+    return "chosen" if fix.get("confirmed") or candidate["method"] == "identity" else "chosen, not confirmed"
+
+
+_RULE = (
+    "the simplest candidate whose log loss is within one standard error of the best, and that has at least half of its"
+    " gain"
+)
+
+
+def _choice_text(entries: Sequence[Mapping[str, Any]]) -> str:
+    """How the chosen candidate was chosen: by the one-standard-error rule, by itself, or because nothing is better."""
+    chosen = next((candidate for candidate in entries if candidate.get("chosen")), None)
+    if chosen is not None and chosen["method"] == "identity":
+        return "Chosen: the original probabilities, because no gain was found on held-out rows."
+    if chosen is None or chosen["method"] == _by_rule(entries):
+        return f"Chosen: {_RULE}."
+    name = method_name(chosen["method"])
+    return f"Chosen: {name}, which was specified in advance and needs fewer rows to be confirmed than {_RULE}."
+
+
+def _by_rule(entries: Sequence[Mapping[str, Any]]) -> str | None:
+    """The candidate that the one-standard-error rule selects; entries are in the order of complexity."""
+    gain = next((candidate["difference"] for candidate in entries if candidate["method"] == "identity"), None)
+    for candidate in entries:
+        difference, se = candidate.get("difference"), candidate.get("se")
+        if candidate["method"] == "identity" or None in (difference, se, gain):
+            continue
+        if difference <= min(se, gain / 2) + EQUAL_LOSS:
+            return str(candidate["method"])
+    return None
 
 
 def _signed(x: float | None) -> str:

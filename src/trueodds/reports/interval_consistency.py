@@ -5,33 +5,86 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trueodds.core.results import Estimate, Verdict
+from trueodds.core.errors import Note
+from trueodds.core.formatting import format_number
+from trueodds.core.results import Estimate, Interval, Verdict
+
+RECONCILED = "reconciled"  # the method of an interval that was changed; a note names the original one
 
 
 def reconcile_intervals(
     errors: Sequence[Estimate], tests: Sequence[Verdict], classes: int, alpha: float
 ) -> list[Estimate]:
-    """Make the intervals of the errors consistent with the tests and with each other.
+    r"""Make the intervals of the errors consistent with the tests and with each other.
 
-    An interval is extended to 0 if the test of its lens does not reject. The canonical error, a total variation, is at
-    least the confidence error and at least K/2 times the mean error of the classes. If its own test rejects, the limits
-    of its interval are therefore at least theirs.
+    An interval is extended to 0 if the test of its lens does not reject. The limits of the canonical error are at least
+    those of the confidence error and of K/2 times the mean error of the classes; the lower limit only if its own test
+    rejects. A changed interval has the method `reconciled` and a note.
+
+    Notes
+    -----
+    Let q be the true class probabilities given the prediction p. The canonical error is the mean total variation
+    :math:`\operatorname{E} \max_A |p(A) - q(A)| = \tfrac12 \operatorname{E} \sum_k |p_k - q_k|`. It is at least
+    :math:`\operatorname{E} |p_c - q_c|` of the predicted class c, and exactly K/2 times the mean of
+    :math:`\operatorname{E} |p_k - q_k|` over the classes. Both become smaller if rows of equal confidence, of equal
+    :math:`p_k`, or of one bin are averaged (Jensen), so that binned errors are lower limits of the canonical error
+    before the averaging of a cell of its tree.
     """
     pvalues = {test.lens: test.pvalue for test in tests}
     by_lens = {error.lens: error for error in errors}
     for lens, error in by_lens.items():
         if error.interval is not None and error.interval.low > 0 and pvalues.get(lens, 0.0) > alpha:
-            by_lens[lens] = replace(error, interval=replace(error.interval, low=0.0))
+            by_lens[lens] = _changed(
+                error,
+                replace(error.interval, low=0.0),
+                f"The interval of the {lens} error ({_limits(error.interval)}) is extended to 0, because the test"
+                " through the same lens does not reject calibration.",
+            )
     canonical = by_lens.get("canonical")
     if canonical is not None and canonical.interval is not None:
-        scaled = (("confidence", 1.0), ("classwise", classes / 2))
-        coarser = [(ends, factor) for lens, factor in scaled if lens in by_lens and (ends := by_lens[lens].interval)]
-        low = max([canonical.interval.low, *(ends.low * factor for ends, factor in coarser)])
-        low = 0.0 if pvalues.get("canonical", 0.0) > alpha else low
-        high = max([canonical.interval.high, *(ends.high * factor for ends, factor in coarser)])
-        ends = replace(canonical.interval, low=min(low, canonical.value), high=min(high, 1.0))
-        hides = (
-            canonical.debiased is not None and canonical.debiased < ends.low
-        )  # the noise floor was larger than the bias, so the debiased value is too small
-        by_lens["canonical"] = replace(canonical, interval=ends, debiased=None if hides else canonical.debiased)
+        rejected = pvalues.get("canonical", 0.0) <= alpha
+        by_lens["canonical"] = _raise_limits(canonical, canonical.interval, by_lens, classes, rejected=rejected)
     return list(by_lens.values())
+
+
+def _raise_limits(
+    canonical: Estimate, own: Interval, by_lens: dict[str, Estimate], classes: int, *, rejected: bool
+) -> Estimate:
+    """The canonical error with limits that are at least those of the confidence and class errors."""
+    scaled = (("confidence", 1.0), ("classwise", classes / 2))
+    coarser = [(ends, factor) for lens, factor in scaled if lens in by_lens and (ends := by_lens[lens].interval)]
+    low = min(max([own.low, *(ends.low * factor for ends, factor in coarser)]), canonical.value) if rejected else 0.0
+    high = min(max([own.high, *(ends.high * factor for ends, factor in coarser)]), 1.0)
+    if (low, high) == (own.low, own.high):
+        return canonical
+    text = (
+        "In the population, the canonical error is at least the confidence error and at least K/2 times the mean class"
+        f" error, so its interval ({_limits(own)}) is raised to their limits."
+    )
+    if own.low < low == canonical.value:
+        text += (
+            " The lower limit ends at the estimate, which is smaller, because errors of opposite sign cancel within a"
+            " cell of the tree."
+        )
+    if rejected and canonical.noise_floor is not None and canonical.value < canonical.noise_floor:
+        text += (
+            " The estimate can be below its noise floor although calibration is rejected, because the noise floor is"
+            " that of outcomes that vary as much as predicted."
+        )
+    changed = _changed(canonical, replace(own, low=low, high=high), text)
+    # The noise floor was larger than the bias if it makes the debiased value smaller than the lower limit.
+    hides = canonical.debiased is not None and canonical.debiased < low
+    return replace(changed, debiased=None) if hides else changed
+
+
+def _changed(error: Estimate, interval: Interval, text: str) -> Estimate:
+    return replace(
+        error,
+        interval=replace(interval, method=RECONCILED),
+        settings={**error.settings, "interval": RECONCILED},
+        notes=(*error.notes, Note("TN269", text)),
+    )
+
+
+def _limits(interval: Interval) -> str:
+    return f"{interval.method}, {format_number(interval.low)} to {format_number(interval.high)}"

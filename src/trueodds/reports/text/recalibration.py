@@ -237,7 +237,7 @@ def _by_rule(entries: Sequence[Mapping[str, Any]]) -> str | None:
     gain = next((candidate["difference"] for candidate in entries if candidate["method"] == "identity"), None)
     for candidate in entries:
         difference, se = candidate.get("difference"), candidate.get("se")
-        if candidate["method"] == "identity" or None in (difference, se, gain):
+        if candidate["method"] == "identity" or difference is None or se is None or gain is None:
             continue
         if difference <= min(se, gain / 2) + EQUAL_LOSS:
             return str(candidate["method"])
@@ -272,7 +272,7 @@ def fix_table(audit: AuditDict) -> TextTable:
         ("log loss before", log_loss_text(report, "before")),
         ("log loss after", log_loss_text(report, "after")),
         ("gain", format_number(report.get("gain")) + (f" ({percentage(gain)})" if gain is not None else "")),
-        ("gain of", _GAIN_OF.get(report.get("gain_of"), "–")),
+        ("gain of", _GAIN_OF.get(report.get("gain_of") or "", "–")),
         ("standard error of the gain", format_number(report.get("gain_se"))),
         (f"lower {limit} of the gain", format_number(report.get("gain_low"))),
         (f"upper {limit} of the gain", format_number(report.get("gain_high"))),

@@ -215,7 +215,7 @@ def _candidate_status(candidate: Mapping[str, Any], fix: AuditDict) -> str:
     return "chosen" if fix.get("confirmed") or candidate["method"] == "identity" else "chosen, not confirmed"
 
 
-_RULE = (
+_SIMPLEST = (
     "the simplest candidate whose log loss is within one standard error of the best, and that has at least half of its"
     " gain"
 )
@@ -227,9 +227,9 @@ def _choice_text(entries: Sequence[Mapping[str, Any]]) -> str:
     if chosen is not None and chosen["method"] == "identity":
         return "Chosen: the original probabilities, because no gain was found on held-out rows."
     if chosen is None or chosen["method"] == _by_rule(entries):
-        return f"Chosen: {_RULE}."
+        return f"Chosen: {_SIMPLEST}."
     name = method_name(chosen["method"])
-    return f"Chosen: {name}, which was specified in advance and needs fewer rows to be confirmed than {_RULE}."
+    return f"Chosen: {name}, which was specified in advance and needs fewer rows to be confirmed than {_SIMPLEST}."
 
 
 def _by_rule(entries: Sequence[Mapping[str, Any]]) -> str | None:

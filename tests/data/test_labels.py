@@ -289,11 +289,11 @@ def test_weights_are_float64_whatever_the_input(weight: Any) -> None:
     [["a", None, "b"], [1.0, np.nan, 2.0], pl.Series(["a", None, "b"]), np.array(["2020", "NaT", "2021"], "M8[Y]")],
 )
 def test_a_group_with_missing_values_is_refused_with_its_row(column: Any) -> None:
-    with refused("TO103", "row 1"):
+    with refused("TO112", "row 1"):
         Predictions([0, 1, 1], P2, group=column)
-    with refused("TO103", "row 1"):
+    with refused("TO112", "row 1"):
         Predictions([0, 1, 1], P2, group={"site": column})
-    with refused("TO103", "row 1"):
+    with refused("TO112", "row 1"):
         Predictions([0, 1, 1], P2, cluster=column)
 
 

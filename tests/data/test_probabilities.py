@@ -75,7 +75,7 @@ def test_rows_off_by_rounding_get_a_counted_note_and_keep_their_values() -> None
 
 
 def test_rows_off_by_more_than_the_tolerance_are_refused_and_the_worst_is_named() -> None:
-    with refused("TO104", "row 2", "0.8", "2 such rows", fix="sum_tolerance"):
+    with refused("TO104", "row 2", "0.8", "2 such rows", fix="logits"):
         Predictions([0, 1, 1], [[0.5, 0.5], [0.45, 0.5], [0.4, 0.4]])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
-from functools import wraps
+from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -48,14 +48,14 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
             )
         return method
     if not isinstance(method, str):
-        raise InputError(
-            "TO201",
-            f"{registry.kind} must be a name or an instance.",
-            describe(method),
-            f"Pass Predictions(y_true, y_prob) as one argument, then a name such as {registry.names()[0]!r}."
-            if is_array(method)
-            else list_names(registry.names()),
-        )
+        several = isinstance(method, (list, tuple)) and all(isinstance(one, (str, kind)) for one in method)
+        if several:
+            fix = f"Call it once per {registry.kind}."
+        elif is_array(method):
+            fix = f"Pass Predictions(y_true, y_prob) as one argument, then a name such as {registry.names()[0]!r}."
+        else:
+            fix = list_names(registry.names())
+        raise InputError("TO201", f"{registry.kind} must be a name or an instance.", describe(method), fix)
     return registry.make(method, settings)
 
 
@@ -79,6 +79,9 @@ def add_test_seed(test: Any, settings: dict[str, Any], rng: Any, generator: np.r
 
 def resolve_lens(rows: Predictions | Tally, lens: Any, method: Estimator | HypothesisTest | Recipe | None) -> Lens:
     """Return the given lens, else the method's own, else the default: positive for two classes, confidence for more."""
+    if isinstance(lens, (list, tuple)):
+        fix = "Call it once per lens; only test takes several, which it tests jointly."
+        raise InputError("TO204", "This function takes one lens.", describe(lens), fix)
     if lens is not None:
         return as_lens(lens)
     if method is not None and method.lens and rows.kind == "classes":
@@ -209,6 +212,8 @@ def _accept_reordered_arguments(verb: Verb, arrange: Callable[..., tuple[Any, ..
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
             hinted = argument_order.with_called_order(_add_hint(problem, settings, keywords), order)
+            if positional and isinstance(positional[0], Tally):
+                hinted = _of_rows(hinted)
             if hinted is problem:
                 raise
             raise hinted from None
@@ -230,3 +235,17 @@ def _add_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequen
     if not (resolve_synonym(unknown, keywords) or listed) or not (hint := did_you_mean(unknown, keywords)):
         return problem
     return InputError(problem.code, problem.problem, problem.got, hint)
+
+
+_OF_A_TALLY = (
+    ("Use mode='exact'", "Pass the predictions"),
+    ("use mode='exact'", "pass the predictions"),
+    ("the rows: mode='exact'", "pass the predictions"),
+    ("or mode='exact'", "or pass the predictions"),
+)
+
+
+def _of_rows(problem: InputError) -> InputError:
+    """Return the error of a tally that the caller passed, for which `mode='exact'` is no remedy."""
+    fix = reduce(lambda text, words: text.replace(*words), _OF_A_TALLY, problem.fix)
+    return problem if fix == problem.fix else InputError(problem.code, problem.problem, problem.got, fix)

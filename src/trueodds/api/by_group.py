@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trueodds.api.arguments import add_seed, call_settings, data_notes, pairs_arrays, resolve_lens, resolve_method
-from trueodds.api.collect_or_tally import resolve_data
+from trueodds.api.collect_or_tally import NO_ROWS, resolve_data
 from trueodds.core.errors import InputError
 from trueodds.core.group_results import ByGroup
 from trueodds.core.progress import Progress, report_progress
@@ -154,9 +154,7 @@ def by_group(
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
     rows = preds if isinstance(preds, Tally) else resolve_data(preds, "exact", weight_kind)
     if isinstance(rows, Tally):
-        raise InputError(
-            "TO403", "The joint test of subgroups needs the rows.", "a tally", "Give the file of predictions."
-        )
+        raise InputError("TO403", "The joint test of subgroups needs the rows.", "a tally", NO_ROWS)
     _check(rows)
     chosen = resolve_lens(rows, lens, method)
     combine = aggregate or chosen.aggregate

@@ -13,6 +13,7 @@ from trueodds.io import Source, read
 from trueodds.tallies.reservoir import Reservoir, SampledTally
 from trueodds.tallies.tally import Tally
 
+NO_ROWS = "Pass the predictions from which the tally was made."
 IN_MEMORY = 20_000_000  # probabilities that are collected by default; more are tallied
 
 
@@ -44,9 +45,9 @@ def _resolve(
     _check_mode(mode, weight_kind)
     if isinstance(data, Tally):
         if mode == "exact":
-            raise InputError("TO403", "mode='exact' needs the rows.", "a tally", "Give the file of predictions.")
+            raise InputError("TO403", "This needs the rows, which a tally does not keep.", "a tally", NO_ROWS)
         if weight_kind == "frequency":
-            raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Give the file of predictions.")
+            raise InputError("TO403", "Frequency weights need the rows.", "a tally", NO_ROWS)
         return data
     rows = _collect_or_tally(data, mode, count, progress)
     if weight_kind == "frequency":

@@ -8,14 +8,16 @@ from typing import Annotated
 
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError
-from trueodds.core.settings import BinCount, OneOf, Settings
+from trueodds.core.settings import BinCount, Described, OneOf, Settings
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.view import View
 
 BIN_RULES = ("auto", "sqrt")  # of the number of bins, from the number of rows
 BinRule = Annotated[str, OneOf(BIN_RULES)]
-BinsOrEdges = BinCount | BinRule | Sequence[float]
+BinsOrEdges = Annotated[
+    BinCount | BinRule | Sequence[float], Described("a number of bins, a list of edges, 'auto' or 'sqrt'")
+]
 
 
 class Partition(Settings):

@@ -176,7 +176,7 @@ class FittedCalibrator(Result):
             try:
                 return check_prob_matrix(y_prob, self.k, sum_tolerance)
             except InputError as problem:
-                raise arrays.with_logits_argument(problem) from None
+                raise arrays.with_own_arguments(problem) from None
         z = arrays.as_float_array(arrays.as_array(y_prob, "logits"), "logits")
         arrays.check_shape(z, "logits")
         check_same_classes(z, self.k, "logits")

@@ -21,7 +21,7 @@ from trueodds.calibrators.fitting import fit, has_integer_weights
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.argument_order import with_called_order
-from trueodds.data.arrays import as_array
+from trueodds.data.arrays import as_array, with_own_arguments
 from trueodds.data.predictions import Predictions
 
 
@@ -102,7 +102,8 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         try:  # with the columns of a data frame, whose names may show another order than that of the classes
             preds = made(y_true, y_prob, weight=sample_weight, classes=classes)
         except InputError as problem:
-            raise with_called_order(problem, "This fit takes (y_prob, y_true): swap the two arguments.") from None
+            order = "This fit takes (y_prob, y_true): swap the two arguments."
+            raise with_called_order(_with_parameters(problem), order) from None
         _check_feature_names(self, y_prob, reset=True)
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         self.classes_ = class_array(preds.classes)
@@ -203,6 +204,13 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         tags.input_tags.positive_only = not self.logits
         tags.target_tags.required = True
         return tags
+
+
+def _with_parameters(problem: InputError) -> InputError:
+    """Return the error of invalid data with the parameters of this estimator in its remedy."""
+    own = with_own_arguments(problem)
+    fix = re.sub(r"pass sum_tolerance=[^;]+(?=;)", "divide each row by its sum", own.fix)
+    return InputError(own.code, own.problem, own.got, fix)
 
 
 def _classes(y: Array, k: int) -> list[Any] | None:

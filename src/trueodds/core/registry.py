@@ -61,11 +61,11 @@ class Registry:
         on what has been imported. Use ``from trueodds.estimators.skce import …`` for the submodule. `classes` maps
         class names to methods, and `load` returns the class of a method, where these are not the ones of the table.
         """
-        load, methods = load or self.load, dict(classes or self.classes()) | {name: name for name in self._table}
+        make, methods = load or self.load, dict(classes or self.classes()) | {name: name for name in self._table}
 
         class MethodPackage(ModuleType):
             def __getattribute__(self, attribute: str) -> Any:
-                return load(methods[attribute]) if attribute in methods else super().__getattribute__(attribute)
+                return make(methods[attribute]) if attribute in methods else super().__getattribute__(attribute)
 
             def __dir__(self) -> list[str]:
                 return sorted({*methods, *getattr(self, "__all__", ())})

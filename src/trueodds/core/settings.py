@@ -61,12 +61,20 @@ class OneOf:
     words: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Described:
+    """The description of a type in an error, where the one that its annotation gives would be hard to read."""
+
+    text: str
+
+
 Integer = Annotated[int, Range()]
 Count = Annotated[int, Range(1)]
 BinCount = Annotated[int, Range(1, 1_000_000)]
 Resamples = Annotated[int, Range(1, 100_000_000)]
 Seed = Annotated[int, Range(0, 2**128 - 1)]
-Level = Annotated[float, Range(1e-9, 1 - 1e-9)]  # closer to 0 or 1, normal quantiles or numbers of draws are infinite
+# Closer to 0 or 1, normal quantiles or numbers of draws are infinite.
+Level = Annotated[float, Range(1e-9, 1 - 1e-9), Described("a number between 1e-9 and 1 − 1e-9")]
 Probability = Annotated[float, Range(0, 1, closed="neither")]
 Finite = Annotated[float, Range(closed="neither")]
 NonNegative = Annotated[float, Range(0, closed="left")]
@@ -130,16 +138,21 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
         *([" or ".join(map(repr, words))] if len(words) < 3 else [f"one of {', '.join(map(repr, words))}"]),
     ]
     example = default is not dataclasses.MISSING and default is not None
-    fix = (
-        f"For instance {name}={describe(default)}."
-        if example
-        else "Leave it out."
-        if _read(hint, None)[0]
-        else "Pass one."
-    )
-    if isinstance(value, str) and words:
+    optional = _read(hint, None)[0]
+    fix = f"For instance {name}={describe(default)}." if example else "Leave it out." if optional else "Pass one."
+    if isinstance(value, str) and value.lower() == "none" and optional:
+        fix = f"Pass {name}=None, without quotes."
+    elif isinstance(value, str) and words:
         fix = suggest_names(value[:LONGEST_VALUE], map(str, words))
+    elif (fraction := _fraction(value)) is not None and _read(hint, fraction)[0]:
+        fix = f"{name} is a fraction: {fraction:g}, not {value:g}."
     raise InputError("TO203", f"{name} must be {' or '.join(text for text in texts if text)}.", describe(value), fix)
+
+
+def _fraction(value: Any) -> float | None:
+    """Return the fraction that a percentage of 1 to 100 stands for; None for any other value."""
+    number = _number(value, integer=False)
+    return number / 100 if number is not None and 1 < number <= 100 else None
 
 
 def parse_digits(text: str) -> int | None:
@@ -259,9 +272,11 @@ def _describe_hint(hint: Any) -> tuple[list[Any], list[str]]:
     """Return the words that an annotation allows, and descriptions of the other allowed types."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        parts = [_describe_hint(arg) for arg in args]
+        parts = [_describe_hint(arg) for arg in args if arg is not type(None) or not any(map(_description, args))]
         return [word for words, _ in parts for word in words], [text for _, texts in parts for text in texts]
     if origin is Annotated:
+        if text := _description(hint):
+            return [], [text]
         words = [word for arg in args[1:] if isinstance(arg, OneOf) for word in arg.words]
         limits = "".join(f" {arg}" for arg in args[1:] if isinstance(arg, Range)).rstrip()
         return (words, []) if words else ([], [text + limits for text in _describe_hint(args[0])[1]])
@@ -275,6 +290,12 @@ def _describe_hint(hint: Any) -> tuple[list[Any], list[str]]:
     names = {int: "an integer", float: "a number", str: "a string", bool: "True or False", type(None): "None"}
     kind = getattr(hint, "__name__", str(hint))
     return [], [names.get(hint) or f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"]
+
+
+def _description(hint: Any) -> str:
+    """Return the description of an annotated type, if it has one."""
+    arguments = typing.get_args(hint) if typing.get_origin(hint) is Annotated else ()
+    return next((arg.text for arg in arguments if isinstance(arg, Described)), "")
 
 
 def _end(x: float) -> str:

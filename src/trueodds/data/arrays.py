@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,15 @@ from trueodds.core.typing import Array
 LOGITS = "use Predictions.from_logits, or read(…, logits=True)"  # hint if logits are passed as probabilities
 
 
-def with_logits_argument(problem: InputError) -> InputError:
-    """Return the same error with the hint that the call has an argument `logits`."""
-    return InputError(problem.code, problem.problem, problem.got, problem.fix.replace(LOGITS, "pass logits=True"))
+def own_argument(argument: str) -> str:
+    """Return how an argument of `Predictions` is passed, which most functions do not have themselves."""
+    return f"Predictions(y_true, y_prob, {argument})"
+
+
+def with_own_arguments(problem: InputError, logits: str = "logits=True") -> InputError:
+    """Return the same error for a call that has the arguments of `Predictions` itself, and one for logits."""
+    fix = re.sub(r"Predictions\(y_true, y_prob, (\w+=)(?:\[…\]|([^()]*))\)", r"\1\2", problem.fix)
+    return InputError(problem.code, problem.problem, problem.got, fix.replace(LOGITS, f"pass {logits}"))
 
 
 def as_array(x: Any, name: str) -> Array:
@@ -41,6 +48,8 @@ def as_array(x: Any, name: str) -> Array:
     if array.dtype.kind == "O":
         array = _from_objects(array, name)
     if array.dtype.kind == "U":
+        if isinstance(x, (list, tuple)) and array.ndim == 1:
+            _refuse_missing(list(x), array, name)  # NumPy converts None and NaN beside text to the texts None and nan
         _encodable(array, name)
     if array.ndim == 0:
         raise InputError("TO101", f"{name} must be an array.", describe(x), "Pass one value per row.")
@@ -52,14 +61,7 @@ def as_array(x: Any, name: str) -> Array:
 def _from_objects(array: Array, name: str) -> Array:
     """Convert objects of one plain kind to an array of that kind; missing values are an error."""
     flat = array.ravel()
-    missing = [i for i, value in enumerate(flat) if _missing(value)]
-    if missing:
-        raise InputError(
-            "TO103",
-            f"{name} has missing values.",
-            f"{describe(flat[missing[0]])} in row {_row(array, missing[0])}{count_phrase(len(missing))}",
-            "Fill or remove those rows.",
-        )
+    _refuse_missing(flat, array, name)
     kinds = {type(value) for value in flat}
     if all(issubclass(kind, str) for kind in kinds):
         return array.astype(str)
@@ -72,6 +74,18 @@ def _from_objects(array: Array, name: str) -> Array:
         " and ".join(sorted(kind.__name__ for kind in kinds)),
         "Convert it first.",
     )
+
+
+def _refuse_missing(values: Any, array: Array, name: str) -> None:
+    """Raise an error for None, NaN and NA among the values of an array, in its flat order."""
+    missing = [i for i, value in enumerate(values) if _missing(value)]
+    if missing:
+        raise InputError(
+            "TO103",
+            f"{name} has missing values.",
+            f"{describe(values[missing[0]])} in row {_row(array, missing[0])}{count_phrase(len(missing))}",
+            "Fill or remove those rows.",
+        )
 
 
 def _from_long_integers(array: Array, name: str) -> Array:
@@ -161,12 +175,10 @@ def check_two_dimensional(x: Array, name: str) -> None:
 def check_same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
     """Raise an error if the numbers of outcomes and predictions differ."""
     if len(y) != len(p):
-        raise InputError(
-            "TO107",
-            f"{y_name} and {p_name} must have equal lengths.",
-            f"{len(y):,} and {len(p):,}",
-            "Align the rows first; arrays are never truncated.",
-        )
+        fix = "Align the rows first; arrays are never truncated."
+        if p.ndim == 2 and p.shape[1] == len(y):
+            fix = f"{p_name} has one column per row of {y_name}: pass its transpose, {p_name}.T."
+        raise InputError("TO107", f"{y_name} and {p_name} must have equal lengths.", f"{len(y):,} and {len(p):,}", fix)
 
 
 def check_same_shape(y: Array, p: Array) -> None:

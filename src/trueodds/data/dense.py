@@ -179,7 +179,7 @@ def _in_place(problem: InputError, y: Array, indices: Array, *, foreground: bool
         image, *where = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
         return f"image {image}" + (f", position ({', '.join(map(str, where))})" if where else "")
 
-    fix = arrays.with_logits_argument(problem).fix
+    fix = arrays.with_own_arguments(problem).fix
     if problem.code == "TO105":
         label = problem.got.split(" in row ")[0].strip("'")
         mask = f"If {label} is the foreground, pass labels == {label}. " if foreground else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.errors import LONGEST_VALUE, InputError, Note, describe
 from trueodds.core.printable import has_surrogates
 from trueodds.core.settings import EXACT
 from trueodds.core.typing import Array
@@ -18,6 +18,7 @@ from trueodds.data.arrays import (
 from trueodds.data.arrays import (
     check_one_dimensional,
     count_phrase,
+    own_argument,
     refuse_first,
 )
 
@@ -59,8 +60,8 @@ def _plain_name(name: Any) -> Any:
     return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
-def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool) -> Array:
-    """Convert labels to class numbers."""
+def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, single: bool = False) -> Array:
+    """Convert labels to class numbers; `single` says that the probability of one class was given."""
     if y.ndim != 1:
         raise InputError(
             "TO101", "y_true must be (n,) labels or (n, K) votes.", f"shape {y.shape}", "Pass one label per row."
@@ -74,7 +75,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool) -
             "Fill or remove those rows; rows are never dropped silently.",
         )
     if y.dtype.kind in "US" or (has_names and not _count_from_zero(names)):
-        return _match_names(y, names, has_names)
+        return _match_names(y, names, has_names, name_classes(y, k, single=single))
     if y.dtype.kind == "f":
         if (y != np.rint(y)).any():
             refuse_first(
@@ -86,7 +87,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool) -
             )
     elif y.dtype.kind not in "biu":
         raise InputError(
-            "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them, or pass classes=."
+            "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them to integers or to text."
         )
     if y.min() < 0 or y.max() >= k:
         refuse_first(
@@ -94,19 +95,31 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool) -
             (y < 0) | (y >= k),
             "TO105",
             f"Labels must lie in 0..{k - 1}.",
-            "If they start at 1, subtract 1; if they are other codes, pass classes=.",
+            f"If they start at 1, subtract 1; if they are other codes, pass {own_argument('classes=[…]')}.",
         )
     return y.astype(np.int64, copy=False)
 
 
-def _match_names(y: Array, names: tuple[Any, ...], has_names: bool) -> Array:
+def name_classes(y: Array, k: int, *, single: bool, column: str | None = None) -> str:
+    """Return the remedy for labels that are names: the classes to pass, in the order that the columns must have.
+
+    >>> name_classes(np.array(["yes", "no"]), 2, single=True, column="p_yes")
+    "Pass Predictions(y_true, y_prob, classes=['no', 'yes']): p_yes is the probability of the second class."
+    """
+    labels = sorted({str(label) for label in np.unique(y)})
+    if column is not None:  # the class that the name of a single column ends with is the second
+        labels.sort(key=lambda label: column == label or column.endswith(f"_{label}"))
+    named = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= LONGEST_VALUE else ""
+    remedy = f"Pass {own_argument(named or 'classes=[…]')}"
+    if single:
+        return f"{remedy}: {column or 'y_prob'} is the probability of the second class."
+    return f"{remedy}, with the names in the order of the columns."
+
+
+def _match_names(y: Array, names: tuple[Any, ...], has_names: bool, remedy: str) -> Array:
     if not has_names:
-        raise InputError(
-            "TO106",
-            "Labels are names, but the classes have no names.",
-            f"{describe(str(y[0]))} in row 0",
-            "Pass classes= with the names in the order of the columns.",
-        )
+        problem = "Labels are names, but the classes have no names."
+        raise InputError("TO106", problem, f"{describe(str(y[0]))} in row 0", remedy)
     # Names given as text, for instance on the command line, match the text form of numeric labels.
     text = y.dtype.kind in "US" or all(isinstance(name, str) for name in names)
     number = {str(name) if text else name: i for i, name in enumerate(names)}

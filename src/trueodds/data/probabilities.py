@@ -9,13 +9,12 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative, check
 from trueodds.core.typing import Array
-from trueodds.data.arrays import (
-    LOGITS,
-    refuse_first,
-)
+from trueodds.data.arrays import LOGITS, own_argument, refuse_first
 
 LARGE = 2**18  # number of values above which loading the compiled loop pays
 SUM_NOTED = 1e-9  # deviation of a row sum from 1 above which a note is added
+MIN_SINGLE = 10  # number of log odds; fewer lie in [0, 1] by chance
+MAX_ROUNDING = 0.1  # deviation from 1 up to which a row sum may come from rounding
 SUM_TOLERANCE = {"float16": 2e-3}  # rounding of a softmax row in this dtype; 1e-5 for the others
 
 
@@ -85,17 +84,28 @@ def _check_row_sums(
     tolerance = SUM_TOLERANCE.get(dtype.name, 1e-5) if sum_tolerance is None else sum_tolerance
     if distance > tolerance:
         many = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
+        rounded = f"If the table was rounded, pass {own_argument(f'sum_tolerance={round_up(distance):g}')}; "
+        fix = f"if these are logits, {LOGITS}; if labels are independent, use Predictions.from_multilabel."
         raise InputError(
             "TO104",
             f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
             f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({many:,} such rows)",
-            f"If the table was rounded, pass sum_tolerance=; if these are logits, {LOGITS}; if labels are independent,"
-            " Predictions.from_multilabel.",
+            rounded + fix if distance <= MAX_ROUNDING else f"I{fix[1:]}",
         )
     if count == 0:
         return []
     subject = "row has a sum that deviates" if count == 1 else "rows have sums that deviate"
     return [Note("TN101", f"{count:,} {subject} from 1 by up to {distance:.1e}; the values are used as given.")]
+
+
+def round_up(x: float) -> float:
+    """Return the next number with one significant digit that is not smaller.
+
+    >>> [round_up(x) for x in (0.01, 0.0100001, 0.0042)]
+    [0.01, 0.02, 0.005]
+    """
+    unit = 10.0 ** np.floor(np.log10(x))
+    return float(np.ceil(x / unit) * unit)
 
 
 def _sum_rows(p: Array) -> Array:
@@ -139,15 +149,13 @@ def softmax(z: Array) -> Array:
 
 def note_doubtful_logits(z: Array) -> list[Note]:
     """Return a note if logits look like probabilities; they are read as logits."""
-    if z.ndim == 1 or len(z) < 2 or z.min() < 0 or z.max() > 1 or (np.abs(z.sum(axis=1) - 1) > 1e-5).any():
+    if len(z) < (2 if z.ndim == 2 else MIN_SINGLE) or z.min() < 0 or z.max() > 1:
         return []
-    return [
-        Note(
-            "TN108",
-            "These logits lie in [0, 1] and every row sums to 1, like probabilities; they were read as logits, as"
-            " requested.",
-        )
-    ]
+    if z.ndim == 2 and (np.abs(z.sum(axis=1) - 1) > 1e-5).any():
+        return []
+    sums = " and every row sums to 1" if z.ndim == 2 else ""
+    text = f"These logits lie in [0, 1]{sums}, like probabilities; they were read as logits, as requested."
+    return [Note("TN108", text)]
 
 
 def two_columns(p: Array, logits: Array | None = None) -> Array:

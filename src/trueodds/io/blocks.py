@@ -6,11 +6,14 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
+from trueodds.data.arrays import with_own_arguments
+from trueodds.data.labels import name_classes
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
 from trueodds.io.table import Batch
@@ -49,7 +52,7 @@ class Block:
         """Return the error of a batch with the file, the column and the row of the file."""
         outcome = problem.code in ("TO111", "TO116")
         columns = plan.truth if outcome else plan.probs
-        got, fix = problem.got, problem.fix
+        got, fix = problem.got, self._remedy(problem, plan)
         if problem.code == "TO102" and plan.kind == "confidence" and "percentages" in fix:
             fix = "If 70 means 70 %, divide by 100."
         # Replace the last occurrence only: earlier text may be a label that looks like a position.
@@ -67,12 +70,34 @@ class Block:
         got = f"{got}, in {where.name}{several}{among}" if got else f"{where.name}{several}{among}"
         return InputError(problem.code, problem.problem, got, fix)
 
+    def _remedy(self, problem: InputError, plan: ColumnRoles) -> str:
+        """Return the remedy of an error with the names of the columns, as arguments of `read`."""
+        if problem.code == "TO106" and self.y is not None and self.y.dtype.kind == "U":
+            single = len(plan.probs) == 1 and self.p.ndim == 1
+            fix = name_classes(self.y, self.p.shape[1] if self.p.ndim == 2 else 2, single=single, column=plan.probs[0])
+            problem = InputError(problem.code, problem.problem, problem.got, fix)
+        return with_own_arguments(problem, f"logits={column_pattern(plan.probs)!r}").fix
+
     def _at(self, row: int) -> tuple[BlockSegment, int]:
         for segment in self.segments:
             if row < segment.n:
                 return segment, segment.start + row
             row -= segment.n
         raise IndexError(row)
+
+
+def column_pattern(names: Sequence[str]) -> Any:
+    """Return the pattern that the names of columns have in common, or else the names.
+
+    >>> column_pattern(["z_0", "z_1"]), column_pattern(["a", "b"]), column_pattern(["score"])
+    ('z_*', ['a', 'b'], 'score')
+    """
+    first = names[0]
+    if len(names) == 1:
+        return first
+    starts = (first[:end] for end in range(len(first), 0, -1))
+    start = next((start for start in starts if all(name.startswith(start) for name in names)), None)
+    return f"{start}*" if start else list(names)
 
 
 def block_of(batch: Batch, plan: ColumnRoles, name: str, start: int, table: int = 0) -> Block:

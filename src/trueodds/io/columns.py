@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.suggestions import list_names, suggest_names
+from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.data.labels import are_numbers
 from trueodds.io.table import Table
 
@@ -220,9 +220,10 @@ class _Finder:
         if not matches:
             raise InputError(
                 "TO305",
-                f"No column of {self.table.name} matches.",
+                f"No column of {self.table.name} matches {requested!r}.",
                 f"{use}={requested!r}",
-                f"{_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
+                _numbered_columns(use, self.table.columns)
+                or f"{_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
             )
         named = {name: "".join(match.groups()) for name, match in matches.items()}
         return tuple(matches), named if len(matches) > 1 else None
@@ -241,10 +242,30 @@ def _suggest_outcome_columns(columns: tuple[str, ...]) -> str | None:
     return None
 
 
+def _numbered_columns(use: str, columns: tuple[str, ...]) -> str | None:
+    """Suggest the columns that share a prefix with each other where none has the one that was looked for."""
+    starts = [name.rpartition("_")[0] for name in columns if name.rpartition("_")[1] and name[:2] not in ("v_", "y_")]
+    start = next((start for start in dict.fromkeys(starts) if start and starts.count(start) > 1), None)
+    if use not in ("probs", "logits") or start is None:
+        return None
+    names = [name for name in columns if name.startswith(f"{start}_")]
+    others = "" if use == "logits" else f"; if they are logits, pass logits='{start}_*'"
+    return f"If {', '.join(names[:3])}{', …' if len(names) > 3 else ''} are meant, pass {use}='{start}_*'{others}."
+
+
+def list_columns(columns: Sequence[str]) -> str:
+    """Return the columns of a table as a sentence, in their order.
+
+    >>> list_columns(["score", "target"]), list_columns(["score"])
+    ('The columns are score, target.', 'The only column is score.')
+    """
+    if len(columns) == 1:
+        return f"The only column is {columns[0]}."
+    return list_names(columns).replace("Known:", "The columns are")
+
+
 def _similar_columns(name: str, columns: tuple[str, ...]) -> str:
-    hint = suggest_names(name, columns)
-    if hint.startswith("Known") and len(columns) > 12:
-        hint = list_names(columns)  # in the order of the file
+    hint = did_you_mean(name, columns) or list_columns(columns)
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         hint += " The columns look separated by something else than commas."
     return hint

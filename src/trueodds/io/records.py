@@ -13,7 +13,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
-from trueodds.core.suggestions import suggest_names
+from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.core.typing import Array
 from trueodds.io import files
 from trueodds.io.conversion import UNICODE, describe_cell, is_readable
@@ -48,7 +48,8 @@ class Record:
         """
         content = _to_python(_field_at(self.fields, field))
         if content is _ABSENT:
-            fix = suggest_names(field, self.fields) if self.fields else "The record is empty."
+            listed = list_names(list(self.fields)).replace("Known:", "The fields are")
+            fix = (did_you_mean(field, self.fields) or listed) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
         if content is None:
             raise self.missing_field_error(field)

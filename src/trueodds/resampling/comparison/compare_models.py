@@ -108,6 +108,7 @@ class ModelComparison(Settings):
             for before in sides:
                 same, why = same_rows(before.preds, preds, self.paired)
                 pairing.see(before.name, name, same=same, why=why, paired=self.paired)
+                pairing.equal_sizes |= before.preds.n == preds.n
                 if same:
                     key = list(before.key)
                     break
@@ -203,6 +204,7 @@ class _Pairing:
     def __init__(self) -> None:
         self.agreed = False
         self.mismatches: dict[str, None] = {}
+        self.equal_sizes = False  # whether any two models may have the same rows in another order
 
     def see(self, first: str, second: str, *, same: bool, why: str, paired: bool | None) -> None:
         """Record whether two models have the same rows."""
@@ -218,10 +220,12 @@ class _Pairing:
             text = "Paired comparison, because the outcomes are equal. If these are different rows, pass paired=False."
             note_list.append(Note("TN226", text))
         if self.mismatches:
-            text = (
-                f"Compared as independent samples ({'; '.join(self.mismatches)}). If these are the same rows, sort them"
-                " in the same order and pass paired=True, because unpaired intervals are invalid for paired rows."
-            )
+            text = f"Compared as independent samples ({'; '.join(self.mismatches)})."
+            if self.equal_sizes:
+                text += (
+                    " If these are the same rows, sort them in the same order and pass paired=True, because unpaired"
+                    " intervals are invalid for paired rows."
+                )
             note_list.append(Note("TN227", text))
         return note_list
 

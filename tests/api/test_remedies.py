@@ -1,0 +1,123 @@
+"""Does the remedy of an error work where it is given?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from trueodds.core.errors import InputError
+
+rng = np.random.default_rng(0)
+N = 200
+p = rng.random(N)
+y = (rng.random(N) < p).astype(int)
+P = rng.dirichlet([1, 1, 1], N)
+Y = (P.cumsum(axis=1) > rng.random((N, 1))).argmax(axis=1)
+ANIMALS = np.array(["cat", "dog"])[y]
+TALLY = to.tally(y, p)
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "remedy"),
+    [
+        (
+            lambda: to.measure(ANIMALS, p), "TO106",
+            "Pass Predictions(y_true, y_prob, classes=['cat', 'dog']): y_prob is the probability of the second class.",
+        ),
+        (
+            lambda: to.measure(ANIMALS, np.stack([1 - p, p], axis=1)), "TO106",
+            "Pass Predictions(y_true, y_prob, classes=['cat', 'dog']), with the names in the order of the columns.",
+        ),
+        (
+            lambda: to.measure(ANIMALS, P), "TO106",
+            "Pass Predictions(y_true, y_prob, classes=[…]), with the names in the order of the columns.",
+        ),
+        (
+            lambda: to.measure(Y + 1, P), "TO105",
+            "If they start at 1, subtract 1; if they are other codes, pass Predictions(y_true, y_prob, classes=[…]).",
+        ),
+        (lambda: to.measure(Y, P.T), "TO107", "y_prob has one column per row of y_true: pass its transpose, y_prob.T."),
+        (lambda: to.power(y, p, effect=3), "TO203", "effect is a fraction: 0.03, not 3."),
+        (lambda: to.test(y, p, margin=5), "TO203", "margin is a fraction: 0.05, not 5."),
+        (lambda: to.measure(y, p, level=95), "TO203", "level is a fraction: 0.95, not 95."),
+        (lambda: to.audit(y, p, alpha=5), "TO203", "alpha is a fraction: 0.05, not 5."),
+        (lambda: to.measure(y, p, level=-1), "TO203", "For instance level=0.95."),
+        (lambda: to.measure(y, p, interval="none"), "TO203", "Pass interval=None, without quotes."),
+        (lambda: to.measure(y, p, bins="x"), "TO203", "For instance bins=15."),
+        (lambda: to.measure(y, p, ["ece", "brier"]), "TO201", "Call it once per estimator."),
+        (lambda: to.test(y, p, ["omnibus", "cox"]), "TO201", "Call it once per test."),
+        (
+            lambda: to.measure(y, p, lens=["positive", "confidence"]), "TO204",
+            "Call it once per lens; only test takes several, which it tests jointly.",
+        ),
+        (lambda: to.test(y, p, "hosmer"), "TO201", "Did you mean hosmer_lemeshow?"),
+        (lambda: to.fit(y, p, "temp"), "TO201", "Did you mean temperature?"),
+        (
+            lambda: to.test(y, p, statistics="brier"), "TO202",
+            "statistic is a setting of the test 'consistency'.",
+        ),
+        (lambda: to.power(TALLY, effect=0.1), "TO403", "Pass the predictions from which the tally was made."),
+        (lambda: to.by_group(TALLY), "TO403", "Pass the predictions from which the tally was made."),
+        (lambda: to.measure(TALLY, "skce"), "TO403", "Use its default lens, or pass the predictions."),
+        (lambda: to.test(TALLY, "skce"), "TO403", "Pass the predictions."),
+    ],
+)  # fmt: skip
+def test_the_remedy_fits_the_call(call: Callable[[], Any], code: str, remedy: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        call()
+    assert (refusal.value.code, refusal.value.fix) == (code, remedy)
+
+
+def test_a_rounded_table_is_read_with_the_tolerance_that_the_error_names() -> None:
+    rounded = P.round(2)  # sums are off by at most 0.015, and a sum of two decimals by 0.01
+    with pytest.raises(InputError) as refusal:
+        to.measure(Y, rounded)
+    assert "pass Predictions(y_true, y_prob, sum_tolerance=0.02);" in refusal.value.fix
+    assert to.measure(to.Predictions(Y, rounded, sum_tolerance=0.02), interval=None).n == N
+    with pytest.raises(InputError) as refusal:
+        to.fit(Y, P, "temperature").predict_proba(rounded)
+    assert "pass sum_tolerance=0.02;" in refusal.value.fix
+    with pytest.raises(InputError) as refusal:
+        to.calibrators.Temperature().fit(rounded, Y)
+    assert "divide each row by its sum; if these are logits, pass logits=True" in refusal.value.fix
+
+
+def test_sums_that_are_far_from_1_are_not_taken_for_rounding() -> None:
+    with pytest.raises(InputError) as refusal:
+        to.measure(Y, P / 2)
+    assert refusal.value.fix.startswith("If these are logits, use Predictions.from_logits")
+
+
+def test_models_with_different_numbers_of_rows_are_not_told_to_sort_them() -> None:
+    def note(other: slice) -> str:
+        rows = to.Predictions(np.roll(y, 1)[other], np.roll(p, 1)[other])
+        comparison = to.compare(to.Predictions(y, p), rows, "brier", interval=None)
+        return next(note.text for note in comparison.notes if note.code == "TN227")
+
+    assert note(slice(0, 150)) == "Compared as independent samples (a and b: they have 200 and 150 rows)."
+    assert "If these are the same rows, sort them" in note(slice(None))
+
+
+@pytest.mark.parametrize("missing", [float("nan"), None])
+@pytest.mark.parametrize("column", ["group", "cluster"])
+def test_a_missing_group_among_names_is_refused_and_not_read_as_a_name(column: str, missing: Any) -> None:
+    for values in ([missing] + ["a"] * (N - 1), np.array([missing] + ["a"] * (N - 1), dtype=object)):
+        with pytest.raises(InputError) as refusal:
+            to.Predictions(y, p, **{column: values})
+        assert refusal.value.code == "TO112"
+        assert refusal.value.got.endswith("in row 0 (1 such value)")
+        assert refusal.value.fix == "Give missing values a name, such as 'unknown'."
+    assert to.Predictions(y, p, group=["nan"] + ["a"] * (N - 1)).group["group"][0] == "nan"  # a name is a name
+
+
+def test_a_column_of_logits_between_0_and_1_is_noted_as_doubtful() -> None:
+    def noted(z: Any, labels: Any) -> bool:
+        return any(note.code == "TN108" for note in to.Predictions.from_logits(labels, z).notes)
+
+    assert noted(p, y)
+    assert not noted(p[:9], y[:9])  # so few logits may lie there by chance
+    assert not noted(np.log(p / (1 - p)), y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from tests.cli.conftest import Run
@@ -77,7 +78,10 @@ def test_the_same_seed_gives_the_same_answer_and_another_does_not(run: Run, hone
 def test_a_tally_file_is_audited_and_several_are_added_up(run: Run, overconfident: str, folder: Path) -> None:
     part = str(folder / "a.tally.json")
     assert run("tally", overconfident, "--out", part).exit_code == 0
-    once, twice = (json.loads(run("audit", *[part] * k, *RESAMPLES, "--json", "-").stdout) for k in (1, 2))
+    other = str(shutil.copy(part, folder / "b.tally.json"))
+    once, twice = (
+        json.loads(run("audit", *files, *RESAMPLES, "--json", "-").stdout) for files in ([part], [part, other])
+    )
     assert (once["data"]["n"], twice["data"]["n"]) == (400, 800)
     assert once["recalibration"] is None
 

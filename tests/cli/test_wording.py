@@ -45,21 +45,21 @@ def test_keywords_become_options(text: str, expected: str) -> None:
 
 
 def test_the_name_of_a_file_in_a_problem_is_left_alone() -> None:
-    error = restate_error(InputError("TO304", "label=1.csv has no such column.", "label='y'", "Known: z."))
+    error = restate_error(InputError("TO304", "label=1.csv has no such column.", "label='y'", "The only column is z."))
     assert (error.problem, error.got, error.fix) == (
         "label=1.csv has no such column.",
         "--label y",
-        "Known: z. Name it by --label.",
+        "The only column is z. Select one with --label.",
     )
 
 
 def test_columns_that_are_there_keep_their_names() -> None:
     error = restate_error(
-        InputError("TO304", "x.csv has no such column.", "label='y'", "Known: label=1, order=2. Pass rng=0.")
+        InputError("TO304", "x.csv has no such column.", "label='y'", "The columns are label=1, order=2. Pass rng=0.")
     )
-    assert error.fix == "Known: label=1, order=2. Pass --seed 0. Name it by --label."
+    assert error.fix == "The columns are label=1, order=2. Pass --seed 0. Select one with --label."
     error = restate_error(InputError("TO304", "x.csv has no such column.", "label='y'", "Did you mean label=1?"))
-    assert error.fix == "Did you mean label=1? Name it by --label."
+    assert error.fix == "Did you mean label=1? Select it with --label."
 
 
 def written(path: Path, text: str) -> str:
@@ -71,7 +71,7 @@ def written(path: Path, text: str) -> str:
     ("table", "words", "code", "fix"),
     [
         ("label,p_0,p_1\n0,-2,3\n", [], "TO102", "--logits 'p_*'"),
-        ("label,p_0,p_1\n0,0.6,0.6\n", [], "TO104", "--sum-tolerance 0.02"),
+        ("label,p_0,p_1\n0,0.6,0.41\n", [], "TO104", "--sum-tolerance 0.02"),
         ("label,p_0,p_1\n7,0.4,0.6\n", [], "TO105", "--classes A,B,C"),
         ("y,p_0,p_1\n0,0.4,0.6\n", [], "TO304", "--label"),
         ("label,q_0,q_1\n0,0.4,0.6\n", [], "TO305", "--probs"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -20,6 +21,7 @@ from trueodds.cli.groups import groups
 from trueodds.cli.list_names import list_names
 from trueodds.cli.measure import measure
 from trueodds.cli.messages import restate_error
+from trueodds.cli.near_options import near_options
 from trueodds.cli.power import power
 from trueodds.cli.study import study
 from trueodds.cli.tally import merge, tally
@@ -123,7 +125,7 @@ def _usage(problem: click.UsageError) -> InputError:
     command = problem.ctx.command_path if problem.ctx else "trueodds"
     fix = f"See {command} --help."
     if isinstance(problem, click.NoSuchOption):
-        close = " or ".join(problem.possibilities or ())
+        close, certain = near_options(problem)
         if command == "trueodds apply" and problem.option_name in _OF_RECORDS:
             fix = (
                 "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers"
@@ -132,8 +134,8 @@ def _usage(problem: click.UsageError) -> InputError:
         elif takers := _commands_with_option(problem):
             fix = f"Leave it out: only {', '.join(takers)} {'takes' if len(takers) == 1 else 'take'} it."
         elif close:
-            fix = f"Did you mean {close}?"
-        if problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
+            fix = f"Did you mean {' or '.join(close)}?"
+        if not certain and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
             name = problem.option_name.lstrip("-").replace("-", "_")
             fix += f" Pass a setting of a method as --set {name}=VALUE."
         return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)
@@ -141,6 +143,9 @@ def _usage(problem: click.UsageError) -> InputError:
         hint = problem.param.get_error_hint(problem.ctx) if problem.param and problem.ctx else "an argument"
         return InputError("TO601", "A required argument is missing.", f"no {hint}", fix)
     if isinstance(problem, click.BadParameter) and problem.param and problem.ctx:
+        if isinstance(problem.param.type, click.FloatRange) and (percent := re.match(r"[\d.]+", problem.message)):
+            fraction = float(percent[0]) / 100
+            fix = f"It is a fraction: {problem.param.opts[-1]} {fraction:g}." if 0.01 < fraction <= 1 else fix
         return InputError(
             "TO601", f"Invalid value of {problem.param.get_error_hint(problem.ctx)}.", problem.message, fix
         )

@@ -9,7 +9,7 @@ import click
 
 from trueodds.cli import gate, gate_values, output, records
 from trueodds.cli.messages import restate
-from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns
+from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns, refuse_repeated
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
@@ -81,6 +81,7 @@ def answers(
         )
     gates = gate.read(fail_on, gate_values.ANSWERS)
     output.check_outputs(files, out=out, curve=curve, json=json_path)
+    refuse_repeated(files)
     with ProgressBar() as progress:
         answer_set = records.read_answer_set(files, columns)
         progress(0.2, "resampling answers")

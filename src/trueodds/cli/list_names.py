@@ -8,7 +8,9 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.study import declared_studies, installed_studies
+from trueodds.core.errors import InputError
 from trueodds.core.registry import Registry
+from trueodds.core.suggestions import suggest_names
 
 _FAMILIES = {
     "estimators": "trueodds.estimators:ESTIMATORS",
@@ -47,9 +49,11 @@ _ALL = (*_FAMILIES, "studies", *_WORDS)
 
 
 @click.command("list", short_help="List the available names.")
-@click.argument("family", required=False, type=click.Choice(_ALL))
+@click.argument("family", required=False, metavar=f"[{'|'.join(_ALL)}]")
 def list_names(family: str | None) -> None:
     """List the names of estimators, tests, calibrators, diagrams, studies, lenses, partitions and distances."""
+    if family is not None and family not in _ALL:
+        raise InputError("TO601", "Unknown kind of names.", repr(family), suggest_names(family, _ALL))
     if family is not None:
         output.show("\n".join(names(family)))
         return

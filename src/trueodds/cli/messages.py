@@ -38,7 +38,7 @@ _KEYWORD = re.compile(
 _UNDERSCORED = re.compile(
     rf"(?<![\w./=-])({'|'.join(name for name in _NAMES if '_' in name and name != 'min_count')})\b"
 )
-_NAMED = re.compile(r"(?:Known:|Did you mean) (.+?)(?:\?|\.(?= |$))")
+_NAMED = re.compile(r"(?:Known:|The columns are|The fields are|The only column is|Did you mean) (.+?)(?:\?|\.(?= |$))")
 _WORD = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
 # Constructors and attributes, in the order in which they are looked for.
 _PHRASES = tuple(
@@ -99,7 +99,7 @@ def restate_error(error: InputError) -> InputError:
         option = _NAMES[keyword["name"]][0]
         got = _option(keyword)
         if missing and option not in fix:
-            fix += f" Name it by {option}."
+            fix += f" Select one with {option}." if fix.startswith("The ") else f" Select it with {option}."
     # A problem may begin with the name of a file, and files may be called label=1.csv: only quoted values count.
     problem = (
         error.problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import glob
 import importlib
 import os
 import sys
@@ -15,6 +16,7 @@ import click
 
 from trueodds.cli import records
 from trueodds.core.errors import InputError, install_command
+from trueodds.core.method_use import FAMILIES
 
 ENGINES: tuple[tuple[str, dict[str, Any]], ...] = (
     (
@@ -187,6 +189,8 @@ def _split_parts(text: str) -> list[str]:
 
 def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The source or the tally behind the paths; several tallies are added up."""
+    refuse_repeated(files)
+    _refuse_names(files)
     tallies = [is_tally(file) for file in files]
     if any(tallies):
         if not all(tallies):
@@ -203,10 +207,36 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     return read(files[0] if len(files) == 1 else list(files), **start_engine(columns))
 
 
+def refuse_repeated(files: Sequence[str]) -> None:
+    """Raise an error for a file that is given twice, whose rows would count twice."""
+    matches = [match for path in files for match in glob.glob(os.path.expanduser(path), recursive=True) or [path]]
+    paths: set[str] = set()
+    for match in matches:
+        if (real := os.path.realpath(match)) in paths:
+            raise InputError("TO603", "A file is given twice, so its rows would count twice.", match, "Name it once.")
+        paths.add(real)
+
+
+_NAME_OPTIONS = {"measure": "estimator", "compare": "estimator", "groups": "estimator", "test": "test",
+                 "power": "test", "fit": "method", "draw": "diagram"}  # fmt: skip
+
+
+def _refuse_names(files: Sequence[str]) -> None:
+    """Raise an error for the name of a method among the files, which is the value of an option."""
+    option = _NAME_OPTIONS.get(click.get_current_context().info_name or "")
+    for file in files if option else ():
+        kind = {"method": "calibrator"}.get(str(option), str(option))
+        module, _, table = FAMILIES[kind][1].partition(":")
+        if file in getattr(importlib.import_module(module), table).names() and not os.path.exists(file):
+            fix = f"The {kind} is an option: --{option} {file}."
+            raise InputError("TO301", "There is no such file.", repr(file), fix)
+
+
 def add_tallies(files: Sequence[str]) -> Any:
     """The sum of saved tallies."""
     from trueodds.tallies import reading
 
+    refuse_repeated(files)
     total = reading.load(files[0])
     for file in files[1:]:
         total = total + reading.load(file)

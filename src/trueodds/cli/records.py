@@ -69,6 +69,8 @@ def check_columns(columns: Mapping[str, Any]) -> None:
                 if kinds
                 else (f"{alone} alone", f"Add --{partners[0]} F.")
             )
+            if name == "percent" and not kinds:
+                fix = "Add --confidence F. Columns of probabilities are fractions: divide percentages by 100."
             raise InputError("TO601", f"--{name} needs {required}.", got, fix)
     if "correct" in columns and "logprobs" in columns:
         why = "With --logprobs, correctness follows from the correct option."

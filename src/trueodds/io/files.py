@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.core.errors import InputError, install_command
-from trueodds.core.suggestions import suggest_names
+from trueodds.core.suggestions import did_you_mean, suggest_names
 from trueodds.io.table import Table
 
 FORMATS = {
@@ -70,7 +70,7 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
         raise InputError("TO301", "No file matches the pattern.", repr(path), "Check the path.")
     folder = os.path.dirname(path) or "."
     beside = os.listdir(folder) if os.path.isdir(folder) else []
-    fix = suggest_names(os.path.basename(path), beside) if 0 < len(beside) <= 20 else "Check the path."
+    fix = did_you_mean(os.path.basename(path), beside) or "Check the path."
     raise InputError("TO301", "There is no such file.", repr(path), fix)
 
 

@@ -1,0 +1,31 @@
+"""Find the options that an unknown option may stand for, by the words of other tools and by similar spelling."""
+
+from __future__ import annotations
+
+import click
+
+from trueodds.core.suggestions import normalize_name, resolve_synonym
+
+_OTHER_WORDS = {
+    "--estimator": ("metric", "measure", "score", "scorer", "error"),
+    "--method": ("calibrator", "recalibrator", "calibration"),
+    "--diagram": ("plot", "figure", "chart"),
+    "--label": ("target", "truth", "outcome", "y", "y_true"),
+    "--probs": ("prob", "probabilities", "probability", "predictions", "p", "y_prob"),
+    "--out": ("output", "o"),
+    "--seed": ("rng", "random_state", "random_seed"),
+    "--weight": ("weights", "sample_weight"),
+    "--group": ("groups", "by"),
+    "--fail-on": ("gate", "fail_if", "threshold"),
+}
+
+
+def near_options(problem: click.NoSuchOption) -> tuple[list[str], bool]:
+    """Return the options that may be meant, and whether they stand for the same thing rather than look similar."""
+    command = problem.ctx.command if problem.ctx else None
+    known = {opt for param in command.params for opt in param.opts if opt.startswith("--")} if command else set()
+    word = normalize_name(problem.option_name)
+    same = [option for option, words in _OTHER_WORDS.items() if word in map(normalize_name, words) and option in known]
+    names = {option.lstrip("-").replace("-", "_"): option for option in known}
+    same += [names[name] for name in resolve_synonym(problem.option_name, names) if name in names]
+    return (list(dict.fromkeys(same)), True) if same else (list(problem.possibilities or ()), False)

@@ -1,0 +1,99 @@
+"""Do the remedies of errors on the command line name options and columns that exist?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.test_faults import labelled
+
+rng = np.random.default_rng(0)
+P = rng.random(60)
+Y = (rng.random(60) < P).astype(int)
+
+
+def table(path: Path, **columns: np.ndarray) -> str:
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def good(folder: Path) -> str:
+    return table(folder / "good.csv", label=Y, p_0=1 - P, p_1=P)
+
+
+def test_columns_of_logits_are_named_as_they_are_called(run: Run, folder: Path) -> None:
+    logits = table(folder / "logit.csv", label=Y, z_0=-P, z_1=3 * P - 1)
+    assert labelled(run("audit", logits, "--probs", "z_*").stderr)["fix"] == "If these are logits, pass --logits 'z_*'."
+    error = labelled(run("audit", logits).stderr)
+    assert error["problem"].endswith("logit.csv matches 'p_*'.")
+    assert error["fix"] == "If z_0, z_1 are meant, pass --probs 'z_*'; if they are logits, pass --logits 'z_*'."
+    assert run("measure", logits, "--logits", "z_*").exit_code == 0
+
+
+def test_a_missing_column_is_answered_with_the_columns_in_their_order(run: Run, folder: Path) -> None:
+    error = labelled(run("audit", table(folder / "x.csv", score=P, target=Y)).stderr)
+    assert error["fix"] == "The columns are score, target. Select one with --label."
+
+
+def test_the_class_of_a_single_column_is_the_second_of_classes(run: Run, folder: Path) -> None:
+    named = table(folder / "named.csv", label=np.where(Y == 1, "yes", "no"), p_yes=P)
+    error = labelled(run("audit", named).stderr)
+    assert (error["code"], error["fix"]) == (
+        "TO106",
+        "Pass --classes no,yes: p_yes is the probability of the second class.",
+    )
+    right = run("measure", named, "--classes", "no,yes").stdout
+    assert right == run("measure", table(folder / "numbers.csv", label=Y, p=P), "--probs", "p").stdout
+    yes_first = table(folder / "first.csv", label=np.where(Y == 1, "a", "b"), p_a=P)  # the class of p_a is a, not b
+    assert "--classes b,a: p_a is" in labelled(run("audit", yes_first).stderr)["fix"]
+
+
+def test_percent_of_columns_of_probabilities_says_what_to_do(run: Run, folder: Path) -> None:
+    percent = table(folder / "pct.csv", label=Y, p_0=100 * (1 - P), p_1=100 * P)
+    assert labelled(run("audit", percent, "--percent").stderr)["fix"] == (
+        "Add --confidence F. Columns of probabilities are fractions: divide percentages by 100."
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "fix"),
+    [
+        ("measure", ["--metric", "ece"], "Did you mean --estimator?"),
+        ("measure", ["--n-bins", "10"], "Did you mean --bins?"),
+        ("audit", ["--target", "y"], "Did you mean --label?"),
+        ("fit", ["--calibrator", "platt"], "Did you mean --method?"),
+        ("draw", ["--plot", "corp"], "Did you mean --diagram?"),
+        ("measure", ["--n-boot", "10"], "Did you mean --resamples?"),
+        ("audit", ["--level", "95"], "It is a fraction: --level 0.95."),
+        ("measure", ["ece"], "The estimator is an option: --estimator ece."),
+        ("test", ["ks"], "The test is an option: --test ks."),
+        ("compare", ["brier"], "The estimator is an option: --estimator brier."),
+        ("fit", ["platt", "--out", "c.json"], "The calibrator is an option: --method platt."),
+    ],
+)
+def test_an_option_of_another_name_is_found(run: Run, good: str, command: str, words: list[str], fix: str) -> None:
+    assert labelled(run(command, good, *words).stderr)["fix"] == fix
+
+
+def test_an_unknown_kind_of_names_is_said_to_be_one(run: Run) -> None:
+    error = labelled(run("list", "estimator").stderr)
+    assert (error["problem"], error["fix"]) == ("Unknown kind of names.", "Did you mean estimators?")
+
+
+def test_a_file_given_twice_is_refused_because_its_rows_would_count_twice(run: Run, good: str, folder: Path) -> None:
+    tally = folder / "a.tally.json"
+    assert run("tally", good, "--out", tally).exit_code == 0
+    for words in (
+        ("merge", tally, tally, "--out", folder / "b.tally.json"),
+        ("audit", tally, f"{folder}/./a.tally.json"),
+        ("measure", good, folder / "g*.csv"),
+    ):
+        error = labelled(run(*words).stderr)
+        assert error["code"] == "TO603"
+        assert error["problem"] == "A file is given twice, so its rows would count twice."
+    assert run("compare", good, good, "--names", "a,b", "--interval", "none").exit_code == 0  # two models

@@ -65,7 +65,7 @@ def contradictions(audit):
     claim(verdict["rejected"] is None or verdict["rejected"] is evidence, "rejected and what speaks for it")
     claim(("Calibration rejected" in sentence) == (p <= alpha), "the sentence on the test and p")
     claim(
-        (by_label["Calibration"].tone == "good") == (verdict["rejected"] is False),
+        (by_label["Calibration"].tone == "good") == (verdict["state"] == "no evidence"),
         "the summary and the verdict",
     )
     claim(("No evidence" in sentence) == (verdict["state"] == "no evidence"), "the first words and the state")
@@ -116,7 +116,7 @@ def contradictions(audit):
         claim((slope["value"] < 1) == (verdict["state"] == "overconfident"), "the word and the slope")
         claim(not slope["interval"]["low"] <= 1 <= slope["interval"]["high"], "the slope's interval and the word")
     if verdict["state"] in ("too high", "too low"):
-        claim((verdict["gap"] > 0) == (verdict["state"] == "too high"), "the word and the gap")
+        claim((verdict["calibration_in_the_large"] < 0) == (verdict["state"] == "too high"), "the word and the level")
     claim(not confirmed or "No recalibration" not in sentence, "a confirmed fix and the sentence")
     if confirmed:
         scores = {measure["estimator"]: measure["value"] for measure in facts["measures"]}

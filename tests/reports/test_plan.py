@@ -211,19 +211,23 @@ def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on
 
 
 @pytest.mark.parametrize(
-    ("gap", "error", "debiased", "state"),
+    ("level", "error", "debiased", "state"),
     [
-        (0.034, 0.1, None, "overconfident"),
-        (0.033, 0.1, None, "miscalibrated"),
-        (-0.034, 0.1, None, "underconfident"),
-        (0.034, 0.2, 0.1, "overconfident"),
-        (0.033, 0.09, 0.1, "miscalibrated"),
+        (-0.034, 0.1, None, "overconfident"),
+        (-0.033, 0.1, None, "miscalibrated"),
+        (0.034, 0.1, None, "underconfident"),
+        (-0.034, 0.2, 0.1, "overconfident"),
+        (-0.033, 0.09, 0.1, "miscalibrated"),
     ],
 )
-def test_a_gap_is_stated_from_a_third_of_the_error_on(gap, error, debiased, state):
+def test_a_level_is_stated_from_a_third_of_the_error_on(level, error, debiased, state):
     verdict: Any = SimpleNamespace(pvalue=0.01, min_pvalue=0.01)
     facts: Any = SimpleNamespace(
-        gap=gap, gap_z=9.0, default_test=verdict, errors=[SimpleNamespace(value=error, debiased=debiased)], standard=()
+        in_the_large=level,
+        in_the_large_z=9.0,
+        default_test=verdict,
+        errors=[SimpleNamespace(value=error, debiased=debiased)],
+        standard=(),
     )
     assert verdict_state(facts, verdict, 0.05, {"true_class_zeros": 0, "event_rate": None}) == state
 
@@ -279,8 +283,8 @@ def test_a_risk_model_that_predicts_too_high_is_called_too_high():
     document = binary(p, rng.random(2000) < 0.8 * p).to_dict()
     assert document["verdict"]["state"] == "too high"
     assert document["verdict"]["sentence"].startswith("Overpredicts: mean predicted 54 %, observed 44 %.")
-    assert document["verdict"]["gap"] == pytest.approx(
-        document["data"]["mean_prediction"] - document["data"]["event_rate"]
+    assert document["verdict"]["calibration_in_the_large"] == pytest.approx(
+        document["data"]["event_rate"] - document["data"]["mean_prediction"]
     )
 
 

@@ -22,13 +22,13 @@ def of(preds):
     return measures_by_name(standard_measures(preds, 0.95, np.random.default_rng(0)))
 
 
-def test_two_classes_have_all_five_and_the_others_a_gap_and_a_slope():
+def test_two_classes_have_all_five_and_the_others_a_level_and_a_slope():
     rng = np.random.default_rng(0)
     P = softmax(rng.normal(0, 1, (200, 3)), axis=1)
     assert list(of(two_classes(0))) == [
         "calibration_intercept", "calibration_slope", "observed_to_expected", "ici", "auc",
     ]  # fmt: skip
-    assert list(of(to.Predictions(rng.integers(0, 3, 200), P))) == ["mean_gap", "calibration_slope"]
+    assert list(of(to.Predictions(rng.integers(0, 3, 200), P))) == ["calibration_in_the_large", "calibration_slope"]
     assert standard_measures(to.Predictions.from_multilabel(P > 0.4, P), 0.95, rng) == ()
 
 
@@ -145,11 +145,11 @@ def test_an_area_of_1_and_a_single_event_have_no_interval_and_none_leaves_the_un
     assert 0 < near.interval.low < near.value < near.interval.high < 1
 
 
-def test_answers_that_are_all_right_leave_the_gap_its_chance() -> None:
+def test_answers_that_are_all_right_leave_the_level_its_chance() -> None:
     preds = to.Predictions.from_confidence([0.9] * 20, [True] * 20)
-    gap = of(preds)["mean_gap"]
-    assert gap.value == pytest.approx(-0.1)
-    assert gap.interval.high - gap.value == pytest.approx(1.96 * np.sqrt(0.09 / 20), rel=1e-3)
+    level = of(preds)["calibration_in_the_large"]
+    assert level.value == pytest.approx(0.1)  # accuracy 1 − mean confidence .9
+    assert level.interval.high - level.value == pytest.approx(1.96 * np.sqrt(0.09 / 20), rel=1e-3)
 
 
 def test_one_cluster_has_no_interval_and_few_have_long_ones() -> None:

@@ -47,8 +47,8 @@ class Facts:
     scores: list[Estimate]
     errors: list[Estimate]  # ECE by lens, the default lens first
     tests: list[Verdict]  # the family first, then by lens in the order of the errors
-    gap: float | None  # mean prediction − event rate: of the second of two classes, else of the predicted class
-    gap_z: float | None  # the gap in standard errors under the null hypothesis
+    in_the_large: float | None  # mean observed − mean predicted: of the second of two classes, else the predicted class
+    in_the_large_z: float | None  # the same in standard errors under the null hypothesis
     resamples: int  # null draws behind the p-values
     notes: list[Note]
     groups: AuditGroups = field(default_factory=AuditGroups)
@@ -139,9 +139,10 @@ def facts_of_rows(
         tests = [add_groups(tests[0], group_tests.joint, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
     errors = reconcile_intervals(answered[2:], tests, preds.k, alpha)
     standard = standard_measures(preds, level, rng)
-    gap, z = _gap(preds)
+    in_the_large, z = _in_the_large(preds)
     notes = [*notes, *standard_notes(preds), *(note for note in group_results.notes if note not in tests[0].notes)]
-    return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], notes, group_results, standard)
+    drawn = tests[-1].settings["resamples"]
+    return Facts(answered[:2], errors, tests, in_the_large, z, drawn, notes, group_results, standard)
 
 
 def _score_lens(preds: Predictions) -> Lens:
@@ -245,8 +246,8 @@ def _as_family(verdict: Verdict, pvalue: float, min_pvalue: float | None) -> Ver
     return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=joint_min_pvalue, parts=parts)
 
 
-def _gap(preds: Predictions) -> tuple[float | None, float | None]:
-    """Mean prediction minus event rate, and the same in standard errors under the null hypothesis.
+def _in_the_large(preds: Predictions) -> tuple[float | None, float | None]:
+    """Calibration-in-the-large, and the same in standard errors under the null hypothesis.
 
     For two classes it is that of the second class, otherwise that of the predicted class.
     """
@@ -254,28 +255,28 @@ def _gap(preds: Predictions) -> tuple[float | None, float | None]:
         return None, None
     (view,) = default_lens(preds).views(preds)
     if preds.cluster is None:
-        return mean_gap(view)
-    residual = view.w * (view.p.astype(np.float64) - view.y)
-    gap = float(residual.sum() / view.total)
+        return calibration_in_the_large(view)
+    residual = view.w * (view.y - view.p.astype(np.float64))
+    mean = float(residual.sum() / view.total)
     se = float(np.sqrt((np.bincount(preds.cluster, residual) ** 2).sum())) / view.total
-    return gap, _z_score(gap, se)
+    return mean, _z_score(mean, se)
 
 
-def mean_gap(view: View) -> tuple[float, float | None]:
-    """Mean prediction minus event rate, and the same in standard errors of a calibrated model with independent rows.
+def calibration_in_the_large(view: View) -> tuple[float, float | None]:
+    """Mean observed minus mean predicted, also in standard errors of a calibrated model with independent rows.
 
     With votes, the standard error is computed from the residuals.
     """
-    gap = float((view.w * (view.p.astype(np.float64) - view.y)).sum() / view.total)
+    mean = float((view.w * (view.y - view.p.astype(np.float64))).sum() / view.total)
     squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
-    return gap, _z_score(gap, float(np.sqrt(squares.sum())) / view.total)
+    return mean, _z_score(mean, float(np.sqrt(squares.sum())) / view.total)
 
 
-def _z_score(gap: float, se: float) -> float | None:
-    """A gap in standard errors; infinite if the standard error is 0 and the gap is not."""
+def _z_score(mean: float, se: float) -> float | None:
+    """A mean in standard errors; infinite if the standard error is 0 and the mean is not."""
     if se > 0:
-        return gap / se
-    return math.copysign(math.inf, gap) if abs(gap) > 1e-12 else None
+        return mean / se
+    return math.copysign(math.inf, mean) if abs(mean) > 1e-12 else None
 
 
 MIN_DISTINCT = 0.9  # share of distinct predictions; with fewer, scores are coarse and equal rows need not be copies

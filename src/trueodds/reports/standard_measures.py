@@ -47,32 +47,31 @@ class Measure:
         ends = None if self.interval is None else self.interval.to_dict()
         return {"name": self.name, "value": strict_json(self.value), "interval": ends, "ideal": self.ideal}
 
-    @property
-    def distance(self) -> float:
-        """Distance of the value from the ideal value in standard errors, derived from the interval; 0 if unknown."""
-        if self.interval is None or self.value is None or self.ideal is None:
+    def distance(self, point: float) -> float:
+        """Difference of the value from a point in standard errors, derived from the interval; 0 if unknown."""
+        if self.interval is None or self.value is None:
             return 0.0
         half = (self.interval.high - self.interval.low) / 2
         z = float(ndtri((1 + self.interval.level) / 2))
-        return abs(self.value - self.ideal) * z / half if half > 0 else 0.0
+        return (self.value - point) * z / half if half > 0 else 0.0
 
 
 def standard_measures(preds: Predictions, level: float, rng: np.random.Generator) -> tuple[Measure, ...]:
-    """For two classes calibration intercept and slope, O:E ratio, ICI and AUC; otherwise the mean gap and the slope."""
+    """For two classes calibration intercept and slope, O:E ratio, ICI and AUC; otherwise level and slope."""
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()
     (view,) = default_lens(preds).views(preds)
     cluster = preds.cluster
     of = _WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
-        return _gap(view, cluster, of), of.measure("calibration_slope", *exponent(preds), 1.0)
+        return _in_the_large(view, cluster, of), of.measure("calibration_slope", *exponent(preds), 1.0)
     try:
         coefficients = Cox().coefficients(view, cluster)
     except InputError:  # a probability of 0 or 1 has no logit
         coefficients = dict.fromkeys(("in_the_large", "slope"), (np.nan, np.nan))
     slope = of.measure("calibration_slope", *coefficients["slope"], 1.0)
     if preds.kind != "classes":
-        return _gap(view, cluster, of), slope
+        return _in_the_large(view, cluster, of), slope
     large = of.measure("calibration_intercept", *coefficients["in_the_large"], 0.0)
     others = [_o_e(view, large)]
     if preds.n <= MAX_ROWS:
@@ -157,21 +156,21 @@ def _o_e(view: View, large: Measure) -> Measure:
     return Measure("observed_to_expected", value, replace(large.interval, low=low, high=high), 1.0)
 
 
-def _gap(view: View, cluster: Array | None, of: _WaldIntervals) -> Measure:
-    """Mean prediction minus event rate, with a standard error from the residuals.
+def _in_the_large(view: View, cluster: Array | None, of: _WaldIntervals) -> Measure:
+    """Calibration-in-the-large: mean observed minus mean predicted, with a standard error from the residuals.
 
-    If the standard error under calibration does not exclude a gap of 0, the larger of the two is used, because outcomes
-    that are all correct have residuals without variance.
+    If the standard error under calibration does not exclude a difference of 0, the larger of the two is used, because
+    outcomes that are all correct have residuals without variance.
     """
     share = view.w / view.total
-    residual = share * (view.p - view.y)
-    gap = float(residual.sum())
-    error = float(np.sqrt(_variance(residual - share * gap, cluster)))
+    residual = share * (view.y - view.p)
+    mean = float(residual.sum())
+    error = float(np.sqrt(_variance(residual - share * mean, cluster)))
     if cluster is None and not has_vote_shares(view):
         null = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
-        within = of.interval(gap, null)
+        within = of.interval(mean, null)
         error = float(np.fmax(error, null)) if within is not None and within.low <= 0 <= within.high else error
-    return of.measure("mean_gap", gap, error, 0.0)
+    return of.measure("calibration_in_the_large", mean, error, 0.0)
 
 
 def _variance(parts: Array, cluster: Array | None) -> float:

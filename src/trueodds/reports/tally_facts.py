@@ -22,7 +22,7 @@ from trueodds.reports.facts import (
     Facts,
     add_groups,
     alpha_of_groups,
-    mean_gap,
+    calibration_in_the_large,
     required_resamples,
 )
 from trueodds.reports.interval_consistency import reconcile_intervals
@@ -81,8 +81,8 @@ def facts_of_tally(
             *tests[len(tests) > 1 :],
         ]
     errors = reconcile_intervals(errors, tests, tally.k, alpha)
-    gap, z = _gap(tally, first)
-    return Facts(scores, errors, tests, gap, z, drawn, [*notes, *groups.notes], groups)
+    in_the_large, z = _in_the_large(tally, first)
+    return Facts(scores, errors, tests, in_the_large, z, drawn, [*notes, *groups.notes], groups)
 
 
 def _estimate(tally: Tally, name: str, lens: Lens, redraws: int, level: float, rng: np.random.Generator) -> Estimate:
@@ -121,11 +121,11 @@ def _groups(
     return AuditGroups(tuple(groups), right, group_tests.min_pvalue, HOLM, min_effect, level, alpha, notes=notes)
 
 
-def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
+def _in_the_large(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
     if tally.kind == "multilabel":
         return None, None
     (view,) = tally.views(lens)
-    return mean_gap(view)
+    return calibration_in_the_large(view)
 
 
 def _means(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:

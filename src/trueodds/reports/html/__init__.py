@@ -26,7 +26,7 @@ from trueodds.reports.text.summary import summary_facts
 
 _BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
 _ROLES = {
-    **dict.fromkeys(("overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
+    **dict.fromkeys(("reversed", "overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
     "no evidence": "good",
 }
 

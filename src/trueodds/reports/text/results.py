@@ -72,7 +72,7 @@ def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
 
 
 _STANDARD = {
-    "mean_gap": ("mean predicted − observed", "calibration-in-the-large with the opposite sign"),
+    "calibration_in_the_large": ("calibration-in-the-large", "mean observed minus mean predicted"),
     "calibration_intercept": (
         "calibration intercept",
         "calibration-in-the-large in log odds, with the slope fixed at 1",
@@ -105,15 +105,19 @@ def standard_measure_table(audit: Audit) -> TextTable:
     names = {measure["name"] for measure in measured}
     several = audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2
     slope = "1/T of the best temperature T" if several else "slope of the observed on the predicted log odds"
-    intro = f"Calibration slope: {slope}; below 1 predictions are too extreme, above 1 too moderate."
+    intro = (
+        f"Calibration slope: {slope}; below 1 predictions are too extreme, above 1 too moderate, and below 0 their"
+        " ranking is reversed."
+    )
     if "calibration_intercept" in names:
         intro = (
             "Calibration intercept: calibration-in-the-large in log odds (slope fixed at 1); above 0 predictions are"
             f" too low. {intro} O:E ratio: observed over expected number of events. ICI: mean distance from a smoothed"
             " calibration curve."
         )
-    elif "mean_gap" in names:
-        intro = f"Mean predicted − observed: calibration-in-the-large with the opposite sign. {intro}"
+    elif "calibration_in_the_large" in names:
+        means = "vote share minus mean confidence" if audit["data"].get("votes") else "accuracy minus mean confidence"
+        intro = f"Calibration-in-the-large: {means}; above 0 confidences are too low. {intro}"
     return TextTable("Standard calibration measures", columns, tuple(rows), intro).without_empty_columns()
 
 

@@ -127,7 +127,7 @@ def _test(audit: Mapping[str, Any]) -> Fact:
         remark = f"no family-wise p below {smallest} is possible; alpha {format_number(alpha)}"
         return Fact(label, "not tested", remark)
     if not rejected:
-        return Fact(label, "not rejected", remark, "good")
+        return Fact(label, "not rejected", remark, "plain" if verdict.get("state") == "too few rows" else "good")
     if (verdict.get("pvalue") or 0.0) > alpha:
         return Fact(label, "rejected", f"by outcomes of predicted probability 0; not by the test, {remark}", "bad")
     error = default_measure(audit)

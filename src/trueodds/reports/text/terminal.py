@@ -37,7 +37,8 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
     width = max(48, width or WIDTH)
     paint = style or _plain_text
     data, verdict = audit["data"], audit["verdict"]
-    role = "good" if verdict.get("rejected") is False else "bad" if verdict.get("rejected") else "sentence"
+    calibrated = verdict.get("rejected") is False and verdict.get("state") != "too few rows"
+    role = "good" if calibrated else "bad" if verdict.get("rejected") else "sentence"
     lines = [paint(line, role) for line in _wrap(verdict["sentence"], width)]
     source = f"{data['source']} · {describe_size(data)}"
     blocks = [

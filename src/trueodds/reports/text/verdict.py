@@ -30,19 +30,23 @@ from trueodds.reports.text.recalibration import (
     percentage,
 )
 
-MIN_GAP_SHARE = 1 / 3  # share of the error; a smaller mean gap does not describe the miscalibration
+MIN_LEVEL_SHARE = 1 / 3  # share of the error; a smaller calibration-in-the-large does not describe the miscalibration
+MIN_ROWS = 20  # rows (clusters); with fewer, calibration that is not rejected is not judged
 CLEAR, CERTAIN = 2.0, 3.0  # standard errors from which a direction is stated, if the default test rejects or not
 
 
 def verdict_state(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
-    """Return the state of calibration in one or two words.
+    """Return the state of calibration in a few words.
 
-    It is `overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`. An
-    observed outcome of predicted probability 0 is evidence without any test.
+    If calibration is rejected, it is `reversed`, `overconfident`, `underconfident`, `too high`, `too low`, or
+    `miscalibrated`, and otherwise `no evidence`, `too few rows`, or `not tested`. An observed outcome of predicted
+    probability 0 is evidence without any test.
     """
     impossible = data["true_class_zeros"] > 0
     if not impossible and family.pvalue > alpha:
-        return "not tested" if family.min_pvalue is not None and family.min_pvalue > alpha else "no evidence"
+        if family.min_pvalue is not None and family.min_pvalue > alpha:
+            return "not tested"
+        return "too few rows" if (data.get("clusters") or data["n"]) < MIN_ROWS else "no evidence"
     word, _ = direction(facts, family, alpha, data)
     return word
 
@@ -50,25 +54,28 @@ def verdict_state(facts: Facts, family: Verdict, alpha: float, data: Mapping[str
 def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> tuple[str, Measure | None]:
     """Return the direction of the miscalibration (`miscalibrated` if unclear), and the slope if that determines it.
 
-    The mean gap gives a direction only if it is at least a third of the error, because otherwise errors of both signs
-    cancel. The slope of the log odds shows whether probabilities are too extreme or too moderate. Either must exceed 3
-    standard errors, or 2 if the test through the default lens rejects. For two classes the one with more standard
-    errors is used; for several classes the gap of the confidence has precedence over the slope.
+    A slope of the log odds below 0 is a reversed ranking, which takes precedence. Otherwise a slope shows whether
+    probabilities are too extreme or too moderate. Calibration-in-the-large gives a direction only if it is at least a
+    third of the error, because otherwise errors of both signs cancel. Each must exceed 3 standard errors, or 2 if the
+    test through the default lens rejects. For two classes the one with more standard errors is used; for several
+    classes calibration-in-the-large has precedence over the slope.
     """
     enough = CLEAR if facts.default_test.pvalue <= alpha else CERTAIN
     candidates: list[tuple[float, str, Measure | None]] = []
     if family.pvalue > alpha:
         return "miscalibrated", None
-    gap, z = facts.gap or 0.0, abs(facts.gap_z or 0.0)
+    slope = measures_by_name(facts.standard).get("calibration_slope")
+    if slope is not None and slope.distance(0.0) <= -enough:
+        return "reversed", slope
+    level, z = facts.in_the_large or 0.0, abs(facts.in_the_large_z or 0.0)
     error = facts.errors[0]
-    cancels = abs(gap) < MIN_GAP_SHARE * (error.value if error.debiased is None else error.debiased)
+    cancels = abs(level) < MIN_LEVEL_SHARE * (error.value if error.debiased is None else error.debiased)
     if not cancels and z >= enough:
         words = ("too high", "too low") if _is_binary(data) else ("overconfident", "underconfident")
-        candidates.append((z, words[0] if gap > 0 else words[1], None))
-    slope = measures_by_name(facts.standard).get("calibration_slope")
-    z = 0.0 if slope is None else slope.distance
-    if slope is not None and slope.value is not None and z >= enough and (_is_binary(data) or not candidates):
-        candidates.append((z, "overconfident" if slope.value < 1 else "underconfident", slope))
+        candidates.append((z, words[0] if level < 0 else words[1], None))
+    z = 0.0 if slope is None else slope.distance(1.0)
+    if slope is not None and abs(z) >= enough and (_is_binary(data) or not candidates):
+        candidates.append((abs(z), "overconfident" if z < 0 else "underconfident", slope))
     if not candidates:
         return "miscalibrated", None
     _, word, measure = max(candidates, key=lambda candidate: candidate[0])
@@ -105,6 +112,7 @@ def verdict_sentence(
 def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     word = {
         "no evidence": "No evidence of miscalibration",
+        "too few rows": f"Too few {'rows' if data.get('clusters') is None else 'clusters'} to judge",
         "not tested": "Not tested",
         "too high": "Overpredicts",
         "too low": "Underpredicts",
@@ -122,14 +130,27 @@ def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: floa
         observed = f"{b} of the votes agree" if data["votes"] else f"is right {b} of the time"
         means = f"predicts {a} on average, {observed}"
     _, slope = direction(facts, family, alpha, data)
-    if slope is not None and slope.interval is not None and state in ("overconfident", "underconfident"):
-        what = "too extreme" if state == "overconfident" else "too moderate"
-        low, high, level = slope.interval.low, slope.interval.high, level_text(slope.interval.level)
-        detail = f"calibration slope {slope.value:.2f}, {level} confidence interval {low:.2f} to {high:.2f}, ideally 1"
-        return f"{word}: probabilities are {what} ({detail}); {means}."
+    if slope is not None and slope.interval is not None and state in ("reversed", "overconfident", "underconfident"):
+        what = {
+            "overconfident": "probabilities are too extreme",
+            "underconfident": "probabilities are too moderate",
+            "reversed": _reversed_ranking(data),
+        }[state]
+        ends, level = slope.interval, level_text(slope.interval.level)
+        value, low, high = (f"{x:.2f}".replace("-", "−") for x in (slope.value or 0.0, ends.low, ends.high))
+        detail = f"calibration slope {value}, {level} confidence interval {low} to {high}, ideally 1"
+        return f"{word}: {what} ({detail}); {means}."
     if state != "miscalibrated" or family.pvalue > alpha:
         return f"{word}: {means}."
     return f"{word}: {means}{_miscalibrated_part(facts, alpha)}."
+
+
+def _reversed_ranking(data: Mapping[str, Any]) -> str:
+    if data["kind"] == "classes" and not _is_binary(data):
+        return "classes with higher predicted probabilities are observed less often"
+    if not _is_binary(data):
+        return "higher confidences go with lower accuracy"
+    return f"higher predicted probabilities go with lower {'shares of votes' if data['votes'] else 'event rates'}"
 
 
 def _miscalibrated_part(facts: Facts, alpha: float) -> str:
@@ -192,7 +213,7 @@ def _test_sentence(facts: Facts, family: Verdict, state: str, alpha: float, data
         return f"Too few resamples for a test: with {facts.resamples:,} resamples, {smallest}."
     if family.pvalue <= alpha:
         return f"Calibration rejected ({p})."
-    if state != "no evidence":
+    if state not in ("no evidence", "too few rows"):
         return f"Apart from that, calibration is not rejected ({p})."
     return f"Calibration not rejected ({p}){_error_bound(facts.errors[0].interval, data)}."
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 import trueodds
@@ -18,6 +17,8 @@ from trueodds.calibrators.probability_columns import (
     check_class_order,
     check_prob_matrix,
     check_same_classes,
+    class_array,
+    independent_labels,
     logit_columns,
     prob_columns,
 )
@@ -160,17 +161,51 @@ class FittedCalibrator(Result):
             )
         return interval
 
+    @checks_arguments
+    def recalibrate(self, preds: Predictions) -> Predictions:
+        """Recalibrate predictions; labels, weights, groups, clusters and all else that belongs to the rows is kept.
+
+        Parameters
+        ----------
+        preds : Predictions
+            Predictions for the classes of the calibrator, in its order.
+
+        Returns
+        -------
+        Predictions
+            The rows with recalibrated probabilities, in one column per class; a confidence stays a single column.
+
+        Raises
+        ------
+        InputError
+            TO203 for anything but Predictions, TO501 for other classes, TO502 for independent labels, TO509 if logits
+            are needed.
+
+        Examples
+        --------
+        >>> from trueodds.calibrators.fitting import fit
+        >>> from trueodds.calibrators.temperature import TemperatureSpec
+        >>> preds = Predictions([1, 1, 1, 0], [0.9] * 4, group={"site": ["a", "a", "b", "b"]})
+        >>> recalibrated = fit(TemperatureSpec(), preds).recalibrate(preds)
+        >>> recalibrated.p.round(2)[0].tolist(), recalibrated.group["site"].tolist()
+        ([0.25, 0.75], ['a', 'a', 'b', 'b'])
+        """
+        from trueodds.calibrators import recalibrated_predictions
+
+        return recalibrated_predictions.recalibrate(self, preds)
+
     def _check_input(self, y_prob: ArrayLike | Predictions, logits: bool, sum_tolerance: float | None) -> Probabilities:
         if self.calibration_map.logits and not logits:
-            raise InputError(
-                "TO509",
-                "This calibrator was fitted on logits, which probabilities do not determine.",
-                "probabilities",
-                "Pass the logits with logits=True, or fit it on probabilities.",
-            )
+            raise _no_logits()
         if isinstance(y_prob, Predictions):
-            logits = y_prob.logits is not None and (logits or self.calibration_map.takes_logs)
-            y_prob = y_prob.logits if logits and y_prob.logits is not None else y_prob.p
+            if self.calibration_map.logits and y_prob.logits is None:
+                raise _no_logits()
+            if y_prob.kind == "multilabel":
+                raise independent_labels(y_prob.k)
+            if y_prob.logits is None or not (logits or self.calibration_map.takes_logs):
+                check_same_classes(y_prob.p, self.k, "y_prob")
+                return prob_columns(y_prob.p)  # which were checked, with their own tolerance
+            y_prob, logits = y_prob.logits, True
         check_class_order(y_prob, self.classes)
         if not logits:
             try:
@@ -261,15 +296,13 @@ class FittedCalibrator(Result):
         return f"FittedCalibrator({self.describe()})"
 
 
-def class_array(classes: tuple[Any, ...]) -> Array:
-    """The class names as an array, of dtype object if their types differ."""
-    if len({type(name) for name in classes}) == 1:
-        plain = np.array(classes)
-        if plain.ndim == 1:
-            return plain
-    mixed = np.empty(len(classes), dtype=object)
-    mixed[:] = classes
-    return mixed
+def _no_logits() -> InputError:
+    return InputError(
+        "TO509",
+        "This calibrator was fitted on logits, which probabilities do not determine.",
+        "probabilities",
+        "Pass the logits with logits=True, or fit it on probabilities.",
+    )
 
 
 SCHEMA = "trueodds.calibrator/1"

@@ -15,7 +15,7 @@ from trueodds.calibrators._glm.log_probabilities import LogProbabilities
 from trueodds.calibrators._glm.row_sums import PassCounter, Step, Streamed
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec, lower_min_prob_for_logs
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
-from trueodds.calibrators.probability_columns import logit_columns, prob_columns
+from trueodds.calibrators.probability_columns import independent_labels, logit_columns, prob_columns
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax
@@ -95,12 +95,7 @@ def adapt_spec(spec: CalibratorSpec, preds: Predictions) -> CalibratorSpec:
 def check_supported(spec: CalibratorSpec, kind: str, k: int) -> None:
     """Raise for independent labels, and for a number of classes that the calibrator does not support."""
     if kind == "multilabel":
-        raise InputError(
-            "TO502",
-            "Calibrators need classes that exclude each other; these labels are independent.",
-            f"{k} labels",
-            "Fit one per label: Predictions(Y[:, j], P[:, j]).",
-        )
+        raise independent_labels(k)
     spec.check_classes(k)
 
 

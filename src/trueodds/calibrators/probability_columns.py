@@ -60,3 +60,24 @@ def check_class_order(table: Any, classes: tuple[Any, ...]) -> None:
             ", ".join(map(str, columns)),
             f"Order them as {', '.join(expected)}.",
         )
+
+
+def independent_labels(k: int) -> InputError:
+    """Return the error of labels that do not exclude each other."""
+    return InputError(
+        "TO502",
+        "Calibrators need classes that exclude each other; these labels are independent.",
+        f"{k} labels",
+        "Fit one per label: Predictions(Y[:, j], P[:, j]).",
+    )
+
+
+def class_array(classes: tuple[Any, ...]) -> Array:
+    """The class names as an array, of dtype object if their types differ."""
+    if len({type(name) for name in classes}) == 1:
+        plain = np.array(classes)
+        if plain.ndim == 1:
+            return plain
+    mixed = np.empty(len(classes), dtype=object)
+    mixed[:] = classes
+    return mixed

@@ -16,8 +16,9 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.calibrators.base import CalibratorSpec
-from trueodds.calibrators.fitted_calibrator import FittedCalibrator, class_array
+from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.fitting import fit, has_integer_weights
+from trueodds.calibrators.probability_columns import class_array
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.argument_order import with_called_order

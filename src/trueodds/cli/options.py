@@ -209,12 +209,15 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
 
 def refuse_repeated(files: Sequence[str]) -> None:
     """Raise an error for a file that is given twice, whose rows would count twice."""
-    matches = [match for path in files for match in glob.glob(os.path.expanduser(path), recursive=True) or [path]]
     paths: set[str] = set()
-    for match in matches:
+    for match in (match for file in files for match in _matching_paths(os.path.expanduser(file))):
         if (real := os.path.realpath(match)) in paths:
             raise InputError("TO603", "A file is given twice, so its rows would count twice.", match, "Name it once.")
         paths.add(real)
+
+
+def _matching_paths(path: str) -> list[str]:
+    return [path] if os.path.exists(path) else glob.glob(path, recursive=True)
 
 
 _NAME_OPTIONS = {"measure": "estimator", "compare": "estimator", "groups": "estimator", "test": "test",

@@ -1,0 +1,46 @@
+"""Recalibrate predictions together with their labels, weights, groups and clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trueodds.core.errors import InputError, describe
+from trueodds.data.prediction_arrays import FIELDS
+from trueodds.data.predictions import Predictions, restore_predictions
+
+if TYPE_CHECKING:
+    from trueodds.calibrators.fitted_calibrator import FittedCalibrator
+
+REPLACED = "TN10"  # the codes of notes on sums, rounding, ties and logits of probabilities begin so
+
+
+def recalibrate(calibrator: FittedCalibrator, preds: Predictions) -> Predictions:
+    """Return the predictions with recalibrated probabilities, and everything else that belongs to the rows."""
+    if not isinstance(preds, Predictions):
+        fix = "Pass Predictions(y_true, y_prob), or call predict_proba for probabilities alone."
+        raise InputError("TO203", "`preds` must be Predictions.", describe(preds), fix)
+    if preds.kind != "multilabel":
+        check_class_names(preds.classes, calibrator.classes)
+    P = calibrator.predict_proba(preds, logits=calibrator.calibration_map.logits)
+    values = {name: getattr(preds, name) for name in FIELDS} | {
+        "p": P[:, 1] if preds.kind == "confidence" else P,
+        "logits": None,
+        "dtype": P.dtype.name,
+        "notes": tuple(note for note in preds.notes if not note.code.startswith(REPLACED)),
+    }
+    return restore_predictions(values)
+
+
+def check_class_names(names: tuple[Any, ...], classes: tuple[Any, ...]) -> None:
+    """Raise TO501 for predictions of other classes, or of the same ones in another order.
+
+    Names are compared if both sides have names; the numbers 0..K−1 refer to the columns.
+    """
+    own, expected = [str(name) for name in names], [str(name) for name in classes]
+    if len(own) != len(expected) or (own != expected and [str(i) for i in range(len(own))] not in (own, expected)):
+        raise InputError(
+            "TO501",
+            "The predictions are not for the calibrator's classes in its order.",
+            f"{', '.join(own)}, and {', '.join(expected)} in the calibrator",
+            "Order the columns as the calibrator's classes.",
+        )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,10 @@ def compare_with_votes(
     lens, ece = default_lens(rows), ESTIMATORS.make("ece", {})
     pair = [Estimand.of(ece, lens, majority), Estimand.of(ESTIMATORS.make("log_loss", {}), Canonical(), majority)]
     against = estimates(majority, pair, interval_spec, rng, lambda every: noise_floor_draws(majority, every, rng))
+    row_summary, expected = select_furthest_rows(rows, alpha, rng, repeated=repeated)
+    # A majority is not drawn from the predicted probabilities, so the noise floor is that of drawn votes.
+    against = [replace(estimate, noise_floor=expected.get(estimate.estimator), debiased=None) for estimate in against]
     shares = [facts.errors[0], next(score for score in facts.scores if score.estimator == "log_loss")]
-    row_summary, perfect = select_furthest_rows(rows, alpha, rng, repeated=repeated)
     report = {
         "votes": _votes_per_row(rows),
         "measures": [estimate.to_dict() for estimate in measured],
@@ -75,7 +78,7 @@ def compare_with_votes(
             "named": accuracy(majority),
             "tied": tied,
             "rule": TIES_TEXT,
-            "ece_if_right": perfect,
+            "ece_if_right": expected.get("ece"),
             **_estimate_pair(against),
         },
         "distribution": _estimate_pair(shares),
@@ -126,8 +129,11 @@ SHARES_DRAWN = 10_000_000  # limit over all draws: 99 draws of 10,000 rows and 1
 
 def select_furthest_rows(
     rows: Predictions, alpha: float, rng: np.random.Generator, *, repeated: bool = False, draws: int | None = None
-) -> tuple[dict[str, Any], float | None]:
-    """The rows with the largest distances between prediction and votes, and the majority error of a calibrated model.
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """The rows with the largest distances between prediction and votes, and the expected errors of a calibrated model.
+
+    The errors are those against the majority of the votes, if these are drawn from the predicted probabilities: `ece`
+    and `log_loss`; empty without vote counts.
 
     `repeated` means that equal neighbors are copies of one row, which is listed once. `draws` is the number of
     simulations of the votes, by default 999 or as many as the size allows. Without vote counts their noise is unknown.
@@ -145,7 +151,8 @@ def select_furthest_rows(
         "n": int((rows.w > 0).sum()),
         "draws": None if drawn is None else drawn.count,
     }
-    return summary, None if drawn is None else float(drawn.errors.mean())
+    expected = {} if drawn is None else {name: float(draws.mean()) for name, draws in drawn.errors.items()}
+    return summary, expected
 
 
 @dataclass(frozen=True)
@@ -160,7 +167,7 @@ class VoteDraws:
 
     own: Array  # (draws, listed) distances of the listed rows
     max_distances: Array  # (draws,) the largest distance of any row
-    errors: Array  # ECE against the majority of the votes, in the first draws
+    errors: Mapping[str, Array]  # ECE and log loss against the majority of the votes, in the first draws
 
     @property
     def count(self) -> int:
@@ -188,14 +195,18 @@ def _draw_votes(rows: Predictions, listed: Array, draws: int, rng: np.random.Gen
     P = np.maximum(rows.P.astype(np.float64), 0.0)  # 1 − p may round below 0
     P /= P.sum(axis=1, keepdims=True)
     count = np.rint(rows.counts).astype(np.int64)
-    own, max_distances, errors = np.empty((draws, len(listed))), np.empty(draws), np.empty(min(draws, MAJORITIES))
+    own, max_distances = np.empty((draws, len(listed))), np.empty(draws)
+    errors = {name: np.empty(min(draws, MAJORITIES)) for name in ("ece", "log_loss")}
+    w = rows.w[counted]
     for b in range(draws):
         votes = rng.multinomial(count, P)
         distances = _distances(rows, votes / count[:, None])
         own[b], max_distances[b] = distances[listed], distances[counted].max()
         if b < MAJORITIES:
-            (view,) = lens.views(rows.with_labels(votes.argmax(axis=1)))
-            errors[b] = ece.value(view)
+            majority = votes.argmax(axis=1)
+            (view,) = lens.views(rows.with_labels(majority))
+            errors["ece"][b] = ece.value(view)
+            errors["log_loss"][b] = float(w @ -np.log(P[counted, majority[counted]]) / w.sum())
     return VoteDraws(own, max_distances, errors)
 
 

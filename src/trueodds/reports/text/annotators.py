@@ -151,7 +151,9 @@ def _majority(majority: Mapping[str, Any]) -> str:
             ": a model that predicts the vote distribution exactly would have an expected calibration error of "
             f"{error_text(perfect)} against the majority"
         )
-    sentences.append("Expected if calibrated: the noise floor of an error, the expected score of a log loss")
+    sentences.append(
+        "Expected if calibrated: the expected value if the votes of each row are drawn from the predicted probabilities"
+    )
     return ". ".join(sentences) + "."
 
 
@@ -164,7 +166,7 @@ def furthest_table(audit: Audit) -> TextTable:
         TableColumn("majority", NAMES),
         TableColumn("votes"),
         TableColumn("distance"),
-        TableColumn("critical value"),
+        TableColumn("pointwise limit"),
         TableColumn("p"),
     )
     title, listed = "Rows with the largest distances", summary["listed"]
@@ -197,7 +199,7 @@ def _describe_distances(summary: Mapping[str, Any]) -> str:
         return f"{text}. The number of votes is unknown, so vote noise is not subtracted and there are no p-values."
     beyond = "No row exceeds" if not summary["beyond"] else count(summary["beyond"], "row exceeds", "rows exceed")
     return (
-        f"{text}; vote noise is subtracted. Critical value: exceeded with probability 5 % at most if the votes of this"
+        f"{text}; vote noise is subtracted. Pointwise limit: exceeded with probability at most 5 % if the votes of this"
         f" row are drawn from the predicted probabilities. p: adjusted for all {count(summary['n'], 'row')}. {beyond}"
         f" {digits(summary['limit'])}, which vote noise alone exceeds in any row with probability"
         f" {format_number(summary['alpha'])} at most."

@@ -177,6 +177,25 @@ def test_standard_errors_of_votes_follow_their_residuals() -> None:
     assert np.mean(errors) == pytest.approx(np.std(slopes), rel=0.35)
 
 
+def test_an_exact_zero_leaves_the_o_e_ratio_its_interval() -> None:
+    # The delta method for log(O/E): its standard error is √Σ(y − R·p)² / O, here with R = O/E.
+    rng = np.random.default_rng(1)
+    p = rng.random(5000)
+    y = (rng.random(5000) < p).astype(int)
+    p[:50] = y[:50] = 0
+    ratio = of(to.Predictions(y, p))["observed_to_expected"]
+    R = y.sum() / p.sum()
+    error = np.sqrt(((y - R * p) ** 2).sum() * 5000 / 4999) / y.sum()
+    assert ratio.value == pytest.approx(R)
+    assert (ratio.interval.low, ratio.interval.high) == pytest.approx(
+        (R * np.exp(-1.959964 * error), R * np.exp(1.959964 * error)), rel=1e-6
+    )
+    # A limit of 2,000 resamples has a standard error of √(.025 · .975 / 2000) / φ(1.96) = .06 standard errors of the
+    # ratio (.012), and its bias correction about as much: .001 together; four of them.
+    bootstrapped = to.measure(y, p, "o_e").interval
+    assert (ratio.interval.low, ratio.interval.high) == pytest.approx((bootstrapped.low, bootstrapped.high), abs=0.004)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_observed_to_expected_and_the_calibration_intercept_agree(seed: int) -> None:
     measures = of(two_classes(seed, n=150, shift=0.15))

@@ -73,7 +73,7 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
     if preds.kind != "classes":
         return _in_the_large(view, cluster, of), slope
     large = of.measure("calibration_intercept", *coefficients["in_the_large"], 0.0)
-    others = [_o_e(view, large)]
+    others = [_o_e(view, large, cluster, of)]
     if preds.n <= MAX_ROWS:
         estimands = [Estimand.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
         interval_spec = IntervalSpec(level=level, resamples=RESAMPLES)
@@ -138,22 +138,29 @@ class _WaldIntervals:
         return Measure(name, value, self.interval(value, error), ideal)
 
 
-def _o_e(view: View, large: Measure) -> Measure:
+def _o_e(view: View, large: Measure, cluster: Array | None, of: _WaldIntervals) -> Measure:
     """Observed over expected number of events (O:E ratio), with an interval from that of the calibration intercept.
 
     Shifting the log odds by the calibration intercept makes the expected number of events equal to the observed number.
     The limits of its interval are therefore converted to limits of the ratio, and both intervals exclude the ideal
-    value in the same cases.
+    value in the same cases. Without an intercept, because a probability of 0 or 1 has no log odds, the interval is that
+    of the logarithm of the ratio.
     """
     expected = float(view.w @ view.p)
     if expected <= 0:
         return Measure("observed_to_expected", None, None, 1.0)
     value = float(view.w @ view.y) / expected
-    if large.interval is None:
-        return Measure("observed_to_expected", value, None, 1.0)
-    odds = np.log(view.p.astype(np.float64)) - np.log(view.q)
-    low, high = (float(view.w @ expit(odds + end)) / expected for end in (large.interval.low, large.interval.high))
-    return Measure("observed_to_expected", value, replace(large.interval, low=low, high=high), 1.0)
+    if large.interval is not None:
+        odds = np.log(view.p.astype(np.float64)) - np.log(view.q)
+        low, high = (float(view.w @ expit(odds + end)) / expected for end in (large.interval.low, large.interval.high))
+        return Measure("observed_to_expected", value, replace(large.interval, low=low, high=high), 1.0)
+    ends = None
+    if value > 0 and large.value is None:
+        residual = view.w * (view.y - value * view.p) / (expected * value)
+        ends = of.interval(float(np.log(value)), float(np.sqrt(_variance(residual, cluster))))
+    if ends is not None:
+        ends = replace(ends, low=float(np.exp(ends.low)), high=float(np.exp(ends.high)))
+    return Measure("observed_to_expected", value, ends, 1.0)
 
 
 def _in_the_large(view: View, cluster: Array | None, of: _WaldIntervals) -> Measure:

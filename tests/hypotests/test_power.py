@@ -176,7 +176,8 @@ def test_what_no_distortion_reaches_is_reported_and_not_invented():
     plan = to.power(binary(), n=8, simulations=100)
     assert plan.settings["reached"] is False
     assert plan.power < 0.8
-    assert "even the strongest case" in str(plan)
+    assert str(plan).startswith("Even the largest error of this kind, overconfidence of 0.")
+    assert f"in only {100 * plan.power:.1f} % [" in str(plan)
 
 
 def test_more_rows_than_are_simulated_are_extrapolated_with_a_note(monkeypatch):
@@ -285,16 +286,26 @@ def test_a_plan_prints_in_one_line():
     plan = Power("consistency", "effect", "confidence", 2000, 0.05, 0.8, 0.8, 0.0397, None, limits, settings)
     assert (
         str(plan)
-        == "With 2,000 rows the consistency test finds probabilities that are overconfident by 0.0397 on average, or"
-        " more so, in 80% of data sets (80.0% [77.4%, 82.4%]) · confidence · level 0.05"
+        == "Smallest detectable error: with 2,000 rows, the consistency test detects overconfidence of 0.0397 on average"
+        " with 80 % power (simulated: 80.0 % [77.4 %, 82.4 %]) · confidence · level 0.05"
     )
     plan = Power("cox", "rows", "confidence", 2000, 0.05, 0.8, 0.514, 0.03, 3420, None, settings)
     assert (
         str(plan)
-        == "With 2,000 rows the cox test finds probabilities that are overconfident by 0.03 on average in 51.4% of data"
-        " sets; 80% takes 3,420 rows · confidence · level 0.05"
+        == "If the probabilities are overconfident by 0.03 on average, the cox test rejects in 51.4 % of data sets of"
+        " 2,000 rows; 80 % power requires 3,420 rows · confidence · level 0.05"
     )
     assert float(plan) == 3420
+    settings = {"width_now": 0.0235, "partition": None}
+    plan = Power("brier", "width", "canonical", 899, 0.05, 0.04, required=299, limits=limits, settings=settings)
+    assert (
+        str(plan)
+        == "A 95 % interval for brier of width 0.04 requires about 299 rows (with 899 rows its width is 0.0235)"
+        " · canonical"
+    )
+    under = {"distortion": "shift", "direction": "under", "shifted": "predicted class"}
+    plan = Power("cox", "effect", "confidence", 50, 0.05, 0.8, 0.8, 0.2, None, None, under)
+    assert "detects probabilities of the predicted class that are too low by 0.2 on average" in str(plan)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.formatting import format_number
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Result
@@ -46,47 +46,59 @@ class Power(Result):
 
     def _summary(self) -> str:
         if self.question == "width":
-            return f"{self._width()} · {', '.join([self.lens, *self._bins()])} · {format_percent(1 - self.alpha)}"
-        return (
-            f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level"
-            f" {format_number(self.alpha)}"
-        )
+            return f"{self._width()} · {', '.join([self.lens, *self._bins()])}"
+        return f"{self._sentence()} · {self.lens} · level {format_number(self.alpha)}"
 
-    def _answer(self) -> str:
-        shifted = f" of the {self.settings['shifted']}" if "shifted" in self.settings else ""
-        error, target = (
-            f"probabilities{shifted} that are {self._kind()} by {format_number(self.effect)} on average",
-            format_percent(self.target),
-        )
+    def _sentence(self) -> str:
+        target = f"{_percent(self.target)} power"
         if self.question == "rows":
-            more = (
+            required = (
                 "more rows than could be tried" if self.required is None else f"{self._about()}{self.required:,} rows"
             )
-            return f"{error} in {self._share()} of data sets; {target} takes {more}"
+            return (
+                f"If the probabilities{self._shifted()} are {self._kind()} by {format_number(self.effect)} on average,"
+                f" the {self.name} test rejects in {self._share()} of data sets of {self.n:,} rows; {target} requires"
+                f" {required}"
+            )
         if self.settings.get("reached", True):
-            simulated = "" if self.limits is None else f" ({self._share()})"
-            return f"{error}, or more so, in {target} of data sets{simulated}"
-        return f"even the strongest case, {error}, in {self._share()} of data sets only, not in {target}"
+            simulated = "" if self.limits is None else f" (simulated: {self._share()})"
+            return (
+                f"Smallest detectable error: with {self.n:,} rows, the {self.name} test detects {self._error()} with"
+                f" {target}{simulated}"
+            )
+        return (
+            f"Even the largest error of this kind, {self._error()}, is detected by the {self.name} test in only"
+            f" {self._share()} of data sets of {self.n:,} rows, not in {_percent(self.target)}"
+        )
 
     def _width(self) -> str:
         now = format_number(self.settings.get("width_now"))
         return (
-            f"An interval of {self.name} that is {format_number(self.target)} wide takes"
-            f" {self._about()}{self.required or 0:,} rows (of {self.n:,} it is {now} wide)"
+            f"A {_percent(1 - self.alpha)} interval for {self.name} of width {format_number(self.target)} requires"
+            f" {self._about()}{self.required or 0:,} rows (with {self.n:,} rows its width is {now})"
         )
 
     def _share(self) -> str:
-        limits = "" if self.limits is None else f" [{_percent(self.limits.low)}, {_percent(self.limits.high)}]"
-        return f"{_percent(self.power or 0.0)}{limits}"
+        limits = f" [{_share(self.limits.low)}, {_share(self.limits.high)}]" if self.limits else ""
+        return f"{_share(self.power or 0.0)}{limits}"
 
     def _about(self) -> str:
         return "" if self.limits is None else "about "  # what was simulated
+
+    def _shifted(self) -> str:
+        return f" of the {self.settings['shifted']}" if "shifted" in self.settings else ""
 
     def _kind(self) -> str:
         shift, overstated = self.settings.get("distortion") == "shift", self.settings.get("direction") != "under"
         if shift:
             return "too high" if overstated else "too low"
         return "overconfident" if overstated else "underconfident"
+
+    def _error(self) -> str:
+        size = f"{format_number(self.effect)} on average"
+        if self.settings.get("distortion") == "shift":
+            return f"probabilities{self._shifted()} that are {self._kind()} by {size}"
+        return f"{self._kind().replace('confident', 'confidence')} of {size}"
 
     def _bins(self) -> list[str]:
         return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]
@@ -110,5 +122,9 @@ class Power(Result):
         }
 
 
-def _percent(x: float) -> str:
-    return f"{100 * x:.1f}%"
+def _percent(share: float) -> str:
+    return f"{100 * share:.6g} %"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -142,15 +142,15 @@ def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     )
     if predicted is None or observed is None:
         return None
+    weighted = "weighted " if data.get("weighted") else ""
+    outcome = "vote share" if data.get("votes") else "observed" if binary else "accuracy"
     return {
         "predicted": _css_percent(predicted),
         "observed": _css_percent(observed),
         "left": _css_percent(min(predicted, observed)),
         "width": _css_percent(abs(predicted - observed)),
-        "predicted_label": f"{'mean predicted' if binary else 'mean confidence'} {format_share(predicted)}",
-        "observed_label": (
-            f"{'vote share' if data.get('votes') else 'observed' if binary else 'accuracy'} {format_share(observed)}"
-        ),
+        "predicted_label": (f"{weighted}{'mean predicted' if binary else 'mean confidence'} {format_share(predicted)}"),
+        "observed_label": f"{weighted}{outcome} {format_share(observed)}",
     }
 
 

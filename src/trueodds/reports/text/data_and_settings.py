@@ -65,14 +65,12 @@ def _mean_entries(facts: AuditDict) -> list[tuple[str, str]]:
     if is_binary(facts):
         name = facts["classes"][1]
         rows = [
-            (f"mean P({name})", format_share(facts["mean_prediction"])),
-            (f"{'vote share' if facts.get('votes') else 'event rate'} of {name}", format_share(facts["event_rate"])),
+            (f"mean P({name})", facts["mean_prediction"]),
+            (f"{'vote share' if facts.get('votes') else 'event rate'} of {name}", facts["event_rate"]),
         ]
-    return [
-        *rows,
-        (accuracy_label(facts), format_share(facts.get("accuracy"))),
-        ("mean confidence", format_share(facts.get("mean_confidence"))),
-    ]
+    rows += [(accuracy_label(facts), facts.get("accuracy")), ("mean confidence", facts.get("mean_confidence"))]
+    weighted = ", weighted" if facts.get("weighted") else ""
+    return [(f"{name}{weighted}", format_share(share)) for name, share in rows]
 
 
 def settings_table(audit: AuditDict) -> TextTable:
@@ -171,10 +169,10 @@ def _cells(name: str, column: list[Any]) -> list[str]:
     return [digits(value) if value is None or isinstance(value, float) else value_text(value) for value in column]
 
 
-def note_texts(audit: AuditDict) -> list[tuple[str, str]]:
-    """All notes of the audit and its parts, grouped by code."""
+def note_texts(audit: AuditDict, *, diagrams: bool = True) -> list[tuple[str, str]]:
+    """All notes of the audit and its parts, grouped by code; those of diagrams only beside diagrams."""
     texts_by_code: dict[str, dict[str, None]] = {}
-    for note in every_note(audit):
+    for note in every_note(audit if diagrams else {**audit, "diagrams": ()}):
         texts_by_code.setdefault(note["code"], {})[note["text"]] = None
     return [(code, " ".join(texts)) for code, texts in texts_by_code.items()]
 

@@ -272,6 +272,15 @@ def sample_size(data: Mapping[str, Any]) -> str:
     return count(data["n"], "row") if clusters is None else count(clusters, "cluster")
 
 
+def rows_text(data: Mapping[str, Any]) -> str:
+    """The number of rows behind a mean or a share, and whether it is weighted.
+
+    >>> rows_text({"n": 1500, "weighted": True}), rows_text({"n": 1, "weighted": False})
+    ('weighted, 1,500 rows', '1 row')
+    """
+    return f"{'weighted, ' if data.get('weighted') else ''}{count(data['n'], 'row')}"
+
+
 def boundless(low: float, high: float) -> bool:
     """Whether the interval of an error is uninformative because it covers the whole range [0, 1]."""
     return low <= 0 and high >= 1

@@ -76,12 +76,13 @@ def _on_groups(audit: Audit) -> str:
     among_groups = audit.get("among_groups") or {"min_effect": None, "correction": ""}
     total = audit["verdict"]["alpha"]
     alpha = among_groups.get("alpha", total)
-    share = "" if alpha == total else f" (the groups' share of alpha {format_number(total)} in the family-wise test)"
+    share = "" if alpha == total else " (the part of alpha that remains for groups)"
+    weighted = " Means and errors are weighted." if audit["data"].get("weighted") else ""
     has_min_detectable = any(group.get("min_detectable") is not None for group in audit.get("groups") or ())
     return (
         f"Expected calibration error of each group. Joint p is adjusted for all groups ({among_groups['correction']})."
         f" Miscalibrated: joint p at most {format_number(alpha)}{share}. Within: not rejected, and the interval ends"
-        f" below the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither."
+        f" below the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither.{weighted}"
         + (" Detectable from: the smallest error that would have been significant." if has_min_detectable else "")
         + (_INTERVAL_AT_ZERO if any(group["status"] == "miscalibrated" for group in audit.get("groups") or ()) else "")
     )

@@ -23,9 +23,9 @@ Audit = Mapping[str, Any]
 _PROPER = ("brier", "log_loss", "spherical", "rps")
 _JOINT = "p is unadjusted, Holm p is adjusted for the number of tests."
 _REASONS = {
-    "TN201": "the value is infinite, or there is no interval with known coverage",
-    "TN402": "a tally has no interval for an aggregate over classes",
-    "TN406": "a tally has no entropy, so the expected log loss is unknown",
+    "TN201": ("interval", "no interval"),
+    "TN402": ("interval", "a tally has no interval for an aggregate over classes"),
+    "TN406": ("noise_floor", "a tally has no entropy, so the expected log loss is unknown"),
 }
 
 
@@ -63,12 +63,15 @@ def score_table(audit: Audit) -> TextTable:
 
 
 def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
-    """The reasons for empty cells, from the notes of the estimates."""
-    if all(measure["interval"] and measure["noise_floor"] is not None for measure in measured):
-        return ""
-    codes = dict.fromkeys(note["code"] for measure in measured for note in measure["notes"])
-    reasons = [f"{_REASONS[code]} ({code})" for code in codes if code in _REASONS]
-    return f" A dash means: {'; '.join(reasons)}." if reasons else ""
+    """The reasons for empty cells, from the notes of the estimates; a column without any number is not shown."""
+    reasons = dict.fromkeys(
+        f"{text} ({code})"
+        for code, (column, text) in _REASONS.items()
+        if any(measure[column] is not None for measure in measured)
+        for measure in measured
+        if measure[column] is None and any(note["code"] == code for note in measure["notes"])
+    )
+    return f" A dash: {'; '.join(reasons)}." if reasons else ""
 
 
 _STANDARD = {
@@ -153,8 +156,8 @@ def error_table(audit: Audit) -> TextTable:
     marks = tuple(interval_mark(measure["value"], measure["interval"], measure["noise_floor"]) for measure in measured)
     intro = (
         "Noise floor: the expected error of a calibrated model on these rows. p: the p-value of the calibration test"
-        " through the same lens. The test also detects patterns that hardly increase the error, so p may be small"
-        " although the interval starts at 0." + _dashes(measured)
+        " through the same lens. The test is more sensitive than the interval: p can be small although the interval"
+        " includes 0." + _dashes(measured)
     )
     if any(test.holm != "–" for test in tests):
         intro += f" {_JOINT}"

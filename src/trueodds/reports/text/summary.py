@@ -21,6 +21,7 @@ from trueodds.reports.text.formatting import (
     format_share,
     is_binary,
     level_text,
+    rows_text,
     sample_size,
 )
 from trueodds.reports.text.recalibration import (
@@ -58,16 +59,16 @@ def default_measure(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
 def summary_facts(audit: Mapping[str, Any]) -> list[Fact]:
     """The facts of the summary, in order."""
     data = audit["data"]
+    weighted = "weighted, " if data.get("weighted") else ""
     facts = []
     if is_binary(data):
-        facts.append(
-            Fact("Mean predicted", format_share(data["mean_prediction"]), f"probability of {describe_event(data)}")
-        )
+        remark = f"{weighted}probability of {describe_event(data)}"
+        facts.append(Fact("Mean predicted", format_share(data["mean_prediction"]), remark))
         facts.append(_event_rate(data))
     elif data.get("mean_confidence") is not None:
-        facts.append(
-            Fact("Mean confidence", format_share(data["mean_confidence"]), "probability of the predicted class")
-        )
+        answers = data["kind"] == "confidence"
+        what = "stated confidence in the answer" if answers else "probability of the predicted class"
+        facts.append(Fact("Mean confidence", format_share(data["mean_confidence"]), f"{weighted}{what}"))
     if data.get("accuracy") is not None and not is_binary(data):
         facts.append(_accuracy(audit))
     facts += _coverage(audit)
@@ -83,7 +84,7 @@ def _event_rate(data: Mapping[str, Any]) -> Fact:
     """The observed event rate, with calibration-in-the-large as its difference from the mean prediction."""
     label, what = ("Observed vote share", "votes for ") if data.get("votes") else ("Observed event rate", "")
     difference = f"{100 * (data['event_rate'] - data['mean_prediction']):+.1f}".replace("-", "−")
-    rows = f"{what}{describe_event(data)} in {count(data['n'], 'row')}"
+    rows = f"{what}{describe_event(data)} in {count(data['n'], 'row')}{', weighted' if data.get('weighted') else ''}"
     remark = f"{rows}; calibration-in-the-large {difference} percentage points"
     return Fact(label, format_share(data["event_rate"]), remark)
 
@@ -91,10 +92,10 @@ def _event_rate(data: Mapping[str, Any]) -> Fact:
 def _accuracy(audit: Mapping[str, Any]) -> Fact:
     """The accuracy; with votes, the mean vote share of the predicted class."""
     data = audit["data"]
-    rows = count(data["n"], "row")
     if not data.get("votes"):
-        return Fact("Accuracy", format_share(data["accuracy"]), rows)
-    remark = f"predicted class, mean of {rows}"
+        return Fact("Accuracy", format_share(data["accuracy"]), rows_text(data))
+    mean = "weighted mean" if data.get("weighted") else "mean"
+    remark = f"predicted class, {mean} of {count(data['n'], 'row')}"
     if people := audit.get("people"):
         remark += f"; it is the majority class in {format_share(people['majority']['named'])}"
     return Fact("Vote share", format_share(data["accuracy"]), remark)

@@ -62,7 +62,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
         data_and_settings.data_table(audit),
     ]
     blocks += [_table(table.brief().head(MAX_ROWS), paint, width) for table in tables if table.rows]
-    if notes := data_and_settings.note_texts(audit):
+    if notes := data_and_settings.note_texts(audit, diagrams=False):
         blocks.append(_notes(notes, width, paint))
     full_text = "\n\n".join(blocks).replace("\u00a0", " ")
     return "\n".join(line.rstrip() for line in full_text.split("\n"))

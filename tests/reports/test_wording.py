@@ -1,0 +1,91 @@
+"""The words of the report fit the data: weights, stated confidences, single rows, and notes on what is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import trueodds as to
+from tests.reports.example import example
+from trueodds.reports.html import render_html
+from trueodds.reports.text import data_and_settings, group_tables, results
+from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.terminal import render_text
+
+
+def weighted() -> dict[str, Any]:
+    audit = example()
+    audit["data"] |= {"weighted": True, "weight": 7480.3}
+    return audit
+
+
+def facts_of(audit: dict[str, Any]) -> dict[str, Any]:
+    return {fact.label: fact for fact in summary_facts(audit)}
+
+
+def test_weighted_means_are_called_weighted() -> None:
+    facts = facts_of(weighted())
+    assert facts["Accuracy"].remark == "weighted, 899 rows"
+    assert facts["Mean confidence"].remark == "weighted, probability of the predicted class"
+    assert ("accuracy, weighted", "96.1 %") in data_and_settings.data_table(weighted()).rows
+    assert "Means and errors are weighted." in group_tables.group_table(weighted()).intro
+    assert "weighted accuracy" in render_html(weighted()).replace("\xa0", " ")
+    audit = weighted()
+    audit["data"] |= {"k": 2, "classes": ["dry", "rain"], "mean_prediction": 0.301, "event_rate": 0.254}
+    assert facts_of(audit)["Mean predicted"].remark == "weighted, probability of rain"
+    assert facts_of(audit)["Observed event rate"].remark.startswith("rain in 899 rows, weighted; calibration-in-the-")
+
+
+def test_without_weights_nothing_is_called_weighted() -> None:
+    assert facts_of(example())["Accuracy"].remark == "899 rows"
+    assert "weighted" not in render_text(example())
+
+
+def test_a_confidence_is_stated_and_of_no_class() -> None:
+    audit = example()
+    audit["data"]["kind"] = "confidence"
+    assert facts_of(audit)["Mean confidence"].remark == "stated confidence in the answer"
+
+
+def test_a_dash_is_explained_only_in_a_column_that_is_shown() -> None:
+    audit = example()
+    audit["measures"][1] |= {"value": 0.4, "notes": [{"code": "TN201", "text": "No interval: one row."}]}
+    assert results.score_table(audit).intro.endswith(" A dash: no interval (TN201).")
+    audit["measures"][0]["interval"] = None
+    assert "A dash" not in results.score_table(audit).intro
+
+
+def test_a_small_p_beside_an_interval_that_includes_0_is_explained() -> None:
+    intro = results.error_table(example()).intro
+    assert "The test is more sensitive than the interval: p can be small although the interval includes 0." in intro
+
+
+def test_the_level_of_the_groups_is_the_part_of_alpha_that_remains() -> None:
+    audit = example()
+    audit["among_groups"]["alpha"] = 0.0475
+    intro = group_tables.group_table(audit).intro
+    assert "joint p at most 0.0475 (the part of alpha that remains for groups)." in intro
+    audit["among_groups"]["alpha"] = 0.05
+    assert "remains" not in group_tables.group_table(audit).intro
+
+
+def test_notes_on_diagrams_are_beside_the_diagrams_and_not_in_the_text() -> None:
+    audit = example()
+    audit["diagrams"][0]["notes"] = [{"code": "TN246", "text": "Bars are pointwise."}]
+    assert "TN246" not in render_text(audit)
+    assert "TN246" in render_html(audit)
+    preds = to.Predictions([0, 1] * 50, [0.4, 0.6] * 50)
+    report = to.audit(preds, resamples=99)
+    assert "TN246" not in str(report)
+    assert "TN246" in {note.code for note in report.notes}
+
+
+@pytest.mark.parametrize(("n", "words"), [(9, "1 of 1 occupied bins holds"), (18, "2 of 2 occupied bins hold")])
+def test_one_bin_holds_and_two_bins_hold(n: int, words: str) -> None:
+    p = np.where(np.arange(n) < 9, 0.1, 0.9)
+    notes = to.measure([0, 1, 0] * (n // 3), p, "ece", interval=None).notes
+    assert [note.text for note in notes if note.code == "TN105"] == [
+        f"{words} fewer than 10 rows; the noise floor reports the bias."
+    ]

@@ -333,8 +333,8 @@ class ThresholdedError(Estimator):
         """Note if no score is above the threshold, or if ranges hold few rows."""
         binned = ThresholdedSums(self, view).binned
         if n_small := int((binned.n < 10).sum()):
-            occupied = f"{n_small} of {len(binned.n)} occupied bins"
-            return [Note("TN105", f"{occupied} hold fewer than 10 rows; the noise floor reports the bias.")]
+            occupied = f"{n_small} of {len(binned.n)} occupied bins {'holds' if n_small == 1 else 'hold'}"
+            return [Note("TN105", f"{occupied} fewer than 10 rows; the noise floor reports the bias.")]
         return self.joint_notes([view])
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:

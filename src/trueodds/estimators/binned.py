@@ -184,7 +184,8 @@ class BinnedError(Estimator):
         note_list = []
         if n_small := int((binned.n < 10).sum()):
             text = (
-                f"{n_small} of {len(binned.n)} occupied bins hold fewer than 10 rows; the noise floor reports the bias."
+                f"{n_small} of {len(binned.n)} occupied bins {'holds' if n_small == 1 else 'hold'} fewer than 10 rows;"
+                " the noise floor reports the bias."
             )
             note_list.append(Note("TN105", text))
         if np.isinf(self.order) and (binned.n < self.min_count).all():

@@ -180,3 +180,8 @@ def test_meddled_parameters_are_refused(meddled):
     assert EnsembleTemperatureMap.from_dict(good, 3).shares == (0.5, 0.3, 0.2)
     with pytest.raises(InputError, match="TO505"):
         EnsembleTemperatureMap.from_dict({**good, **meddled}, 3)
+
+
+def test_a_mixture_is_described_by_its_parts_and_the_largest_comes_first():
+    mixture = EnsembleTemperatureMap(1 / 1.53, (0.004, 0.936, 0.06))
+    assert mixture.describe() == "a mixture: 94 % the original, 6 % uniform, 0 % temperature scaling (T = 1.53)"

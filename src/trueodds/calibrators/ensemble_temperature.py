@@ -66,9 +66,10 @@ class EnsembleTemperatureMap(CalibrationMap):
         return tuple(Term(v, b * np.eye(k), np.zeros(k)) for v, b in zip(self.shares, powers, strict=True))
 
     def describe(self) -> str:
-        """`T = 3.02 for 63 %, 24 % unchanged, 13 % uniform`."""
-        tempered, unchanged, uniform = (round(100 * v) for v in self.shares)
-        return f"{format_temperature(self.beta)} for {tempered} %, {unchanged} % unchanged, {uniform} % uniform"
+        """`a mixture: 63 % temperature scaling (T = 3.02), 24 % the original, 13 % uniform`."""
+        names = (f"temperature scaling ({format_temperature(self.beta)})", "the original", "uniform")
+        parts = sorted(zip(self.shares, names, strict=True), key=lambda part: -round(100 * part[0]))
+        return f"a mixture: {', '.join(f'{round(100 * share)} % {name}' for share, name in parts)}"
 
     def to_dict(self) -> dict[str, Any]:
         """β, the mixture weights, and the number of passes of the fit of β."""
@@ -129,7 +130,7 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     --------
     >>> P = np.array([[0.1, 0.9]] * 4)
     >>> EnsembleTemperatureSpec().fit(P, np.eye(2)[[1, 1, 1, 0]], np.ones(4)).describe()
-    'T = 2.00 for 100 %, 0 % unchanged, 0 % uniform'
+    'a mixture: 100 % temperature scaling (T = 2.00), 0 % the original, 0 % uniform'
     """
 
     name: ClassVar[str] = "ensemble_temperature"

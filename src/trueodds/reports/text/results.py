@@ -74,6 +74,14 @@ def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
     return f" A dash: {'; '.join(reasons)}." if reasons else ""
 
 
+def _reconciled(measured: Sequence[Mapping[str, Any]]) -> str:
+    """Which intervals were changed to agree with the tests and with each other."""
+    lenses = [measure["lens"] for measure in measured if any(note["code"] == "TN269" for note in measure["notes"])]
+    many = len(lenses) > 1
+    names = " and ".join(lenses)
+    return f" The {names} interval{'s were' if many else ' was'} reconciled with the others (TN269)." if lenses else ""
+
+
 _STANDARD = {
     "calibration_in_the_large": ("calibration-in-the-large", "mean observed minus mean predicted"),
     "calibration_intercept": (
@@ -157,7 +165,7 @@ def error_table(audit: Audit) -> TextTable:
     intro = (
         "Noise floor: the expected error of a calibrated model on these rows. p: the p-value of the calibration test"
         " through the same lens. The test is more sensitive than the interval: p can be small although the interval"
-        " includes 0." + _dashes(measured)
+        " includes 0." + _dashes(measured) + _reconciled(measured)
     )
     if any(test.holm != "–" for test in tests):
         intro += f" {_JOINT}"

@@ -321,7 +321,7 @@ def everything():
         ("belt", "belt 0.95", "simultaneous band"),
         ("curve", "curve", "fitted curve"),
         ("diagonal", "diagonal", "perfect calibration"),
-        ("ranges", "range", "outside the 95"),
+        ("ranges", "range", "diagonal outside the 95"),
         ("strip", "strip", "predictions"),
     ],
 )

@@ -368,7 +368,7 @@ def test_few_bins_outside_are_what_chance_does():
     assert say(1, sure=True) == "Overconfident above 90.9 %: 1 of 11 bins lies outside its consistency bar."
     assert say(1, simultaneous=True) == say(1, sure=True)
     assert say(4) == "Overconfident above 90.9 %: 4 of 11 bins lie outside (about 1 expected if calibrated)."
-    assert say(0) == "None of 11 bins lies outside."
+    assert say(0) == "All 11 bins lie inside their consistency bars."
     expected = "In 1 of 11 bins the interval excludes the mean prediction (about 1 expected if calibrated)."
     assert say(1, around_rate=True) == expected
 

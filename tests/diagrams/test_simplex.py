@@ -146,6 +146,7 @@ def test_weights_enter_the_covariance_squared():
 def test_weighted_cells_of_few_expected_rows_are_noted():
     diagram = Simplex()([view([0, 2, 0], [0.98, 0.01, 0.01], w=[1.0, 3.0])])
     assert [note.code for note in diagram.notes] == ["TN254"]
+    assert diagram.notes[0].text.startswith("χ² rejects 1 of 1 cells although fewer than 5 rows of some outcome")
 
 
 def test_a_tally_draws_what_its_rows_draw_where_the_grid_nests():
@@ -297,6 +298,11 @@ def test_the_finding_says_which_outcome_is_predicted_too_often():
         == "Overpredicts cat (20.0 points) and underpredicts owl (20.0 points), mostly where cat is most probable. "
         "The only cell deviates significantly, with 100.0\u00a0% of the predictions."
     )
+    numbered = to.draw(to.Predictions(y, P), "simplex").finding
+    assert numbered.startswith(
+        "Overpredicts class 0 (20.0 points) and underpredicts class 2 (20.0 points), mostly where"
+    )
+    assert "mostly where class 0 is most probable." in numbered
 
 
 def test_the_finding_says_that_it_is_overconfident():

@@ -406,3 +406,14 @@ def test_a_known_error_is_found_and_overstated_at_small_n() -> None:
 
 def test_refusals_are_value_errors() -> None:
     assert issubclass(InputError, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("few", "text"), [([0.9], "1 of 2 occupied bins contains"), ([0.9, 0.5], "2 of 3 occupied bins")]
+)
+def test_bins_of_few_rows_are_noted_with_what_to_compare(few, text):
+    p = [0.1] * 10 + few
+    (note,) = BinnedError(Uniform(15))(View(p, [0] * len(p))).notes
+    assert note.code == "TN105"
+    assert note.text.startswith(text)
+    assert note.text.endswith("fewer than 10 rows, which biases the error upward; compare it with the noise floor.")

@@ -268,7 +268,7 @@ def zero_probability_notes(count: int) -> list[Note]:
     if not count:
         return []
     text = (
-        f"{count:,} observed outcomes had predicted probability 0, which is evidence against calibration by itself."
+        f"{count:,} observed outcomes had predicted probability 0, which is impossible under calibration."
         " Their influence on this map depends on min_prob; fit with another value to see how much."
     )
     return [Note("TN541", text)]

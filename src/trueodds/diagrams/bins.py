@@ -105,8 +105,8 @@ def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partitio
         notes.append(
             Note(
                 "TN241",
-                f"{beyond} of {len(methods)} {unit} hold more than {EXACT_ROWS:,} rows. "
-                "Their consistency ranges use the refined normal approximation, the others the exact distribution.",
+                f"For {beyond} of {len(methods)} {unit} (more than {EXACT_ROWS:,} rows each) the consistency"
+                " range is a refined normal approximation instead of exact.",
             )
         )
     if "normal" in methods:

@@ -13,6 +13,7 @@ from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
+from trueodds.data.labels import looks_like_a_number
 from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.styling import percent
@@ -109,18 +110,19 @@ def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) 
     coarse = sum(int(body.tests.coarse.sum()) for body in arrows)
     notes = []
     if exact := int((methods == BY_OUTCOME).sum()):
+        these = "This cell is" if exact == 1 else "These cells are"
         text = (
-            f"{exact} of {len(methods)} cells rejected by χ² expect fewer than 5 rows of some outcome. They are tested "
-            "by "
+            f"χ² rejects {exact} of {len(methods)} cells although fewer than 5 rows of some outcome are expected there,"
+            f" where it is inaccurate. {these} tested by exact Poisson-binomial tests of the outcomes with Bonferroni"
+            " correction instead."
         )
-        text += "exact Poisson-binomial tests of the outcomes with Bonferroni correction instead."
         notes.append(Note("TN252", text))
     if coarse:
         text = (
-            f"{coarse} of {len(methods)} cells rejected by χ² expect fewer than 5 rows of some outcome, and weights "
-            "are unequal. "
+            f"χ² rejects {coarse} of {len(methods)} cells although fewer than 5 rows of some outcome are expected"
+            " there, where it is inaccurate. No exact test replaces it, because weights are unequal."
         )
-        notes.append(Note("TN254", text + "Their χ² p-values are inaccurate."))
+        notes.append(Note("TN254", text))
     if (methods == VOTES).any():
         text = "Outcomes are shares of votes. Cells are tested with the empirical covariance of residuals, not exactly."
         notes.append(Note("TN243", text))
@@ -223,7 +225,7 @@ def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
             f"{percent(top_observed)}."
         )
     else:
-        often, seldom = corners[int(np.argmax(net))], corners[int(np.argmin(net))]
+        often, seldom = (_name_corner(corners[int(place(net))]) for place in (np.argmax, np.argmin))
         text = (
             f"Overpredicts {often} ({_format_points(net.max())}) and underpredicts {seldom} "
             f"({_format_points(net.min())}){where}."
@@ -246,7 +248,12 @@ def _describe_corner(moved: np.ndarray, favored: np.ndarray, corners: tuple[str,
     """The most probable outcome of the cells with more than half of the total deviation, if there is one."""
     by_corner = np.bincount(favored, moved, len(corners))
     corner = int(np.argmax(by_corner))
-    return f", mostly where {corners[corner]} is most probable" if by_corner[corner] > by_corner.sum() / 2 else ""
+    where = f", mostly where {_name_corner(corners[corner])} is most probable"
+    return where if by_corner[corner] > by_corner.sum() / 2 else ""
+
+
+def _name_corner(corner: str) -> str:
+    return f"class {corner}" if looks_like_a_number(corner) else corner
 
 
 def _format_points(x: float) -> str:

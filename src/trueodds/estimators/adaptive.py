@@ -16,7 +16,7 @@ from trueodds.core.registry import settings_of
 from trueodds.core.settings import Range, check
 from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, Linear, one_score
-from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums
+from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums, small_bins_note
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 
@@ -333,8 +333,7 @@ class ThresholdedError(Estimator):
         """Note if no score is above the threshold, or if ranges hold few rows."""
         binned = ThresholdedSums(self, view).binned
         if n_small := int((binned.n < 10).sum()):
-            occupied = f"{n_small} of {len(binned.n)} occupied bins {'holds' if n_small == 1 else 'hold'}"
-            return [Note("TN105", f"{occupied} fewer than 10 rows; the noise floor reports the bias.")]
+            return [small_bins_note(n_small, len(binned.n))]
         return self.joint_notes([view])
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:

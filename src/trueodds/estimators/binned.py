@@ -183,14 +183,20 @@ class BinnedError(Estimator):
         binned = self.bins(view).binned
         note_list = []
         if n_small := int((binned.n < 10).sum()):
-            text = (
-                f"{n_small} of {len(binned.n)} occupied bins {'holds' if n_small == 1 else 'hold'} fewer than 10 rows;"
-                " the noise floor reports the bias."
-            )
-            note_list.append(Note("TN105", text))
+            note_list.append(small_bins_note(n_small, len(binned.n)))
         if np.isinf(self.order) and (binned.n < self.min_count).all():
             note_list.append(Note("TN107", f"No bin holds {self.min_count} rows, so the worst bin is undefined."))
         return [*note_list, *single_bin_note(view, binned)]
+
+
+def small_bins_note(n_small: int, n_bins: int) -> Note:
+    """Note on bins with few rows, where noise makes the error larger."""
+    contain = "contains" if n_small == 1 else "contain"
+    text = (
+        f"{n_small} of {n_bins} occupied bins {contain} fewer than 10 rows, which biases the error upward; compare it"
+        " with the noise floor."
+    )
+    return Note("TN105", text)
 
 
 def single_bin_note(view: View, binned: View) -> list[Note]:

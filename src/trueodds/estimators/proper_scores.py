@@ -206,7 +206,7 @@ class LogLoss(Decomposed):
                 Note(
                     "TN104",
                     f"{impossible:,} observed {'outcome' if impossible == 1 else 'outcomes'} had predicted probability"
-                    " 0, which by itself is evidence against calibration.",
+                    " 0, which is impossible under calibration.",
                 )
             ]
             if impossible

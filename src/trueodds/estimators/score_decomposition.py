@@ -80,7 +80,10 @@ class Decomposed(ProperScore):
         n = self._cells(view)[1].n
         single, n_small = int((n < 2).sum()), int((n < 10).sum())
         if self.decomposition == "ferro-fricker":
-            text = f"{single:,} of {len(n):,} occupied bins hold one row, whose noise cannot be removed from the terms."
+            text = (
+                f"{single:,} of {len(n):,} occupied bins {'contains' if single == 1 else 'contain'} one row, whose noise"
+                " cannot be removed from the terms."
+            )
             return [Note("TN127", text)] if single else []
         if not n_small:
             return []
@@ -88,7 +91,8 @@ class Decomposed(ProperScore):
             ("reliability", "resolution") if self.decomposition == "murphy" else ("calibration", "resolution")
         )
         text = (
-            f"{n_small:,} of {len(n):,} occupied bins hold fewer than 10 rows: {first} and {second} are biased upward."
+            f"{n_small:,} of {len(n):,} occupied bins {'contains' if n_small == 1 else 'contain'} fewer than 10 rows:"
+            f" {first} and {second} are biased upward."
         )
         return [Note("TN128", text)]
 

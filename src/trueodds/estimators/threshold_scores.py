@@ -178,7 +178,7 @@ class AnswerOrAbstain(ProperScore):
         if n_wrong:
             text = (
                 f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} with confidence 1"
-                f" {'was' if n_wrong == 1 else 'were'} wrong, which by itself is evidence against calibration."
+                f" {'was' if n_wrong == 1 else 'were'} wrong, which is impossible under calibration."
             )
             more = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
             note_list.append(Note("TN104", text + more))

@@ -89,7 +89,7 @@ def independence_notes(preds: Predictions) -> list[Note]:
     return [
         Note(
             "TN203",
-            "The null hypothesis includes independence of the rows given the predictions. Pass the origin of dependent"
-            " rows as cluster=.",
+            "The null hypothesis includes independence of the rows given the predictions. If rows are dependent (for"
+            " example several rows of one patient), pass their origin as cluster=.",
         )
     ]

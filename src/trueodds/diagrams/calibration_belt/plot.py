@@ -66,7 +66,7 @@ class BeltPlot(UnitSquarePlot):
         more = self.common()
         if self.has("ranges") and self._outside_rows(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
-            label = f"outside the {widest} band" if self.long_labels else "outside"
+            label = f"diagonal outside the {widest} band" if self.long_labels else "outside"
             more.insert(int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE, linewidth=3), label))
         return entries + more
 

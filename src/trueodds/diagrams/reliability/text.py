@@ -129,10 +129,17 @@ def describe_outside_bins(
     """Describe how many bins lie outside, and where; `jointly_outside` means outside a Bonferroni bar."""
     count = len(table["low"])
     bins = f"{count} {'bins' if count != 1 else 'bin'}"
-    many, lies = f"{outside or 'none'} of {bins}", "lies" if outside <= 1 else "lie"
+    many, lies = f"{outside} of {bins}", "lies" if outside <= 1 else "lie"
     text = f"in {many} the interval excludes the mean prediction" if around_rate else f"{many} {lies} outside"
+    if outside == 0 and around_rate:
+        which = "the only bin" if count == 1 else f"all {bins}"
+        return f"In {which} the interval contains the mean prediction."
     if outside == 0:
-        return f"{_capital(text)}."
+        return (
+            "The only bin lies inside its consistency bar."
+            if count == 1
+            else f"All {bins} lie inside their consistency bars."
+        )
     as_many = f"{expected_outside(count, level)} expected if calibrated"
     if not jointly_outside and not simultaneous and explained_by_chance(count, outside, level):
         return f"{_capital(text)} ({as_many})."

@@ -429,7 +429,7 @@ def test_p_at_the_floor_and_zero_are_printed_as_an_audit_prints_them():
     y = np.where(group["b"] == 2, p > 0.5, y).astype(int)
     head, titles, *lines = str(by_group(Predictions(y, p, group=group["b"]), resamples=99)).splitlines()
     assert "family-wise p ≤ 0.01 ·" in head
-    assert "worst group=2, joint p ≤ 0.01 ·" in head
+    assert "worst: group=2; joint p ≤ 0.01 ·" in head
     assert "detectable from" in titles
     assert lines[2].count("≤ 0.01  ") == 2
     assert "[0.0000, " in lines[0]

@@ -152,7 +152,7 @@ def test_a_failed_gate_is_exit_code_1_of_the_process(overconfident: str) -> None
     out, err = ran.communicate(timeout=300)
     assert ran.returncode == 1
     assert out.startswith("{")
-    assert err.startswith("gate 'reject' failed")
+    assert err.startswith("gate failed: reject (")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")

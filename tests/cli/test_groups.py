@@ -35,8 +35,8 @@ def test_it_prints_what_by_group_prints(run: Run, people: str) -> None:
     done = run("groups", people, *TWO, "--crossings", "--resamples", 99)
     assert done.exit_code == 0
     groups = by_group(to.read(people, group=["sex", "site"]), crossings=2, resamples=99)
-    assert done.stdout.startswith(groups.describe().replace("the JSON lists them", "--json lists them"))
-    assert " more: --json lists them\n" in done.stdout
+    assert done.stdout.startswith(groups.describe().replace("in `.gaps` and in the JSON", "with --json"))
+    assert " more with --json\n" in done.stdout
     assert "[TN150]" in done.stdout
 
 

@@ -19,8 +19,10 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.group_results import ByGroup, Gap, Group
 from trueodds.core.json_files import strict_json
-from trueodds.core.results import Estimate, Interval, Verdict
+from trueodds.core.results import SCORES, Estimate, Interval, Verdict
 from trueodds.diagrams.base import Diagram
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import ProperScore
 from trueodds.io.answers import read_answers
 
 ESTIMATE = Estimate(
@@ -42,6 +44,13 @@ def test_an_estimate_is_one_line_and_prints_its_notes_below() -> None:
     )
     assert str(ESTIMATE) == f"{ESTIMATE!r}\n  [TN105] few <rows>"
     assert str(Estimate("ece", "confidence", 0.0398, 7)) == "ece 0.0398 · n=7 · confidence"
+
+
+def test_the_noise_floor_of_a_proper_score_is_printed_as_the_expected_score() -> None:
+    assert " · expected if calibrated 0.0061 · " in repr(replace(ESTIMATE, estimator="brier"))
+    assert {name for name in ESTIMATORS.names() if issubclass(ESTIMATORS.load(name), ProperScore)} == set(SCORES)
+    preds = to.Predictions([0, 1, 1, 0] * 20, [0.2, 0.7, 0.9, 0.4] * 20)
+    assert str(to.compare(preds, preds, "brier", interval="percentile")).count("(expected if calibrated ") == 2
 
 
 def test_a_verdict_prints_in_one_line() -> None:

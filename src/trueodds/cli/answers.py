@@ -158,10 +158,10 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
             " answer, 0 for"
         ),
         (
-            "    an abstention and −t/(1 − t) for a wrong answer, averaged over all thresholds t. Its noise floor is"
-            " not an"
+            "    an abstention and −t/(1 − t) for a wrong answer, averaged over all thresholds t. If these confidences"
+            " were"
         ),
-        f"    error: it is the expected score if these confidences were calibrated, {earned}.",
+        f"    calibrated, the expected score would be {earned}.",
     )
     return [
         *(f"{name:<16} {text}" for name, text in rows),

@@ -143,7 +143,7 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
         except InputError as problem:
             errors.append(problem)
             continue
-        output.show(f"gate {gate.text!r} {'failed' if fails else 'passed'}: {why}", err=True)
+        output.show(f"gate {'failed' if fails else 'passed'}: {why}", err=True)
         failed = failed or fails
     if errors:
         raise errors[0]
@@ -154,12 +154,15 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
 def evaluate_gate(gate: Gate, answer: Answer) -> tuple[bool, str]:
     """Return whether the gate fails, and why; TO611 if the number does not exist."""
     if not gate.operator:
-        return answer.evaluate_condition(gate)
+        fails, why = answer.evaluate_condition(gate)
+        return fails, f"{gate.name} ({why})"
     number, name = answer.number(gate)
     if number is None or math.isnan(number):
         raise gate.unknown(f"no number for {name}", "It is undefined or was not computed: see the notes.")
-    condition = f"{gate.operator} {gate.limit:g}"
-    return gate.fails(number), f"{name} is {format_number(number)}, and the gate fails if {condition}"
+    fails, shown = gate.fails(number), format_number(number)
+    if gate.fails(float(shown)) != fails:  # rounding would show the other outcome
+        shown = repr(number)
+    return fails, f"{name} = {shown}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
 
 
 def _limit(text: str) -> float:

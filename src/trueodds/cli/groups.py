@@ -104,6 +104,6 @@ def groups(
         group_results = by_group(
             open_data(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how
         )
-    text = group_results.describe().replace("the JSON lists them", "--json lists them")
+    text = group_results.describe().replace("in `.gaps` and in the JSON", "with --json")
     output.answer(text, group_results.notes, group_results.to_dict(), json_path)
     gate.conclude(ctx, gates, gate_values.OfGroups(group_results))

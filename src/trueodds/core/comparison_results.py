@@ -11,7 +11,7 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent, format_settings
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
-from trueodds.core.results import Estimate, Interval, Result, keep_defined
+from trueodds.core.results import Estimate, Interval, Result, keep_defined, noise_floor_label
 
 MAX_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
 
@@ -135,8 +135,8 @@ class Ranking(Result):
         """The order and which parts of it are settled, in one line."""
         order = ", ".join(f"{name} {format_number(self.models[name].value)}" for name in self.order)
         pieces = [f"{self.estimator} {order}"]
-        pieces.append(f"settled: {_list_pairs(self.settled, '<')}")
-        pieces.append(f"not settled: {_list_pairs(self.unsettled, '?')}")
+        established, unknown = _list_pairs(self.settled, " < ", ", "), _list_pairs(self.unsettled, ", ", "; ")
+        pieces.append(f"established: {established}; not established: {unknown}")
         pieces.append(f"{format_percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
         pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
@@ -162,11 +162,12 @@ class Ranking(Result):
 
 
 def _format_estimate(name: str, estimate: Estimate) -> str:
-    noise_floor = "" if estimate.noise_floor is None else f" (noise floor {format_number(estimate.noise_floor)})"
+    label = noise_floor_label(estimate.estimator)
+    noise_floor = "" if estimate.noise_floor is None else f" ({label} {format_number(estimate.noise_floor)})"
     return f"{name} {format_number(estimate.value)}{noise_floor}"
 
 
-def _list_pairs(pairs: Sequence[tuple[str, str]], sign: str) -> str:
-    named = [f"{first} {sign} {second}" for first, second in pairs[:MAX_PAIRS]]
+def _list_pairs(pairs: Sequence[tuple[str, str]], between: str, separator: str) -> str:
+    named = [f"{first}{between}{second}" for first, second in pairs[:MAX_PAIRS]]
     more = [f"{len(pairs) - MAX_PAIRS} more"] if len(pairs) > MAX_PAIRS else []
-    return ", ".join([*named, *more]) or "nothing"
+    return separator.join([*named, *more]) or "nothing"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueodds.core.errors import Note
-from trueodds.core.formatting import format_number, format_percent, format_settings
+from trueodds.core.formatting import format_number, format_settings
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, undefined_note
@@ -217,7 +217,7 @@ def format_groups(by_group: ByGroup) -> str:
     head = (
         f"{by_group.estimator} by group · family-wise p {_equals(format_pvalue(by_group.pvalue, min_pvalue))} ·"
         f" {len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided ·"
-        f" worst {worst.label}, joint p {_equals(format_pvalue(worst.joint, min_pvalue))} · n={by_group.n:,} ·"
+        f" worst: {_crossed(worst)}; joint p {_equals(format_pvalue(worst.joint, min_pvalue))} · n={by_group.n:,} ·"
         f" {', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"
     )
     lines = [head, *_table(by_group)]
@@ -237,9 +237,9 @@ def format_groups(by_group: ByGroup) -> str:
         if of_two:
             separated = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
             lines.append(f"significantly different from the rest of {column}: {separated}")
-        lines.append(f"gaps of {column}, jointly {format_percent(by_group.level)}:")
+        lines.append(f"gaps of {column}, with simultaneous {_percent(by_group.level)} intervals:")
         lines += [f"  {gap.describe()}" for gap in gaps[:MAX_GAPS]]
-        lines += [f"  {len(gaps) - MAX_GAPS} more: the JSON lists them"] if len(gaps) > MAX_GAPS else []
+        lines += [f"  {len(gaps) - MAX_GAPS} more in `.gaps` and in the JSON"] if len(gaps) > MAX_GAPS else []
     if by_group.multicalibration is not None:
         lines.append(str(by_group.multicalibration))
     return "\n".join(map(to_printable, lines))
@@ -256,7 +256,7 @@ def _table(by_group: ByGroup) -> list[str]:
         *([["predicted", *format_column([group.mean_prob for group in by_group.groups]), ""]] if directed else []),
         *([["observed", *format_column([group.event_rate for group in by_group.groups]), ""]] if directed else []),
         [by_group.estimator, *format_column([one.value for one in all_rows])],
-        [f"{format_percent(by_group.level)} each", *format_intervals([one.interval for one in all_rows])],
+        [f"{_percent(by_group.level)} interval", *format_intervals([one.interval for one in all_rows])],
         ["noise floor", *format_column([one.noise_floor for one in all_rows])],
         ["p", *(format_pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
         ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
@@ -301,13 +301,21 @@ def format_intervals(intervals: Sequence[Interval | None]) -> list[str]:
 
 def _describe_largest_gap(gap: Gap, level: float, of: str) -> str:
     """Describe the largest gap of a column; two groups are named only if they differ significantly."""
-    pair = (
-        f"{gap.first} − {gap.second}, {format_number(gap.difference)}" if gap.settled else "no two differ significantly"
-    )
-    return (
-        f"widest gap {of} {gap.column}: {pair}; the largest true gap lies in {format_intervals([gap.interval])[0]}"
-        f" {format_percent(level)}"
-    )
+    pair = f"{gap.first} − {gap.second}, {format_number(gap.difference)}"
+    text = f"widest gap {of} {gap.column}: {pair if gap.settled else 'no significant difference'}"
+    if gap.interval is None:
+        return text
+    limits = f"[{format_number(gap.interval.low)}, {format_number(gap.interval.high)}]"
+    return f"{text}; {_percent(level)} interval of the largest true difference: {limits}"
+
+
+def _crossed(group: Group) -> str:
+    """Name a subgroup; the values of a crossing are joined as its columns are."""
+    return group.label.replace(", ", " × ") if " × " in group.column else group.label
+
+
+def _percent(level: float) -> str:
+    return f"{100 * level:.6g} %"
 
 
 def _align_columns(columns: Sequence[Sequence[str]]) -> list[str]:

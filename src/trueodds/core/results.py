@@ -13,6 +13,17 @@ from trueodds.core.formatting import format_number, format_percent, format_setti
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 
+SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "rps", "bas")  # not 0 for a perfect model
+
+
+def noise_floor_label(estimator: str) -> str:
+    """Return what the noise floor of an estimator is called: of a proper score it is no bias but the expected score.
+
+    >>> noise_floor_label("ece"), noise_floor_label("brier")
+    ('noise floor', 'expected if calibrated')
+    """
+    return "expected if calibrated" if estimator in SCORES else "noise floor"
+
 
 class Result:
     """A result with notes: `repr` is one line, `str` adds the notes."""
@@ -147,7 +158,7 @@ class Estimate(Result):
         """
         pieces = [f"{self.estimator} {format_number(self.value)}" + (f" {self.interval}" if self.interval else "")]
         if self.noise_floor is not None and not math.isnan(self.noise_floor):
-            pieces.append(f"noise floor {format_number(self.noise_floor)}")
+            pieces.append(f"{noise_floor_label(self.estimator)} {format_number(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
         pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
         return to_printable(" · ".join(pieces))

@@ -21,6 +21,7 @@ from trueodds.core.suggestions import suggest_names
 
 ONE = "or one of them"  # constraint of a sequence type: a single value is accepted as a sequence of length 1
 OWN = "checked by the class"  # constraint of a type that is not specific enough, such as that of a table
+SHARES = ("alpha", "effect", "level", "margin", "min_effect", "power")  # settings that are mistaken for percentages
 Reader = Callable[[Any], tuple[bool, Any]]  # returns whether a value is allowed, and the value as it is stored
 EXACT = 2**53  # largest integer up to which float64 represents all integers
 
@@ -144,7 +145,7 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
         fix = f"Pass {name}=None, without quotes."
     elif isinstance(value, str) and words:
         fix = suggest_names(value[:LONGEST_VALUE], map(str, words))
-    elif (fraction := _fraction(value)) is not None and _read(hint, fraction)[0]:
+    elif name in SHARES and (fraction := _fraction(value)) is not None and _read(hint, fraction)[0]:
         fix = f"{name} is a fraction: {fraction:g}, not {value:g}."
     raise InputError("TO203", f"{name} must be {' or '.join(text for text in texts if text)}.", describe(value), fix)
 

@@ -193,7 +193,11 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
     if open_:
         blind = [group.label for group in open_ if group.min_detectable is None]
         more = f" No possible error of {_name_groups(blind)} would have been significant." if blind and joint else ""
-        how = " `min_detectable` is the smallest error that would have been significant." if joint else ""
+        how = (
+            ' "detectable from" (`min_detectable`) is the smallest error that would have been significant.'
+            if joint
+            else ""
+        )
         text = (
             f"Undecided at {format_percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not"
             f" rejected is not necessarily calibrated.{how}{more}"

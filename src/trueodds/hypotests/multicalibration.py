@@ -58,7 +58,7 @@ class MulticalibrationError:
     def __str__(self) -> str:
         return to_printable(
             f"multicalibration error {format_number(self.value)} · p={format_number(self.pvalue)} · noise floor "
-            f"{format_number(self.noise_floor)} · worst {self.worst}, {format_number(self.sigma)} standard errors"
+            f"{format_number(self.noise_floor)} · worst: {self.worst}, {self.sigma:.3g} standard errors"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -409,10 +409,10 @@ def test_refusals_are_value_errors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("few", "text"), [([0.9], "1 of 2 occupied bins contains"), ([0.9, 0.5], "2 of 3 occupied bins")]
+    ("more", "text"), [([0.9], "1 of 2 occupied bins contains"), ([0.9, 0.5], "2 of 3 occupied bins")]
 )
-def test_bins_of_few_rows_are_noted_with_what_to_compare(few, text):
-    p = [0.1] * 10 + few
+def test_bins_of_few_rows_are_noted_with_what_to_compare(more, text):
+    p = [0.1] * 10 + more
     (note,) = BinnedError(Uniform(15))(View(p, [0] * len(p))).notes
     assert note.code == "TN105"
     assert note.text.startswith(text)

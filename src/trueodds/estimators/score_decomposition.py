@@ -81,8 +81,8 @@ class Decomposed(ProperScore):
         single, n_small = int((n < 2).sum()), int((n < 10).sum())
         if self.decomposition == "ferro-fricker":
             text = (
-                f"{single:,} of {len(n):,} occupied bins contain{'s' if single == 1 else ''} one row, whose noise cannot"
-                " be removed from the terms."
+                f"{single:,} of {len(n):,} occupied bins contain{'s' if single == 1 else ''} one row, whose noise"
+                " cannot be removed from the terms."
             )
             return [Note("TN127", text)] if single else []
         if not n_small:

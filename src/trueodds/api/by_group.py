@@ -51,7 +51,7 @@ def by_group(
     Parameters
     ----------
     preds : Predictions, (y_true, y_prob) or Source
-        Predictions with at least one `group` column.
+        Predictions with at least one group column, as in ``Predictions(y_true, y_prob, group={"sex": sex})``.
     estimator : str or Estimator, default="ece"
         Name of an estimator (``trueodds list estimators`` prints them), or an instance with its settings.
     lens : str, Lens or callable, optional

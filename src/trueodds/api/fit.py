@@ -44,9 +44,10 @@ def fit(
         selects a calibrator by cross-fitted log loss with the one-standard-error rule. It confirms the gain on rows
         that were used for neither fit nor selection, and is the identity if the gain is not confirmed.
     lens : str, Lens or callable, optional
-        Accepted for uniformity with the other functions and checked, but not used: a calibrator maps all probabilities.
+        Without effect, because a calibrator maps all probabilities. It is accepted, as `level` is, so that the same
+        settings can be passed to `measure`, `test` and `fit`.
     level : float, default=0.95
-        Accepted for uniformity with the other functions and checked, but not used.
+        Without effect, because a fit has no intervals.
     mode : {"exact", "tally"}, optional
         ``"exact"`` collects all rows in memory, ``"tally"`` never does. See Notes for the default.
     weight_kind : {"importance", "frequency"}, default="importance"

@@ -55,9 +55,20 @@ def measure(
     estimator : str or Estimator, default="ece"
         Name of an estimator (``trueodds list estimators`` prints them), or an instance with its settings.
     lens : str, Lens or callable, optional
-        Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
-        ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
-        (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
+        Which predicted probability is examined, and with which outcome it is compared:
+
+        - ``"positive"``: the probability of the second of two classes.
+        - ``"confidence"``: the largest probability, and whether that class was observed.
+        - ``"top-label"``: the confidence, separately for every predicted class.
+        - ``"class:NAME"``: the probability of one class, by name or number.
+        - ``"classwise"``: every class against the rest, averaged over the classes.
+        - ``"canonical"``: the whole probability vector.
+        - ``"rank:2"``: the second largest probability, and whether that class was observed.
+        - ``"top-2"``: the two largest probabilities and the rest, as one vector.
+        - ``"groups:[[0,1],[2]]"``: groups of classes with their summed probabilities.
+
+        The default is that of the method if it has one (``"canonical"`` for proper scores), else ``"positive"`` for two
+        classes and ``"confidence"`` for more.
     interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
         Method of the confidence interval. None omits the interval and the noise floor, which is fast.
     level : float, default=0.95

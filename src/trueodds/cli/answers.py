@@ -36,12 +36,15 @@ def _fields(command: Any) -> Any:
     return FILES(command)
 
 
-@click.command(short_help="Evaluate a language model's answers: coverage, accuracy, selective risk.")
+@click.command(short_help="Evaluate a language model's answers, and its abstentions.")
 @_fields
 @click.option("--out", metavar="F", help="Write the answers as a file of predictions: .parquet, .csv, .jsonl, …")
 @click.option("--curve", metavar="F", help="Risk-coverage curve: a figure (.svg .png .pdf) or its data (.csv .json).")
 @click.option(
-    "--min-prob", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Smallest doubt that BAS assumes."
+    "--min-prob",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.0,
+    help="Smallest probability of error that BAS assumes.",
 )
 @click.option(
     "--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Confidence level."

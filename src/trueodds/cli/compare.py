@@ -33,7 +33,9 @@ from trueodds.core.progress import ProgressBar
 )
 @click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files]")
 @click.option(
-    "--paired/--unpaired", default=None, help="Whether all files have the same rows. [default: if outcomes are equal]"
+    "--paired/--unpaired",
+    default=None,
+    help="Whether all files have the same rows. [default: paired if the outcomes are equal]",
 )
 @click.option(
     "--null", type=click.Choice(["auto", "swap"]), default="auto", show_default=True,

@@ -20,7 +20,7 @@ _TABLES = (".csv", ".json")
 _TURNING = ("tetrahedron",)  # diagrams that a page lets turn; no other has a page
 
 
-@click.command()
+@click.command(short_help="Draw a calibration diagram, or save its data.")
 @data_options()
 @click.option(
     "--diagram", default="reliability", show_default=True, help="Name of the diagram: see trueodds list diagrams."

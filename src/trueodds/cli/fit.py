@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar, in_rows
 
 
-@click.command()
+@click.command(short_help="Fit a calibrator and save it for trueodds apply.")
 @data_options(mode=False)
 @click.option(
     "--method",
@@ -54,7 +54,7 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
 @click.option("--probs", metavar="'p_*'", help="Columns of the probabilities. [default: p_*]")
 @click.option("--logits", metavar="'z_*'", help="Columns of logits or log-probabilities, in place of --probs.")
 @click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer, in place of --probs.")
-@click.option("--percent", is_flag=True, help="A --confidence of 70 means 70 %; the output uses the same unit.")
+@click.option("--percent", is_flag=True, help="Confidences are percentages (70 means 70 %), also in the output.")
 @click.option(
     "--sum-tolerance", type=float, metavar="X", help="Largest deviation of the sum of a row from 1 (rounded tables)."
 )

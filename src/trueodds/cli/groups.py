@@ -40,7 +40,7 @@ def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings:
         )
 
 
-@click.command(short_help="Estimate and test the error of every group, and the gaps between groups.")
+@click.command(short_help="Estimate and test the error of every group of rows.")
 @data_options(group=True, mode=False)
 @click.option(
     "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."

@@ -23,7 +23,7 @@ from trueodds.cli.options import (
 from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
 
 
-@click.command()
+@click.command(short_help="Estimate a calibration error or a score.")
 @data_options()
 @click.option(
     "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."

@@ -257,7 +257,7 @@ COST = click.option(
     "--cost",
     "cost_path",
     metavar="F",
-    help="CSV file of costs: a row per action (its name first), a column per true class (with a header).",
+    help="CSV file of costs; first column: names of the actions; header: names of the classes.",
 )
 _FIX = "Write a row per action and a column per class, such as: action,no,yes / wait,0,4 / treat,1,0."
 

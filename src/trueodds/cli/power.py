@@ -12,7 +12,7 @@ from trueodds.cli.settings import settings, settings_options
 from trueodds.core.progress import ProgressBar
 
 
-@click.command()
+@click.command(short_help="Plan a sample size, or compute the power of a test.")
 @data_options(mode=False)
 @click.option("--test", "name", default="omnibus", show_default=True, help="Name of the test: see trueodds list tests.")
 @click.option("--n", type=click.IntRange(min=1), help="Number of rows. [default: those of the file]")

@@ -10,7 +10,7 @@ from typing import Any
 from trueodds.core.errors import InputError
 
 RECORDS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--percent", {"is_flag": True, "metavar": "", "help": "A --confidence of 70 means 70 %."}),
+    ("--percent", {"is_flag": True, "metavar": "", "help": "Confidences are percentages (70 means 70 %)."}),
     ("--logprobs", {"metavar": "F", "help": "Field of the log-probabilities of the options, in records of answers."}),
     (
         "--samples",
@@ -29,7 +29,8 @@ RECORDS: tuple[tuple[str, dict[str, Any]], ...] = (
         "--abstained",
         {
             "metavar": "F",
-            "help": "Field that says yes if no answer was given, or the field of the confidence, which is then empty.",
+            "help": "Field that is yes where no answer was given; or the confidence field itself, if it is empty in"
+            " that case.",
         },
     ),
 )

@@ -14,7 +14,7 @@ SETTINGS = {
     "--bins": "Number of bins, sqrt, or edges such as [0,0.5,1].",
     "--partition": "How rows are binned: see trueodds list partitions.",
     "--min-size": "Minimum number of rows in a leaf of the median-variance tree.",
-    "--closed": "Which edge of a bin it includes: right or left.",
+    "--closed": "Whether a bin includes its right or left edge.",
     "--range": "Range of the bins: [0, 1] (default) or 1/K.",
     "--distance": "Distance between predicted and observed: see trueodds list distances.",
     "--order": "Order of the mean over bins; inf is the maximum.",
@@ -26,7 +26,7 @@ SETTINGS = {
     "--level": "Confidence level of the interval or of the error bars.",
     "--resamples": "Number of bootstrap resamples or null draws.",
     "--resample": "What the bootstrap resamples: auto, rows, cells.",
-    "--redraw": "What a test simulates: labels or both.",
+    "--redraw": "What a test simulates: labels, or both rows and labels.",
     "--statistic": "The estimator that is the test statistic.",
     "--margin": "Equivalence margin: decide within, beyond or undecided from the interval.",
 }

@@ -24,7 +24,7 @@ from trueodds.cli.settings import settings, settings_options
 from trueodds.core.progress import ProgressBar
 
 
-@click.command()
+@click.command(short_help="Test whether the predictions are calibrated.")
 @data_options()
 @click.option("--test", "name", default="omnibus", show_default=True, help="Name of the test: see trueodds list tests.")
 @LENS

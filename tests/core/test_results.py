@@ -60,6 +60,13 @@ def test_a_verdict_prints_in_one_line() -> None:
     )
 
 
+def test_a_verdict_ends_with_a_short_null_hypothesis_and_keeps_all_of_it() -> None:
+    null = "labels drawn from the predicted probabilities, predictions kept fixed, so that z is standard normal"
+    verdict = replace(VERDICT, null=null)
+    assert str(verdict).endswith(" · null: labels drawn from the predicted probabilities, predictions kept fixed")
+    assert verdict.to_dict()["null"] == null
+
+
 def test_results_convert_with_float() -> None:
     assert float(ESTIMATE) == 0.0398
     assert float(VERDICT) == 0.001

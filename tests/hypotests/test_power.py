@@ -286,8 +286,8 @@ def test_a_plan_prints_in_one_line():
     plan = Power("consistency", "effect", "confidence", 2000, 0.05, 0.8, 0.8, 0.0397, None, limits, settings)
     assert (
         str(plan)
-        == "Smallest detectable error: with 2,000 rows, the consistency test detects overconfidence of 0.0397 on average"
-        " with 80 % power (simulated: 80.0 % [77.4 %, 82.4 %]) · confidence · level 0.05"
+        == "Smallest detectable error: with 2,000 rows, the consistency test detects overconfidence of 0.0397 on"
+        " average with 80 % power (simulated: 80.0 % [77.4 %, 82.4 %]) · confidence · level 0.05"
     )
     plan = Power("cox", "rows", "confidence", 2000, 0.05, 0.8, 0.514, 0.03, 3420, None, settings)
     assert (

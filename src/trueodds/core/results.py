@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -13,6 +14,7 @@ from trueodds.core.formatting import format_number, format_percent, format_setti
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 
+_NULL_DETAILS = re.compile(r", so that |; ")  # what follows is the distribution of the statistic, which `null` has
 SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "rps", "bas")  # not 0 for a perfect model
 
 
@@ -259,7 +261,7 @@ class Verdict(Result):
         return to_printable(
             f"{self.test} p={format_number(self.pvalue)}{min_pvalue}{family} · statistic"
             f" {format_number(self.statistic)}{self._beside()}{f' · {self.summary}' if self.summary else ''} ·"
-            f" n={self.n:,} · {self.lens} · null: {self.null}"
+            f" n={self.n:,} · {self.lens} · null: {_NULL_DETAILS.split(self.null)[0]}"
         )
 
     def _beside(self) -> str:

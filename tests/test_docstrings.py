@@ -152,3 +152,8 @@ def test_see_also_names_methods_as_their_functions_take_them(name: str) -> None:
     names = {known for registry in (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS) for known in registry.names()}
     also = re.findall(r"^(\S+) : ", sections(METHODS[name]).get("See Also", ""), flags=re.M)
     assert {one for one in also if one not in names} <= {"ScoreRegret", "trueodds.compare"}
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not name.startswith("calibrator")])
+def test_the_example_of_a_method_imports_no_module_of_the_library(name: str) -> None:
+    assert "from trueodds." not in sections(METHODS[name])["Examples"]

@@ -64,9 +64,8 @@ class StaticError(BinnedError):
 
     Units: probability, in [0, 1]; 0 is best. With many classes the value is small because most probabilities are near
     0. Bias: upward for every class, about as for ECE. `noise_floor` reports it. Cost: O(nK log bins) time, O(K bins)
-    memory. Tallies merge exactly.
-
-    The code of [1]_ uses left-closed bins (``closed="left"``). The code of [2]_ makes 14 bins if 15 are requested.
+    memory. Tallies merge exactly. The code of [1]_ uses left-closed bins (``closed="left"``). The code of [2]_ makes 14
+    bins if 15 are requested.
 
     References
     ----------
@@ -75,7 +74,8 @@ class StaticError(BinnedError):
 
     Examples
     --------
-    >>> float(StaticError()(View(p=[0.9, 0.8], y=[1, 0])))  # 1/2 · .1 + 1/2 · .8
+    >>> import trueodds as to
+    >>> to.measure([1, 0], [0.9, 0.8], "sce", lens="positive", interval=None).value  # 1/2 · .1 + 1/2 · .8
     0.45
     """
 
@@ -126,9 +126,9 @@ class AverageError(BinnedError):
 
     Examples
     --------
-    >>> view = View(p=[0.9] * 3 + [0.2], y=[1, 1, 1, 1])
-    >>> round(float(AverageError()(view)), 4), round(float(BinnedError()(view)), 4)  # (.1 + .8)/2, (3 · .1 + .8)/4
-    (0.45, 0.275)
+    >>> import trueodds as to
+    >>> round(to.measure([1] * 4, [0.9, 0.9, 0.9, 0.2], "average_ce", interval=None).value, 4)  # (.1 + .8) / 2
+    0.45
     """
 
     name: ClassVar[str] = "average_ce"
@@ -216,8 +216,9 @@ class AdaptiveError(AverageError):
 
     Examples
     --------
-    >>> view = View(p=[0.1, 0.3, 0.5, 0.6], y=[0, 1, 0, 1])
-    >>> round(float(AdaptiveError(EqualMass(2))(view)), 4)  # (|.2 − .5| + |.55 − .5|) / 2
+    >>> import trueodds as to
+    >>> ace = to.measure([0, 1, 0, 1], [0.1, 0.3, 0.5, 0.6], "ace", lens="positive", bins=2, interval=None)
+    >>> round(ace.value, 4)  # (|.2 − .5| + |.55 − .5|) / 2
     0.175
     """
 
@@ -270,10 +271,8 @@ class ThresholdedError(Estimator):
 
     Units: probability, in [0, 1]; 0 is best. The value jumps when the threshold passes a score, so report the threshold
     with the value. Bias: upward. `noise_floor` reports it. Cost: O(nK log n) time, O(n) memory. With a tally, whole
-    cells are kept or excluded.
-
-    The code of [1]_ starts range r at the kept score of rank round(rn/R), closed on the left. This changes the value in
-    the third digit.
+    cells are kept or excluded. The code of [1]_ starts range r at the kept score of rank round(rn/R), closed on the
+    left. This changes the value in the third digit.
 
     References
     ----------
@@ -281,8 +280,9 @@ class ThresholdedError(Estimator):
 
     Examples
     --------
-    >>> view = View(p=[0.001, 0.3, 0.5, 0.6], y=[0, 1, 0, 1])
-    >>> round(float(ThresholdedError(EqualMass(1))(view)), 4)  # |1.4/3 − 2/3|; 3/4 of it with normalize="all"
+    >>> import trueodds as to
+    >>> tace = to.measure([0, 1, 0, 1], [0.001, 0.3, 0.5, 0.6], "tace", lens="positive", bins=1, interval=None)
+    >>> round(tace.value, 4)  # |1.4/3 − 2/3|; 3/4 of it with normalize="all"
     0.2
     """
 

@@ -76,9 +76,8 @@ class BinnedError(Estimator):
 
     Examples
     --------
-    >>> from trueodds.binning.uniform import Uniform
-    >>> from trueodds.lenses.view import View
-    >>> float(BinnedError(Uniform(5))(View(p=[0.9, 0.8], y=[1, 0])))
+    >>> import trueodds as to
+    >>> to.measure([1, 0], [0.9, 0.8], "ece", bins=5, interval=None).value
     0.45
     """
 
@@ -335,7 +334,8 @@ class MaxError(BinnedError):
 
     Examples
     --------
-    >>> float(MaxError()(View(p=[0.9, 0.8], y=[1, 0])))
+    >>> import trueodds as to
+    >>> to.measure([1, 0], [0.9, 0.8], "mce", interval=None).value
     0.8
     """
 
@@ -383,7 +383,8 @@ class RootMeanSquareError(BinnedError):
 
     Examples
     --------
-    >>> round(float(RootMeanSquareError()(View(p=[0.9, 0.8], y=[1, 0]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0], [0.9, 0.8], "rmsce", interval=None).value, 4)
     0.5701
     """
 

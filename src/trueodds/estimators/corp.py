@@ -94,7 +94,8 @@ class Corp(UnbinnedError):
     The event rates at 0.2 and 0.4 are in the wrong order, so both become 1/2:
     MCB = (.64 + .16 + .04)/3 − (.25 + .25)/3.
 
-    >>> round(float(Corp()(View(p=[0.2, 0.4, 0.8], y=[1, 0, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0, 1], [0.2, 0.4, 0.8], "corp", interval=None).value, 4)
     0.1133
     """
 

@@ -78,8 +78,9 @@ class CrossFitted(OutOfSample):
 
     Examples
     --------
-    >>> view = View(p=[0.9, 0.9, 0.9, 0.9], y=[0, 0, 0, 0])
-    >>> round(CrossFitted(folds=2).value(view), 4)  # no event: each fold is evaluated with an expectation below .9
+    >>> import trueodds as to
+    >>> error = to.measure([0] * 4, [0.9] * 4, "cross_fitted", folds=2, interval=None)
+    >>> round(error.value, 4)  # no event: each fold is evaluated with an expectation below .9
     0.9
     """
 

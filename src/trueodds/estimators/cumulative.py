@@ -52,7 +52,8 @@ class CumulativeError(UnbinnedError):
 
     Examples
     --------
-    >>> round(float(CumulativeError()(View(p=[0.2, 0.9, 0.9], y=[1, 0, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0, 1], [0.2, 0.9, 0.9], "ecce_mad", interval=None).value, 4)
     0.2667
     """
 
@@ -107,7 +108,8 @@ class KolmogorovSmirnov(CumulativeError):
 
     Examples
     --------
-    >>> round(float(KolmogorovSmirnov()(View(p=[0.2, 0.9, 0.9], y=[1, 0, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0, 1], [0.2, 0.9, 0.9], "ks", interval=None).value, 4)
     0.2667
     """
 
@@ -145,7 +147,8 @@ class CumulativeRange(UnbinnedError):
 
     Examples
     --------
-    >>> round(float(CumulativeRange()(View(p=[0.2, 0.9, 0.9], y=[1, 0, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0, 1], [0.2, 0.9, 0.9], "ecce_r", interval=None).value, 4)
     0.2667
     """
 

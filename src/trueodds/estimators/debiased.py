@@ -187,9 +187,10 @@ class DebiasedL2(_Debiased):
 
     Examples
     --------
-    >>> from trueodds.binning.uniform import Uniform
-    >>> view = View(p=[0.6, 0.8, 0.8], y=[0, 0, 1])  # u = −.6, −.8, .2: ((−1.2)² − 1.04)/(9 − 3) = .4/6
-    >>> round(DebiasedL2(Uniform(1)).signed(view), 4), round(float(DebiasedL2(Uniform(1))(view)), 4)
+    >>> import trueodds as to
+    >>> y, p = [0, 0, 1], [0.6, 0.8, 0.8]  # u = −.6, −.8, .2: ((−1.2)² − 1.04)/(9 − 3) = .4/6
+    >>> error = to.measure(y, p, "debiased_l2", partition="uniform", bins=1, interval=None)
+    >>> round(error.parts["squared"], 4), round(error.value, 4)
     (0.0667, 0.2582)
     """
 
@@ -328,9 +329,9 @@ class DebiasedL1(_Debiased):
 
     Examples
     --------
-    >>> from trueodds.binning.uniform import Uniform
-    >>> view = View(p=[0.5] * 4, y=[1, 1, 0, 0])  # no gap, s = 1/4: minus the mean of |N(0, 1/16)|
-    >>> round(float(DebiasedL1(Uniform(1))(view)), 4)
+    >>> import trueodds as to
+    >>> y, p = [1, 1, 0, 0], [0.5] * 4  # no gap, s = 1/4: minus the mean of |N(0, 1/16)|
+    >>> round(to.measure(y, p, "debiased_l1", partition="uniform", bins=1, interval=None).value, 4)
     -0.1995
     """
 

@@ -66,8 +66,9 @@ class DecisionRegret(Estimator):
 
     Examples
     --------
-    >>> view = View(p=[0.8, 0.8, 0.8, 0.8], y=[1, 0, 0, 0])
-    >>> round(float(DecisionRegret()(view)), 4)  # at t just under .8: act for .55 less; / .8
+    >>> import trueodds as to
+    >>> regret = to.measure([1, 0, 0, 0], [0.8] * 4, "decision_regret", interval=None)
+    >>> round(regret.value, 4)  # at t just under .8: act for .55 less; / .8
     0.6875
     """
 

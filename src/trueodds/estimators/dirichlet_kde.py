@@ -67,8 +67,10 @@ class DirichletError(Estimator):
 
     Examples
     --------
-    >>> view = View(p=[0.3, 0.3, 0.3, 0.3], y=[1, 0, 0, 0])  # leave-one-out rates are 0, 1/3, 1/3, 1/3
-    >>> round(float(DirichletError(bandwidth=0.1)(view)), 4)  # (.3 + 3 · .0333) / 4
+    >>> import trueodds as to
+    >>> y, p = [1, 0, 0, 0], [0.3] * 4  # leave-one-out rates are 0, 1/3, 1/3, 1/3
+    >>> error = to.measure(y, p, "dirichlet_kde", lens="positive", bandwidth=0.1, interval=None)
+    >>> round(error.value, 4)  # (.3 + 3 · .0333) / 4
     0.1
     """
 

@@ -86,7 +86,8 @@ class KernelDensityError(UnbinnedError):
 
     Examples
     --------
-    >>> round(float(KernelDensityError(bandwidth=0.05)(View(p=[0.3, 0.7], y=[1, 0]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0], [0.3, 0.7], "ece_kde", bandwidth=0.05, interval=None).value, 4)
     0.7
     """
 

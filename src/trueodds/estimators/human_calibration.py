@@ -119,7 +119,9 @@ class EntropyError(VoteMean):
 
     Examples
     --------
-    >>> round(float(EntropyError(base="2")(View(p=[0.5, 0.5], y=[0.5, 1.0]))), 4)
+    >>> import trueodds as to
+    >>> votes = [[1, 1], [0, 2]]
+    >>> round(to.measure(votes, [0.5, 0.5], "entce", base="2", interval=None).value, 4)
     0.5
     """
 
@@ -202,7 +204,8 @@ class DistributionError(VoteMean):
 
     Examples
     --------
-    >>> round(float(DistributionError()(View(p=[[0.1, 0.2, 0.7]], y=[[0.3, 0.2, 0.5]]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([[3, 2, 5]], [[0.1, 0.2, 0.7]], "distce", interval=None).value, 4)
     0.2
     """
 
@@ -250,7 +253,9 @@ class RankAgreement(VoteMean):
 
     Examples
     --------
-    >>> float(RankAgreement()(View(p=[[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]], y=[[0.2, 0.2, 0.6], [0.2, 0.3, 0.5]])))
+    >>> import trueodds as to
+    >>> votes, P = [[2, 2, 6], [2, 3, 5]], [[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]
+    >>> to.measure(votes, P, "rankcs", interval=None).value
     0.5
     """
 

@@ -68,8 +68,9 @@ class HumanDistance(VoteMean):
 
     Examples
     --------
-    >>> answer = HumanDistance()(View(p=[[0.1, 0.2, 0.7]], y=[[0.5, 0.0, 0.5]], votes=[10]))
-    >>> round(answer.value, 4), {name: round(part, 4) for name, part in answer.parts.items()}
+    >>> import trueodds as to
+    >>> distance = to.measure([[5, 0, 5]], [[0.1, 0.2, 0.7]], "human_distance", interval=None)
+    >>> round(distance.value, 4), {name: round(part, 4) for name, part in distance.parts.items()}
     (0.1844, {'order': 0.005, 'size': 0.1794, 'vote_noise': 0.0556, 'median_votes': 10.0})
     """
 

@@ -50,7 +50,8 @@ class InstanceError(Estimator):
 
     Examples
     --------
-    >>> round(float(InstanceError()(View(p=[0.9, 0.8, 0.6], y=[1, 1, 0]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 1, 0], [0.9, 0.8, 0.6], "ice", lens="positive", interval=None).value, 4)
     0.3
     """
 
@@ -142,7 +143,8 @@ class MacroError(InstanceError):
 
     Examples
     --------
-    >>> round(float(MacroError()(View(p=[0.9, 0.8, 0.6], y=[1, 1, 0]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 1, 0], [0.9, 0.8, 0.6], "macroce", lens="positive", interval=None).value, 4)
     0.375
     """
 

@@ -71,7 +71,8 @@ class IntegratedIndex(UnbinnedError):
     --------
     With two scores each window of 0.75 holds one of them, so the curve equals the outcome.
 
-    >>> round(float(IntegratedIndex()(View(p=[0.2, 0.8], y=[0, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([0, 1], [0.2, 0.8], "ici", interval=None).value, 4)
     0.2
     """
 
@@ -178,7 +179,8 @@ class MedianDistance(Quantile):
 
     Examples
     --------
-    >>> round(float(MedianDistance()(View(p=[0.2, 0.7], y=[0, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([0, 1], [0.2, 0.7], "e50", interval=None).value, 4)
     0.25
     """
 
@@ -228,7 +230,8 @@ class NinthDecile(Quantile):
 
     Examples
     --------
-    >>> round(float(NinthDecile()(View(p=[0.2, 0.7], y=[0, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([0, 1], [0.2, 0.7], "e90", interval=None).value, 4)
     0.29
     """
 
@@ -273,7 +276,8 @@ class WorstDistance(IntegratedIndex):
 
     Examples
     --------
-    >>> round(float(WorstDistance()(View(p=[0.2, 0.7], y=[0, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([0, 1], [0.2, 0.7], "emax", interval=None).value, 4)
     0.3
     """
 

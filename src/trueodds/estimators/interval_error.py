@@ -61,8 +61,9 @@ class IntervalError(UnbinnedError):
     --------
     A single row: its residual is 0.2 at any width, and narrower intervals are always better.
 
-    >>> round(float(IntervalError()(View(p=[0.8], y=[1]))), 4), round(float(IntervalError(0.25)(View([0.8], [1]))), 4)
-    (0.2, 0.45)
+    >>> import trueodds as to
+    >>> [round(to.measure([1], [0.8], "interval_ce", bandwidth=h, interval=None).value, 4) for h in ("auto", 0.25)]
+    [0.2, 0.45]
     """
 
     # Subadditive though it is a minimum. R_ε is a seminorm of the residuals at each ε, and R_2ε ≤ R_ε because an

@@ -72,7 +72,8 @@ class MixNMatchError(UnbinnedError):
 
     Examples
     --------
-    >>> round(float(MixNMatchError()(View(p=[0.3, 0.3, 0.3], y=[1, 0, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0, 1], [0.3] * 3, "kde_mixnmatch", interval=None).value, 4)
     0.3667
     """
 

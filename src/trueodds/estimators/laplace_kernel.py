@@ -62,7 +62,8 @@ class LaplaceError(UnbinnedError):
 
     Examples
     --------
-    >>> round(float(LaplaceError()(View(p=[0.9, 0.9], y=[1, 0]))), 4)  # one score, mean residual −.4
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0], [0.9, 0.9], "laplace_kce", interval=None).value, 4)  # one score, mean residual −.4
     0.4
     """
 
@@ -130,9 +131,10 @@ class MeanEmbeddingError(LaplaceError):
 
     Examples
     --------
-    >>> view = View(p=[0.9, 0.9], y=[1, 0])
-    >>> round(float(MeanEmbeddingError()(view)), 4), round(float(MeanEmbeddingError(form="unbiased")(view)), 4)
-    (0.4, -0.09)
+    >>> import trueodds as to
+    >>> errors = [to.measure([1, 0], [0.9, 0.9], "mmce", form=form, interval=None) for form in ("biased", "unbiased")]
+    >>> [round(error.value, 4) for error in errors]
+    [0.4, -0.09]
     """
 
     name: ClassVar[str] = "mmce"

@@ -76,9 +76,10 @@ class LinearBinError(UnbinnedError):
 
     Examples
     --------
-    >>> view = View(p=[0.4, 0.9], y=[1, 1])  # centers .25, .75: .4 counts .7 and .3; |.7 · .6|/2 + |.3 · .6 + .1|/2
-    >>> round(float(LinearBinError(bins=2)(view)), 4), round(float(LinearBinError(bins=2)(View([0.4], [1]))), 4)
-    (0.35, 0.6)
+    >>> import trueodds as to
+    >>> y, p = [1, 1], [0.4, 0.9]  # centers .25, .75: .4 counts .7 and .3; |.7 · .6|/2 + |.3 · .6 + .1|/2
+    >>> round(to.measure(y, p, "ece_linear", bins=2, interval=None).value, 4)
+    0.35
     """
 
     name: ClassVar[str] = "ece_linear"

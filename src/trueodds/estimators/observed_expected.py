@@ -82,7 +82,8 @@ class CalibrationInTheLarge(_FromTotals):
 
     Examples
     --------
-    >>> round(float(CalibrationInTheLarge()(View(p=[0.5, 0.7], y=[1, 0]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0], [0.5, 0.7], "calibration_in_the_large", interval=None).value, 4)
     -0.1
     """
 
@@ -141,7 +142,8 @@ class ObservedExpected(_FromTotals):
 
     Examples
     --------
-    >>> round(float(ObservedExpected()(View(p=[0.5, 0.7], y=[1, 0]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 0], [0.5, 0.7], "o_e", interval=None).value, 4)
     0.8333
     """
 

@@ -49,9 +49,8 @@ class Brier(Decomposed):
     The first form is for a binary view, with range [0, 1]. The second is for a joint view, with range [0, 2]. A vote
     share of 0.7 counts as a row of weight 0.7 with the event and a row of weight 0.3 without.
 
-    Units: squared probability; 0 is best. Both calibration and sharpness lower the score. Bias: none.
-
-    Cost: O(nK). Tallies merge exactly.
+    Units: squared probability; 0 is best. Both calibration and sharpness lower the score. Bias: none. Cost: O(nK).
+    Tallies merge exactly.
 
     The decompositions are:
 
@@ -73,11 +72,11 @@ class Brier(Decomposed):
 
     Examples
     --------
-    >>> float(Brier()(View(p=[0.5, 1.0], y=[1, 1])))
+    >>> import trueodds as to
+    >>> to.measure([1, 1], [0.5, 1.0], "brier", interval=None).value
     0.125
-    >>> from trueodds.binning.uniform import Uniform
-    >>> terms = Brier(decomposition="murphy", partition=Uniform(1)).parts(View(p=[0.5, 1.0], y=[0, 1]))
-    >>> {name: round(term, 4) for name, term in terms.items() if term}
+    >>> score = to.measure([0, 1], [0.5, 1.0], "brier", decomposition="murphy", bins=1, interval=None)
+    >>> {name: round(term, 4) for name, term in score.parts.items() if term}
     {'reliability': 0.0625, 'uncertainty': 0.25, 'within_bin_variance': 0.0625, 'within_bin_covariance': 0.25}
     """
 
@@ -159,7 +158,8 @@ class LogLoss(Decomposed):
 
     Examples
     --------
-    >>> round(float(LogLoss()(View(p=[0.5, 1.0], y=[1, 1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1, 1], [0.5, 1.0], "log_loss", interval=None).value, 4)
     0.3466
     """
 
@@ -286,8 +286,9 @@ class Spherical(ProperScore):
 
     Examples
     --------
-    >>> round(float(Spherical()(View(p=[[0.6, 0.0, 0.8]], y=[[1, 0, 0]]))), 4)  # 1 − .6/1
-    0.4
+    >>> import trueodds as to
+    >>> round(to.measure([0], [[0.5, 0.0, 0.5]], "spherical", interval=None).value, 4)  # 1 − .5/√.5
+    0.2929
     """
 
     name: ClassVar[str] = "spherical"
@@ -358,9 +359,9 @@ class RankedProbability(ProperScore):
 
     Examples
     --------
-    >>> near, far = View([[0.0, 1.0, 0.0]], [[1, 0, 0]]), View([[0.0, 0.0, 1.0]], [[1, 0, 0]])
-    >>> float(RankedProbability()(near)), float(RankedProbability()(far)), float(RankedProbability(normalize=True)(far))
-    (1.0, 2.0, 1.0)
+    >>> import trueodds as to
+    >>> [to.measure([0], P, "rps", interval=None).value for P in ([[0.0, 1.0, 0.0]], [[0.0, 0.0, 1.0]])]
+    [1.0, 2.0]
     """
 
     name: ClassVar[str] = "rps"

@@ -72,7 +72,9 @@ class SquaredKernelError(Estimator):
 
     Examples
     --------
-    >>> round(float(SquaredKernelError(bandwidth=0.5)(View(p=[0.9, 0.9], y=[1, 0]))), 4)  # 2 · (.1)(−.9) · k(0)
+    >>> import trueodds as to
+    >>> error = to.measure([1, 0], [0.9, 0.9], "skce", bandwidth=0.5, interval=None)
+    >>> round(error.value, 4)  # 2 · (.1)(−.9) · k(0)
     -0.18
     """
 

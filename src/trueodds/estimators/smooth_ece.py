@@ -66,7 +66,8 @@ class SmoothError(UnbinnedError):
     --------
     A single row with prediction 0.8 and an event: the residual 0.2 does not cancel at any bandwidth.
 
-    >>> round(float(SmoothError()(View(p=[0.8], y=[1]))), 4)
+    >>> import trueodds as to
+    >>> round(to.measure([1], [0.8], "smece", interval=None).value, 4)
     0.2
     """
 

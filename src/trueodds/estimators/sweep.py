@@ -60,8 +60,10 @@ class SweepError(UnbinnedError):
 
     Examples
     --------
-    >>> view = View(p=[0.1, 0.2, 0.7, 0.8], y=[0, 1, 0, 1])  # two bins rise (1/2, 1/2), three do not (1/2, 0, 1)
-    >>> round(float(SweepError(order=1)(view)), 4), SweepError()(view).settings["occupied_bins"]
+    >>> import trueodds as to
+    >>> y, p = [0, 1, 0, 1], [0.1, 0.2, 0.7, 0.8]  # two bins rise (1/2, 1/2), three do not (1/2, 0, 1)
+    >>> sweep = to.measure(y, p, "sweep", order=1, interval=None)
+    >>> round(sweep.value, 4), sweep.settings["occupied_bins"]
     (0.3, 2)
     """
 

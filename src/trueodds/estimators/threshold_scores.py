@@ -55,7 +55,9 @@ class MurphyLoss(ProperScore):
 
     Examples
     --------
-    >>> float(MurphyLoss(threshold=0.2)(View(p=[0.1, 0.3, 0.9, 0.9], y=[1, 0, 1, 0])))  # (1.6 + .4 + 0 + .4) / 4
+    >>> import trueodds as to
+    >>> y, p = [1, 0, 1, 0], [0.1, 0.3, 0.9, 0.9]
+    >>> round(to.measure(y, p, "murphy_loss", threshold=0.2, interval=None).value, 4)  # (1.6 + .4 + 0 + .4) / 4
     0.6
     """
 
@@ -145,7 +147,9 @@ class AnswerOrAbstain(ProperScore):
 
     Examples
     --------
-    >>> round(float(AnswerOrAbstain()(View(p=[0.9, 0.5], y=[1, 0]))), 4)  # (.9 + .5 + log .5) / 2
+    >>> import trueodds as to
+    >>> answers = to.Predictions.from_confidence([0.9, 0.5], [1, 0])
+    >>> round(to.measure(answers, "bas", interval=None).value, 4)  # (.9 + .5 + log .5) / 2
     0.3534
     """
 

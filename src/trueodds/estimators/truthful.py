@@ -70,7 +70,9 @@ class Truthful(UnbinnedError):
 
     Examples
     --------
-    >>> round(float(Truthful()(View(p=[0.2, 0.6], y=[0, 1]))), 6)  # .2 (−.1)² + .4 (.1² + .2²) + .4 (−.1)²
+    >>> import trueodds as to
+    >>> error = to.measure([0, 1], [0.2, 0.6], "truthful", interval=None)
+    >>> round(error.value, 6)  # .2 (−.1)² + .4 (.1² + .2²) + .4 (−.1)²
     0.026
     """
 

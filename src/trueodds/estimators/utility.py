@@ -69,10 +69,12 @@ class UtilityError(Estimator):
 
     Examples
     --------
-    >>> view = View(p=[[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], y=[[0, 1, 0], [0, 0, 1]])
-    >>> float(UtilityError()(view))  # expected .5 and .6; y 0 and 1: ±.5/2, then .4/2
+    >>> import trueodds as to
+    >>> preds = to.Predictions([1, 2], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])
+    >>> to.measure(preds, "utility", interval=None).value  # expected .5 and .6; y 0 and 1: ±.5/2, then .4/2
     0.25
-    >>> round(float(UtilityError([0, 1, 2])(view)), 4)  # expected .7 and 1.4; y 1 and 2: (.3 + .6) / 2
+    >>> error = to.measure(preds, "utility", utility=[0, 1, 2], interval=None)
+    >>> round(error.value, 4)  # expected .7 and 1.4; y 1 and 2: (.3 + .6) / 2
     0.45
     """
 

@@ -79,10 +79,9 @@ class BinByBin(ViewTest):
 
     Examples
     --------
-    >>> from trueodds.binning.uniform import Uniform
-    >>> view = View(p=[0.5, 0.5, 0.5, 0.9], y=[1, 1, 1, 1])
-    >>> result = BinByBin(partition=Uniform(2)).on(view)
-    >>> result.parts["[0, 0.5]"]["pvalue"], result.effect  # three heads of three: 2/8
+    >>> import trueodds as to
+    >>> verdict = to.test([1, 1, 1, 1], [0.5, 0.5, 0.5, 0.9], "bins", bins=2)
+    >>> verdict.parts["[0, 0.5]"]["pvalue"], verdict.effect  # three heads of three: 2/8
     (0.25, 0.5)
     """
 

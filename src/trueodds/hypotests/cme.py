@@ -254,9 +254,10 @@ class MeanEmbedding(ViewTest):
 
     Examples
     --------
-    >>> view = View(p=[[1.0, 0.0], [0.0, 1.0]], y=[[0, 1], [1, 0]])  # both wrong
-    >>> at = ([[1.0, 0.0], [0.0, 1.0]], [0, 0])
-    >>> round(MeanEmbedding(locations=at, kernel="gaussian", bandwidth=1.0).on(view).effect, 4)  # (1 − 1/e) / 2
+    >>> import trueodds as to
+    >>> locations = ([[1.0, 0.0], [0.0, 1.0]], [0, 0])
+    >>> preds = to.Predictions([1, 0], [[1.0, 0.0], [0.0, 1.0]])  # both wrong
+    >>> round(to.test(preds, "cme", locations=locations, kernel="gaussian", bandwidth=1.0).effect, 4)  # (1 − 1/e) / 2
     0.3161
     """
 

@@ -79,9 +79,8 @@ class Consistency(HypothesisTest):
 
     Examples
     --------
-    >>> from trueodds.lenses.lens import as_lens
-    >>> preds = Predictions([0, 1] * 50, [0.5] * 100)
-    >>> verdict = Consistency(resamples=99)(preds, [as_lens("positive")], np.random.default_rng(0))
+    >>> import trueodds as to
+    >>> verdict = to.test([0, 1] * 50, [0.5] * 100, "consistency", statistic="ece", resamples=99)
     >>> verdict.pvalue, verdict.min_pvalue
     (1.0, 0.01)
     """

@@ -85,9 +85,9 @@ class Cox(ViewTest):
 
     Examples
     --------
-    >>> view = View(p=[0.9, 0.9, 0.8, 0.1, 0.2, 0.3], y=[1, 0, 1, 0, 1, 0])
-    >>> result = Cox().on(view)
-    >>> round(result.statistic, 3), round(result.parts["joint"]["slope"], 3)
+    >>> import trueodds as to
+    >>> verdict = to.test([1, 0, 1, 0, 1, 0], [0.9, 0.9, 0.8, 0.1, 0.2, 0.3], "cox")
+    >>> round(verdict.statistic, 3), round(verdict.parts["joint"]["slope"], 3)
     (1.591, 0.337)
     """
 

@@ -113,9 +113,10 @@ class KS(_Cumulative):
 
     Examples
     --------
-    >>> view = View(p=[0.2, 0.5, 0.5, 0.9], y=[1, 1, 1, 1])
-    >>> result = KS().on(view)  # residuals .8 + 1.0 + .1 = 1.9, variance .16 + .5 + .09 = .75
-    >>> round(result.statistic, 4), round(result.effect, 4)
+    >>> import trueodds as to
+    >>> y, p = [1, 1, 1, 1], [0.2, 0.5, 0.5, 0.9]  # residuals .8 + 1.0 + .1 = 1.9, variance .16 + .5 + .09 = .75
+    >>> verdict = to.test(y, p, "ks")
+    >>> round(verdict.statistic, 4), round(verdict.effect, 4)
     (2.1939, 0.475)
     """
 
@@ -191,9 +192,9 @@ class ECCE(_Cumulative):
 
     Examples
     --------
-    >>> view = View(p=[0.2, 0.8], y=[1, 0])  # up by .8, down by .8: C is .4, then 0; σ = √.32 / 2
-    >>> result = ECCE().on(view)
-    >>> round(result.statistic, 4), round(result.effect, 4)
+    >>> import trueodds as to
+    >>> verdict = to.test([1, 0], [0.2, 0.8], "ecce")  # up by .8, down by .8: C is .4, then 0; σ = √.32 / 2
+    >>> round(verdict.statistic, 4), round(verdict.effect, 4)
     (1.4142, 0.4)
     """
 

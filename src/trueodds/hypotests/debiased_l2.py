@@ -72,10 +72,10 @@ class DebiasedL2Test(ViewTest):
 
     Examples
     --------
-    >>> from trueodds.binning.uniform import Uniform
-    >>> view = View(p=[0.5, 0.5, 0.5], y=[1, 1, 1])  # T = (1.5² − .75)/6 = .25, V₀ = 2(.75² − .1875)/36 = 1/48
-    >>> result = DebiasedL2Test(partition=Uniform(1)).on(view)
-    >>> round(result.statistic, 4), result.effect
+    >>> import trueodds as to
+    >>> y, p = [1, 1, 1], [0.5, 0.5, 0.5]  # T = (1.5² − .75)/6 = .25, V₀ = 2(.75² − .1875)/36 = 1/48
+    >>> verdict = to.test(y, p, "debiased_l2", partition="uniform", bins=1, null="asymptotic")
+    >>> round(verdict.statistic, 4), verdict.effect
     (1.7321, 0.5)
     """
 

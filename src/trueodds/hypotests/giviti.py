@@ -91,9 +91,9 @@ class GiViTI(ViewTest):
 
     Examples
     --------
-    >>> view = View(p=[0.9, 0.9, 0.8, 0.1, 0.2, 0.3], y=[1, 0, 1, 0, 1, 0])
-    >>> result = GiViTI().on(view)
-    >>> round(result.statistic, 3), result.parts["curve"]["degree"]
+    >>> import trueodds as to
+    >>> verdict = to.test([1, 0, 1, 0, 1, 0], [0.9, 0.9, 0.8, 0.1, 0.2, 0.3], "giviti")
+    >>> round(verdict.statistic, 3), verdict.parts["curve"]["degree"]
     (1.591, 1.0)
     """
 

@@ -83,8 +83,9 @@ class HosmerLemeshow(ViewTest):
 
     Examples
     --------
-    >>> view = View(p=[0.2, 0.2, 0.5, 0.5], y=[0, 1, 1, 1])
-    >>> round(HosmerLemeshow(bins=2).on(view).statistic, 3)  # (1 − .4)² / .32 + (2 − 1)² / .5
+    >>> import trueodds as to
+    >>> verdict = to.test([0, 1, 1, 1], [0.2, 0.2, 0.5, 0.5], "hosmer_lemeshow", bins=2)
+    >>> round(verdict.statistic, 3)  # (1 − .4)² / .32 + (2 − 1)² / .5
     3.125
     """
 

@@ -152,9 +152,10 @@ class Mcllo(ViewTest):
 
     Examples
     --------
-    >>> view = View(p=[[0.6, 0.3, 0.1], [0.1, 0.6, 0.3]] * 2, y=[[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
-    >>> result = Mcllo(form="score").on(view)
-    >>> result.settings_used["form"], result.parts["joint"]["df"]
+    >>> import trueodds as to
+    >>> preds = to.Predictions([0, 1, 1, 2], [[0.6, 0.3, 0.1], [0.1, 0.6, 0.3]] * 2)
+    >>> verdict = to.test(preds, "mcllo", form="score")
+    >>> verdict.settings["form"], verdict.parts["joint"]["df"]
     ('score', 4.0)
     """
 

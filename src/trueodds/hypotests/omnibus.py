@@ -191,10 +191,8 @@ class Omnibus(ViewTest):
 
     Examples
     --------
-    >>> from trueodds.lenses.lens import as_lens
-    >>> from trueodds.data.predictions import Predictions
-    >>> preds = Predictions([0, 1] * 50, [0.5] * 100)
-    >>> Omnibus(resamples=99)(preds, [as_lens("positive")], np.random.default_rng(0)).pvalue
+    >>> import trueodds as to
+    >>> to.test([0, 1] * 50, [0.5] * 100, "omnibus", resamples=99).pvalue
     1.0
     """
 

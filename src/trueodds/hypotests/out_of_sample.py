@@ -67,9 +67,11 @@ class CrossFittedTest(ViewTest):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import trueodds as to
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
-    >>> CrossFittedTest().on(View(p=p, y=rng.random(500) < p**2)).pvalue < 0.001
+    >>> to.test(rng.random(500) < p**2, p, "cross_fitted").pvalue < 0.001
     True
     """
 
@@ -174,10 +176,11 @@ class DecisionRegretTest(CrossFittedTest):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import trueodds as to
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
-    >>> costly = CostRegret(cost=[[0, 4], [1, 0]])
-    >>> DecisionRegretTest(statistic=costly).on(View(p=p, y=rng.random(4000) < p**2)).pvalue < 0.001
+    >>> to.test(rng.random(4000) < p**2, p, "decision_regret", cost=[[0, 4], [1, 0]]).pvalue < 0.001
     True
     """
 

@@ -199,8 +199,9 @@ class KernelTest(ViewTest):
 
     Examples
     --------
-    >>> view = View(p=[[0.5, 0.5]] * 4, y=[[0, 1]] * 4)
-    >>> round(KernelTest(null="distribution-free").on(view).pvalue, 4)  # U = ½, so exp(−2 (½ / 2)² / 2)
+    >>> import trueodds as to
+    >>> verdict = to.test([1] * 4, [[0.5, 0.5]] * 4, "skce", null="distribution-free")
+    >>> round(verdict.pvalue, 4)  # U = ½, so exp(−2 (½ / 2)² / 2)
     0.9394
     """
 

@@ -192,8 +192,8 @@ class Spiegelhalter(ViewTest):
 
     Examples
     --------
-    >>> view = View(p=[0.9, 0.9, 0.8, 0.1], y=[1, 0, 1, 0])
-    >>> round(Spiegelhalter().on(view).statistic, 4)
+    >>> import trueodds as to
+    >>> round(to.test([1, 0, 1, 0], [0.9, 0.9, 0.8, 0.1], "spiegelhalter").statistic, 4)
     0.9167
     """
 
@@ -265,9 +265,9 @@ class Score(ViewTest):
 
     Examples
     --------
-    >>> view = View(p=[[0.7, 0.2, 0.1]], y=[[0, 1, 0]])  # expected score .46, observed 1.14
-    >>> result = Score().on(view)
-    >>> round(result.effect, 4), round(result.statistic, 4)  # .68 / (2 · .6); .68 / √.2416
+    >>> import trueodds as to
+    >>> verdict = to.test([1], [[0.7, 0.2, 0.1]], "score")  # expected score .46, observed 1.14
+    >>> round(verdict.effect, 4), round(verdict.statistic, 4)  # .68 / (2 · .6); .68 / √.2416
     (0.5667, 1.3834)
     """
 

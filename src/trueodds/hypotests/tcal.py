@@ -82,9 +82,10 @@ class TCal(ViewTest):
 
     Examples
     --------
-    >>> view = View(p=[0.2, 0.3, 0.8, 0.8], y=[1, 1, 0, 0])
-    >>> result = TCal(bins=2).on(view)  # 2 · .8 · .7 / 2 + 2 · .8 · .8 / 2 = 1.2, over 4 rows
-    >>> round(result.parts["2 bins"]["statistic"], 4), round(result.parts["2 bins"]["effect"], 4)
+    >>> import trueodds as to
+    >>> verdict = to.test([1, 1, 0, 0], [0.2, 0.3, 0.8, 0.8], "tcal", bins=2)
+    >>> part = verdict.parts["2 bins"]  # 2 · .8 · .7 / 2 + 2 · .8 · .8 / 2 = 1.2, over 4 rows
+    >>> round(part["statistic"], 4), round(part["effect"], 4)
     (0.3, 0.5477)
     """
 

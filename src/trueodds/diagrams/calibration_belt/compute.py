@@ -91,8 +91,10 @@ class CalibrationBelt(Recipe):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import trueodds as to
     >>> p = np.tile(np.linspace(0.1, 0.9, 9), 40)
-    >>> diagram = CalibrationBelt()([View(p, np.repeat(np.arange(40), 9) < 40 * p**2, name="positive")])
+    >>> diagram = to.draw(np.repeat(np.arange(40), 9) < 40 * p**2, p, "calibration_belt")
     >>> diagram.finding.replace("\u00a0", " ")
     'The 95 % band is below the diagonal (overpredicts) from 10 % to 88 % (p < 0.001).'
     """

@@ -92,8 +92,10 @@ class Comparison(BinnedRecipe):
 
     Examples
     --------
-    >>> Comparison()([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")]).finding
-    'ECE 0.0333.'
+    >>> import trueodds as to
+    >>> diagram = to.draw([0, 1, 1], {"first": [0.5, 0.5, 0.9], "second": [0.5, 0.8, 0.9]}, "comparison")
+    >>> diagram.table["error"][diagram.table["part"] == "model"].round(4).tolist()  # (0 + .1)/3, (.5 + .2 + .1)/3
+    [0.0333, 0.2667]
     """
 
     name: ClassVar[str] = "comparison"

@@ -49,7 +49,8 @@ class ConfidenceHistogram(BinnedRecipe):
 
     Examples
     --------
-    >>> diagram = ConfidenceHistogram()([View(p=[0.9, 0.8], y=[1, 0], name="confidence")])
+    >>> import trueodds as to
+    >>> diagram = to.draw(to.Predictions.from_confidence([0.9, 0.8], [1, 0]), "confidence_histogram")
     >>> means, difference = diagram.finding.replace("\u00a0", " ").split(": ")
     >>> means
     'Mean confidence 85.0 %, accuracy 50.0 %'

@@ -106,7 +106,8 @@ class Corp(Recipe):
 
     Examples
     --------
-    >>> diagram = Corp(band=None)([View(p=[0.2, 0.4, 0.8], y=[1, 0, 1], name="positive")])
+    >>> import trueodds as to
+    >>> diagram = to.draw([1, 0, 1], [0.2, 0.4, 0.8], "corp", band=None)
     >>> block = diagram.table["part"] == "block"
     >>> diagram.table["x_high"][block].tolist(), diagram.table["rate"][block].tolist()
     ([0.4, 0.8], [0.5, 1.0])

@@ -80,7 +80,8 @@ class Cumulative(Recipe):
 
     Examples
     --------
-    >>> diagram = Cumulative()([View([0.9] * 60 + [0.5] * 40, [1, 0] * 50, name="positive")])
+    >>> import trueodds as to
+    >>> diagram = to.draw([1, 0] * 50, [0.9] * 60 + [0.5] * 40, "cumulative")
     >>> diagram.finding.replace("\u00a0", " ")
     'Steepest segment at 90 %: overpredicts by 40 points (slope −0.4). ECCE-MAD 24 points (p < 0.001).'
     """

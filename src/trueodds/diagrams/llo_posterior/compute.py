@@ -75,8 +75,9 @@ class LloPosterior(Recipe):
 
     Examples
     --------
-    >>> view = View([0.7, 0.3] * 40, [1, 0, 1, 0, 1, 0, 0, 1] * 10, name="positive")
-    >>> table = LloPosterior(resolution=11)([view]).table
+    >>> import trueodds as to
+    >>> y, p = [1, 0, 1, 0, 1, 0, 0, 1] * 10, [0.7, 0.3] * 40
+    >>> table = to.draw(y, p, "llo_posterior", lens="positive", resolution=11).table
     >>> table["posterior"][table["kind"] == "boldest"].round(6).tolist()
     [0.95, 0.9, 0.8]
     """

@@ -79,8 +79,9 @@ class MclloParameters(BaselineRecipe):
 
     Examples
     --------
-    >>> view = View([0.8, 0.2] * 20, [1, 0, 1, 0, 1, 1, 0, 0] * 5, name="positive")
-    >>> table = MclloParameters()([view]).table
+    >>> import trueodds as to
+    >>> y, p = [1, 0, 1, 0, 1, 1, 0, 0] * 5, [0.8, 0.2] * 20
+    >>> table = to.draw(y, p, "mcllo_parameters", lens="positive").table
     >>> [table[name][0].round(4).item() for name in ("delta", "gamma", "gamma_low", "gamma_high")]
     [1.0, 0.7925, 0.2762, 1.3087]
     """

@@ -112,7 +112,8 @@ class Murphy(Recipe):
     --------
     At θ = 0.5 the cost is the share of wrong decisions, here one of three.
 
-    >>> diagram = Murphy(thresholds=[0.5], band=None)([View(p=[0.2, 0.7, 0.9], y=[0, 0, 1], name="positive")])
+    >>> import trueodds as to
+    >>> diagram = to.draw([0, 0, 1], [0.2, 0.7, 0.9], "murphy", thresholds=[0.5], band=None)
     >>> diagram.table["score"][diagram.table["part"] == "curve"].round(4).tolist()
     [0.3333]
     """

@@ -92,8 +92,9 @@ class RecalibrationLines(BaselineRecipe):
 
     Examples
     --------
-    >>> view = View([0.7, 0.3] * 40, [1, 0, 1, 0, 1, 0, 0, 1] * 10, name="positive")
-    >>> table = RecalibrationLines(posteriors=[0.95])([view]).table
+    >>> import trueodds as to
+    >>> y, p = [1, 0, 1, 0, 1, 0, 0, 1] * 10, [0.7, 0.3] * 40
+    >>> table = to.draw(y, p, "recalibration_lines", lens="positive", posteriors=[0.95]).table
     >>> first = (table["line"] == 0) & table["outcome"]
     >>> table["path_point"][first].tolist(), table["probability"][first].round(3).tolist()
     (['predicted', 'best_fit', '0.95'], [0.3, 0.25, 0.174])

@@ -90,7 +90,8 @@ class Reliability(BinnedRecipe):
 
     Examples
     --------
-    >>> diagram = Reliability()([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")])
+    >>> import trueodds as to
+    >>> diagram = to.draw([0, 1, 1], [0.5, 0.5, 0.9], "reliability")
     >>> diagram.table["bar_low"].tolist(), diagram.table["bar_high"].tolist(), diagram.table["outside"].tolist()
     ([0.0, 0.0], [1.0, 1.0], [False, False])
     """

@@ -118,8 +118,9 @@ class ReliabilityCurve(Recipe):
 
     Examples
     --------
-    >>> p, y = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
-    >>> diagram = ReliabilityCurve(bandwidth=0.05, scale="probability")([View(p, y, name="positive")])
+    >>> import trueodds as to
+    >>> y, p = [0, 1, 1, 0, 0, 1, 1, 1] * 10, [0.5, 0.9] * 40
+    >>> diagram = to.draw(y, p, "reliability_curve", bandwidth=0.05, scale="probability")
     >>> diagram.finding.replace("\u00a0", " ")
     'Overpredicts between 85 % and 95 %: observed 75 % [61 %, 86 %] at 90 %. Mean local error 7.5 points.'
     """

@@ -75,8 +75,10 @@ class RiskCoverage(Recipe):
 
     Examples
     --------
-    >>> view = View(p=[0.9] * 50 + [0.6] * 50, y=[1] * 45 + [0] * 5 + [1, 0] * 25, name="confidence")
-    >>> diagram = RiskCoverage(n_queries=125)([view])
+    >>> import trueodds as to
+    >>> correct = [1] * 45 + [0] * 5 + [1, 0] * 25
+    >>> answers = to.Predictions.from_confidence([0.9] * 50 + [0.6] * 50, correct)
+    >>> diagram = to.draw(answers, "selective_risk", n_queries=125)
     >>> diagram.finding.replace("\u00a0", " ").split("; ")[0]
     'The error rate is 30.0 % over all predictions and 10.0 % over the more confident half'
     """

@@ -87,9 +87,9 @@ class Simplex(SimplexRecipe):
     Examples
     --------
     >>> import numpy as np
+    >>> import trueodds as to
     >>> P = np.repeat([[0.6, 0.3, 0.1], [0.1, 0.1, 0.8]], 50, axis=0)
-    >>> Y = np.eye(3)[np.repeat([0, 1, 2], [30, 20, 50])]
-    >>> diagram = Simplex()([View(P, Y, name="canonical")])
+    >>> diagram = to.draw(np.repeat([0, 1, 2], [30, 20, 50]), P, "simplex")
     >>> diagram.table["outcome_frequency_1"].tolist(), diagram.table["beyond"].tolist()
     ([0.0, 0.4], [True, True])
     """

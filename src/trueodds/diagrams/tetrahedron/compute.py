@@ -72,9 +72,9 @@ class Tetrahedron(SimplexRecipe):
     Examples
     --------
     >>> import numpy as np
+    >>> import trueodds as to
     >>> P = np.repeat([[0.4, 0.3, 0.2, 0.1], [0.1, 0.1, 0.1, 0.7]], 50, axis=0)
-    >>> Y = np.eye(4)[np.repeat([0, 1, 3], [30, 20, 50])]
-    >>> diagram = Tetrahedron()([View(P, Y, name="canonical")])
+    >>> diagram = to.draw(np.repeat([0, 1, 3], [30, 20, 50]), P, "tetrahedron")
     >>> diagram.table["outcome_frequency_3"].tolist(), diagram.table["beyond"].tolist()
     ([1.0, 0.0], [True, True])
     """

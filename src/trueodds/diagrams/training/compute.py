@@ -79,10 +79,10 @@ class Training(BinnedRecipe):
 
     Examples
     --------
-    >>> from trueodds.lenses.lens import Positive
-    >>> calm = Predictions([0, 1] * 50, [0.4, 0.6] * 50)
-    >>> bold = Predictions([0, 1] * 50, [0.01, 0.6] * 50)
-    >>> diagram = Training(resamples=99).of_models({"1": calm, "2": bold}, Positive())
+    >>> import trueodds as to
+    >>> y = [0, 1] * 50
+    >>> epochs = {"1": to.Predictions(y, [0.4, 0.6] * 50), "2": to.Predictions(y, [0.01, 0.6] * 50)}
+    >>> diagram = to.draw(epochs, "training", resamples=99)
     >>> diagram.table["log_loss"].round(3).tolist(), diagram.table["lowest_log_loss"].tolist()
     ([0.511, 0.26], [False, True])
     """

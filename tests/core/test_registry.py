@@ -69,7 +69,7 @@ def test_the_words_of_other_libraries_are_known_where_ours_is_among_the_names():
 # Synonyms
 
 SETTINGS = {"partition", "bins", "order", "resamples", "level", "min_prob", "equal-mass", "uniform"} | {
-    "weight", "group", "cluster", "classes", "rng",
+    "weight", "sample_weight", "group", "cluster", "classes", "rng",
 }  # fmt: skip
 FAMILIES = {"measure": ESTIMATORS, "test": TESTS, "fit": CALIBRATORS, "draw": DIAGRAMS}
 

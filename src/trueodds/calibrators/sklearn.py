@@ -20,6 +20,7 @@ from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.fitting import fit, has_integer_weights
 from trueodds.calibrators.probability_columns import class_array
 from trueodds.core.errors import InputError
+from trueodds.core.signatures import argument_error, checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data.argument_order import with_called_order
 from trueodds.data.arrays import as_array, with_own_arguments
@@ -74,6 +75,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.classes = classes
         self.logits = logits
 
+    @checks_arguments
     def fit(self, y_prob: ArrayLike, y_true: ArrayLike, sample_weight: ArrayLike | None = None) -> Calibrator:
         """Fit the calibrator to predicted probabilities and outcomes.
 
@@ -240,7 +242,10 @@ def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
     )
 
     def __init__(self: Calibrator, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - becomes the class's
-        bound = signature.bind(self, *args, **kwargs)
+        try:
+            bound = signature.bind(self, *args, **kwargs)
+        except TypeError as problem:
+            raise argument_error(called, signature, (self, *args), kwargs, str(problem)) from None
         bound.apply_defaults()
         for name in list(bound.arguments)[1:]:
             setattr(self, name, bound.arguments[name])

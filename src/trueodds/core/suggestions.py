@@ -96,7 +96,9 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # names and settings -> synonyms in th
     "level": ("confidence level", "conf level"),
     "min_prob": ("eps", "epsilon", "floor"),
     # arguments
-    "weight": ("weights", "sample weight", "sample weights"),
+    "weight": ("sample weight",),
+    "sample_weight": ("weight",),
+    "weight | sample_weight": ("weights", "sample weights"),
     "group": ("groups", "subgroup", "subgroups", "sensitive features"),
     "cluster": ("clusters",),
     "classes": ("class names", "target names"),

@@ -69,7 +69,7 @@ def test_pickle_and_clone_keep_everything(made):
 def test_the_signature_is_that_of_the_settings():
     assert str(inspect.signature(Histogram)) == "(*, bins=15, partition='uniform', classes=None, logits=False)"
     assert issubclass(Histogram, Calibrator)
-    with pytest.raises(TypeError, match="bin"):
+    with pytest.raises(InputError, match=r"Histogram has no argument 'bin'\. Did you mean bins\?"):
         Histogram(bin=3)
     assert "Parameters" in Histogram.__doc__
     assert "event rate" in Histogram.__doc__

@@ -130,5 +130,5 @@ def too_many_arguments(
 ) -> InputError:
     """Return the error of more positional arguments than a function takes."""
     noun = "argument" if len(places) == 1 else "arguments"
-    most = f"at most {len(places)} positional {noun}: {', '.join(places)}" if places else "no positional arguments"
-    return InputError("TO202", f"{name} takes {most}.", f"{n_args} {'argument' if n_args == 1 else 'arguments'}", fix)
+    limit = f"at most {len(places)} positional {noun}: {', '.join(places)}" if places else "no positional arguments"
+    return InputError("TO202", f"{name} takes {limit}.", f"{n_args} {'argument' if n_args == 1 else 'arguments'}", fix)

@@ -320,3 +320,9 @@ def test_the_default_keeps_its_level_on_sharp_predictions():
         n_asymptotic += run_test(preds).pvalue <= 0.05
     assert usual <= 43
     assert n_asymptotic > 43
+
+
+@pytest.mark.parametrize("fitted", [np.array([]), np.array([1, 2]), "yes", None])
+def test_fitted_that_is_no_boolean_is_refused_by_its_code(fitted):
+    with pytest.raises(InputError, match=r"TO203.*fitted must be True or False"):
+        HosmerLemeshow(fitted=fitted)

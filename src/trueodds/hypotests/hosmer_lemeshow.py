@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import BinCount, Integer, OneOf
+from trueodds.core.settings import BinCount, Integer, OneOf, check
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.risk_groups import GroupResiduals
 from trueodds.hypotests.spiegelhalter import impossible_outcomes
@@ -101,7 +101,7 @@ class HosmerLemeshow(ViewTest):
 
     def __post_init__(self) -> None:
         if self.null == "auto":  # redraws are exact for few and sharp predictions, but unavailable for a fitted model
-            object.__setattr__(self, "null", "asymptotic" if self.fitted else "redraw")
+            object.__setattr__(self, "null", "asymptotic" if check("fitted", self.fitted, bool, False) else "redraw")
         super().__post_init__()
         if self.fitted and (self.null == "redraw" or self.form == "exact"):
             raise InputError(

@@ -322,7 +322,7 @@ def test_the_default_keeps_its_level_on_sharp_predictions():
     assert n_asymptotic > 43
 
 
-@pytest.mark.parametrize("fitted", [np.array([]), np.array([1, 2]), "yes", None])
-def test_fitted_that_is_no_boolean_is_refused_by_its_code(fitted):
+@pytest.mark.parametrize("value", [np.array([]), np.array([1, 2]), "yes", None])
+def test_fitted_that_is_no_boolean_is_refused_by_its_code(value):
     with pytest.raises(InputError, match=r"TO203.*fitted must be True or False"):
-        HosmerLemeshow(fitted=fitted)
+        HosmerLemeshow(fitted=value)

@@ -84,12 +84,18 @@ def test_the_random_bits_are_those_of_whole_numbers():
         assert int(random_labels.threshold(0.3, random_labels.dither_of(np.uint64(z)))) == threshold(0.3, z)
 
 
-@pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 40])
+@pytest.mark.parametrize("k", [1, 2, 7, 8, 9, 40, 300])
 def test_the_class_picked_is_the_first_beyond_the_number(k):
-    cumulative = np.arange(1, k + 1) / k
-    for u in np.unique([*cumulative, *np.nextafter(cumulative, 0), 0.0]):
-        if u < 1:
-            assert random_labels.pick(cumulative, k, u) == next(c for c in range(k) if u < cumulative[c])
+    cumulative = np.sort(np.random.default_rng(k).integers(0, 2**32, k)).astype(np.float64)
+    cumulative[-1] = 2**32  # where rounding decides, thresholds repeat and stand on a border of the guide
+    cumulative[: k // 2] = np.floor(cumulative[: k // 2] / 2**28) * 2**28
+    shift = 32 - random_labels.guide_bits(k)
+    guide = np.empty(2 ** (32 - shift), dtype=np.int32)
+    random_labels.fill_guide(cumulative, shift, guide)
+    near = (cumulative[:, None] + [-1, 0, 1]).ravel()
+    for u in [0, 2**32 - 1, *near[(near >= 0) & (near < 2**32)].astype(np.uint32)]:
+        expected = next(c for c in range(k) if u < cumulative[c])
+        assert random_labels.pick(cumulative, guide, shift, np.uint32(u)) == expected
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)

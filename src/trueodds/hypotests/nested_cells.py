@@ -12,6 +12,7 @@ import numpy as np
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.median_variance import nested_cells
 from trueodds.core.typing import Array
+from trueodds.kernels.nested_sums import nested_squares
 from trueodds.lenses.view import View
 
 
@@ -64,9 +65,10 @@ class BinaryCells:
             per_outcome = summed(ww * (1 - 2 * p)) / np.maximum(summed(view.w), TINY)
             without_outcome = summed(ww * p * p)
         mass = np.cumsum(summed(view.w))
-        self.nodes = Nodes([_starts(mass, m) for m in SCALES if m <= self.size])
-        self.precision = [1 / np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
-        of_cell = np.array([self.nodes.broadcast_to_cells(x, self.size) for x in self.precision]).reshape(-1, self.size)
+        self.nodes = Nodes([_starts(mass, m) for m in SCALES if m <= self.size], self.size)
+        precision = [1 / np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
+        of_cell = np.array([self.nodes.broadcast_to_cells(x, self.size) for x in precision]).reshape(-1, self.size)
+        self.precision = of_cell[:, :, None]
         self.diagonal, self.diagonal_without = (of_cell * per_outcome).T, of_cell @ without_outcome
         total_variance, slopes = self.variance.sum(), (self.slope**2 * self.variance).sum()
         centered = self.slope - (self.slope @ self.variance) / total
@@ -85,17 +87,22 @@ class BinaryCells:
         level, slope, centered = np.moveaxis(residual @ self.linear, -1, 0)
         out = np.full((*level.shape, len(BINARY_COMPONENTS)), np.nan)
         out[..., 0], out[..., 1], out[..., 2] = level, slope, level**2 + centered**2
-        diagonals = wy @ self.diagonal + self.diagonal_without
-        for j, (sums, precision) in enumerate(zip(self.nodes.sums(residual), self.precision, strict=True)):
-            out[..., 3 + j] = (sums * sums) @ precision - diagonals[..., j]
+        squares = self.nodes.squares(residual[..., None], self.precision)
+        out[..., 3 : 3 + squares.shape[-1]] = squares - (wy @ self.diagonal + self.diagonal_without)
         return out
 
 
 class Nodes:
-    """Nested nodes of adjacent cells, from coarse to fine; sums of all scales cost as much as the finest one."""
+    """Nested nodes of adjacent cells, from coarse to fine; sums of all scales cost as much as the finest one.
 
-    def __init__(self, starts: Sequence[Array]) -> None:
+    `starts` are the first cells of the nodes of each scale, among this number of cells.
+    """
+
+    def __init__(self, starts: Sequence[Array], cells: int) -> None:
         self.starts = starts
+        self.is_last = np.zeros((len(starts), cells), dtype=bool)
+        for marks, first in zip(self.is_last, reversed(starts), strict=True):
+            marks[np.append(first[1:], cells) - 1] = True
         self.within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
 
     def of(self, cell: Array, max_nodes: int) -> Array:
@@ -108,14 +115,22 @@ class Nodes:
         starts = next(scale for scale in self.starts if len(scale) == len(x))
         return np.repeat(x, np.diff(starts, append=cells))
 
-    def sums(self, x: Array, axis: int = -1) -> list[Array]:
-        """Sums over the cells of each node along an axis, for every scale."""
+    def sums(self, x: Array) -> list[Array]:
+        """Return the sums of x (cells,) over the cells of each node, for every scale."""
         if not self.starts:
             return []
-        by_scale = [np.add.reduceat(x, self.starts[-1], axis=axis)]
+        by_scale = [np.add.reduceat(x, self.starts[-1])]
         for within in reversed(self.within):
-            by_scale.append(np.add.reduceat(by_scale[-1], within, axis=axis))
+            by_scale.append(np.add.reduceat(by_scale[-1], within))
         return by_scale[::-1]
+
+    def squares(self, x: Array, weights: Array) -> Array:
+        """Return Σ weight · (sum of x in a node)² over the nodes of each scale, for x (…, cells, m), (…, scales).
+
+        `weights` (scales, cells, m) are those of the node to which each cell belongs.
+        """
+        draws = x.reshape(-1, *x.shape[-2:])
+        return nested_squares(draws, self.is_last, weights[::-1].copy())[:, ::-1].reshape(*x.shape[:-2], -1)
 
 
 def has_vote_shares(view: View) -> bool:
@@ -200,7 +215,8 @@ class VectorLeaves:
             if m > 2**depth // 2 or m > self.size:
                 break
             starts.append(np.flatnonzero(np.diff(occupied // (2**depth // m), prepend=-1)))
-        self.nodes = Nodes(starts)
+        self.nodes = Nodes(starts, self.size)
+        self.node_weights = np.broadcast_to(self.scale, (len(starts), self.size, k))
 
     def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
         """Component statistics of each draw, (…, components); NaN for scales finer than the leaves."""
@@ -216,7 +232,8 @@ class VectorLeaves:
             (slope**2).sum(axis=-1),
         ]
         single = wy.reshape((*wy.shape[:-2], -1)) @ self.per_outcome + self.without_outcome
-        values += [(sums**2).sum(axis=-2) @ self.scale - single for sums in self.nodes.sums(residual, axis=-2)]
+        squares = self.nodes.squares(residual, self.node_weights)
         out = np.full((*values[0].shape, 5 + len(VECTOR_SCALES)), np.nan)
         out[..., : len(values)] = np.stack(values, axis=-1)
+        out[..., len(values) : len(values) + squares.shape[-1]] = squares - single[..., None]
         return out

@@ -241,17 +241,23 @@ class Omnibus(ViewTest):
         }
         return replace(result, statistic=evidence, parts=parts)
 
+    def summarize_draws(self, estimand: Estimand, draws: Array) -> LensEvidence:
+        """Return the evidence in the observed rows and in each draw."""
+        pools = [_pool_draws(values, one) for values, one in zip(estimand.values, draws, strict=True)]
+        components = _components(estimand.views[0])
+        of_views = np.stack([_evidence(components, pool) for pool in pools])
+        return LensEvidence(np.array([_rank(one) for one in of_views]), _combine_views(of_views, pools))
+
     def pvalues(
-        self, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+        self,
+        estimands: Sequence[Estimand],
+        summaries: Sequence[LensEvidence],
+        *,
+        joint_views: bool,
+        joint_lenses: bool,
     ) -> PValues:
         """p-values of the lenses and of the family, which combines the lenses if their draws are joint."""
-        views, claims = [], []
-        for estimand, drawn in zip(estimands, draws, strict=True):
-            pools = [_pool_draws(values, one) for values, one in zip(estimand.values, drawn, strict=True)]
-            components = _components(estimand.views[0])
-            evidence = np.stack([_evidence(components, pool) for pool in pools])
-            views.append(np.array([_rank(one) for one in evidence]))
-            claims.append(_combine_views(evidence, pools))
+        views, claims = [one.pvalues for one in summaries], [one.evidence for one in summaries]
         of_lens = [
             _rank(claim) if joint_views or len(p) == 1 else smallest_pvalue(holm(list(p)))
             for claim, p in zip(claims, views, strict=True)
@@ -265,6 +271,14 @@ class Omnibus(ViewTest):
         weights = np.array([LENSES.get(estimand.lens.name, OTHER_LENS) for estimand in estimands])
         family_evidence = log_harmonic_mean(-surprisal(np.stack(claims)), weights)
         return PValues(views, of_lens, _rank(family_evidence), _min_pvalue(family_evidence))
+
+
+@dataclass(frozen=True)
+class LensEvidence:
+    """Evidence against calibration through one lens, in the observed rows and in each draw."""
+
+    pvalues: Array  # (views,)
+    evidence: Array  # (1 + B,) log T of the lens, the observed value first
 
 
 def _components(view: View) -> tuple[Component, ...]:

@@ -157,10 +157,12 @@ class ViewTest(HypothesisTest):
         )  # of G clusters: 2^(1 − G)
         results = self._add_draws(estimands, self._results(estimands, rng), sets)
         null = null_description(preds, self.redraw) + self.jointly
+        summaries = [self._summaries(estimands, draws) for draws in sets]
 
         def verdict(some: slice) -> Verdict:
             pvalue_sets = [
-                self.pvalues(estimands[some], draws[some], joint_views=joint, joint_lenses=joint) for draws in sets
+                self.pvalues(estimands[some], of_lenses[some], joint_views=joint, joint_lenses=joint)
+                for of_lenses in summaries
             ]
             return self._verdict(
                 estimands[some], results[some], pvalue_sets, null, notes, null_min_pvalue, sets[0][0].shape[1]
@@ -185,7 +187,10 @@ class ViewTest(HypothesisTest):
         more = 0 if self.resamples else min(MAX_RESAMPLES, MAX_LABELS // max(1, preds.n)) - first
         if more > 0:
             joint = preds.kind != "multilabel"
-            p = max(self.pvalues(estimands, draws, joint_views=joint, joint_lenses=joint).family for draws in sets)
+            p = max(
+                self.pvalues(estimands, self._summaries(estimands, draws), joint_views=joint, joint_lenses=joint).family
+                for draws in sets
+            )
             if BORDERLINE[0] <= p <= BORDERLINE[1]:
                 for draws, sampler in zip(sets, samplers, strict=True):
                     added = sampler(preds, estimands, more, rng, progress=progress)
@@ -239,7 +244,10 @@ class ViewTest(HypothesisTest):
             Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
         )
         pvalues = self.pvalues(
-            estimands, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
+            estimands,
+            self._summaries(estimands, [draws for draws, _ in drawn]),
+            joint_views=all(joint for _, joint in drawn),
+            joint_lenses=False,
         )
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         results = self._add_draws(estimands, results, [[draws for draws, _ in drawn]])
@@ -253,13 +261,21 @@ class ViewTest(HypothesisTest):
 
     def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """Smallest adjusted p-value of the views."""
-        return self.pvalues([estimand], [draws], joint_views=joint, joint_lenses=joint).family
+        summaries = self._summaries([estimand], [draws])
+        return self.pvalues([estimand], summaries, joint_views=joint, joint_lenses=joint).family
+
+    def summarize_draws(self, estimand: Estimand, draws: Array) -> Any:
+        """Return what `pvalues` needs of the draws of one lens, (views, draws, …); called once for lens and family."""
+        return draws
+
+    def _summaries(self, estimands: Sequence[Estimand], draws: Sequence[Array]) -> list[Any]:
+        return [self.summarize_draws(estimand, drawn) for estimand, drawn in zip(estimands, draws, strict=True)]
 
     def pvalues(
-        self, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+        self, estimands: Sequence[Estimand], summaries: Sequence[Any], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
-        """p-values of every view, every lens and the family, from the draws of each view."""
-        return PValues.by_draws(estimands, draws, joint_views=joint_views, joint_lenses=joint_lenses)
+        """Return the p-values of every view, every lens and the family, from the summary of the draws of each lens."""
+        return PValues.by_draws(estimands, summaries, joint_views=joint_views, joint_lenses=joint_lenses)
 
     def _results(
         self, estimands: Sequence[Estimand], rng: np.random.Generator, cluster: Array | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from trueodds.core.typing import Array
@@ -49,24 +51,6 @@ def row_key(key, row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
-    """Return the first class whose cumulative probability exceeds u, or the last possible class in case of rounding."""
-    if k <= 16:  # comparison with all is faster than a search with unpredictable branches
-        c = 0
-        for before in range(k - 1):
-            c += int(u >= cumulative[before])
-        return c
-    low, high = 0, k - 1
-    while low < high:
-        middle = (low + high) // 2
-        if u < cumulative[middle]:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@compiled
 def dither_of(stream):  # type: ignore[no-untyped-def]
     """Return a uniform random number in [0, 1) for the row with this stream."""
     return np.float64(mix_bits(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
@@ -98,29 +82,68 @@ def chance(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _labels(P, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
-    cumulative = np.empty(P.shape[1])
-    for i in range(P.shape[0]):
-        stream = row_key(key, i)
-        _accumulate(P, i, dither_of(stream), cumulative)
-        cluster_stream = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
-        for r in range(start, stop):
-            out[r - start, i] = pick(cumulative, P.shape[1], chance(stream, cluster_stream, share, r))
+def fill_guide(cumulative, shift, guide):  # type: ignore[no-untyped-def]
+    """Write to `guide` the class of the smallest random integer with each value of the leading bits, u >> shift."""
+    c = 0
+    for leading in range(guide.shape[0]):
+        smallest = np.float64(leading << shift)
+        while cumulative[c] <= smallest:  # the last threshold is 2^32
+            c += 1
+        guide[leading] = c
 
 
 @compiled
-def _add_draws(P, w, tables, rows, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
-    cumulative = np.empty(P.shape[1])
+def pick(cumulative, guide, shift, u):  # type: ignore[no-untyped-def]
+    """Return the first class whose cumulative threshold exceeds u, searched from the entry of `fill_guide` on."""
+    c = guide[u >> shift]
+    while cumulative[c] <= u:
+        c += 1
+    return c
+
+
+@compiled
+def guide_bits(k):  # type: ignore[no-untyped-def]
+    """Return the number of leading bits for a guide of K classes: about two entries or more per class."""
+    bits = 4
+    while (1 << bits) < 2 * k and bits < 16:
+        bits += 1
+    return bits
+
+
+@compiled
+def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignore[no-untyped-def]
+    """Write labels (rows, draws) of the rows P (rows, K); `numbers` (rows,) are the numbers of their streams."""
+    k, draws = P.shape[1], labels.shape[1]
+    shift = 32 - guide_bits(k)
+    cumulative, guide = np.empty(k), np.empty(1 << (32 - shift), dtype=np.int32)
+    skipped = start & 1
+    words = np.empty((draws + skipped + 1) >> 1, dtype=np.uint64)
+    u = words.view(np.uint32)[skipped : skipped + draws]
     for i in range(P.shape[0]):
-        stream = row_key(key, rows[i] if rows.shape[0] > 0 else i)
+        stream = row_key(key, numbers[i])
         _accumulate(P, i, dither_of(stream), cumulative)
-        cluster_stream = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
-        for r in range(start, stop):
-            c = pick(cumulative, P.shape[1], chance(stream, cluster_stream, share, r))
-            for t in range(tables.shape[0]):
-                bin_index = tables[t, i, c]
+        fill_guide(cumulative, shift, guide)
+        if share > 0.0:
+            cluster_stream = row_key(~np.uint64(key), cluster[i])
+            for r in range(draws):
+                u[r] = chance(stream, cluster_stream, share, start + r)
+        else:
+            uniform_pairs(stream, start >> 1, words)
+        for r in range(draws):
+            labels[i, r] = pick(cumulative, guide, shift, u[r])
+
+
+@compiled
+def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
+    """Add the weight of each row to the cell of its label, for labels (rows, draws) and sums `out` (cells, draws)."""
+    for i in range(labels.shape[0]):
+        weight = out.dtype.type(w[i])
+        for t in range(tables.shape[0]):
+            cells = tables[t, i]
+            for r in range(labels.shape[1]):
+                bin_index = cells[labels[i, r]]
                 if bin_index >= 0:
-                    out[bin_index, r - start] += w[i]
+                    out[bin_index, r] += weight
 
 
 @compiled
@@ -177,8 +200,10 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
                             out[bin_index, r - start] += w[i]
 
 
-MAX_LINEAR_SEARCH = 32  # number of classes up to which comparison with all thresholds is faster than binary search
+MAX_LINEAR_SEARCH = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
 MANY = 2**16  # number of cells above which labels are drawn one by one, best for rows sorted by cell
+ROWWISE_DRAWS = 256  # draws per block of labels drawn row by row, so that the tables of a row serve many draws
+TILE = 2**17  # number of labels of a tile, which stays in the cache while its weights are added up
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -190,15 +215,24 @@ def draw_labels(
     With probability `share`, a row uses the random number of its cluster in a draw, otherwise its own. The result for a
     draw depends only on `key` and the number of the draw.
     """
-    P = np.ascontiguousarray(P)
+    out = np.empty((stop - start, len(P)), dtype=np.int64)
+    for rows, labels in _tiles(P, np.arange(len(P)), cluster, share, key, start, stop):
+        out[:, rows] = labels.T
+    return out
+
+
+def _tiles(
+    P: Array, numbers: Array, cluster: Array | None, share: float, key: int, start: int, stop: int
+) -> Iterator[tuple[slice, Array]]:
+    """Yield the labels (rows, draws) of one tile of rows after the other."""
     of = _NONE if cluster is None else cluster
-
-    def work(a: int, b: int) -> Array:
-        out = np.empty((b - a, len(P)), dtype=np.int64)
-        _labels(P, of, share, key, a + start, b + start, out)
-        return out
-
-    return np.concatenate(list(in_blocks(work, stop - start, 32)))
+    height = max(1, TILE // max(1, stop - start))
+    labels = np.empty((min(height, len(P)), stop - start), dtype=np.min_scalar_type(max(P.shape[1] - 1, 0)))
+    for first in range(0, len(P), height):
+        rows = slice(first, min(first + height, len(P)))
+        tile = labels[: rows.stop - first]
+        _draw_labels(P[rows], numbers[rows], of[rows], share, key, start, tile)
+        yield rows, tile
 
 
 def sum_draws(
@@ -222,25 +256,27 @@ def sum_draws(
     is as in `draw_labels`.
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
-    of, known = (_NONE if array is None else array for array in (cluster, rows))
-    small = P.shape[1] <= MAX_LINEAR_SEARCH and size <= MANY and share == 0 and not separate and rows is None
+    vectorized = P.shape[1] <= MAX_LINEAR_SEARCH and size <= MANY and share == 0 and not separate and rows is None
     assert rows is None or not separate
-    counted = small and bool((w == 1).all())  # integer counts are exact and take half the memory
+    numbers = np.arange(len(P)) if rows is None else rows
+    dtype = np.int32 if (w == 1).all() else np.float64  # integer counts are exact and take half the memory
 
     def work(a: int, b: int) -> Array:
-        shape = (size, b - a) if rows is None else (b - a, size)
-        out = np.zeros(shape, dtype=np.int32 if counted else np.float64)
-        out = out if rows is None else out.T  # cells contiguous, in the order of access and of the result
-        if small:
+        out = np.zeros((size, b - a), dtype=dtype)
+        if vectorized:
             _sums_small_k(P, w, tables, key, a + start, b + start, out)
         elif separate:
             _separate_sums(P, w, tables, key, a + start, b + start, out)
         else:
-            _add_draws(P, w, tables, known, of, share, key, a + start, b + start, out)
+            for tile, labels in _tiles(P, numbers, cluster, share, key, a + start, b + start):
+                _add_weights(labels, w[tile], tables[:, tile], out)
         return out.T
 
-    chunk = draws_at_once(size) if rows is None else 8  # rows sorted by cell access few cells at a time
-    block = max(chunk, min(AT_ONCE, 2**19 // max(1, size))) if small else chunk
+    if vectorized or separate:
+        block = draws_at_once(size)
+        block = max(block, min(AT_ONCE, 2**19 // max(1, size))) if vectorized else block
+    else:
+        block = max(8, min(ROWWISE_DRAWS, 2**24 // max(1, size)))
     parts = in_blocks(work, stop - start, block)
     return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)
 

@@ -35,6 +35,7 @@ from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.resampling.null_distribution import null_draws
 
 REDRAWS = 199  # null draws behind the noise floors
+MAX_RESAMPLES = 9_999  # maximum number of null draws for Holm-adjusted p-values
 GROUPS = 0.25  # weight of the subgroups in the family of tests; the lenses have the rest
 FIX = 0.05  # weight of the gain of a recalibration in the family; lenses and subgroups have the rest
 MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too few rows per cell
@@ -69,10 +70,14 @@ def lenses_of(preds: Predictions) -> list[Lens]:
 
 
 def required_resamples(resamples: int | None, claims: int, alpha: float) -> int:
-    """Number of null draws: 999 by default, or what Holm's correction for so many hypotheses requires, up to 9,999."""
-    if resamples is None:
-        return max(RESAMPLES, min(9_999, math.ceil(5 * claims / alpha) - 1))
-    return resamples
+    """Number of null draws: 999 by default, or what Holm's correction for so many hypotheses requires, up to 9,999.
+
+    If not even 9,999 draws could make the smallest of so many p-values significant, it is 999.
+    """
+    if resamples is not None:
+        return resamples
+    attainable = claims / (1 + MAX_RESAMPLES) <= alpha
+    return max(RESAMPLES, min(MAX_RESAMPLES, math.ceil(2.5 * claims / alpha) - 1)) if attainable else RESAMPLES
 
 
 def facts_of_rows(

@@ -15,7 +15,7 @@ from trueodds.estimators.base import Estimator, Linear, combine, shares
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
-_HEAVY = 16  # draws in memory at once if there are many cells
+MAX_DRAWS_PER_THREAD = 128
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,13 @@ class Layout:
 
     @property
     def block(self) -> int:
-        """Number of draws in memory at once: 8 MB of accumulators, up to 64 MB with many cells."""
-        return max(1, min(_HEAVY, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
+        """Number of draws in memory at once, with 64 MB of accumulators."""
+        return max(1, min(4096, 2**23 // max(1, self.size)))
 
     @property
     def draws_per_thread(self) -> int:
-        """Number of draws per thread: half of a block with many cells, else all, as threads share the labels."""
-        return self.block if self.block > _HEAVY else _HEAVY // 2
+        """Number of draws per thread: at most a half of a block, so that two threads share the work."""
+        return max(1, min(MAX_DRAWS_PER_THREAD, self.block // 2))
 
     def accumulator_index(self) -> Array:
         """Accumulator index of each row and column, (n, columns); a joint view has one column per outcome."""

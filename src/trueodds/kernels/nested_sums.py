@@ -1,0 +1,49 @@
+"""Squared sums over nested groups of consecutive cells, such as the nodes of a tree, at all scales in one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compile_reordering
+
+
+@compile_reordering
+def _add_squares(x, is_last, weights, out):  # type: ignore[no-untyped-def]
+    scales, m = is_last.shape[0], x.shape[2]
+    sums = np.empty((scales, m))
+    for r in range(x.shape[0]):
+        sums[:] = 0.0
+        for cell in range(x.shape[1]):
+            for c in range(m):
+                sums[0, c] += x[r, cell, c]
+            scale = 0
+            while scale < scales and is_last[scale, cell]:
+                total = 0.0
+                for c in range(m):
+                    total += sums[scale, c] * sums[scale, c] * weights[scale, cell, c]
+                out[r, scale] += total
+                if scale + 1 < scales:
+                    for c in range(m):
+                        sums[scale + 1, c] += sums[scale, c]
+                for c in range(m):
+                    sums[scale, c] = 0.0
+                scale += 1
+
+
+def nested_squares(x: Array, is_last: Array, weights: Array) -> Array:
+    """Return Σ over nodes and columns of weight · (sum of x in the node)², for each draw and scale, (draws, scales).
+
+    `x` is (draws, cells, m). `is_last` (scales, cells) marks the last cell of every node, the finest scale first; a
+    node of one scale consists of complete nodes of the next finer one. `weights` (scales, cells, m) are read at the
+    last cell of a node.
+
+    >>> x = np.array([[[1.0], [2.0], [3.0], [4.0]]])
+    >>> is_last = np.array([[False, True, False, True], [False, False, False, True]])
+    >>> nested_squares(x, is_last, np.ones((2, 4, 1)))  # 3² + 7², (3 + 7)²
+    array([[ 58., 100.]])
+    """
+    out = np.zeros((len(x), len(is_last)))
+    if len(is_last):
+        _add_squares(np.ascontiguousarray(x), is_last, weights, out)
+    return out

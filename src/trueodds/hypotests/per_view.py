@@ -17,7 +17,8 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
 from trueodds.hypotests.base import REDRAWS, FractionProgress, HypothesisTest, independence_notes
 from trueodds.hypotests.multiple_testing import PValues
-from trueodds.hypotests.view_statistic import ViewResult, shared_settings, view_parts
+from trueodds.hypotests.view_statistic import ViewResult, shared_settings
+from trueodds.hypotests.view_verdict import VerdictContext, family_verdict, largest_pvalues, lens_verdict
 from trueodds.hypotests.votes import TWICE_THE_MEAN, average_votes, draw_vote_labels, prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
@@ -314,80 +315,30 @@ class ViewTest(HypothesisTest):
         asymptotic = pvalue_sets is None
         if pvalue_sets is None:
             pvalue_sets = [PValues.asymptotic([[one.pvalue for one in lens_results] for lens_results in results])]
-        pvalues = [
-            np.max([np.maximum(one.pvalues[i], null_min_pvalue) for one in pvalue_sets], axis=0)
-            for i in range(len(estimands))
-        ]
-        of_lens = [
-            float(np.max([null_min_pvalue, *(one.of_lens[i] for one in pvalue_sets)])) for i in range(len(estimands))
-        ]
-        family_pvalue = float(np.max([null_min_pvalue, *(one.family for one in pvalue_sets)]))
-        min_pvalue, resamples = None, resamples or self.resamples or RESAMPLES
+        pvalues = largest_pvalues(pvalue_sets, null_min_pvalue)
+        settings: dict[str, Any] = {"null": self.null} | ({} if asymptotic else {"redraw": self.redraw})
+        min_pvalue = None
         if self.null in self.drawing:
-            null_min_pvalue = max(null_min_pvalue, *(one.smallest_pvalue for one in pvalue_sets))
-            min_pvalue = min(
-                1.0, max(1 / (1 + resamples), null_min_pvalue) * (1 if asymptotic else pvalue_sets[0].claims)
-            )
-        every = [one for lens_results in results for one in lens_results]
-        notes = [*notes, *(note for one in every for note in one.notes)]
+            settings["resamples"] = resamples = resamples or self.resamples or RESAMPLES
+            min_pvalue = max(1 / (1 + resamples), pvalues.smallest_pvalue) * (1 if asymptotic else pvalues.claims)
+        view_results = [one for lens_results in results for one in lens_results]
+        notes = [*notes, *(note for one in view_results for note in one.notes)]
         if asymptotic:
-            doubts = dict.fromkeys(doubt for one in every for doubt in one.doubts)
+            doubts = dict.fromkeys(doubt for one in view_results for doubt in one.doubts)
             notes += [
                 Note("TN212", f"{doubt} Use {self.recommended_alternative}, which keeps its level.") for doubt in doubts
             ]
-        settings: dict[str, Any] = {"null": self.null}
-        if not asymptotic:
-            settings["redraw"] = self.redraw
-        if self.null in self.drawing:
-            settings["resamples"] = resamples
-        settings |= every[0].settings_used if len(every) == 1 else shared_settings([one.settings_used for one in every])
-        name, n, unique_notes = self.name, estimands[0].n_rows, tuple(dict.fromkeys(notes))
-        if len(estimands) == 1:
-            (view_results,), (estimand,) = results, estimands
-            strongest_at = int(np.argmin(np.nan_to_num(pvalues[0], nan=2.0)))
-            strongest = view_results[strongest_at]
-            parts = (
-                strongest.parts
-                if len(view_results) == 1
-                else view_parts([v.name for v in estimand.views], view_results, pvalues[0])
-            )
-            family_p = of_lens[0] if len(view_results) > 1 else None
-            if len(view_results) == 1 and strongest.summary:
-                settings["summary"] = strongest.summary
-            return Verdict(
-                name,
-                str(estimand.lens),
-                strongest.statistic,
-                of_lens[0],
-                n,
-                null,
-                min_pvalue,
-                family_p,
-                strongest.effect,
-                parts,
-                settings,
-                unique_notes,
-            )
-        strongest_at = int(np.argmin(np.nan_to_num(of_lens, nan=2.0)))
-        leaders = [
-            lens_results[int(np.argmin(np.nan_to_num(p, nan=2.0)))]
-            for lens_results, p in zip(results, pvalues, strict=True)
-        ]
-        parts = view_parts([str(estimand.lens) for estimand in estimands], leaders, np.array(of_lens))
-        return Verdict(
-            name,
-            "family",
-            leaders[strongest_at].statistic,
-            family_pvalue,
-            n,
+        settings |= shared_settings([one.settings_used for one in view_results])
+        context = VerdictContext(
+            self.name,
             null,
-            min_pvalue,
-            family_pvalue,
-            leaders[strongest_at].effect,
-            parts,
+            None if min_pvalue is None else min(1.0, min_pvalue),
             settings,
-            unique_notes,
+            tuple(dict.fromkeys(notes)),
         )
+        if len(estimands) == 1:
+            return lens_verdict(estimands[0], results[0], pvalues, context)
+        return family_verdict(estimands, results, pvalues, context)
 
 
 @dataclass(frozen=True)

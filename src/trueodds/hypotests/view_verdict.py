@@ -1,0 +1,100 @@
+"""Build the verdict of a test with one statistic per view: for one lens, or for a family of several lenses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.results import Verdict
+from trueodds.core.typing import Array
+from trueodds.hypotests.multiple_testing import PValues
+from trueodds.hypotests.view_statistic import ViewResult, view_parts
+from trueodds.resampling.estimand import Estimand
+
+
+@dataclass(frozen=True)
+class VerdictContext:
+    """What the verdicts on a lens and on a family have in common."""
+
+    test: str  # name of the test
+    null: str  # the null hypothesis in words
+    min_pvalue: float | None  # smallest p-value that the draws can give, after correction for several hypotheses
+    settings: Mapping[str, Any]
+    notes: tuple[Note, ...]
+
+
+def largest_pvalues(by_null: Sequence[PValues], min_pvalue: float) -> PValues:
+    """Return the largest p-values under several null distributions, none of them below `min_pvalue`."""
+    of_views = [
+        np.max([np.maximum(one.pvalues[i], min_pvalue) for one in by_null], axis=0)
+        for i in range(len(by_null[0].pvalues))
+    ]
+    of_lens = [
+        float(np.max([min_pvalue, *(one.of_lens[i] for one in by_null)])) for i in range(len(by_null[0].of_lens))
+    ]
+    return PValues(
+        of_views,
+        of_lens,
+        float(np.max([min_pvalue, *(one.family for one in by_null)])),
+        max(min_pvalue, *(one.smallest_pvalue for one in by_null)),
+        by_null[0].claims,
+    )
+
+
+def lens_verdict(
+    estimand: Estimand, results: Sequence[ViewResult], pvalues: PValues, context: VerdictContext
+) -> Verdict:
+    """Return the verdict on one lens, with the statistic and the effect of the view of smallest p-value."""
+    strongest = results[_smallest(pvalues.pvalues[0])]
+    settings, parts, is_single = dict(context.settings), strongest.parts, len(results) == 1
+    if not is_single:
+        parts = view_parts([view.name for view in estimand.views], results, pvalues.pvalues[0])
+    elif strongest.summary:
+        settings["summary"] = strongest.summary
+    return Verdict(
+        context.test,
+        str(estimand.lens),
+        strongest.statistic,
+        pvalues.of_lens[0],
+        estimand.n_rows,
+        context.null,
+        context.min_pvalue,
+        None if is_single else pvalues.of_lens[0],
+        strongest.effect,
+        parts,
+        settings,
+        context.notes,
+    )
+
+
+def family_verdict(
+    estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], pvalues: PValues, context: VerdictContext
+) -> Verdict:
+    """Return the verdict on several lenses, with the statistic and the effect of the lens of smallest p-value."""
+    leaders = [
+        lens_results[_smallest(of_views)] for lens_results, of_views in zip(results, pvalues.pvalues, strict=True)
+    ]
+    strongest = leaders[_smallest(np.array(pvalues.of_lens))]
+    return Verdict(
+        context.test,
+        "family",
+        strongest.statistic,
+        pvalues.family,
+        estimands[0].n_rows,
+        context.null,
+        context.min_pvalue,
+        pvalues.family,
+        strongest.effect,
+        view_parts([str(estimand.lens) for estimand in estimands], leaders, np.array(pvalues.of_lens)),
+        context.settings,
+        context.notes,
+    )
+
+
+def _smallest(pvalues: Array) -> int:
+    """Return the index of the smallest p-value; NaN counts as larger than any other."""
+    return int(np.argmin(np.nan_to_num(pvalues, nan=2.0)))

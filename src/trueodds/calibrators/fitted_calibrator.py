@@ -22,6 +22,7 @@ from trueodds.calibrators.probability_columns import (
     logit_columns,
     prob_columns,
 )
+from trueodds.calibrators.recalibrated_predictions import check_predictions, replace_probabilities
 from trueodds.calibrators.saved_parameters import REFIT_HINT, check_keys, invalid_value, is_count
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
@@ -190,9 +191,8 @@ class FittedCalibrator(Result):
         >>> recalibrated.p.round(2)[0].tolist(), recalibrated.group["site"].tolist()
         ([0.25, 0.75], ['a', 'a', 'b', 'b'])
         """
-        from trueodds.calibrators import recalibrated_predictions
-
-        return recalibrated_predictions.recalibrate(self, preds)
+        check_predictions(preds, self.classes)
+        return replace_probabilities(preds, self.predict_proba(preds, logits=self.calibration_map.logits))
 
     def _check_input(self, y_prob: ArrayLike | Predictions, logits: bool, sum_tolerance: float | None) -> Probabilities:
         if self.calibration_map.logits and not logits:

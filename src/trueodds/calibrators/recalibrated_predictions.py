@@ -1,34 +1,35 @@
-"""Recalibrate predictions together with their labels, weights, groups and clusters."""
+"""Replace the probabilities of predictions, and keep their labels, weights, groups and clusters."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trueodds.core.errors import InputError, describe
+from trueodds.core.typing import Array
 from trueodds.data.prediction_arrays import FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 
-if TYPE_CHECKING:
-    from trueodds.calibrators.fitted_calibrator import FittedCalibrator
-
-REPLACED = "TN10"  # the codes of notes on sums, rounding, ties and logits of probabilities begin so
+PROBABILITY_NOTES = "TN10"  # the codes of notes on sums, rounding, ties and logits of probabilities begin so
 
 
-def recalibrate(calibrator: FittedCalibrator, preds: Predictions) -> Predictions:
-    """Return the predictions with recalibrated probabilities, and everything else that belongs to the rows."""
-    if not isinstance(preds, Predictions):
-        fix = "Pass Predictions(y_true, y_prob), or call predict_proba for probabilities alone."
-        raise InputError("TO203", "`preds` must be Predictions.", describe(preds), fix)
-    if preds.kind != "multilabel":
-        check_class_names(preds.classes, calibrator.classes)
-    P = calibrator.predict_proba(preds, logits=calibrator.calibration_map.logits)
+def replace_probabilities(preds: Predictions, P: Array) -> Predictions:
+    """Return the predictions with the probabilities P (n, K), and everything else that belongs to the rows."""
     values = {name: getattr(preds, name) for name in FIELDS} | {
         "p": P[:, 1] if preds.kind == "confidence" else P,
         "logits": None,
         "dtype": P.dtype.name,
-        "notes": tuple(note for note in preds.notes if not note.code.startswith(REPLACED)),
+        "notes": tuple(note for note in preds.notes if not note.code.startswith(PROBABILITY_NOTES)),
     }
     return restore_predictions(values)
+
+
+def check_predictions(preds: Any, classes: tuple[Any, ...]) -> None:
+    """Raise TO203 for anything but Predictions, and TO501 for other classes or another order."""
+    if not isinstance(preds, Predictions):
+        fix = "Pass Predictions(y_true, y_prob), or call predict_proba for probabilities alone."
+        raise InputError("TO203", "`preds` must be Predictions.", describe(preds), fix)
+    if preds.kind != "multilabel":
+        check_class_names(preds.classes, classes)
 
 
 def check_class_names(names: tuple[Any, ...], classes: tuple[Any, ...]) -> None:

@@ -213,7 +213,7 @@ def test_bas_is_spelled_out_and_its_noise_floor_is_no_error(run: Run, folder: Pa
     text = " ".join(run("answers", file, "--confidence", "c", "--correct", "ok").stdout.split())
     earned = (0.9 + 0.1 * np.log(0.1) + 0.6 + 0.4 * np.log(0.4)) / 2
     assert "Behavioral Alignment Score" in text
-    assert f"the expected score if these confidences were calibrated, {earned:.4f}." in text
+    assert f"If these confidences were calibrated, the expected score would be {earned:.4f}." in text
 
 
 def test_infinite_bas_leads_to_the_floor(run: Run, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -137,8 +138,10 @@ reveal_type(to.InputError)
 def test_a_type_checker_knows_the_public_names(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(USES)
-    words = [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", str(script)]
-    run = subprocess.run(words, capture_output=True, text=True, check=False, cwd=Path(to.__file__).parents[1])
+    words = [sys.executable, "-m", "mypy", "--no-incremental", "--cache-dir", os.devnull, "--follow-imports=silent"]
+    run = subprocess.run(
+        [*words, str(script)], capture_output=True, text=True, check=False, cwd=Path(to.__file__).parents[1]
+    )
     revealed = [line for line in run.stdout.splitlines() if "Revealed type" in line]
     assert len(revealed) == USES.count("reveal_type"), run.stdout
     assert [line for line in revealed if '"Any"' in line] == []

@@ -56,7 +56,7 @@ def show(sets: int) -> None:
                 for _ in range(sets):
                     score = rng.normal(0, 1.3, n)
                     preds = Predictions((rng.random(n) < odds(slope * score + shift)).astype(int), odds(score))
-                    estimands = [Estimand.of(estimator, as_lens("positive"), preds)]
+                    estimands = [Estimand.from_predictions(estimator, as_lens("positive"), preds)]
                     drawn = partial(noise_floor_draws, preds, rng=rng, redraws=199)
                     (estimate,) = estimates(preds, estimands, IntervalSpec(resamples=400), rng, drawn)
                     low, high = (estimate.interval.low, estimate.interval.high) if estimate.interval else (0.0, 1.0)

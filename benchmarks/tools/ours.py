@@ -46,7 +46,7 @@ def resampled(arrays: Arrays) -> dict[str, Timed]:
     lens, error = as_lens("confidence"), ESTIMATORS.make("ece", {})
 
     def alone(preds: to.Predictions) -> list[float]:
-        (result,) = bootstrap(preds, [Estimand.of(error, lens, preds)], 1000, np.random.default_rng(0))
+        (result,) = bootstrap(preds, [Estimand.from_predictions(error, lens, preds)], 1000, np.random.default_rng(0))
         return np.percentile(result.values[0], [2.5, 97.5])
 
     def measure_interval(preds: to.Predictions) -> list[float]:
@@ -168,7 +168,15 @@ def mean_replicate(replicates: Any) -> float:
 def times(view: View, factor: int) -> View:
     """The cells with the number of rows multiplied."""
     sums = {name: factor * view.sums(name) for name in ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")}
-    return View(view.p, view.y, factor * view.w, n=factor * view.n, sums=sums, at=view.at, classes=view.classes)
+    return View(
+        view.p,
+        view.y,
+        factor * view.w,
+        n=factor * view.n,
+        sums=sums,
+        partition_values=view.partition_values,
+        classes=view.classes,
+    )
 
 
 ANSWERS = {

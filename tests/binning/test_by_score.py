@@ -46,7 +46,7 @@ def test_equal_mass_edges_are_those_of_counted_rows_bit_by_bit(n: int, ties: boo
     w[0] = 1.0
     for view in (View(p, y), View(p, y, w), View(p, y / 2 + 0.25)):
         for k in (1, 2, 7, 15):
-            frozen = EqualMass(k).freeze(view)
+            frozen = EqualMass(k).fit(view)
             assert isinstance(frozen, Bins)
             assert frozen.edges.tolist() == row_by_row(view, k)
 
@@ -55,7 +55,7 @@ def test_a_view_is_sorted_once_and_cells_lie_where_they_are_placed() -> None:
     p, y = drawn(50)
     view = View(p, y)
     assert by_score(view) is by_score(view) is by_place(view)
-    cells = View([0.2, 0.4], [0, 1], [3, 4], n=[3, 4], sums={}, at=[0.7, 0.6])
+    cells = View([0.2, 0.4], [0, 1], [3, 4], n=[3, 4], sums={}, partition_values=[0.7, 0.6])
     assert by_score(cells).sums()[0].tolist() == [0.2, 0.4]
     assert [x.tolist() for x in by_place(cells).sums()] == [[0.6, 0.7], [4, 3], [4, 0]]
 
@@ -89,9 +89,9 @@ def test_many_rows_are_cut_where_sorting_cuts_them(kind: str, dtype: Any, monkey
             for k in (1, 2, 15, 64, 65):
                 partition, view, presorted = EqualMass(k, closed, cut), View(p, y), View(p, y)  # type: ignore[arg-type]
                 by_score(presorted).sums()  # whoever needs sums has the rows sorted
-                cells = partition.freeze(view)
+                cells = partition.fit(view)
                 assert isinstance(cells, Bins)
-                assert cells.edges.tolist() == partition.freeze(presorted).edges.tolist()  # type: ignore[attr-defined]
+                assert cells.edges.tolist() == partition.fit(presorted).edges.tolist()  # type: ignore[attr-defined]
                 binned, expected = view.binned(cells), presorted.binned(cells)
                 assert binned.bin_index.tolist() == expected.bin_index.tolist()  # type: ignore[union-attr]
                 for name in ("n", "w", "p", "y"):

@@ -94,9 +94,9 @@ def test_a_weight_of_two_is_two_rows_and_weights_are_cut_by_their_effective_n() 
     c, z = world(300)
     two = View(c, z, np.full(300, 2.0))
     twice = View(np.repeat(c, 2), np.repeat(z, 2))
-    assert FixedMass(100).freeze(two).edges.tolist() == FixedMass(100).freeze(twice).edges.tolist()
+    assert FixedMass(100).fit(two).edges.tolist() == FixedMass(100).fit(twice).edges.tolist()
     survey = View(c, z, np.full(300, 250.5))  # as many rows as without weights
-    assert FixedMass(100).freeze(survey).edges.tolist() == FixedMass(100).freeze(View(c, z)).edges.tolist()
+    assert FixedMass(100).fit(survey).edges.tolist() == FixedMass(100).fit(View(c, z)).edges.tolist()
 
 
 def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
@@ -106,7 +106,7 @@ def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
     some = Selections(view, rng.integers(0, 250, (6, 250)))
     n, wp, wy = FixedMass(100).sums(some)
     for i, one in enumerate(some.views()):
-        bins = FixedMass(100).freeze(one)
+        bins = FixedMass(100).fit(one)
         index = bins.index(one.p)
         for ours, published in ((n, None), (wp, one.p), (wy, one.y)):
             alone = np.bincount(index, published, bins.size)
@@ -122,5 +122,5 @@ def test_its_name_is_read_and_misspelt_ones_are_refused() -> None:
     with refused("TO202"):
         as_partition("mass:50", bins=4)
     with refused("TO205"):
-        FixedMass().freeze(View(np.full((3, 3), 1 / 3), np.eye(3)))
+        FixedMass().fit(View(np.full((3, 3), 1 / 3), np.eye(3)))
     assert Uniform() != FixedMass()

@@ -31,7 +31,7 @@ SCORES = st.one_of(st.integers(0, 20).map(lambda i: i / 20), st.floats(0, 1))
 
 
 def cells(partition: Partition, view: View) -> Array:
-    return partition.freeze(view).index(view.at)
+    return partition.fit(view).index(view.partition_values)
 
 
 def blocks(index: Array) -> set[frozenset[int]]:
@@ -55,7 +55,7 @@ def literal() -> Any:
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 10, 15, 30, 3840])
 def test_k_bins_are_k_intervals_between_i_over_k(k: int) -> None:
     # dirichletcal and mapie: bins=15 makes 14 bins
-    frozen = Uniform(k).freeze(row_view([0.5]))
+    frozen = Uniform(k).fit(row_view([0.5]))
     assert frozen.size == k
     middles = (np.arange(k) + 0.5) / k
     assert frozen.index(middles).tolist() == list(range(k))
@@ -66,31 +66,29 @@ def test_k_bins_are_k_intervals_between_i_over_k(k: int) -> None:
 @pytest.mark.parametrize("k", [3, 7, 10, 15, 20, 30])
 def test_a_score_on_an_edge_is_in_the_bin_that_the_edge_closes(k: int) -> None:
     edges = [i / k for i in range(k + 1)]
-    right = Uniform(k).freeze(row_view([0.5])).index(np.array(edges))
+    right = Uniform(k).fit(row_view([0.5])).index(np.array(edges))
     assert right.tolist() == [0, *range(k)]  # (lo, hi], the first closed at 0
-    left = Uniform(k, closed="left").freeze(row_view([0.5])).index(np.array(edges))
+    left = Uniform(k, closed="left").fit(row_view([0.5])).index(np.array(edges))
     assert left.tolist() == [*range(k), k - 1]  # [lo, hi), the last closed at 1
 
 
 def test_decimal_scores_fall_on_their_own_edges() -> None:
     # linspace(0, 1, 11)[3] is 0.30000000000000004 and ceil(.7 * 10) is 8: both misplace a decimal.
     truth = reference.estimators()
-    right = Uniform(10).freeze(row_view([0.5]))
+    right = Uniform(10).fit(row_view([0.5]))
     assert right.index(np.array([0.3, 0.7])).tolist() == [
         truth["edge.boundary_0.3_ew10_bin_index_right"]["value"],
         truth["edge.boundary_0.7_ew10_bin_index_right"]["value"],
     ]
     # The reference has 2 here because it was made with linspace; by the edges i/k it is 3 (its README says so).
     assert truth["edge.boundary_0.3_ew10_bin_index_left"]["value"] == 2
-    assert Uniform(10, closed="left").freeze(row_view([0.5])).index(np.array([0.3, 0.7])).tolist() == [3, 7]
+    assert Uniform(10, closed="left").fit(row_view([0.5])).index(np.array([0.3, 0.7])).tolist() == [3, 7]
 
 
 def test_every_decimal_is_in_the_bin_that_decimal_arithmetic_says() -> None:
     for k in (10, 20, 50, 100):
         i = np.arange(101)
-        assert (
-            Uniform(k).freeze(row_view([0.5])).index(i / 100).tolist() == np.maximum(-(-i * k // 100) - 1, 0).tolist()
-        )
+        assert Uniform(k).fit(row_view([0.5])).index(i / 100).tolist() == np.maximum(-(-i * k // 100) - 1, 0).tolist()
 
 
 def test_one_and_zero_are_in_the_last_and_first_bin() -> None:
@@ -117,31 +115,31 @@ def test_a_certain_error_counts_at_every_number_of_bins(k: int) -> None:
 
 def test_bins_on_one_over_k() -> None:
     (view,) = as_lens("confidence").views(Predictions([0, 1], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]]))
-    frozen = Uniform(4, range="1/K").freeze(view)  # edges 1/3, 1/2, 2/3, 5/6, 1
+    frozen = Uniform(4, range="1/K").fit(view)  # edges 1/3, 1/2, 2/3, 5/6, 1
     assert frozen.index(np.array([0.1, 0.34, 0.5, 0.51, 0.7, 0.9, 1.0])).tolist() == [0, 0, 0, 1, 2, 3, 3]
     for lens in ("class:1", "rank:2", "classwise", "groups:[[0],[1,2]]"):
         for lens_view in as_lens(lens).views(Predictions([0, 1], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]])):
-            assert Uniform(4, range="1/K").freeze(lens_view).index(lens_view.at).shape == (2,)
+            assert Uniform(4, range="1/K").fit(lens_view).index(lens_view.partition_values).shape == (2,)
     (pos,) = as_lens("positive").views(Predictions([0, 1], [0.2, 0.8]))
-    assert Uniform(2, range="1/K").freeze(pos).index(np.array([0.2, 0.75, 0.76])).tolist() == [0, 0, 1]
+    assert Uniform(2, range="1/K").fit(pos).index(np.array([0.2, 0.75, 0.76])).tolist() == [0, 0, 1]
 
 
 def test_one_over_k_without_a_k_or_for_vectors_is_refused() -> None:
     (view,) = as_lens("confidence").views(Predictions.from_confidence([0.5], [1]))
     with refused("TO205", "1/K", fix="edges"):
-        Uniform(4, range="1/K").freeze(view)
+        Uniform(4, range="1/K").fit(view)
     (joint,) = as_lens("canonical").views(Predictions([0], [[0.5, 0.3, 0.2]]))
     with refused("TO205", "canonical"):
-        Uniform(4, range="1/K").freeze(joint)
+        Uniform(4, range="1/K").fit(joint)
 
 
 @pytest.mark.reference
 def test_the_literal_indices_of_the_julia_package() -> None:
     # Reference: CalibrationErrors.jl's tests, bins counted from 1, right-closed
     for p, k, number in literal()["uniform_index"]:
-        assert Uniform(k).freeze(row_view([p])).index(np.array([p])).tolist() == [number - 1]
+        assert Uniform(k).fit(row_view([p])).index(np.array([p])).tolist() == [number - 1]
     one = literal()["uusml_uniform_1d"]
-    left = Uniform(one["k"], closed="left").freeze(row_view(one["p"]))
+    left = Uniform(one["k"], closed="left").fit(row_view(one["p"]))
     assert left.index(np.array(one["p"])).tolist() == one["binnumbers"]
 
 
@@ -194,7 +192,7 @@ def nets() -> dict[str, Array]:
 
 def test_given_edges_are_used_as_they_are() -> None:
     for closed, index in (("right", [0, 0, 0, 1, 2]), ("left", [0, 0, 1, 1, 2])):
-        frozen = FixedEdges((0, 0.5, 0.9, 1), closed).freeze(row_view([0.1]))  # type: ignore[arg-type]
+        frozen = FixedEdges((0, 0.5, 0.9, 1), closed).fit(row_view([0.1]))  # type: ignore[arg-type]
         assert frozen.index(np.array([0, 0.3, 0.5, 0.7, 0.95])).tolist() == index
 
 
@@ -333,7 +331,7 @@ def test_the_sweep_over_uniform_bins_is_its_loop(seed: int) -> None:
         if (np.diff(rates) < 0).any():
             break
         n_bins = k
-    assert Sweep("uniform").freeze(row_view(p, y)).size == n_bins
+    assert Sweep("uniform").fit(row_view(p, y)).size == n_bins
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -360,7 +358,7 @@ def test_rates_that_differ_only_by_rounding_do_not_stop_a_sweep() -> None:
     p = np.arange(1, 31) / 31
     weights = np.random.default_rng(0).random(30)
     # rates of exactly 0 never fall, so they show where the sweep ends; rates of .3 are .3 up to rounding
-    level, zero = (Sweep().freeze(row_view(p, np.full(30, rate), weights)) for rate in (0.3, 0.0))
+    level, zero = (Sweep().fit(row_view(p, np.full(30, rate), weights)) for rate in (0.3, 0.0))
     assert level.size == zero.size
 
 
@@ -420,7 +418,7 @@ def test_a_cut_between_neighboring_float32_values_separates_them() -> None:
 
 def test_constant_predictions_are_one_leaf() -> None:
     for view in (row_view(np.full(50, 0.3)), row_view(np.full((50, 3), 1 / 3))):
-        assert MedianVariance(5).freeze(view).size == 1
+        assert MedianVariance(5).fit(view).size == 1
 
 
 def test_max_bins_keeps_the_widest_cells() -> None:
@@ -434,7 +432,7 @@ def test_max_bins_keeps_the_widest_cells() -> None:
 
 
 def test_a_row_in_a_cell_not_met_before_is_refused() -> None:
-    frozen = SimplexGrid(2).freeze(row_view([[0.2, 0.8, 0.0]]))
+    frozen = SimplexGrid(2).fit(row_view([[0.2, 0.8, 0.0]]))
     with refused("TO205", "1 such row", "row 1"):
         frozen.index(np.array([[0.2, 0.8, 0.0], [0.8, 0.2, 0.0]]))
 
@@ -464,11 +462,11 @@ def test_distinct_cells_are_those_of_a_dictionary_in_any_float_type(shape: tuple
     for dtype in (np.float16, np.float32, np.float64):
         view = View(x.astype(dtype), np.zeros(shape))
         assert blocks(cells(Distinct(), view)) == expected
-    assert blocks(Distinct().freeze(View(x, x)).index(x.astype(np.float64))) == expected
+    assert blocks(Distinct().fit(View(x, x)).index(x.astype(np.float64))) == expected
 
 
 def test_scores_that_differ_in_the_last_bit_are_two() -> None:
-    assert Distinct().freeze(row_view([0.3, np.nextafter(0.3, 1)])).size == 2
+    assert Distinct().fit(row_view([0.3, np.nextafter(0.3, 1)])).size == 2
 
 
 def test_the_error_over_distinct_scores_by_hand() -> None:
@@ -478,7 +476,7 @@ def test_the_error_over_distinct_scores_by_hand() -> None:
 
 def test_a_prediction_not_met_before_is_refused() -> None:
     with refused("TO205", "1 such row", "row 1"):
-        Distinct().freeze(row_view([0.2, 0.4])).index(np.array([0.2, 0.3]))
+        Distinct().fit(row_view([0.2, 0.4])).index(np.array([0.2, 0.3]))
 
 
 # Words
@@ -537,7 +535,7 @@ def test_a_misspelt_partition_gets_the_near_ones() -> None:
 @pytest.mark.parametrize("partition", [EqualMass(5), Sweep(), FixedEdges((0, 0.5, 1))])
 def test_bins_of_one_score_refuse_vectors(partition: Partition) -> None:
     with refused("TO205", fix="median-variance"):
-        partition.freeze(row_view([[0.2, 0.8, 0.0]]))
+        partition.fit(row_view([[0.2, 0.8, 0.0]]))
 
 
 def test_the_default_is_15_bins_or_the_tree() -> None:
@@ -572,6 +570,6 @@ def test_bin_rules_use_the_effective_n_of_weights(bin_rule: str, bins: int) -> N
     p = np.linspace(0, 1, 400)
     for weight in (1.0, 0.3, 300.0):
         view = row_view(p, p, np.full(400, weight))
-        assert Uniform(bin_rule).freeze(view).size == EqualMass(bin_rule).freeze(view).size == bins
+        assert Uniform(bin_rule).fit(view).size == EqualMass(bin_rule).fit(view).size == bins
     half = row_view(p, p, np.arange(400) % 2 * 7.0)
-    assert Uniform("sqrt").freeze(half).size == 14
+    assert Uniform("sqrt").fit(half).size == 14

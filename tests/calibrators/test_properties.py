@@ -39,7 +39,7 @@ def decimal_rows(draw, smallest_k=2):
 def spared(name, property_name, k=2):
     """Whether the member is for other data, or says why the law cannot apply to it."""
     spec_type = CALIBRATORS.load(name)
-    return (spec_type.two_classes and k > 2) or property_name in spec_type.exempt
+    return (spec_type.two_classes and k > 2) or property_name in spec_type.exemptions
 
 
 def probe(k):
@@ -133,7 +133,7 @@ def test_told_and_read_again_it_is_the_same_map(name, rows):
 
 @every
 def test_exemptions_are_from_laws_there_are(name):
-    exempt = CALIBRATORS.load(name).exempt
+    exempt = CALIBRATORS.load(name).exemptions
     assert set(exempt) <= {"row order", "weights", "class order", "two classes swapped"}
     assert all(len(reason) > 20 for reason in exempt.values())
 

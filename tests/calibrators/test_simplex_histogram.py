@@ -57,7 +57,7 @@ def test_how_many_new_rows_will_find_no_cell_is_foretold():
 def test_cells_say_the_mean_outcome_that_the_canonical_error_pools():
     P, y = draw_predictions(500, 4, 1.5, 2)
     view = View(P, one_hot(y, 4), np.ones(500))
-    binned = view.binned(MedianVariance().freeze(view))
+    binned = view.binned(MedianVariance().fit(view))
     m = fit_map(P, y)
     assert m.values == pytest.approx(binned.y)
     assert m.cells.size == len(binned)
@@ -86,7 +86,7 @@ def test_values_scatter_about_the_truth_as_counts_do(partition):
     for _ in range(100):
         y = (np.repeat(true, 200, axis=0).cumsum(axis=1) > rng.random((800, 1))).argmax(axis=1)
         m = fit_map(P, y, partition=partition, bins=5, min_size=100)
-        assert m.cells.size == Distinct().freeze(View(P, one_hot(y, 3))).size
+        assert m.cells.size == Distinct().fit(View(P, one_hot(y, 3))).size
         total += (200 * (m.apply(predicted) - true) ** 2 / true).sum()
     assert abs(total - 800) < 4 * 40
 

@@ -457,7 +457,7 @@ def test_fits_side_by_side_ask_together():
         return sum(data.sum(partial(_times, by=i)) for i in range(times))
 
     # 6 · (0 + 1) and 6 · (0 + 1 + 2): the longest of them takes three passes.
-    assert streamed.side_by_side([partial(asks, 2), partial(asks, 3)]) == [6, 18]
+    assert streamed.fit_jointly([partial(asks, 2), partial(asks, 3)]) == [6, 18]
     assert streamed.reducer.n_passes == 3
 
 

@@ -43,7 +43,7 @@ def test_every_lens_has_the_logarithms_of_its_logits(lens):
     labels = rng.integers(0, 4, 30)
     preds = Predictions.from_logits(labels, powers * math.log(2))
     chosen = as_lens(lens)
-    for view, outcomes in zip(chosen.views(preds), chosen.outcomes(preds), strict=True):
+    for view, outcomes in zip(chosen.views(preds), chosen.outcome_codes(preds), strict=True):
         m = view.p.shape[1] if view.joint else 2
         code = np.broadcast_to(outcomes.code, (30, 4))
         expected = [by_fractions([2 ** int(e) for e in row], c, m) for row, c in zip(powers, code, strict=True)]
@@ -62,7 +62,7 @@ def test_every_lens_reads_the_complement_from_the_other_columns(lens, dtype):
     P = P[(P >= 0).all(axis=1)]
     preds = Predictions(rng.integers(0, 4, len(P)), P)
     chosen = as_lens(lens)
-    for view, outcomes in zip(chosen.views(preds), chosen.outcomes(preds), strict=True):
+    for view, outcomes in zip(chosen.views(preds), chosen.outcome_codes(preds), strict=True):
         if not view.joint:
             event = np.broadcast_to(outcomes.code == 1, P.shape)
             q = [math.fsum(float(x) for x, inside in zip(row, e, strict=True) if not inside)

@@ -50,7 +50,7 @@ def test_one_value_of_one_plus_an_ulp_is_kept_noted_and_alters_no_other_row() ->
     preds = Predictions([0, 1, 1], [0.051, above, 0.7])
     assert preds.p.tolist() == [0.051, above, 0.7]
     assert codes(preds) == ["TN102"]
-    assert Uniform(10).freeze(as_lens("positive").views(preds)[0]).index(preds.p).tolist() == [0, 9, 6]
+    assert Uniform(10).fit(as_lens("positive").views(preds)[0]).index(preds.p).tolist() == [0, 9, 6]
 
 
 def test_a_float32_value_of_one_plus_an_ulp_is_kept_too() -> None:

@@ -58,14 +58,14 @@ def test_weights_beyond_counts_are_cut_like_fractions(partition: Any, weight: fl
     rng = np.random.default_rng(0)
     p, w = rng.random(40), rng.random(40) + 0.5
     y = rng.random(40) < p
-    edges, scaled = (partition.freeze(View(p, y, of)).edges for of in (w, w * weight))
+    edges, scaled = (partition.fit(View(p, y, of)).edges for of in (w, w * weight))
     np.testing.assert_array_equal(edges, scaled)
 
 
 def test_large_counts_are_cut_as_integers_beyond_64_bits_would_be() -> None:
     # Ten rows that count 9e14 each, in 7 groups: group i ends after ⌊i 9e15 / 7⌋ rows, within row ⌈10 i / 7⌉.
     p, w = np.arange(10) / 10, np.full(10, 9e14)
-    edges = EqualMass(7, cut="floor").freeze(View(p, p > 0.5, w)).edges
+    edges = EqualMass(7, cut="floor").fit(View(p, p > 0.5, w)).edges
     last = [-(-10 * i // 7) for i in range(1, 7)]
     np.testing.assert_allclose(edges[1:-1], [p[i - 1] for i in last], rtol=1e-12)
 
@@ -73,7 +73,7 @@ def test_large_counts_are_cut_as_integers_beyond_64_bits_would_be() -> None:
 def test_groups_of_few_rows_under_large_counts_are_the_rows_themselves() -> None:
     """So many groups as the counts hold would not fit into memory."""
     p, w = np.arange(1, 9) / 10, np.full(8, 1e15)
-    edges = FixedMass(100).freeze(View(p, p > 0.5, w)).edges
+    edges = FixedMass(100).fit(View(p, p > 0.5, w)).edges
     np.testing.assert_allclose(edges[1:-1], (p[:-1] + p[1:]) / 2, rtol=1e-12)
 
 
@@ -113,5 +113,5 @@ def test_weights_that_are_all_equal_give_the_numbers_of_rows_without_weights(
 def test_weights_of_the_same_ratios_are_cut_at_the_same_rows(cut: Any) -> None:
     rng = np.random.default_rng(0)
     p, w = rng.random(40), rng.integers(1, 4, 40).astype(float)
-    edges, scaled = (EqualMass(7, cut=cut).freeze(View(p, p > 0.5, of)).edges for of in (w, w * 3e18))
+    edges, scaled = (EqualMass(7, cut=cut).fit(View(p, p > 0.5, of)).edges for of in (w, w * 3e18))
     np.testing.assert_array_equal(edges, scaled)

@@ -101,7 +101,7 @@ def test_few_cells_have_the_likelihood_of_many_rows(power):
         )
         for power_of_x in range(4):
             assert w @ z**power_of_x == pytest.approx((x**power_of_x).sum(), rel=1e-9)
-    assert GiViTI().on(reduced).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-6)
+    assert GiViTI().evaluate(reduced).statistic == pytest.approx(GiViTI().evaluate(rows).statistic, rel=1e-6)
     at = [0.01, 0.2, 0.5, 0.8, 0.99]
     ours, published = (fit_belt(view, (0.95,), at).table for view in (reduced, rows))
     for name, column in published.items():
@@ -126,7 +126,7 @@ def test_equal_scores_are_one_cell_and_nothing_else_changes():
     rows = View(p, (rng.random(4000) < p**1.1).astype(float))
     reduced = condense_view(rows, Logits.of(rows, 0.0, "x"))
     assert reduced.p.tolist() == np.unique(p).tolist()
-    assert GiViTI().on(reduced).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-10)
+    assert GiViTI().evaluate(reduced).statistic == pytest.approx(GiViTI().evaluate(rows).statistic, rel=1e-10)
 
 
 def test_scores_at_the_ends_of_the_floats_stay_inside():
@@ -175,7 +175,7 @@ def test_a_calibrated_model_is_accused_no_more_often_than_the_level_says():
     for _ in range(100):
         p = rng.uniform(0.1, 0.9, 120)
         drawn = View(p, (rng.random(120) < p).astype(float))
-        if GiViTI().on(drawn).pvalue < 0.05:
+        if GiViTI().evaluate(drawn).pvalue < 0.05:
             accused += len(CalibrationBelt(levels=[0.95])([drawn]).ranges()["start"]) > 0
     assert accused <= 13
 
@@ -195,7 +195,7 @@ def test_zeros_and_ones_are_refused_as_the_test_refuses_them_and_taken_with_a_fl
         CalibrationBelt()([view])
     diagram = CalibrationBelt(min_prob=1e-3)([view])
     assert codes(diagram).count("TN106") == 1
-    assert diagram.panels["statistic"][0] == pytest.approx(GiViTI(min_prob=1e-3).on(view).statistic, rel=1e-9)
+    assert diagram.panels["statistic"][0] == pytest.approx(GiViTI(min_prob=1e-3).evaluate(view).statistic, rel=1e-9)
     assert part(diagram, "curve")["x_low"][0] == 1e-3
 
 

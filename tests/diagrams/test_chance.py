@@ -54,7 +54,7 @@ def test_the_reference_bars_of_500_rows_in_10_bins():
     expected = golden("estimators/golden_part2.json")["c.consistency_bars.ew10"]["value"]
     c = frame("estimators/c_binary500.csv")
     view = View(c["p"], c["y"])
-    index = Uniform(10).freeze(view).index(view.at)
+    index = Uniform(10).fit(view).index(view.partition_values)
     bars = bin_intervals.consistency(view, index, 10, 0.9)
     for b in range(10):
         assert [bars.low[b], bars.high[b]] == expected[str(b)]["poisson_binomial_5_95"]
@@ -115,12 +115,12 @@ def test_cells_of_a_tally_give_the_bars_of_their_rows():
     rng = np.random.default_rng(3)
     p = rng.random(1500)
     view = View(p, rng.random(1500) < p)
-    fine = Uniform(3840).freeze(view)
-    cells = view.pool(fine.index(view.at), 3840)
+    fine = Uniform(3840).fit(view)
+    cells = view.pool(fine.index(view.partition_values), 3840)
     for bins in (1, 10):
-        rows = bin_intervals.consistency(view, Uniform(bins).freeze(view).index(view.at), bins, 0.9)
-        tallied = bin_intervals.consistency(cells, Uniform(bins).freeze(cells).index(cells.at), bins, 0.9)
-        n = view.pool(Uniform(bins).freeze(view).index(view.at), bins).n
+        rows = bin_intervals.consistency(view, Uniform(bins).fit(view).index(view.partition_values), bins, 0.9)
+        tallied = bin_intervals.consistency(cells, Uniform(bins).fit(cells).index(cells.partition_values), bins, 0.9)
+        n = view.pool(Uniform(bins).fit(view).index(view.partition_values), bins).n
         # Within a cell predictions differ by less than 1/3840: quantiles move by one row at most.
         assert (np.abs(rows.low - tallied.low) * n <= 1 + 1e-9).all()
         assert (np.abs(rows.high - tallied.high) * n <= 1 + 1e-9).all()
@@ -130,7 +130,7 @@ def test_many_tallied_rows_have_the_refined_normal_of_their_rows():
     rng = np.random.default_rng(4)
     p = rng.beta(1, 3, 50_000)
     view = View(p, rng.random(50_000) < p)
-    cells = view.pool(Uniform(3840).freeze(view).index(view.at), 3840)
+    cells = view.pool(Uniform(3840).fit(view).index(view.partition_values), 3840)
     np.testing.assert_allclose(one_bin(view)[:2], one_bin(cells)[:2], atol=1 / 50_000 + 1e-12)
 
 
@@ -162,7 +162,7 @@ def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
     rng = np.random.default_rng(n)
     p = rng.random(n)
     view = View(p, np.zeros(n))
-    index = Uniform(10).freeze(view).index(view.at)
+    index = Uniform(10).fit(view).index(view.partition_values)
     level, R = 0.9, 1000
     bars = bin_intervals.consistency(view, index, 10, level)
     rows = np.bincount(index, minlength=10)
@@ -185,7 +185,7 @@ def test_several_levels_have_the_bars_of_each():
     rng = np.random.default_rng(0)
     p = rng.random(200)
     for view in (View(p, p > 0.5), View(p, p > 0.5, rng.random(200)), View(p, p)):
-        index = Uniform(5).freeze(view).index(view.at)
+        index = Uniform(5).fit(view).index(view.partition_values)
         for level, bars in zip((0.5, 0.9), bin_intervals.consistency_ranges(view, index, 5, (0.5, 0.9)), strict=True):
             alone = bin_intervals.consistency(view, index, 5, level)
             assert (bars.low == alone.low).all()
@@ -282,7 +282,7 @@ def test_cells_are_resampled_as_their_rows():
     # The same law by rows, by cells of equal scores, and the exact one: ends within 5 sd of the quantile for each.
     p = np.repeat([0.2, 0.5, 0.9], [30, 20, 10])
     view = View(p, p > 0.4)
-    cells = view.pool(Uniform(10).freeze(view).index(view.at), 10)
+    cells = view.pool(Uniform(10).fit(view).index(view.partition_values), 10)
     assert not cells.is_rows
     reached = np.concatenate(([0.0], np.cumsum(poisson_binomial.poisson_binomial(p))))
     for data in (view, cells):
@@ -320,7 +320,7 @@ def test_a_calibrated_model_stays_within_resampled_bars(weighted):
     n, R, level = 120, 1000, 0.9
     p, w = rng.random(n), rng.exponential(size=n) + 0.1 if weighted else np.ones(n)
     view = View(p, np.zeros(n), w)
-    index = Uniform(10).freeze(view).index(view.at)
+    index = Uniform(10).fit(view).index(view.partition_values)
     (bars,) = bin_intervals.resampled_ranges(view, index, 10, (level,), 1999, rng)
     mass = np.bincount(index, w, 10)
     occupied = mass > 0

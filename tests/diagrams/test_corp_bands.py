@@ -212,7 +212,7 @@ def test_a_tallys_cells_know_between_which_edges_their_rows_lie():
     rng = np.random.default_rng(0)
     p = rng.random(4000)
     rows = Predictions((rng.random(4000) < p).astype(int), p)
-    cells = sum_by_score(Tally.of(rows).views("positive")[0])
+    cells = sum_by_score(Tally.from_predictions(rows).views("positive")[0])
     assert (cells.low <= cells.at).all()
     assert (cells.at <= cells.high).all()
     place = np.clip(np.searchsorted(cells.high, p, "left"), 0, len(cells.at) - 1)

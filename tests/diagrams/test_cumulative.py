@@ -83,7 +83,7 @@ def test_errors_and_p_values_are_those_of_the_tests():
     view = overconfident_view(500)
     panels = Cumulative()([view]).panels
     for name, p, test in (("ecce_mad", "pvalue_mad", KS(start="below")), ("ecce_r", "pvalue_r", ECCE())):
-        result = test.on(view)
+        result = test.evaluate(view)
         assert panels[name][0] == result.effect
         assert panels[p][0] == pytest.approx(result.pvalue, rel=1e-12)
 

@@ -258,7 +258,7 @@ def test_a_legend_in_given_axes_covers_nothing_and_takes_no_room(every, name, ro
     assert without.get_legend() is None
     if (made := with_one.get_legend()) is None:
         return
-    if not every[name].divided:
+    if not every[name].has_inset_axes:
         assert with_one.get_xlim() == pytest.approx(without.get_xlim())
         assert with_one.get_ylim() == pytest.approx(without.get_ylim())
     if layout is None:
@@ -269,7 +269,7 @@ def test_a_legend_in_given_axes_covers_nothing_and_takes_no_room(every, name, ro
     assert axes.y0 - 1 <= box.y0
     assert box.y1 <= axes.y1 + 1
     # Where the legend stands, the same axes without it are blank but for lines of the grid.
-    target = with_one if every[name].divided else without
+    target = with_one if every[name].has_inset_axes else without
     if made is target.get_legend():
         made.set_visible(False)
     target.grid(False)

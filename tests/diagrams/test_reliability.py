@@ -138,7 +138,7 @@ def test_simultaneous_bars_cover_all_bins_at_once():
     rng = np.random.default_rng(5)
     p = rng.random(300)
     t = Reliability(Uniform(8), simultaneous=True)([View(p, np.zeros(300))]).table
-    index = Uniform(8).freeze(View(p, p)).index(p)
+    index = Uniform(8).fit(View(p, p)).index(p)
     n = np.bincount(index)
     inside = 0
     for _ in range(600):
@@ -174,7 +174,7 @@ def test_each_note_has_its_cause():
     assert codes(Reliability()([View(p, y)])) == ["TN246"]
     assert codes(Reliability(Uniform(1))([View(p, y)])) == ["TN241", "TN246"]
     assert codes(Reliability()([View(p[:9], np.linspace(0, 1, 9))])) == ["TN243", "TN246"]
-    cells = View(p, y).pool(Uniform(3840).freeze(View(p, y)).index(p), 3840)
+    cells = View(p, y).pool(Uniform(3840).fit(View(p, y)).index(p), 3840)
     assert codes(Reliability()([cells])) == ["TN244", "TN246"]
     assert codes(Reliability(Sweep())([View(p[:200], y[:200])])) == ["TN247", "TN246"]
     assert codes(Reliability(bars="confidence")([View(p, y)])) == []

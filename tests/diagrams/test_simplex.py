@@ -109,8 +109,8 @@ def test_the_leaves_of_a_tree_fill_the_triangle_and_hold_their_rows():
     areas = [area(simplex_geometry.cell_outline(a, b)) for a, b in zip(low, high, strict=True)]
     assert sum(areas) == pytest.approx(area(np.eye(3)))
     view = View(rows.P, np.eye(3)[rows.y], name="canonical")
-    frozen = MedianVariance(40).freeze(view)
-    place = frozen.index(view.at)
+    frozen = MedianVariance(40).fit(view)
+    place = frozen.index(view.partition_values)
     assert ((rows.P >= low[place]) & (rows.P <= high[place])).all()
 
 

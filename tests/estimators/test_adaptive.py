@@ -219,7 +219,7 @@ def test_the_noise_floor_is_the_exact_mean_of_a_calibrated_model(name: str) -> N
     rng = np.random.default_rng(6)
     p = np.sort(rng.beta(0.5, 0.5, 400))
     selected = p[p > 0.01] if name == "tace" else p
-    index = (Uniform(8) if name == "average_ce" else EqualMass(8)).freeze(View(selected, selected)).index(selected)
+    index = (Uniform(8) if name == "average_ce" else EqualMass(8)).fit(View(selected, selected)).index(selected)
     bins = [selected[index == b] for b in range(8)]
     share = [1 / len(selected) if name == "tace" else 1 / (8 * len(scores)) for scores in bins]
     exact = sum(c * absolute_sum(scores) for c, scores in zip(share, bins, strict=True))
@@ -233,7 +233,7 @@ def test_draws_see_the_same_statistic_as_the_value() -> None:
     rng = np.random.default_rng(7)
     view = View(rng.random(80) ** 3, rng.integers(0, 2, 80), rng.integers(0, 4, 80))
     for estimator in (*ALL, ThresholdedError(normalize="all")):
-        one = estimator.linear(view)
+        one = estimator.cell_statistic(view)
         assert one is not None
         w, wp, wy = (np.bincount(one.index, x, one.size) for x in (view.w, view.w * view.p, view.w * view.y))
         assert one.statistic(w[None], wp[None], wy[None])[0] == pytest.approx(estimator.value(view), rel=1e-12)
@@ -338,4 +338,4 @@ def test_what_has_no_meaning_together_is_refused() -> None:
 
 def test_ranges_that_the_labels_choose_have_no_draws_on_fixed_bins() -> None:
     for estimator_type in (AdaptiveError, ThresholdedError, AverageError):
-        assert estimator_type(Sweep()).linear(View([0.1, 0.9], [0, 1])) is None
+        assert estimator_type(Sweep()).cell_statistic(View([0.1, 0.9], [0, 1])) is None

@@ -381,7 +381,7 @@ def test_the_mean_error_of_a_calibrated_model_is_its_exact_noise_floor() -> None
     rng = np.random.default_rng(11)
     n, k, draws = 400, 10, 300
     p = 1 / (1 + np.exp(-1.5 * rng.normal(size=n)))
-    index = Uniform(k).freeze(View(p, p)).index(p)
+    index = Uniform(k).fit(View(p, p)).index(p)
     noise_floor = sum(absolute_sum(p[index == b]) for b in range(k)) / n
     values = [BinnedError(Uniform(k)).value(View(p, (rng.random(n) < p).astype(float))) for _ in range(draws)]
     assert np.mean(values) == pytest.approx(noise_floor, abs=4.5 * np.std(values) / draws**0.5)

@@ -202,13 +202,13 @@ def test_ici_and_emax_are_norms_of_the_residuals(name: str) -> None:
     rng = np.random.default_rng(0)
     p, y = some()
     for estimator in (IntegratedIndex(name), WorstDistance(name)):
-        assert estimator.norm
-        linear = estimator.linear(View(p, y))
+        assert estimator.is_norm
+        linear = estimator.cell_statistic(View(p, y))
         w = wp = np.zeros(linear.size)
         a, b = rng.normal(size=(2, 30, linear.size))
-        combined, one, other = (linear.reader(w, wp, wy) for wy in (a + b, a, b))
+        combined, one, other = (linear.statistic_at_groups(w, wp, wy) for wy in (a + b, a, b))
         assert (combined <= one + other + 1e-12).all()
-        assert linear.reader(w, wp, -3 * a) == pytest.approx(3 * one, rel=1e-12)
+        assert linear.statistic_at_groups(w, wp, -3 * a) == pytest.approx(3 * one, rel=1e-12)
 
 
 @pytest.mark.parametrize("smoother", SMOOTH)
@@ -218,7 +218,7 @@ def test_the_value_is_that_of_its_own_draws(estimator_type: type[IntegratedIndex
     p = p.round(1)
     w = np.random.default_rng(2).integers(0, 3, len(p)).astype(float)
     view = View(p, y, w)
-    linear = estimator_type(smoother).linear(view)
+    linear = estimator_type(smoother).cell_statistic(view)
     sums = [np.bincount(linear.index, weights, linear.size)[None] for weights in (w, w * p, w * y)]
     assert linear.statistic(*sums) == pytest.approx([estimator_type(smoother).value(view)], rel=1e-12)
     wy = np.repeat(sums[2], 3, axis=0) * [[1], [0.5], [0]]
@@ -231,7 +231,7 @@ def test_the_value_is_that_of_its_own_draws(estimator_type: type[IntegratedIndex
 def test_one_score_has_the_distance_of_a_mean(estimator_type: type[IntegratedIndex], smoother: str) -> None:
     # With one score every summary of every curve is |ȳ − p|.
     n, p = 20, 0.3
-    linear = estimator_type(smoother).linear(View([p] * n, [0.0] * n))
+    linear = estimator_type(smoother).cell_statistic(View([p] * n, [0.0] * n))
     k = np.arange(n + 1)
     values = linear.statistic(np.full((1, 1), float(n)), np.full((1, 1), p * n), k[:, None].astype(float))
     assert values == pytest.approx(np.abs(k / n - p), abs=1e-14)
@@ -243,7 +243,7 @@ def test_the_noise_floor_of_loess_is_that_of_its_weights() -> None:
     # has a standard error of 1 % (sd/mean about .5); 5 % is 4 of them and that.
     rng = np.random.default_rng(4)
     p = rng.uniform(0.2, 0.8, 400)
-    linear = IntegratedIndex().linear(View(p, np.zeros(400)))
+    linear = IntegratedIndex().cell_statistic(View(p, np.zeros(400)))
     s = np.sort(p)
     draws = (rng.random((4000, 400)) < s).astype(float)
     mean = linear.statistic(np.ones((1, 400)), s[None], draws).mean()
@@ -256,7 +256,7 @@ def test_the_noise_floor_of_loess_is_that_of_its_weights() -> None:
 def test_the_noise_floor_of_observed_over_expected_is_one() -> None:
     # 4,000 draws of Σy/Σp, whose sd is √Σp(1−p) / Σp: 4 standard errors.
     p, y = some(500)
-    linear = ObservedExpected().linear(View(p, y))
+    linear = ObservedExpected().cell_statistic(View(p, y))
     draws = (np.random.default_rng(5).random((4000, 500)) < p).sum(axis=1, dtype=float)
     values = linear.statistic(np.full((1, 1), 500.0), p.sum()[None, None], draws[:, None])
     sd = np.sqrt((p * (1 - p)).sum()) / p.sum()

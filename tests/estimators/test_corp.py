@@ -142,7 +142,7 @@ def test_a_recalibrated_model_has_no_miscalibration_and_the_same_discrimination(
 def test_every_draw_is_refitted(score: str) -> None:
     rng = np.random.default_rng(3)
     for view in (some(40), some(40, ties=False)):
-        linear = Corp(score).linear(view)
+        linear = Corp(score).cell_statistic(view)
         y = (rng.random((25, len(view.p))) < view.p).astype(float)
         w, wp = (np.bincount(linear.index, x, linear.size) for x in (view.w, view.w * view.p))
         wy = np.stack([np.bincount(linear.index, view.w * one, linear.size) for one in y])
@@ -161,7 +161,7 @@ def test_one_score_has_the_miscalibration_of_a_mean() -> None:
     # With one score MCB is (ȳ − p)², whose mean is p(1−p)/n = .0021 and whose variance is at most 2(p(1−p)/n)² plus
     # an excess of order 1/n³; the mean of 20,000 draws stays within 4.5 standard errors.
     n, p, draws = 100, 0.3, 20_000
-    linear = Corp().linear(View([p] * n, [0.0] * n))
+    linear = Corp().cell_statistic(View([p] * n, [0.0] * n))
     counts = np.random.default_rng(0).binomial(n, p, draws).astype(float)
     values = linear.statistic(np.full((1, 1), float(n)), np.full((1, 1), p * n), counts[:, None])
     variance = p * (1 - p) / n
@@ -176,7 +176,7 @@ def test_the_noise_floor_shrinks_with_the_two_thirds_power_of_n() -> None:
     floors = []
     for n in (500, 4000):
         p = rng.random(n)
-        linear = Corp().linear(View(p, np.zeros(n)))
+        linear = Corp().cell_statistic(View(p, np.zeros(n)))
         wy = np.zeros((200, n))
         wy[:, linear.index] = rng.random((200, n)) < p
         floors.append(linear.statistic(np.ones((1, n)), np.sort(p)[None], wy).mean())
@@ -207,7 +207,7 @@ def test_certainty_that_is_right_costs_nothing(score: str) -> None:
 def test_rounded_sums_of_weights_are_no_impossible_outcomes() -> None:
     # .1 + .2 + .3 and .3 + .2 + .1 are different floats: at the score 1 Σw − Σwy is then 1e-16, not 0, and its product
     # with log 0 would make the noise floor infinite. The other score said .5: its log loss is log 2, and 1/1.6 of all.
-    linear = Corp("log_loss").linear(View([1.0, 1.0, 1.0, 0.5], [1, 1, 1, 1], [0.1, 0.2, 0.3, 1.0]))
+    linear = Corp("log_loss").cell_statistic(View([1.0, 1.0, 1.0, 0.5], [1, 1, 1, 1], [0.1, 0.2, 0.3, 1.0]))
     w, wy = np.array([[1.0, 0.1 + 0.2 + 0.3]]), np.array([[1.0, 0.3 + 0.2 + 0.1]])
     assert (w != wy).any()
     values = linear.statistic(w, w * [0.5, 1.0], wy)

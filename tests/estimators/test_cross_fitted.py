@@ -206,7 +206,7 @@ def test_rows_of_weight_zero_are_no_rows() -> None:
     p, y = rng.random(60), rng.integers(0, 2, 60)
     w = (np.arange(60) < 40).astype(float)
     assert CrossFitted().value(View(p, y, w)) == CrossFitted().value(View(p[:40], y[:40]))
-    assert (CrossFitted().rows(View(p, y, w))[40:] == 0).all()
+    assert (CrossFitted().row_scores(View(p, y, w))[40:] == 0).all()
 
 
 def test_half_precision_is_computed_in_double() -> None:
@@ -288,7 +288,7 @@ def test_one_view_is_fitted_once_for_value_parts_and_notes(monkeypatch: pytest.M
     rng = np.random.default_rng(10)
     p = rng.random(100)
     view, error = View(p, rng.integers(0, 2, 100)), CrossFitted()
-    error.value(view), error.parts(view), error.rows(view)
+    error.value(view), error.parts(view), error.row_scores(view)
     assert len(fits) == 4  # the first of five parts is not judged
     CrossFitted(rng=1).value(view)  # other parts are dealt
     CrossFitted(calibrator=IsotonicSpec("step")).value(view)  # another rule is another fit

@@ -132,7 +132,7 @@ def test_the_closed_form_is_what_normal_draws_tend_to() -> None:
     # Kumar's code draws; 2e5 draws of each of 15 bins: 4.5 standard errors of the weighted sum of |N|, whose sd is
     # at most that of N itself.
     view = view_of("b")
-    binned = view.pool(Uniform(15).freeze(view).index(view.at), 15)
+    binned = view.pool(Uniform(15).fit(view).index(view.partition_values), 15)
     share, gap = binned.w / binned.w.sum(), binned.p - binned.y
     s = np.sqrt(binned.y * (1 - binned.y) / binned.w)
     drawn = np.abs(gap + s * np.random.default_rng(0).standard_normal((200_000, len(gap))))
@@ -185,7 +185,7 @@ def test_of_a_calibrated_ece_about_three_fifths_remain_in_l1() -> None:
     n = 400
     log = np.cumsum(np.concatenate(([0.0], np.log(np.arange(n, 0, -1) / np.arange(1, n + 1)))))
     pmf = np.exp(log - n * np.log(2))
-    one = DebiasedL1(ONE).linear(View(np.full(n, 0.5), np.arange(n) % 2))
+    one = DebiasedL1(ONE).cell_statistic(View(np.full(n, 0.5), np.arange(n) % 2))
     w, counts = np.array([[float(n)]]), np.arange(n + 1.0)[:, None]
     values = one.statistic(w, w / 2, counts)
     plug_in = np.abs(counts[:, 0] / n - 0.5)
@@ -203,7 +203,7 @@ def test_draws_see_the_same_statistic_as_the_value(form: str, partition: Any) ->
     for w in (None, rng.integers(0, 3, 70).astype(float), rng.random(70)):
         view = View(rng.random(70), rng.integers(0, 2, 70), w)
         for estimator in (DebiasedL2(partition, form), DebiasedL1(partition)):
-            one = estimator.linear(view)
+            one = estimator.cell_statistic(view)
             assert one.value() == pytest.approx(estimator.value(view), rel=1e-10, abs=1e-14)
             sums = [np.bincount(one.index, x, one.size)[None] for x in (view.w, view.w * view.p)]
             labels = rng.integers(0, 2, (20, 70)).astype(float)
@@ -220,7 +220,7 @@ def test_resampled_rows_are_rows_of_their_own() -> None:
     rng = np.random.default_rng(3)
     view = View(rng.random(50), rng.integers(0, 2, 50), rng.random(50))
     estimator = DebiasedL2(Uniform(4))
-    one = estimator.linear(view)
+    one = estimator.cell_statistic(view)
     rows = rng.integers(0, 50, (20, 50))
     sums = [
         np.stack([np.bincount(one.index[r], x[r], one.size) for r in rows])
@@ -268,7 +268,7 @@ def test_the_noise_floor_of_the_root_is_below_that_of_the_plug_in() -> None:
 
 def test_redraws_are_those_of_the_rows_one_by_one() -> None:
     class RowByRow(DebiasedL2):
-        def linear(self, view: View) -> None:  # type: ignore[override]
+        def cell_statistic(self, view: View) -> None:  # type: ignore[override]
             return None
 
     data = calibrated(150, 6)
@@ -415,7 +415,7 @@ def test_a_vector_per_row_is_refused() -> None:
         with refused("TO205"):
             estimator.value(joint)
         with refused("TO205"):
-            estimator.linear(joint)
+            estimator.cell_statistic(joint)
 
 
 def test_draws_of_many_rows_read_off_bins_are_those_of_single_rows(monkeypatch):

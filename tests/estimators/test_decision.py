@@ -134,7 +134,7 @@ def test_draws_read_the_value_and_move_no_further_than_their_spread() -> None:
     p = rng.random(400)
     view = View(p, (rng.random(400) < p**1.5).astype(float))
     error = DecisionRegret(Uniform(10))
-    one = error.linear(view)
+    one = error.cell_statistic(view)
     assert one is not None
     w, wp, wy = (np.bincount(one.index, x, one.size) for x in (view.w, view.w * view.p, view.w * view.y))
     drawn = np.stack([np.bincount(one.index, rng.random(400) < p, one.size) for _ in range(200)])
@@ -149,7 +149,7 @@ def test_draws_read_the_value_and_move_no_further_than_their_spread() -> None:
 
 def test_a_bin_that_a_draw_leaves_empty_is_absent() -> None:
     view = View([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1])
-    one = DecisionRegret(Uniform(2)).linear(view)
+    one = DecisionRegret(Uniform(2)).cell_statistic(view)
     assert one is not None
     half = View([0.1, 0.1], [0, 1])
     sums = [np.array([[2.0, 0.0]]), np.array([[0.2, 0.0]]), np.array([[1.0, 0.0]])]
@@ -159,7 +159,7 @@ def test_a_bin_that_a_draw_leaves_empty_is_absent() -> None:
 
 
 def test_bins_chosen_with_the_labels_have_no_draws_of_their_own() -> None:
-    assert DecisionRegret(Sweep()).linear(View([0.1, 0.9], [0, 1])) is None
+    assert DecisionRegret(Sweep()).cell_statistic(View([0.1, 0.9], [0, 1])) is None
 
 
 def test_measured_it_has_an_interval_and_a_floor() -> None:

@@ -243,12 +243,12 @@ def test_whole_weights_are_repetition_and_rows_of_weight_zero_are_none(score: De
 def test_the_terms_of_binary_cells_are_those_of_their_rows(name: str) -> None:
     rng = np.random.default_rng(0)
     rows = View(rng.random(300), rng.random(300) < 0.4, rng.random(300))
-    grid = Uniform(100).freeze(rows)
-    index = grid.index(rows.at)
+    grid = Uniform(100).fit(rows)
+    index = grid.index(rows.partition_values)
     cells = rows.pool(index, grid.size)
     at = (np.unique(index) + 1) / 100
     sums = {name: cells.sums(name) for name in ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")}
-    rebuilt = View(cells.p, cells.y, cells.w, n=cells.n, sums=sums, at=at)
+    rebuilt = View(cells.p, cells.y, cells.w, n=cells.n, sums=sums, partition_values=at)
     score = Brier(decomposition=name, partition=Uniform(10))
     assert score.parts(rebuilt) == pytest.approx(score.parts(rows), rel=1e-10, abs=1e-14)
 

@@ -194,7 +194,7 @@ def test_draws_are_values_with_other_labels_or_weights(make: Any, n: int, order:
     close = {"rtol": 1e-11 if n == 50 else 7e-5}
     view, rng = make(n), np.random.default_rng(1)
     estimator = error(order)
-    linear = estimator.linear(view)
+    linear = estimator.cell_statistic(view)
     w = view.w if view.y.ndim == 1 else view.w[:, None]
     y = np.stack([rng.permutation(view.y) for _ in range(3)])
     values = linear.statistic(view.w[None], (w * view.p)[None], w * y)
@@ -210,7 +210,7 @@ def test_draws_are_values_with_other_labels_or_weights(make: Any, n: int, order:
 def test_a_draw_without_near_rows_is_still_a_number() -> None:
     # With a narrow kernel only the equal row tells anything; drawn without it the far rows do, evenly.
     view = View([0.1, 0.1, 0.9, 0.9], [0, 1, 0, 1])
-    linear = error(bandwidth=1e-5).linear(view)
+    linear = error(bandwidth=1e-5).cell_statistic(view)
     w = np.array([[1.0, 0.0, 2.0, 1.0]])
     values = linear.statistic(w, w * view.p, w * view.y)
     # Row 0 is estimated by rows 2 and 3: ⅓; row 2 by row 3: 1; row 3 by row 2: 0
@@ -234,15 +234,15 @@ def test_of_many_rows_a_sample_that_does_not_depend_on_their_order_is_compared()
     estimator, view = error(), View(p, y, w)
     small = View(p[:5000], y[:5000])
     assert not estimator.notes(small)
-    assert not estimator.linear(view).sampled  # rows of weight 0 are none
+    assert not estimator.cell_statistic(view).sampled  # rows of weight 0 are none
     view = View(p, y, w + 1)
     assert estimator.value(view) == pytest.approx(estimator.value(View(p[order], y[order], (w + 1)[order])), rel=1e-12)
     assert [note.code for note in estimator.notes(view)] == ["TN119"]
-    own = estimator.resampled((view,), 3, np.random.default_rng(0))
+    own = estimator.resample_units((view,), 3, np.random.default_rng(0))
     assert own is not None
     assert own[0].shape == (1, 3)
     assert own[1] == "sampled rows"
-    linear = estimator.linear(view)
+    linear = estimator.cell_statistic(view)
     assert linear.size == 5001
     assert (np.bincount(linear.index) == [*[1] * 5000, 200]).all()
 
@@ -262,7 +262,7 @@ def test_a_calibrated_model_scores_what_its_noise_floor_says() -> None:
         P = rng.dirichlet([1, 1, 1], 60)
         y = (P.cumsum(axis=1) > rng.random((60, 1))).argmax(axis=1)
         view = View(P, np.eye(3)[y])
-        linear = error().linear(view)
+        linear = error().cell_statistic(view)
         u = rng.random((99, 60, 1))
         drawn = np.eye(3)[(P.cumsum(axis=1) > u).argmax(axis=2)]
         null = linear.statistic(view.w[None], P[None], drawn)

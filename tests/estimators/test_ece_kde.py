@@ -224,7 +224,7 @@ def test_draws_move_the_error_by_no_more_than_their_norm(order: float, kernel: s
     # The triangle inequality, which the interval rests on; weights are drawn too.
     rng = np.random.default_rng(2)
     p = rng.beta(1, 2, 80).round(2)
-    one = KernelDensityError(kernel=kernel, order=order).linear(View(p, rng.random(80) < p))
+    one = KernelDensityError(kernel=kernel, order=order).cell_statistic(View(p, rng.random(80) < p))
     w = rng.integers(0, 4, (200, one.size)).astype(float)
     wy = rng.binomial(w.astype(int), 0.4).astype(float)
     sums = (one.groups.w, one.groups.wp, one.groups.wy)
@@ -242,7 +242,7 @@ def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> No
     assert test(ten, "consistency", statistic="ece_kde").pvalue == pytest.approx(0.109375, abs=0.06)
     rng = np.random.default_rng(3)
     p = rng.random(6000)
-    one = KernelDensityError().linear(View(p, rng.random(6000) < p))
+    one = KernelDensityError().cell_statistic(View(p, rng.random(6000) < p))
     sums = (one.groups.w[None], one.groups.wp[None], one.groups.wy[None])
     assert one.size < 6000
     assert one.statistic(*sums)[0] == pytest.approx(one.value(), rel=1e-12)

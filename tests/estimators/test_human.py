@@ -130,7 +130,7 @@ def test_a_reference_number(key: str, estimator: VoteMean) -> None:
     ],
 )
 def test_reference_numbers_row_by_row(truth: Any, estimator: VoteMean) -> None:
-    np.testing.assert_allclose(estimator.rows(canonical(crowd())), truth(), rtol=1e-10, atol=1e-15)
+    np.testing.assert_allclose(estimator.row_scores(canonical(crowd())), truth(), rtol=1e-10, atol=1e-15)
 
 
 # Ranks
@@ -145,7 +145,7 @@ def test_ranks_agree_as_the_definition_says_pair_by_pair() -> None:
     rng = np.random.default_rng(5)
     for k in (2, 3, 5):
         P, V = rng.multinomial(6, np.ones(k) / k, 400) / 6, rng.multinomial(4, np.ones(k) / k, 400)
-        agreement = RankAgreement().rows(View(P, V / 4, votes=np.full(400, 4)))
+        agreement = RankAgreement().row_scores(View(P, V / 4, votes=np.full(400, 4)))
         np.testing.assert_array_equal(agreement, [agrees(p, v) for p, v in zip(P, V, strict=True)])
         assert 0 < agreement.mean() < 1
 
@@ -188,7 +188,7 @@ def test_a_perfect_model_scores_its_noise_floor(estimator: VoteMean) -> None:
     # The votes came from P, so the value is one more draw of the floor's own law: 4.5 of its standard deviations.
     for k in (2, 4):
         preds = voted(500, k, 15, seed=k)
-        estimand = Estimand.of(estimator, as_lens("canonical"), preds)
+        estimand = Estimand.from_predictions(estimator, as_lens("canonical"), preds)
         draws = null_draws(preds, [estimand], 200, np.random.default_rng(0))[0]
         assert estimand.values[0] == pytest.approx(draws.mean(), abs=4.5 * draws.std() * (1 + 1 / 200) ** 0.5)
 
@@ -209,7 +209,10 @@ def test_the_noise_floor_of_distce_is_de_moivres(k: int, votes: int) -> None:
     preds = voted(200, k, votes)
     exact = np.mean([sum(de_moivre(votes, p) for p in row) / 2 / votes for row in preds.P])
     draws = null_draws(
-        preds, [Estimand.of(DistributionError(), as_lens("canonical"), preds)], 400, np.random.default_rng(1)
+        preds,
+        [Estimand.from_predictions(DistributionError(), as_lens("canonical"), preds)],
+        400,
+        np.random.default_rng(1),
     )
     assert draws[0].mean() == pytest.approx(exact, abs=4.5 * draws[0].std() / 400**0.5)
     # and the rule of thumb of the docstring is of the right size
@@ -225,10 +228,10 @@ def test_the_correction_takes_out_most_of_what_few_votes_lack() -> None:
     P = np.full((n, k), 1 / k)
     view = canonical(Predictions(np.random.default_rng(2).multinomial(m, P), P))
     plain, corrected = EntropyError(signed=True), EntropyError(signed=True, correction="miller-madow")
-    rows = plain.rows(view)
+    rows = plain.row_scores(view)
     assert plain.value(view) == pytest.approx(lacking, abs=4.5 * rows.std() / n**0.5)
     # the next term of the expansion is (1 − Σ 1/P)/(12 m²): −15/19,200 for these; the one after is below 1e-4
-    rows = corrected.rows(view)
+    rows = corrected.row_scores(view)
     assert corrected.value(view) == pytest.approx(15 / 19_200, abs=4.5 * rows.std() / n**0.5 + 1e-4)
     assert abs(corrected.value(view)) < lacking / 10
 

@@ -48,7 +48,7 @@ def test_three_rows_by_hand() -> None:
         [[0.5, 0.0, 0.5], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]],
         votes=[10, 4, 4],
     )
-    rows = HumanDistance().rows(view)
+    rows = HumanDistance().row_scores(view)
     assert rows == pytest.approx([0.24 - 0.5 / 9, -0.5 / 3, 0.36 + 0.64 + 0.04], rel=1e-13)
     answer = HumanDistance()(view)
     noise = (0.5 / 9 + 0.5 / 3) / 3
@@ -82,7 +82,7 @@ def test_the_table_of_votes() -> None:
     # Σ (P − V)² − Σ V(1 − V)/99 with V in hundredths. Row 1: equal, and ΣV² = .54: −.46/99.
     # Row 4: (.05, −.1, .05): .015.
     P, V = table()
-    rows = HumanDistance().rows(canonical(Predictions(V, P)))
+    rows = HumanDistance().row_scores(canonical(Predictions(V, P)))
     assert rows[0] == pytest.approx(-0.46 / 99, rel=1e-12)
     assert rows[3] == pytest.approx(0.015, rel=1e-12)
     # Row 2: .01 + .0225 + .0025; row 3: .0036 + .0049 + .0169; rows 5 and 7: twice .0025; row 6: twice .09;
@@ -193,7 +193,7 @@ def test_one_class_off_in_size_alone_is_all_size_and_swapped_classes_have_order(
 def test_the_distance_from_the_crowd_is_unbiased_from_two_votes_on(k: int, votes: int) -> None:
     P, Q, preds = crowd(4000, k, votes, seed=votes)
     truth = np.square(P - Q).sum(axis=1)
-    rows = HumanDistance().rows(canonical(preds))
+    rows = HumanDistance().row_scores(canonical(preds))
     # The errors of the rows are independent with mean 0: 4.5 standard errors of their mean.
     error = rows - truth
     assert abs(error.mean()) < 4.5 * error.std() / 4000**0.5
@@ -218,7 +218,7 @@ def test_the_noise_floor_known_without_draws_is_the_mean_over_resampled_votes(vo
     rng = np.random.default_rng(votes)
     P = rng.dirichlet(np.ones(3), 300)
     preds = Predictions(rng.multinomial(votes, P), P)
-    estimand = Estimand.of(HumanDistance(), as_lens("canonical"), preds)
+    estimand = Estimand.from_predictions(HumanDistance(), as_lens("canonical"), preds)
     draws = null_draws(preds, [estimand], 200, np.random.default_rng(0))[0]
     expected = HumanDistance().expected(canonical(preds))
     assert expected == pytest.approx(1 - np.square(P).sum(axis=1).mean() if votes == 1 else 0.0, abs=1e-12)

@@ -26,7 +26,7 @@ BOTH = pytest.mark.parametrize("error", [InstanceError(), MacroError(), MacroErr
 class ViewByView(MacroError):
     """MacroCE that hides its groups, so that every draw is evaluated from a whole view."""
 
-    def linear(self, view: View) -> Any:
+    def cell_statistic(self, view: View) -> Any:
         return None
 
 
@@ -150,8 +150,8 @@ def test_cells_of_any_width_give_the_number_of_the_rows(error: InstanceError) ->
     p, w = rng.random(200), rng.random(200) * 3
     view = View(p, (rng.random(200) < p**2).astype(float), w)
     for k in (1, 4, 64):
-        grid = Uniform(k).freeze(view)
-        cells = view.pool(grid.index(view.at), grid.size)
+        grid = Uniform(k).fit(view)
+        cells = view.pool(grid.index(view.partition_values), grid.size)
         assert error.value(cells) == pytest.approx(error.value(view), rel=1e-12)
         assert error.parts(cells) == pytest.approx(error.parts(view), rel=1e-12)
         assert Estimand(error, as_lens("positive"), (cells,)).values[0] == pytest.approx(error.value(view), rel=1e-12)
@@ -191,7 +191,7 @@ def test_the_mean_of_a_calibrated_model_is_known() -> None:
 def test_the_noise_floor_of_ice_is_the_mean_of_twice_the_variance() -> None:
     preds = calibrated(300, 7)
     draws = null_draws(
-        preds, [Estimand.of(InstanceError(), as_lens("positive"), preds)], 999, np.random.default_rng(0)
+        preds, [Estimand.from_predictions(InstanceError(), as_lens("positive"), preds)], 999, np.random.default_rng(0)
     )[0]
     assert draws.mean() == pytest.approx((2 * preds.p * (1 - preds.p)).mean(), abs=4.5 * draws.std() / 999**0.5)
 
@@ -200,7 +200,7 @@ def test_the_noise_floor_of_ice_is_the_mean_of_twice_the_variance() -> None:
 def test_draws_by_groups_equal_whole_views_draw_by_draw(lens: str) -> None:
     preds = calibrated(200, 1, decimals=2)
     views = [
-        null_draws(preds, [Estimand.of(error, as_lens(lens), preds)], 30, np.random.default_rng(3))[0]
+        null_draws(preds, [Estimand.from_predictions(error, as_lens(lens), preds)], 30, np.random.default_rng(3))[0]
         for error in (MacroError(), ViewByView())
     ]
     np.testing.assert_allclose(views[0], views[1], rtol=1e-10)
@@ -211,9 +211,9 @@ def test_groups_of_many_scores_keep_the_mean_of_the_draws() -> None:
     # of size (1/256)/√12 each with a mean of 0: below 4.5 · (1/256)/√12 / √n, of the same size for each side.
     n = 66_000
     preds = calibrated(n, 2)
-    estimands = [Estimand.of(error, as_lens("positive"), preds) for error in (MacroError(), ViewByView())]
-    assert estimands[0].linear is not None
-    assert estimands[0].linear[0].size == 256
+    estimands = [Estimand.from_predictions(error, as_lens("positive"), preds) for error in (MacroError(), ViewByView())]
+    assert estimands[0].cell_statistics is not None
+    assert estimands[0].cell_statistics[0].size == 256
     grouped, ungrouped = (null_draws(preds, [estimand], 10, np.random.default_rng(3))[0] for estimand in estimands)
     np.testing.assert_allclose(grouped, ungrouped, rtol=0, atol=4.5 / 256 / 12**0.5 / n**0.5)
     assert estimands[0].values[0] == estimands[1].values[0]
@@ -222,7 +222,7 @@ def test_groups_of_many_scores_keep_the_mean_of_the_draws() -> None:
 @BOTH
 def test_the_jackknife_equals_leaving_rows_out(error: InstanceError) -> None:
     preds = calibrated(40, 4)
-    estimand = Estimand.of(error, as_lens("positive"), preds)
+    estimand = Estimand.from_predictions(error, as_lens("positive"), preds)
     (view,) = estimand.views
     expected = [error.value(view.take(np.delete(np.arange(40), i))) for i in range(40)]
     np.testing.assert_allclose(jackknife(preds, estimand)[0], expected, rtol=1e-9)

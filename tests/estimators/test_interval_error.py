@@ -122,7 +122,7 @@ def test_a_draw_does_not_depend_on_the_draws_beside_it() -> None:
     rng = np.random.default_rng(7)
     p = rng.random(60)
     view = View(p, (rng.random(60) < p) * 1.0)
-    one = IntervalError().linear(view)
+    one = IntervalError().cell_statistic(view)
     w, wp = (np.bincount(one.index, x, one.size)[None] for x in (view.w, view.p))
     labels = np.stack([view.y, *((rng.random((30, 60)) < p) * 1.0)])
     values = one.statistic(w, wp, np.stack([np.bincount(one.index, y, one.size) for y in labels]))

@@ -117,7 +117,7 @@ def test_the_integral_is_that_of_direct_sums(n: int, slope: float, order: float)
 
 
 def drawn(shown: View, y: Array, error: MixNMatchError) -> Array:
-    one = error.linear(shown)
+    one = error.cell_statistic(shown)
     w, wp = (np.bincount(one.index, weights, one.size)[None] for weights in (shown.w, shown.w * shown.p))
     return one.statistic(w, wp, np.stack([np.bincount(one.index, shown.w * labels, one.size) for labels in y]))
 
@@ -132,7 +132,7 @@ def test_every_draw_makes_its_own_bandwidth(order: float) -> None:
     y = (rng.random((6, 300)) < p).astype(float)
     values = np.array([error.value(shown.with_y(labels)) for labels in y])
     assert drawn(shown, y, error) == pytest.approx(values, abs=3e-4)
-    widths = [error.linear(shown.with_y(labels)).bandwidth for labels in (*y, shown.y)]
+    widths = [error.cell_statistic(shown.with_y(labels)).bandwidth for labels in (*y, shown.y)]
     assert np.ptp(widths) > 0.003
 
 

@@ -195,7 +195,7 @@ def test_a_draw_costs_sums_and_is_the_value_of_its_rows(estimator: UnbinnedError
     rng = np.random.default_rng(4)
     n = 50
     view = View(rng.integers(0, 11, n) / 10, rng.integers(0, 2, n) * 1.0)
-    one = estimator.linear(view)
+    one = estimator.cell_statistic(view)
     w, wp = (np.bincount(one.index, x, one.size)[None] for x in (view.w, view.p))
     labels = (rng.random((20, n)) < view.p) * 1.0
     wy = np.stack([np.bincount(one.index, y, one.size) for y in labels])

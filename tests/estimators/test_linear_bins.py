@@ -243,7 +243,7 @@ def test_auto_is_the_square_root_below_a_hundred_rows_and_ten_from_there_on() ->
 def test_draws_see_the_same_statistic_as_the_value(error: LinearBinError) -> None:
     rng = np.random.default_rng(2)
     view = View(rng.integers(0, 51, 90) / 50, rng.integers(0, 2, 90), rng.integers(0, 3, 90))
-    one = error.linear(view)
+    one = error.cell_statistic(view)
     w, wp, wy = (np.bincount(one.index, x, one.size) for x in (view.w, view.w * view.p, view.w * view.y))
     assert one.value() == pytest.approx(one.statistic(w[None], wp[None], wy[None])[0], rel=1e-12)
     other = rng.integers(0, 2, (30, 90))
@@ -259,7 +259,7 @@ def test_beyond_4096_scores_draws_are_nearly_and_the_value_exactly_right() -> No
     rng = np.random.default_rng(3)
     p = rng.random(20_000)
     view = View(p, rng.random(20_000) < p)
-    one = LinearBinError().linear(view)
+    one = LinearBinError().cell_statistic(view)
     w, wp, wy = (np.bincount(one.index, x, one.size) for x in (view.w, view.w * view.p, view.w * view.y))
     assert one.size <= 4096
     # Groups are 1/4096 of the rows, so a share is off by less than 10/4096 · 1.1; residuals of a group add at most 5.

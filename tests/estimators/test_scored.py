@@ -24,7 +24,7 @@ def many(n: int = 3 * DISTINCT, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("name", SCORED)
 def test_a_draw_that_repeats_what_was_observed_has_the_observed_value(name: str) -> None:
     p, y = many()
-    one = ESTIMATORS.make(name, {}).linear(View(p, y))
+    one = ESTIMATORS.make(name, {}).cell_statistic(View(p, y))
     w, wp, wy = (np.bincount(one.index, x, one.size)[None] for x in (np.ones(len(p)), p, y))
     assert float(one.statistic(w, wp, wy)[0]) == pytest.approx(one.value(), rel=1e-10)
 
@@ -34,7 +34,7 @@ def test_groups_of_neighboring_scores_change_the_null_of_ks_by_little() -> None:
     # at most the three residuals of one group, 3/n, on either side.
     p, y = many()
     preds = Predictions(y.astype(int), p)
-    estimand = Estimand.of(ESTIMATORS.make("ks", {}), as_lens("positive"), preds)
+    estimand = Estimand.from_predictions(ESTIMATORS.make("ks", {}), as_lens("positive"), preds)
     (grouped,) = null_draws(preds, [estimand], 49, np.random.default_rng(1))
     key = np.random.default_rng(1)
     from trueodds.core.rng import stream_key
@@ -42,7 +42,7 @@ def test_groups_of_neighboring_scores_change_the_null_of_ks_by_little() -> None:
 
     labels = random_labels.draw_labels(preds.P, stream_key(key), 0, 49)
     exact = [estimand.estimator.value(View(p, label.astype(float))) for label in labels]
-    (_, one) = estimand.values, estimand.linear[0]
+    (_, one) = estimand.values, estimand.cell_statistics[0]
     assert np.abs(grouped[0] - one._grouping_offset - exact).max() <= 3 / len(p) + 1e-12
     assert abs(one._grouping_offset) <= 3 / len(p)
 

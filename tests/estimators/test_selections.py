@@ -218,12 +218,12 @@ def test_selections_are_alike_if_they_hold_as_many_rows_of_weight_one() -> None:
 def test_sums_lie_between_the_edges_of_each_selection() -> None:
     view = View([0.1, 0.5, 0.7], [0, 1, 1])
     of = Selections(view, [[2, 0], [1, 1]])
-    n, wp, wy = of.sums(np.array([[0.5, 0.6]]), "right")
+    n, wp, wy = of.sums_by_bin(np.array([[0.5, 0.6]]), "right")
     assert n.tolist() == [[1, 0, 1], [2, 0, 0]]
     assert wp.tolist() == [[0.1, 0, 0.7], [1.0, 0, 0]]
     assert wy.tolist() == [[0, 0, 1], [2, 0, 0]]
-    assert of.sums(np.array([[0.5, 0.6]]), "left")[0].tolist() == [[1, 0, 1], [0, 2, 0]]
-    assert of.sums(np.array([[0.5], [np.inf]]), "left")[0].tolist() == [[1, 1], [2, 0]]
+    assert of.sums_by_bin(np.array([[0.5, 0.6]]), "left")[0].tolist() == [[1, 0, 1], [0, 2, 0]]
+    assert of.sums_by_bin(np.array([[0.5], [np.inf]]), "left")[0].tolist() == [[1, 1], [2, 0]]
 
 
 def test_the_transform_of_a_triweight_is_a_mean_of_cosines() -> None:

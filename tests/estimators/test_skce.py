@@ -123,7 +123,7 @@ def test_four_real_nets(net: str) -> None:
     truth, arrays = anchors()["cifar10"][net], reference.data("widmann_cifar10_4nets.npz")
     view = one_hot(arrays[f"probs_{net}"], arrays["labels"])
     settings = {"kernel": "tv-exponential", "bandwidth": truth["median_TV"]}
-    pairs = skce(**settings).linear(view)
+    pairs = skce(**settings).cell_statistic(view)
     assert pairs.value() == pytest.approx(truth["SKCEuq"], abs=1e-10)
     assert pairs.biased() == pytest.approx(truth["SKCEb"], abs=1e-10)
     assert skce("block", block_size=2, **settings).value(view) == pytest.approx(truth["SKCEul"], abs=1e-10)
@@ -181,7 +181,7 @@ def test_long_blocks_cross_strips_and_short_ones_share_them() -> None:
         edges = [*range(0, 699, size), 700]  # a last row alone joins the block before
         above = sum(h[a:b, a:b].sum() - np.trace(h[a:b, a:b]) for a, b in itertools.pairwise(edges))
         below = sum((b - a) * (b - a - 1) for a, b in itertools.pairwise(edges))
-        pairs = skce("block", block_size=size).linear(view)
+        pairs = skce("block", block_size=size).cell_statistic(view)
         assert pairs.value() == pytest.approx(above / below, rel=1e-11), size
         assert pairs.forms.by_block().sum() == pytest.approx(above, rel=1e-11), size
 
@@ -195,7 +195,7 @@ def test_a_redraw_is_the_value_with_other_labels(make: Any, form: str) -> None:
     view, rng = make(60), np.random.default_rng(2)
     view = View(view.p, view.y, rng.integers(0, 3, 60).astype(float))
     estimator = skce(form, block_size=9)
-    linear = estimator.linear(view)
+    linear = estimator.cell_statistic(view)
     kernel_rows = linear.rows
     y = np.stack([rng.permutation(view.y) for _ in range(8)])
     w = view.w if view.y.ndim == 1 else view.w[:, None]
@@ -211,13 +211,13 @@ def test_a_resample_is_the_value_of_the_rows_that_were_drawn(make: Any, form: st
     estimator = skce(form)
     drawn = rng.integers(0, 40, (5, 40))
     expected = [estimator.value(view.take(r)) for r in drawn]
-    linear = estimator.linear(view)
+    linear = estimator.cell_statistic(view)
     w = np.stack([np.bincount(r, minlength=40) for r in drawn]) * view.w
     wide = w if view.y.ndim == 1 else w[..., None]
     assert np.allclose(linear.statistic(w, wide * view.p, wide * view.y), expected, rtol=1e-11)
     # One draw alone, and the estimator's own resamples: the same rows, drawn in the same order.
     assert float(linear.statistic(w[:1], (wide * view.p)[:1], (wide * view.y)[:1])[0]) == pytest.approx(expected[0])
-    own = estimator.resampled((view,), 5, np.random.default_rng(4))
+    own = estimator.resample_units((view,), 5, np.random.default_rng(4))
     assert own is not None
     rows_drawn = np.random.default_rng(4).integers(0, 40, (5, 40))
     assert np.allclose(own[0][0], [estimator.value(view.take(r)) for r in rows_drawn], rtol=1e-11)
@@ -226,7 +226,7 @@ def test_a_resample_is_the_value_of_the_rows_that_were_drawn(make: Any, form: st
 def test_resamples_scatter_around_the_plug_in() -> None:
     view = rows(50, seed=5)
     estimator = skce()
-    own = estimator.resampled((view,), 4000, np.random.default_rng(0))
+    own = estimator.resample_units((view,), 4000, np.random.default_rng(0))
     assert own is not None
     draws = own[0][0]
     # E T* = V exactly; the mean of 4,000 draws lies within four of its standard errors.
@@ -237,10 +237,10 @@ def test_resamples_scatter_around_the_plug_in() -> None:
 def test_whole_blocks_are_drawn() -> None:
     view = rows(100, seed=6)
     estimator = skce("block", block_size=10)
-    own = estimator.resampled((view,), 4000, np.random.default_rng(0))
+    own = estimator.resample_units((view,), 4000, np.random.default_rng(0))
     assert own is not None
     assert own[1] == "blocks"
-    block_values = estimator.linear(view).forms.by_block() / 90
+    block_values = estimator.cell_statistic(view).forms.by_block() / 90
     assert abs(own[0].mean() - block_values.mean()) < 4 * own[0].std() / math.sqrt(4000)
     # A standard deviation from 4,000 draws is right to 1/√8000 = 1.1 %; four of those
     assert own[0].std() == pytest.approx(block_values.std() / math.sqrt(10), rel=0.045)

@@ -172,7 +172,7 @@ def test_nothing_observed_off_is_zero() -> None:
 def test_a_draw_does_not_depend_on_the_draws_beside_it(n: int) -> None:
     rng = np.random.default_rng(7)
     view = drawn(rng, n)
-    one = SmoothError().linear(view)
+    one = SmoothError().cell_statistic(view)
     assert one is not None
     w, wp = (np.bincount(one.index, x, one.size) for x in (view.w, view.p))
     labels = np.stack([view.y, *((rng.random((40, n)) < view.p) * 1.0), 1 - view.y])
@@ -187,7 +187,7 @@ def test_draws_of_many_scores_pool_neighbors_only() -> None:
     # 9,000 scores in 4,096 groups: a residual moves by at most a group's width, 1/4096 of the weight, so N_σ changes
     # by less than (width / σ) sqrt(2/π) Σ|residual|, here below 3 %; signs make it far less.
     view = drawn(np.random.default_rng(8), 9000)
-    one = SmoothError().linear(view)
+    one = SmoothError().cell_statistic(view)
     assert one is not None
     assert one.size <= 4096
     sums = [np.bincount(one.index, x, one.size)[None] for x in (view.w, view.p, view.y)]
@@ -297,7 +297,7 @@ def test_many_rows_spread_as_they_come_give_the_number_of_sorted_scores(bandwidt
     p = rng.beta(1, 3, MANY + 1).astype(dtype)
     y, w = (rng.random(len(p)) < p**1.1).astype(float), rng.random(len(p))
     for view in (View(p, y), View(p, y, w), View(p.round(1), y)):
-        one = SmoothError(bandwidth).scores(view)
+        one = SmoothError(bandwidth).score_statistic(view)
         assert one.value() == pytest.approx(DistinctScores.value(one), abs=1e-6, rel=1e-6)
 
 
@@ -308,15 +308,15 @@ def test_the_number_straight_from_the_rows_is_that_of_their_columns(lens: str) -
     preds = Predictions(rng.integers(0, 3, len(P)), P)
     (view,) = as_lens(lens).views(preds)
     assert view.rows is not None
-    assert not view.read
-    straight = SmoothError().scores(view).value()
+    assert not view.has_columns
+    straight = SmoothError().score_statistic(view).value()
     columns = View(view.p, view.y)
-    assert straight == pytest.approx(SmoothError().scores(columns).value(), rel=1e-9)
+    assert straight == pytest.approx(SmoothError().score_statistic(columns).value(), rel=1e-9)
 
 
 def test_many_rows_of_rare_events_are_sorted_where_the_grid_is_too_coarse() -> None:
     rng = np.random.default_rng(1)
     p = rng.random(MANY + 1) / 1e5
     view = View(p, (rng.random(len(p)) < p).astype(float))
-    one = SmoothError().scores(view)
+    one = SmoothError().score_statistic(view)
     assert one.value() == DistinctScores.value(one) < 3e-4

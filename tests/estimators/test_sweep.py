@@ -136,7 +136,7 @@ def test_draws_choose_their_own_bins() -> None:
     p = rng.integers(1, 100, 300) / 100
     view = View(p, (rng.random(300) < p).astype(float), rng.integers(0, 3, 300))
     for estimator in (SweepError(), SweepError("uniform", 1)):
-        one = estimator.linear(view)
+        one = estimator.cell_statistic(view)
         w, wp = (np.bincount(one.index, x, one.size)[None] for x in (view.w, view.w * view.p))
         drawn = (rng.random((50, 300)) < p).astype(float)
         wy = np.stack([np.bincount(one.index, view.w * y, one.size) for y in drawn])
@@ -149,7 +149,7 @@ def test_resamples_of_rows_choose_their_own_bins() -> None:
     rng = np.random.default_rng(12)
     p = rng.integers(1, 100, 300) / 100
     view = View(p, (rng.random(300) < p).astype(float))
-    one = SweepError().linear(view)
+    one = SweepError().cell_statistic(view)
     rows = rng.integers(0, 300, (20, 300))
     w, wp, wy = (np.stack([np.bincount(one.index[r], x[r], one.size) for r in rows]) for x in (view.w, view.p, view.y))
     assert one.statistic(w, wp, wy) == pytest.approx([SweepError().value(view.take(r)) for r in rows], rel=1e-10)
@@ -159,7 +159,7 @@ def test_resamples_of_rows_choose_their_own_bins() -> None:
 def test_the_null_draws_of_the_façade_are_refitted_row_by_row() -> None:
     # The generic path evaluates every redrawn view anew; the fast one must give the same draws from the same seed.
     class RowByRow(SweepError):
-        def linear(self, view: View) -> None:  # type: ignore[override]
+        def cell_statistic(self, view: View) -> None:  # type: ignore[override]
             return None
 
     rng = np.random.default_rng(3)
@@ -273,7 +273,7 @@ def test_draws_beyond_4096_scores_share_cells_and_the_value_does_not() -> None:
     rng = np.random.default_rng(9)
     p = rng.random(6000)
     view = View(p, (rng.random(6000) < p).astype(float))
-    one = SweepError().linear(view)
+    one = SweepError().cell_statistic(view)
     assert isinstance(one, DistinctScores)
     assert one.size <= 4096
     assert one.value() == pytest.approx(sweep_bin_by_bin(view, "equal-mass", 2)[0], rel=1e-10)

@@ -155,7 +155,7 @@ def test_a_weight_of_two_is_two_rows_and_order_is_irrelevant(error: Truthful) ->
 def test_draws_read_the_value_from_its_sums(error: Truthful) -> None:
     rng = np.random.default_rng(4)
     view = View(rng.integers(0, 50, 200) / 49, rng.integers(0, 2, 200), rng.random(200))
-    one = error.linear(view)
+    one = error.cell_statistic(view)
     sums = [np.bincount(one.index, x, one.size)[None] for x in (view.w, view.w * view.p, view.w * view.y)]
     assert one.value() == pytest.approx(error.value(view), rel=1e-12)
     assert one.statistic(*sums)[0] == pytest.approx(error.value(view), rel=1e-10)

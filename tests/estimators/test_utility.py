@@ -160,7 +160,7 @@ UTILITIES: tuple[Any, ...] = ("top", "top-2", "class:1", [0, 1, 5], [[0, 1, 5], 
 def test_draws_read_the_value_of_the_rows_drawn(utility: Any) -> None:
     view = random_view(80, 3, 7)
     error = UtilityError(utility)
-    one = error.linear(view)
+    one = error.cell_statistic(view)
     assert one is not None
     rng = np.random.default_rng(8)
     rows = np.concatenate([np.arange(80)[None], rng.integers(0, 80, (5, 80))])
@@ -178,7 +178,7 @@ def test_draws_read_the_value_of_the_rows_drawn(utility: Any) -> None:
 def test_draws_of_many_scores_pool_neighbors_and_stay_near() -> None:
     view = random_view(30_000, 3, 9)
     for error in (UtilityError(), UtilityError([0, 1, 3])):
-        one = error.linear(view)
+        one = error.cell_statistic(view)
         assert isinstance(one, UtilityCells)
         assert one.size <= 3 * 4096
         (value,) = one.statistic(*sums_of(view, one, np.arange(30_000)[None]))
@@ -188,7 +188,7 @@ def test_draws_of_many_scores_pool_neighbors_and_stay_near() -> None:
 
 def test_where_rows_and_outcomes_are_too_many_there_are_no_cells() -> None:
     view = random_view(5_000, 1000, 10)
-    assert UtilityError(lambda P: P).linear(view) is None
+    assert UtilityError(lambda P: P).cell_statistic(view) is None
 
 
 def test_the_noise_floor_is_the_range_of_a_random_walk() -> None:

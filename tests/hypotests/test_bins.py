@@ -27,7 +27,7 @@ def calibrated(rng, n, k):
 
 def test_by_hand():
     # (0, .5]: two heads of two at .5 have p = 2/4; (.5, 1]: said .9 and .8, none came: P = .02, twice that
-    result = BinByBin(partition=Uniform(2)).on(View([0.5, 0.5, 0.9, 0.8], [1, 1, 0, 0]))
+    result = BinByBin(partition=Uniform(2)).evaluate(View([0.5, 0.5, 0.9, 0.8], [1, 1, 0, 0]))
     low, high = result.parts["[0, 0.5]"], result.parts["(0.5, 1]"]
     assert (low["n"], low["predicted"], low["observed"], low["gap"], low["pvalue"]) == (2, 0.5, 1.0, 0.5, 0.5)
     assert low["statistic"] == pytest.approx(1 / math.sqrt(0.5))
@@ -43,8 +43,8 @@ def test_a_bin_is_off_where_its_consistency_bar_says_so():
     known = reference.estimators()["c.consistency_bars.ew10"]["value"]
     rows = reference.frame("estimators/c_binary500.csv")
     view = View(rows["p"], rows["y"])
-    parts = list(BinByBin(partition=Uniform(10)).on(view).parts.values())
-    bars = consistency(view, Uniform(10).freeze(view).index(view.at), 10, 0.9)
+    parts = list(BinByBin(partition=Uniform(10)).evaluate(view).parts.values())
+    bars = consistency(view, Uniform(10).fit(view).index(view.partition_values), 10, 0.9)
     for b, part in enumerate(parts):
         low, high = known[str(b)]["poisson_binomial_5_95"]
         assert (part["n"], part["observed"]) == (known[str(b)]["n"], pytest.approx(known[str(b)]["obs"]))
@@ -122,7 +122,7 @@ def test_of_many_bins_the_strongest_are_reported():
     assert len(verdict.parts) == 100
     assert "TN225" in codes(verdict)
     assert verdict.settings["occupied_bins"] == 150
-    everyone = BinByBin(partition=Distinct()).on(View(p, rng.random(150) < p))
+    everyone = BinByBin(partition=Distinct()).evaluate(View(p, rng.random(150) < p))
     assert list(everyone.parts) == sorted(everyone.parts, key=lambda name: int(name.split()[1]))
 
 
@@ -158,8 +158,12 @@ def test_what_is_refused():
 
 def test_edges_are_named_as_they_are_closed():
     view = View([0.0, 0.25, 0.9], [0, 1, 1])
-    assert list(BinByBin(partition=Uniform(4)).on(view).parts) == ["[0, 0.25]", "(0.75, 1]"]
-    assert list(BinByBin(partition=Uniform(4, "left")).on(view).parts) == ["[0, 0.25)", "[0.25, 0.5)", "[0.75, 1]"]
+    assert list(BinByBin(partition=Uniform(4)).evaluate(view).parts) == ["[0, 0.25]", "(0.75, 1]"]
+    assert list(BinByBin(partition=Uniform(4, "left")).evaluate(view).parts) == [
+        "[0, 0.25)",
+        "[0.25, 0.5)",
+        "[0.75, 1]",
+    ]
 
 
 def test_clusters_flip_whole_residuals():

@@ -55,7 +55,7 @@ def codes(verdict: Any) -> list[str]:
 def test_ucme_by_hand(labels: tuple[int, int], ucme: float, joint: bool) -> None:
     # Also the literals of CalibrationErrors.jl's own tests, for k = exp(−‖p − q‖² / 2).
     view = one_hot(np.eye(2), np.array(labels)) if joint else View([0.0, 1.0], np.array(labels, dtype=float))
-    result = MeanEmbedding(locations=CORNERS, kernel="gaussian", bandwidth=1.0).on(view)
+    result = MeanEmbedding(locations=CORNERS, kernel="gaussian", bandwidth=1.0).evaluate(view)
     assert result.effect**2 == pytest.approx(ucme, rel=1e-14)
     assert result.parts["ucme"]["squared"] == pytest.approx(ucme, rel=1e-14)
 
@@ -65,7 +65,7 @@ def test_ucme_by_hand(labels: tuple[int, int], ucme: float, joint: bool) -> None
 def test_the_literals_of_the_julia_package(key: str) -> None:
     truth = anchors()["g3cal_200"]["calibrationerrors_jl_literals"][key]
     labels = np.array([int(c) for c in key if c.isdigit()])
-    result = MeanEmbedding(locations=CORNERS, kernel="gaussian", bandwidth=1.0).on(one_hot(np.eye(2), labels))
+    result = MeanEmbedding(locations=CORNERS, kernel="gaussian", bandwidth=1.0).evaluate(one_hot(np.eye(2), labels))
     assert result.effect**2 == pytest.approx(truth["expected_ucme"], rel=1e-12)
 
 
@@ -79,7 +79,7 @@ def test_the_numbers_of_the_julia_package_s_formulas(data: str, key: str, kernel
     at = reference.frame("anchors/synthetic/g3_ucme_locations.csv")
     locations = (reference.columns(at, "t"), at["y"].astype(int))
     truth = anchors()[data]["ucme"][key]
-    result = MeanEmbedding(locations=locations, kernel=kernel, bandwidth=1.0).on(
+    result = MeanEmbedding(locations=locations, kernel=kernel, bandwidth=1.0).evaluate(
         one_hot(reference.columns(table), table["y"])
     )
     assert result.statistic == pytest.approx(truth["Q"], rel=1e-10)
@@ -92,10 +92,10 @@ def test_one_location_is_a_t_test() -> None:
     # One place far from nothing: Q is the square of the t statistic of k (y − p).
     rng = np.random.default_rng(0)
     p, y = rng.random(40), (rng.random(40) < 0.5).astype(float)
-    result = MeanEmbedding(locations=([0.3], [1]), kernel="tv-exponential", bandwidth=0.5).on(View(p, y))
+    result = MeanEmbedding(locations=([0.3], [1]), kernel="tv-exponential", bandwidth=0.5).evaluate(View(p, y))
     t = stats.ttest_1samp(np.exp(-np.abs(p - 0.3) / 0.5) * (y - p), 0.0)
     assert result.statistic == pytest.approx(t.statistic**2, rel=1e-12)
-    other = MeanEmbedding(locations=([0.3], [0]), kernel="tv-exponential", bandwidth=0.5).on(View(p, y))
+    other = MeanEmbedding(locations=([0.3], [0]), kernel="tv-exponential", bandwidth=0.5).evaluate(View(p, y))
     assert other.statistic == pytest.approx(result.statistic, rel=1e-13)  # the other outcome's residual is the negative
 
 
@@ -105,10 +105,10 @@ def test_weights_enter_the_variance_as_squares() -> None:
     view = one_hot(preds.P, preds.y)
     w = np.repeat([1.0, 0.0], 30)
     half = MeanEmbedding(locations=(preds.P[:3], [0, 1, 2]), bandwidth=0.5)
-    weighted, part = half.on(View(view.p, view.y, w)), half.on(View(view.p[:30], view.y[:30]))
+    weighted, part = half.evaluate(View(view.p, view.y, w)), half.evaluate(View(view.p[:30], view.y[:30]))
     assert weighted.statistic == pytest.approx(part.statistic, rel=1e-11)
-    assert half.on(View(view.p, view.y, np.full(60, 3.0))).statistic == pytest.approx(
-        half.on(view).statistic, rel=1e-11
+    assert half.evaluate(View(view.p, view.y, np.full(60, 3.0))).statistic == pytest.approx(
+        half.evaluate(view).statistic, rel=1e-11
     )
 
 
@@ -118,17 +118,17 @@ def test_a_redraw_is_the_statistic_with_other_labels(weighted: bool) -> None:
     w = np.random.default_rng(0).integers(0, 3, 50).astype(float) if weighted else None
     view, test = View(preds.P, np.eye(3)[preds.y], w), MeanEmbedding(locations=3)
     labels = draw_labels_by_row(preds.P, 9, 0, 6)
-    cells = test.cells(view)
+    cells = test.cell_statistic(view)
     assert cells.of_labels is not None
     y = np.eye(3)[labels.T]
-    expected = [test.on(view.with_y(one)).statistic for one in y]
+    expected = [test.evaluate(view.with_y(one)).statistic for one in y]
     np.testing.assert_allclose(cells.of_labels(labels), expected, rtol=1e-9)
     wide = view.w[:, None]
     np.testing.assert_allclose(cells.statistic(view.w[None], (wide * view.p)[None], wide * y), expected, rtol=1e-9)
     binary = View(preds.P[:, 1], y[0, :, 1], w)
     events = y[:, :, 1]
-    statistics = test.cells(binary).statistic(binary.w[None], (binary.w * binary.p)[None], binary.w * events)
-    np.testing.assert_allclose(statistics, [test.on(binary.with_y(one)).statistic for one in events], rtol=1e-9)
+    statistics = test.cell_statistic(binary).statistic(binary.w[None], (binary.w * binary.p)[None], binary.w * events)
+    np.testing.assert_allclose(statistics, [test.evaluate(binary.with_y(one)).statistic for one in events], rtol=1e-9)
 
 
 def test_locations_do_not_know_the_labels_or_the_order_of_rows() -> None:
@@ -176,14 +176,14 @@ def test_the_asymptotic_law_holds_where_it_is_not_doubted() -> None:
 def test_locations_that_say_the_same_are_counted_once() -> None:
     preds = calibrated(100, 3)
     view = one_hot(preds.P, preds.y)
-    once = MeanEmbedding(locations=(preds.P[:2], [0, 1]), null="asymptotic").on(view)
-    twice = MeanEmbedding(locations=(preds.P[[0, 1, 1]], [0, 1, 1]), null="asymptotic").on(view)
+    once = MeanEmbedding(locations=(preds.P[:2], [0, 1]), null="asymptotic").evaluate(view)
+    twice = MeanEmbedding(locations=(preds.P[[0, 1, 1]], [0, 1, 1]), null="asymptotic").evaluate(view)
     assert twice.statistic == pytest.approx(once.statistic, rel=1e-6)
     assert (twice.parts["ucme"]["df"], once.parts["ucme"]["df"]) == (2, 2)
     assert [note.code for note in twice.notes] == ["TN220"]
     assert not once.notes
     # Two classes of a vector have opposite residuals.
-    both = MeanEmbedding(locations=([[0.5, 0.5]] * 2, [0, 1])).on(one_hot(preds.P[:, :2] * [1, 1], preds.y % 2))
+    both = MeanEmbedding(locations=([[0.5, 0.5]] * 2, [0, 1])).evaluate(one_hot(preds.P[:, :2] * [1, 1], preds.y % 2))
     assert both.parts["ucme"]["df"] <= 2
 
 
@@ -216,14 +216,14 @@ def test_meaningless_settings_are_refused() -> None:
     view = one_hot(np.full((20, 3), 1 / 3), np.zeros(20))
     for locations in (([[0.5, 0.5]], [0]), (np.eye(3), [0, 1])):
         with refused("TO205", "T ("):
-            MeanEmbedding(locations=locations).on(view)
+            MeanEmbedding(locations=locations).evaluate(view)
     with refused("TO101", "0.5"):
-        MeanEmbedding(locations=(0.5, 1)).on(view)
+        MeanEmbedding(locations=(0.5, 1)).evaluate(view)
     with refused("TO203", "outside"):
-        MeanEmbedding(locations=([[2.0, -1.0, 0.0]], [0])).on(view)
+        MeanEmbedding(locations=([[2.0, -1.0, 0.0]], [0])).evaluate(view)
     for outcome in ([3], [-1], [0.5]):
         with refused("TO203", fix="2"):
-            MeanEmbedding(locations=([[0.2, 0.3, 0.5]], outcome)).on(view)
+            MeanEmbedding(locations=([[0.2, 0.3, 0.5]], outcome)).evaluate(view)
     with refused("TO403"):
         to.test(to.tally(calibrated(20, 0)), "cme")
 

@@ -19,7 +19,7 @@ def five_hundred():
 def test_the_regression_is_that_of_the_reference():
     # rms::val.prob and statsmodels
     golden = reference.estimators()["c.cox"]["value"]
-    result = Cox().on(five_hundred())
+    result = Cox().evaluate(five_hundred())
     joint, large, slope = (result.parts[part] for part in ("joint", "in-the-large", "slope"))
     assert (joint["intercept"], joint["slope"]) == pytest.approx((golden["intercept"], golden["slope"]), rel=1e-10)
     assert (joint["statistic"], joint["pvalue"]) == pytest.approx((golden["lrt"], golden["p_df2"]), rel=1e-10)
@@ -31,7 +31,7 @@ def test_the_regression_is_that_of_the_reference():
 
 def test_the_score_test_is_that_of_the_reference():
     golden = reference.estimators()["c.cox_score_test"]["value"]
-    result = Cox(form="score").on(five_hundred())
+    result = Cox(form="score").evaluate(five_hundred())
     assert (result.statistic, result.pvalue) == pytest.approx((golden["stat"], golden["p_df2"]), rel=1e-10)
 
 
@@ -39,7 +39,7 @@ def test_the_score_test_is_that_of_the_reference():
 def test_hockey_has_the_standard_errors_of_an_independent_fit(column):
     golden = reference.golden("anchors/golden.json")["numpy_independent"]["llo"][f"hockey_{column}"]
     rows = reference.data("brcal_hockey.parquet").to_pydict()
-    result = Cox().on(View(p=np.array(rows[column]), y=np.array(rows["y"], dtype=float)))
+    result = Cox().evaluate(View(p=np.array(rows[column]), y=np.array(rows["y"], dtype=float)))
     joint, large = result.parts["joint"], result.parts["in-the-large"]
     assert joint["statistic"] == pytest.approx(golden["lrt_joint"], rel=1e-10)
     assert joint["pvalue"] == pytest.approx(golden["p_joint"], rel=1e-8)
@@ -55,7 +55,7 @@ def test_hockey_has_the_standard_errors_of_an_independent_fit(column):
 def test_in_the_large_by_hand():
     # All p = 1/2 and 3 of 4 came: the best intercept is log 3, and the likelihood ratio
     # 2 (3 log(3/4) + log(1/4) − 4 log(1/2)) = 2 (3 log 3 − 4 log 2).
-    result = Cox(part="in-the-large").on(View(p=[0.5] * 4, y=[1, 1, 1, 0]))
+    result = Cox(part="in-the-large").evaluate(View(p=[0.5] * 4, y=[1, 1, 1, 0]))
     assert result.statistic == pytest.approx(2 * (3 * np.log(3) - 4 * np.log(2)), rel=1e-12)
     assert result.parts["in-the-large"]["in_the_large"] == pytest.approx(np.log(3), rel=1e-9)
     assert result.effect == 0.25
@@ -67,7 +67,7 @@ def test_in_the_large_by_hand():
 def test_the_score_statistics_without_a_fit_by_hand():
     # p = .2, .8 and y = 1, 1: residuals .8, .2, scores 1 (intercept) and −.6 log 4 (slope), v = .16 each: the
     # information is diagonal, .32 and .32 (log 4)², so the statistic is 1/.32 + .36/.32.
-    result = Cox(form="score").on(View(p=[0.2, 0.8], y=[1, 1]))
+    result = Cox(form="score").evaluate(View(p=[0.2, 0.8], y=[1, 1]))
     assert result.statistic == pytest.approx(1.36 / 0.32, rel=1e-12)
     assert result.parts["in-the-large"]["statistic"] == pytest.approx(1 / 0.32, rel=1e-12)
 
@@ -75,7 +75,7 @@ def test_the_score_statistics_without_a_fit_by_hand():
 def test_likelihood_ratios_of_the_parts_add_up():
     rng = np.random.default_rng(3)
     p = rng.uniform(0.02, 0.9, 80)
-    parts = Cox().on(View(p=p, y=rng.random(80) < 0.5)).parts
+    parts = Cox().evaluate(View(p=p, y=rng.random(80) < 0.5)).parts
     total = parts["in-the-large"]["statistic"] + parts["slope"]["statistic"]
     assert parts["joint"]["statistic"] == pytest.approx(total, rel=1e-9)
 
@@ -83,12 +83,12 @@ def test_likelihood_ratios_of_the_parts_add_up():
 def test_separated_outcomes_are_noted_and_their_likelihood_is_its_limit():
     # The best curve says what came: the limit of the log-likelihood is 0, so the ratio is −2 Σ log p(what came).
     view = View(p=[0.1, 0.3, 0.6, 0.8], y=[0, 0, 1, 1])
-    result = Cox().on(view)
+    result = Cox().evaluate(view)
     assert result.statistic == pytest.approx(-2 * np.log([0.9, 0.7, 0.6, 0.8]).sum(), rel=1e-9)
     assert {note.code for note in result.notes} == {"TN217"}
     assert np.isnan(result.parts["joint"]["slope"])
     assert any("limit" in doubt for doubt in result.doubts)
-    assert not any("limit" in doubt for doubt in Cox(form="score").on(view).doubts)
+    assert not any("limit" in doubt for doubt in Cox(form="score").evaluate(view).doubts)
 
 
 def test_a_maximum_is_finite_just_when_outcomes_overlap():
@@ -115,14 +115,16 @@ def test_equal_weights_of_any_size_change_no_pvalue():
     view = five_hundred()
     heavy = View(p=view.p, y=view.y, w=np.full(len(view), 2.5))
     for form in ("likelihood-ratio", "score"):
-        a, b = Cox(form=form).on(view), Cox(form=form).on(heavy)
+        a, b = Cox(form=form).evaluate(view), Cox(form=form).evaluate(heavy)
         for part in a.parts:
             assert {k: b.parts[part][k] for k in b.parts[part]} == pytest.approx(a.parts[part], rel=1e-8)
 
 
 def test_a_row_of_weight_zero_is_no_row_even_at_probability_zero():
     view = View(p=[0.0, 0.2, 0.7, 0.6, 0.3], y=[1, 0, 1, 0, 1], w=[0, 1, 1, 1, 1])
-    assert Cox().on(view).statistic == pytest.approx(Cox().on(view.take(np.arange(1, 5))).statistic, rel=1e-12)
+    assert Cox().evaluate(view).statistic == pytest.approx(
+        Cox().evaluate(view.take(np.arange(1, 5))).statistic, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("form", ["likelihood-ratio", "score"])
@@ -134,7 +136,7 @@ def test_size_with_unequal_weights(form, part):
     n = 400
     p, w = rng.uniform(0.1, 0.9, n), rng.choice([1.0, 5.0], n)
     view = View(p=p, y=(rng.random(n) < p).astype(float), w=w)
-    read = Cox(part=part, form=form).cells(view).statistic
+    read = Cox(part=part, form=form).cell_statistic(view).statistic
     statistics = read(w, w * p, w * (rng.random((2000, n)) < p))
     assert 65 <= (statistics > (5.991 if part == "joint" else 3.841)).sum() <= 138
 
@@ -143,7 +145,7 @@ def test_size_with_unequal_weights(form, part):
 @pytest.mark.parametrize("part", ["joint", "in-the-large", "slope"])
 def test_draws_use_the_statistic_that_is_shown(form, part):
     view, test = five_hundred(), Cox(part=part, form=form)
-    assert test.cells(view).value() == pytest.approx(test.on(view).statistic, rel=1e-10)
+    assert test.cell_statistic(view).value() == pytest.approx(test.evaluate(view).statistic, rel=1e-10)
 
 
 def test_redraws_take_the_score_form_by_default():

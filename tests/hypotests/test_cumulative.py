@@ -29,7 +29,7 @@ def test_the_reference_values_of_500_rows():
         (KS(start="below"), "c.ecce_mad_eq_ks", "c.ecce_mad_pvalue"),
         (ECCE(), "c.ecce_r", "c.ecce_r_pvalue"),
     ):
-        result = test.on(view)
+        result = test.evaluate(view)
         assert result.effect == pytest.approx(known[effect]["value"], rel=1e-12)
         assert result.effect / result.statistic == pytest.approx(known["c.ecce_sigma_n"]["value"], rel=1e-12)
         assert result.pvalue == pytest.approx(known[p]["value"], rel=1e-10)
@@ -41,10 +41,10 @@ def test_a_tiny_p_keeps_its_digits():
     # 8 steps of 2^−52 there; the true value is 1.803e-15.
     known, view = reference.estimators(), confidence()
     for test, p, times in ((KS(start="below"), "b_conf.ecce_mad_pvalue", 4), (ECCE(), "b_conf.ecce_r_pvalue", 8)):
-        result = test.on(view)
+        result = test.evaluate(view)
         assert result.pvalue == pytest.approx(times * math.erfc(result.statistic / math.sqrt(2)) / 2, rel=1e-10)
         assert abs(result.pvalue - known[p]["value"]) < 4 * 2**-52
-    assert 0 < KS().on(View(0.5 + np.arange(900) * 1e-5, np.ones(900))).pvalue < 1e-190  # x = 30
+    assert 0 < KS().evaluate(View(0.5 + np.arange(900) * 1e-5, np.ones(900))).pvalue < 1e-190  # x = 30
 
 
 @pytest.mark.parametrize("beyond", [beyond_maximum, beyond_both, beyond_range])
@@ -78,7 +78,7 @@ def test_by_hand_and_where():
     # σ = √(.16 + .21 + .24 + .16)/4
     view = View(p=[0.2, 0.3, 0.6, 0.8], y=[1, 0, 0, 1])
     sigma = math.sqrt(0.16 + 0.21 + 0.24 + 0.16) / 4
-    ks, ecce = KS().on(view), ECCE().on(view)
+    ks, ecce = KS().evaluate(view), ECCE().evaluate(view)
     assert (ks.effect, ks.statistic) == (pytest.approx(0.2), pytest.approx(0.2 / sigma))
     assert ks.parts["strongest"] == {"from": 0.2, "to": 0.2, "residual": pytest.approx(0.2)}
     # the range is .2 − (−.025), fallen over the scores .3 and .6
@@ -190,9 +190,9 @@ def test_ks_is_the_same_for_the_complement(null):
 def test_the_larger_of_both_ends_by_hand():
     # residuals +.8, −.3, −.6, −.8 over 4 rows: C = .2, .125, −.025, −.225; from above −.225, −.425, −.35, −.2
     view = View(p=[0.2, 0.3, 0.6, 0.8], y=[1, 0, 0, 0])
-    assert KS().on(view).effect == pytest.approx(0.425)
-    assert KS(start="below").on(view).effect == pytest.approx(0.225)
-    assert KS().on(view).parts["strongest"] == {"from": 0.3, "to": 0.8, "residual": pytest.approx(-0.425)}
+    assert KS().evaluate(view).effect == pytest.approx(0.425)
+    assert KS(start="below").evaluate(view).effect == pytest.approx(0.225)
+    assert KS().evaluate(view).parts["strongest"] == {"from": 0.3, "to": 0.8, "residual": pytest.approx(-0.425)}
 
 
 def test_the_law_of_both_ends_keeps_the_level():
@@ -200,5 +200,5 @@ def test_the_law_of_both_ends_keeps_the_level():
     rng, rejections = np.random.default_rng(6), 0
     for _ in range(600):
         p = rng.random(300)
-        rejections += KS().on(View(p, rng.random(300) < p)).pvalue <= 0.05
+        rejections += KS().evaluate(View(p, rng.random(300) < p)).pvalue <= 0.05
     assert 14 <= rejections <= 49

@@ -23,7 +23,7 @@ def calibrated(rng, n):
 def test_the_reference_value_of_500_rows():
     # golden c.sun_*: T agrees with the authors' code, the exact variance was worked out apart
     known, rows = reference.estimators(), reference.frame("estimators/c_binary500.csv")
-    result = DebiasedL2Test(partition=Uniform(15)).on(View(rows["p"], rows["y"]))
+    result = DebiasedL2Test(partition=Uniform(15)).evaluate(View(rows["p"], rows["y"]))
     assert result.parts["error"]["squared"] == pytest.approx(known["c.sun_T_mn.m15"]["value"], rel=1e-12)
     assert result.statistic == pytest.approx(known["c.sun_null_z.m15"]["value"], rel=1e-12)
     assert result.pvalue == pytest.approx(known["c.sun_null_z.m15"]["p_normal"], rel=1e-10)
@@ -43,7 +43,7 @@ def test_mean_0_and_the_variance_by_all_outcomes(weighted):
         chance = np.prod(np.where(y, p, 1 - p))
         theta = DebiasedL2(Uniform(3)).signed(View(p, y, w))
         mean, square = mean + chance * theta, square + chance * theta**2
-    result = DebiasedL2Test(partition=Uniform(3)).on(View(p, np.arange(9) % 2, w))
+    result = DebiasedL2Test(partition=Uniform(3)).evaluate(View(p, np.arange(9) % 2, w))
     assert mean == pytest.approx(0, abs=1e-14)
     assert (result.parts["error"]["squared"] / result.statistic) ** 2 == pytest.approx(square, rel=1e-10)
 
@@ -53,7 +53,7 @@ def test_cells_of_equal_rows_are_the_rows():
     rows = View(p, y)
     cells = rows.pool(np.repeat(np.arange(4), 5), 4)
     test = DebiasedL2Test(partition=Uniform(2))
-    assert test.on(cells).statistic == pytest.approx(test.on(rows).statistic, rel=1e-12)
+    assert test.evaluate(cells).statistic == pytest.approx(test.evaluate(rows).statistic, rel=1e-12)
 
 
 def test_the_normal_law_says_how_far_it_is_off():
@@ -62,12 +62,12 @@ def test_the_normal_law_says_how_far_it_is_off():
     rng, rejected = np.random.default_rng(1), 0
     for _ in range(1000):
         y, p = calibrated(rng, 200)
-        result = DebiasedL2Test(partition=Uniform(10)).on(View(p, y))
+        result = DebiasedL2Test(partition=Uniform(10)).evaluate(View(p, y))
         rejected += result.pvalue <= 0.05
         assert "6." in result.doubts[0]
     assert 29 < rejected < 109
     y, p = calibrated(rng, 20_000)
-    assert DebiasedL2Test(partition=Uniform(200)).on(View(p, y)).doubts == ()
+    assert DebiasedL2Test(partition=Uniform(200)).evaluate(View(p, y)).doubts == ()
 
 
 def test_redraws_keep_the_level():

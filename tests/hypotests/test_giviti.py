@@ -34,7 +34,7 @@ def curved(n=300, seed=0):
 @pytest.mark.parametrize("name", ["hockey_x", "hockey_rand", "g2_300", "foreclosure"])
 def test_statistic_degree_and_curve_are_those_of_givitir(name):
     golden = reference.golden("anchors/golden.json")
-    result, r = GiViTI().on(anchors(name)), golden["r_packages"]["giviti"][name]
+    result, r = GiViTI().evaluate(anchors(name)), golden["r_packages"]["giviti"][name]
     ours = golden["numpy_independent"]["giviti"][name]
     curve = result.parts["curve"]
     assert curve["degree"] == r["m"]
@@ -45,7 +45,7 @@ def test_statistic_degree_and_curve_are_those_of_givitir(name):
 
 def test_the_test_of_a_model_on_its_own_rows_is_that_of_givitir():
     r = reference.golden("anchors/golden.json")["r_packages"]["giviti"]["hockey_x_internal"]
-    result = GiViTI(fitted=True).on(anchors("hockey_x"))
+    result = GiViTI(fitted=True).evaluate(anchors("hockey_x"))
     assert (result.statistic, result.pvalue) == pytest.approx((r["stat"], r["p"]), rel=1e-10)
     assert [result.parts["curve"][f"b{j}"] for j in range(3)] == pytest.approx(r["coef"], abs=1e-10)
 
@@ -94,7 +94,7 @@ def test_quantiles_and_tails_of_many_steps():
 
 def test_with_one_degree_it_is_the_test_of_cox():
     view = anchors("g2_300")
-    cox, giviti = Cox().on(view), GiViTI(max_degree=1).on(view)
+    cox, giviti = Cox().evaluate(view), GiViTI(max_degree=1).evaluate(view)
     assert (giviti.statistic, giviti.pvalue) == pytest.approx((cox.statistic, cox.pvalue), rel=1e-9)
     assert giviti.effect == pytest.approx(cox.effect, rel=1e-9)
 
@@ -106,14 +106,14 @@ def test_draws_select_their_degree_anew_as_the_data_do(form, in_sample):
     view = curved(120)
     draws = (rng.random((40, 120)) < view.p).astype(float)
     draws[::2] = rng.random((20, 120)) < 1 - 4 * (view.p - 0.5) ** 2
-    many = test.cells(view).statistic(np.ones(120), view.p, draws)
-    results = [test.on(view.with_y(one)) for one in draws]
+    many = test.cell_statistic(view).statistic(np.ones(120), view.p, draws)
+    results = [test.evaluate(view.with_y(one)) for one in draws]
     assert many == pytest.approx([-np.log(one.pvalue) for one in results], rel=1e-7, abs=1e-9)
     assert len({one.parts["curve"]["degree"] for one in results}) > 1
 
 
 def test_a_curvature_that_no_line_shows_is_detected():
-    result = GiViTI().on(curved())
+    result = GiViTI().evaluate(curved())
     assert result.parts["curve"]["degree"] >= 2
     assert result.pvalue < 1e-4
 
@@ -124,19 +124,19 @@ def test_size_with_unequal_weights(form):
     rng = np.random.default_rng(2)
     n = 400
     p, w = rng.uniform(0.1, 0.9, n), rng.choice([1.0, 5.0], n)
-    read = GiViTI(form=form).cells(View(p=p, y=p, w=w)).statistic
+    read = GiViTI(form=form).cell_statistic(View(p=p, y=p, w=w)).statistic
     minus_log_p = read(w, w * p, w * (rng.random((1000, n)) < p))
     assert 27 <= (np.exp(-minus_log_p) <= 0.05).sum() <= 76
 
 
 def test_too_few_values_leave_powers_out():
-    result = GiViTI().on(View(p=[0.2, 0.2, 0.5, 0.5, 0.5], y=[0, 1, 1, 0, 1]))
+    result = GiViTI().evaluate(View(p=[0.2, 0.2, 0.5, 0.5, 0.5], y=[0, 1, 1, 0, 1]))
     assert {note.code for note in result.notes} == {"TN218"}
     # One value leaves the intercept, with one degree of freedom: by hand in the tests of Cox's regression.
-    one = GiViTI().on(View(p=[0.5] * 4, y=[1, 1, 1, 0]))
+    one = GiViTI().evaluate(View(p=[0.5] * 4, y=[1, 1, 1, 0]))
     assert one.statistic == pytest.approx(2 * (3 * np.log(3) - 4 * np.log(2)), rel=1e-12)
     assert one.pvalue == pytest.approx(erfc(np.sqrt(one.statistic / 2)), rel=1e-10)
-    nothing = GiViTI(fitted=True).on(View(p=[0.2, 0.2, 0.5, 0.5], y=[0, 1, 1, 0]))
+    nothing = GiViTI(fitted=True).evaluate(View(p=[0.2, 0.2, 0.5, 0.5], y=[0, 1, 1, 0]))
     assert np.isnan(nothing.pvalue)
 
 

@@ -71,7 +71,7 @@ def test_by_hand_with_weights():
     # O − E = 3 − (.2 + 1.8) = 1; p̄ = .5 and Σw² = 10: pearson 1/(10·.25) = .4.
     # exact: V = 1·.16 + 9·.24 = 2.32: 1/2.32 = .4310. Effect: (1/16 − 2.32/16) < 0, so 0.
     view = View(p=[0.2, 0.6], y=[0, 1], w=[1, 3])
-    pearson, exact = (HosmerLemeshow(bins=1, form=form).on(view) for form in ("pearson", "exact"))
+    pearson, exact = (HosmerLemeshow(bins=1, form=form).evaluate(view) for form in ("pearson", "exact"))
     assert pearson.statistic == pytest.approx(0.4, rel=1e-12)
     assert exact.statistic == pytest.approx(1 / 2.32, rel=1e-12)
     assert pearson.effect == 0
@@ -86,8 +86,8 @@ def test_size_with_g_degrees_of_freedom_and_why_not_g_minus_two():
     for _ in range(600):
         p = 1 / (1 + np.exp(-1.3 * rng.standard_normal(300)))
         view = View(p, rng.random(300) < p)
-        as_external += HosmerLemeshow().on(view).pvalue <= 0.05
-        as_fitted += HosmerLemeshow(fitted=True).on(view).pvalue <= 0.05
+        as_external += HosmerLemeshow().evaluate(view).pvalue <= 0.05
+        as_fitted += HosmerLemeshow(fitted=True).evaluate(view).pvalue <= 0.05
     assert 14 <= as_external <= 49
     assert as_fitted > 49
 
@@ -99,8 +99,8 @@ def test_size_on_vectors_is_kept_by_the_exact_form_and_missed_by_pearsons():
     for _ in range(600):
         P = rng.dirichlet(np.ones(3), 300)
         view = View(P, np.eye(3)[drawn(rng, P)])
-        exact += HosmerLemeshow().on(view).pvalue <= 0.05
-        pearson += HosmerLemeshow(form="pearson").on(view).pvalue <= 0.05
+        exact += HosmerLemeshow().evaluate(view).pvalue <= 0.05
+        pearson += HosmerLemeshow(form="pearson").evaluate(view).pvalue <= 0.05
     assert 14 <= exact <= 49
     assert pearson < 14
     notes = [note.text for note in run_test(to.Predictions(drawn(rng, P), P), lens="canonical", form="pearson").notes]
@@ -124,11 +124,11 @@ def test_a_group_without_chance_adds_nothing_or_everything_but_never_nan():
     # generalhoslem gives 0/0 = NaN where a group says 0 throughout
     p, y = np.repeat([0.0, 0.4], 10), np.repeat([0, 1, 0], [10, 4, 6])
     for form in ("pearson", "exact"):
-        result = HosmerLemeshow(bins=2, form=form).on(View(p, y))
+        result = HosmerLemeshow(bins=2, form=form).evaluate(View(p, y))
         # (4 − 4)² / 2.4 = 0 for the second group, and the first has no degree of freedom
         assert (result.statistic, result.pvalue) == pytest.approx((0.0, 1.0), abs=1e-12)
         assert result.settings_used["df"] == 1
-        broken = HosmerLemeshow(bins=2, form=form).on(View(p, np.where(np.arange(20) == 0, 1, y)))
+        broken = HosmerLemeshow(bins=2, form=form).evaluate(View(p, np.where(np.arange(20) == 0, 1, y)))
         assert (broken.statistic, broken.pvalue) == (np.inf, 0.0)
         assert [note.code for note in broken.notes] == ["TN215"]
     monte_carlo = run_test(to.Predictions([1] + [0] * 19, p), bins=2, null="redraw", resamples=99)
@@ -141,9 +141,9 @@ def test_a_probability_above_one_by_rounding_is_one():
     p = np.repeat(np.array([0.5, np.nextafter(np.float32(1), np.float32(2))], dtype=np.float32), 20)
     y = np.repeat([0, 1, 1], [10, 10, 20])
     for form in ("pearson", "exact"):
-        assert HosmerLemeshow(bins=2, form=form).on(View(p, y)).statistic == pytest.approx(0.0, abs=1e-9)
+        assert HosmerLemeshow(bins=2, form=form).evaluate(View(p, y)).statistic == pytest.approx(0.0, abs=1e-9)
         late = np.where(np.arange(40) == 39, 0, y)
-        assert HosmerLemeshow(bins=2, form=form).on(View(p, late)).statistic == np.inf
+        assert HosmerLemeshow(bins=2, form=form).evaluate(View(p, late)).statistic == np.inf
 
 
 def test_equal_scores_stay_in_one_group_and_fewer_groups_are_noted():
@@ -164,7 +164,7 @@ def test_a_vector_of_two_outcomes_is_one_score():
     y = rng.random(300) < p**2
     single, joint = View(p, y), View(np.stack([1 - p, p], axis=1), np.stack([~y, y], axis=1))
     for form in ("exact", "pearson"):
-        a, b = (HosmerLemeshow(form=form).on(view) for view in (single, joint))
+        a, b = (HosmerLemeshow(form=form).evaluate(view) for view in (single, joint))
         assert (a.statistic, a.pvalue, a.effect) == pytest.approx((b.statistic, b.pvalue, b.effect), rel=1e-9)
         assert a.parts["group 3"] == pytest.approx(b.parts["group 3"], rel=1e-9)
 
@@ -183,16 +183,16 @@ def test_outcomes_without_chance_cost_degrees_of_freedom_and_rare_ones_do_not():
     P = np.column_stack([rng.dirichlet([2, 2], 200), np.zeros(200)])
     y = np.eye(3)[drawn(rng, P)]
     for form in ("pearson", "exact"):
-        assert HosmerLemeshow(form=form).on(View(P, y)).settings_used["df"] == 10
-    known = HosmerLemeshow().on(View(P, y)).statistic
-    assert known == pytest.approx(HosmerLemeshow(form="exact").on(View(P[:, 1], y[:, 1])).statistic, rel=1e-10)
+        assert HosmerLemeshow(form=form).evaluate(View(P, y)).settings_used["df"] == 10
+    known = HosmerLemeshow().evaluate(View(P, y)).statistic
+    assert known == pytest.approx(HosmerLemeshow(form="exact").evaluate(View(P[:, 1], y[:, 1])).statistic, rel=1e-10)
     rare = P * (1 - 1e-9) + [0, 0, 1e-9]
-    result = HosmerLemeshow().on(View(rare, y))
+    result = HosmerLemeshow().evaluate(View(rare, y))
     assert result.settings_used["df"] == 20
     assert result.statistic == pytest.approx(known, rel=1e-5)
     # rows that know two classes each hang together in pairs: of four classes each group loses two directions
     pairs = np.concatenate([np.pad(P[:, :2], [(0, 0), (0, 2)]), np.pad(P[:, :2], [(0, 0), (2, 0)])])
-    assert HosmerLemeshow(bins=1).on(View(pairs, np.eye(4)[drawn(rng, pairs)])).settings_used["df"] == 2
+    assert HosmerLemeshow(bins=1).evaluate(View(pairs, np.eye(4)[drawn(rng, pairs)])).settings_used["df"] == 2
 
 
 def test_rows_that_sum_to_one_only_roughly_keep_their_degrees_of_freedom():
@@ -230,7 +230,7 @@ def test_weights_keep_the_level():
     rng, rejections = np.random.default_rng(7), 0
     for _ in range(600):
         p, w = rng.uniform(0.1, 0.9, 400), np.exp(rng.uniform(-1.6, 1.6, 400))
-        rejections += HosmerLemeshow(bins=5).on(View(p, rng.random(400) < p, w)).pvalue <= 0.05
+        rejections += HosmerLemeshow(bins=5).evaluate(View(p, rng.random(400) < p, w)).pvalue <= 0.05
     assert 14 <= rejections <= 49
 
 

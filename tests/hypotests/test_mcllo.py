@@ -30,7 +30,7 @@ def test_the_reference_numbers(baseline):
     # scipy's BFGS on δ with a Hessian by differences (golden/recalibration/mcllo.json).
     want, rows = golden("recalibration/mcllo.json")[f"base{baseline}"], reference()
     results = {
-        form: Mcllo(form=form, baseline=baseline).on(View(p=rows.P, y=rows.Y))
+        form: Mcllo(form=form, baseline=baseline).evaluate(View(p=rows.P, y=rows.Y))
         for form in ("likelihood-ratio", "wald", "score")
     }
     for form, key in (("likelihood-ratio", "lrt"), ("wald", "wald"), ("score", "score")):
@@ -61,7 +61,7 @@ def test_the_score_statistic_by_hand():
     # Vectors (½, ¼, ¼) twice: log odds log 2 and 0 against the last, so class 1 has no slope and class 0 none apart
     # from its shift. Came: class 0 twice. Residuals Σ(y − p) = (1, −½), information 2(diag p − pp') = (½, −¼; −¼, ⅜).
     # Its inverse is (3, 2; 2, 4), so the statistic is 3 − 2 + 1 = 2, with 2 degrees of freedom instead of 4.
-    result = Mcllo(form="score").on(View(p=[[0.5, 0.25, 0.25]] * 2, y=[[1, 0, 0]] * 2))
+    result = Mcllo(form="score").evaluate(View(p=[[0.5, 0.25, 0.25]] * 2, y=[[1, 0, 0]] * 2))
     assert result.statistic == pytest.approx(2)
     assert result.parts["joint"]["df"] == 2
     assert "TN218" in {note.code for note in result.notes}
@@ -76,7 +76,7 @@ def test_two_classes_are_coxs_regression():
     for w in (None, rng.choice([1.0, 5.0], 200)):
         view = View(p=p, y=rng.random(200) < p**1.5, w=w)
         for form in ("likelihood-ratio", "score"):
-            ours, cox = Mcllo(form=form).on(view), Cox(form=form).on(view)
+            ours, cox = Mcllo(form=form).evaluate(view), Cox(form=form).evaluate(view)
             assert ours.statistic == pytest.approx(cox.statistic, rel=1e-8)
             assert ours.effect == pytest.approx(cox.effect, rel=1e-6)
         event, line = ours.parts["event"], cox.parts["joint"]
@@ -87,13 +87,13 @@ def test_two_classes_are_coxs_regression():
 def test_its_map_is_the_calibrators():
     view = drawn(500, 4, 1, sharpness=1.6)
     m = MclloSpec(baseline=1).fit(view.p, view.y, np.ones(500))
-    result = Mcllo(baseline=1).on(view)
+    result = Mcllo(baseline=1).evaluate(view)
     assert [result.parts[f"class:{j}"]["gamma"] for j in (0, 2, 3)] == pytest.approx(m.gamma, abs=1e-8)
     assert result.effect == pytest.approx(np.abs(m.apply(view.p) - view.p).sum(axis=1).mean() / 2, abs=1e-9)
 
 
 def test_intervals_are_of_logs_and_holm_corrects_the_classes():
-    parts = Mcllo().on(drawn(400, 4, 2, sharpness=1.3)).parts
+    parts = Mcllo().evaluate(drawn(400, 4, 2, sharpness=1.3)).parts
     one = parts["class:0"]
     assert one["delta_low"] == pytest.approx(np.exp(one["tau"] - 1.959964 * one["tau_se"]), rel=1e-6)
     assert one["gamma_high"] == pytest.approx(one["gamma"] + 1.959964 * one["gamma_se"], rel=1e-6)
@@ -102,7 +102,7 @@ def test_intervals_are_of_logs_and_holm_corrects_the_classes():
 
 
 def test_the_posterior_of_calibration_is_that_of_bic():
-    joint = Mcllo().on(drawn(400, 3, 3)).parts["joint"]
+    joint = Mcllo().evaluate(drawn(400, 3, 3)).parts["joint"]
     odds = np.exp((4 * np.log(400) - joint["likelihood_ratio"]) / 2)
     assert joint["posterior"] == pytest.approx(odds / (1 + odds))
 
@@ -152,7 +152,7 @@ def test_size_with_unequal_weights(form):
     rejected = 0
     for _ in range(400):
         P, w = rng.dirichlet(np.ones(3), 600), rng.choice([1.0, 5.0], 600)
-        rejected += Mcllo(form=form).on(View(p=P, y=one_hot(labels(P, rng), 3), w=w)).pvalue <= 0.05
+        rejected += Mcllo(form=form).evaluate(View(p=P, y=one_hot(labels(P, rng), 3), w=w)).pvalue <= 0.05
     low, high = binom.ppf([0.0005, 0.9995], 400, 0.05)
     assert low <= rejected <= high
 
@@ -160,7 +160,7 @@ def test_size_with_unequal_weights(form):
 def test_draws_use_the_statistic_that_is_shown():
     for view in (drawn(60, 4, 4), View(p=[0.2, 0.7, 0.6, 0.3], y=[0, 1, 0, 1])):
         test = Mcllo(null="redraw")
-        assert test.cells(view).value() == pytest.approx(test.on(view).statistic, rel=1e-10)
+        assert test.cell_statistic(view).value() == pytest.approx(test.evaluate(view).statistic, rel=1e-10)
 
 
 def test_redraws_take_the_score_and_nothing_else():
@@ -174,7 +174,7 @@ def test_redraws_take_the_score_and_nothing_else():
 
 def test_separated_outcomes_have_a_limit_and_no_parameters():
     P = draw_predictions(40, 3, 1.0, 4)[0]
-    result = Mcllo().on(View(p=P, y=one_hot(P.argmax(axis=1), 3)))
+    result = Mcllo().evaluate(View(p=P, y=one_hot(P.argmax(axis=1), 3)))
     assert result.statistic == pytest.approx(-2 * np.log(P.max(axis=1)).sum(), abs=1e-3)
     (text,) = [note.text for note in result.notes if note.code == "TN217"]
     assert "to.fit(preds, 'mcllo', penalty=0.5)" in text
@@ -183,13 +183,13 @@ def test_separated_outcomes_have_a_limit_and_no_parameters():
     assert pulled.calibration_map.converged
     assert any("limit" in doubt for doubt in result.doubts)
     assert np.isnan([result.parts["class:0"][key] for key in ("tau", "gamma_se", "pvalue", "holm")]).all()
-    assert np.isnan(Mcllo(form="wald").on(View(p=P, y=one_hot(P.argmax(axis=1), 3))).statistic)
+    assert np.isnan(Mcllo(form="wald").evaluate(View(p=P, y=one_hot(P.argmax(axis=1), 3))).statistic)
 
 
 def test_a_class_that_never_occurred_leaves_the_score_and_the_limit():
     P, y = draw_predictions(100, 3, 1.0, 5)
     mask = y != 2
-    result = Mcllo().on(View(p=P[mask], y=one_hot(y[mask], 3)))
+    result = Mcllo().evaluate(View(p=P[mask], y=one_hot(y[mask], 3)))
     assert np.isfinite(result.statistic)
     assert "TN217" in {note.code for note in result.notes}
 
@@ -224,7 +224,9 @@ def test_power_is_that_of_the_non_central_law():
     for _ in range(300):
         P = rng.dirichlet(np.ones(3), 100)
         R = P * [2.0, 1.0, 1.0]
-        rejected += Mcllo().on(View(p=P, y=one_hot(labels(R / R.sum(axis=1, keepdims=True), rng), 3))).pvalue <= 0.05
+        rejected += (
+            Mcllo().evaluate(View(p=P, y=one_hot(labels(R / R.sum(axis=1, keepdims=True), rng), 3))).pvalue <= 0.05
+        )
     assert abs(rejected / 300 - want) < 4 * np.sqrt(want * (1 - want) * (1 / 1000 + 1 / 300))
 
 
@@ -233,7 +235,7 @@ def test_a_row_of_weight_zero_is_no_row_even_at_probability_zero():
     more = View(
         p=np.concatenate([[[0.0, 0.0, 1.0]], view.p]), y=np.concatenate([[[1, 0, 0]], view.y]), w=[0] + [1] * 40
     )
-    assert Mcllo().on(more).statistic == pytest.approx(Mcllo().on(view).statistic, rel=1e-10)
+    assert Mcllo().evaluate(more).statistic == pytest.approx(Mcllo().evaluate(view).statistic, rel=1e-10)
 
 
 def test_a_tally_gives_nearly_the_statistic_of_the_rows():
@@ -254,4 +256,4 @@ def test_settings_that_cannot_be_are_refused(settings):
 
 def test_a_baseline_beyond_the_classes_is_refused():
     with pytest.raises(to.InputError, match="TO203"):
-        Mcllo(baseline=3).on(drawn(10, 3, 0))
+        Mcllo(baseline=3).evaluate(drawn(10, 3, 0))

@@ -41,7 +41,7 @@ def test_the_score_in_the_empirical_variance_by_hand():
     # units of l that is g = (−1.5, −1.5) and M = (9/8, 9/8; 9/8, 13/8): M⁻¹g = (−4/3, 0), so g'M⁻¹g = 2, times the
     # inverse of G/(G − 1) = 4/3: 1.5. As Hotelling's T² with d = 2: T² (4 − 2)/(3 · 2) = ½ is F with 2 and 2.
     view = View(p=[0.5, 0.5, 0.75, 0.75], y=[1, 0, 0, 0])
-    result = Mcllo(form="score", variance="empirical").on(view)
+    result = Mcllo(form="score", variance="empirical").evaluate(view)
     assert result.statistic == pytest.approx(1.5)
     assert result.pvalue == pytest.approx(f.sf(0.5, 2, 2))
     assert result.settings_used["variance"] == "empirical"
@@ -90,7 +90,7 @@ def test_the_covariance_is_that_of_leaving_units_out_of_the_reference_fit(cluste
         assert certainty.units == pytest.approx(effective_n, rel=1e-5)
         assert np.sqrt(certainty.covariance[:, 0, 0]) == pytest.approx(np.sqrt(V.diagonal()[:m]), rel=1e-5)
     else:
-        result = Mcllo(variance="empirical").on(View(p=rows.P, y=rows.Y))
+        result = Mcllo(variance="empirical").evaluate(View(p=rows.P, y=rows.Y))
     T2 = deviation @ np.linalg.solve(V, deviation)
     assert result.statistic == pytest.approx(T2, rel=1e-5)
     assert result.pvalue == pytest.approx(
@@ -113,7 +113,9 @@ def test_many_rows_tell_the_variance_that_the_model_says(form):
     # With (d + 2)d / worth ≥ Σ |u|⁴ of whitened moves u, the variance of Σ (e·u)² in any direction e is at most that:
     # the statistics differ relatively by less than four standard deviations, 4 √24 / √worth, here 40 %.
     view = drawn(10_000, 3, 1)
-    by_rows, by_model = (Mcllo(form=form, variance=variance).on(view).statistic for variance in ("empirical", "model"))
+    by_rows, by_model = (
+        Mcllo(form=form, variance=variance).evaluate(view).statistic for variance in ("empirical", "model")
+    )
     effective_n = Odds.of(view, -1, 0.0, "mcllo", Units.of_rows(view.w)).scatter.units
     assert effective_n > 2000
     assert by_rows == pytest.approx(by_model, rel=4 * np.sqrt(24 / effective_n))
@@ -133,8 +135,8 @@ def test_clusters_do_not_reject_more_often_than_they_say():
     for _ in range(200):
         y, P, cluster = in_clusters(rng, 200, 2)
         view = View(p=P[:, 1], y=y)
-        rejected += Mcllo().by_clusters(view, cluster).pvalue <= 0.05
-        naive += Mcllo().on(view).pvalue <= 0.05
+        rejected += Mcllo().evaluate_with_clusters(view, cluster).pvalue <= 0.05
+        naive += Mcllo().evaluate(view).pvalue <= 0.05
     assert binom.ppf(0.0005, 200, 0.04) <= rejected <= binom.ppf(0.9995, 200, 0.08)
     assert naive > 40
 
@@ -151,7 +153,7 @@ def test_nor_do_clusters_of_very_unequal_size(k):
         u = ndtr(np.sqrt(0.3) * rng.normal(size=41)[cluster] + np.sqrt(0.7) * rng.normal(size=400))
         Y = one_hot((P.cumsum(axis=1) > u[:, None]).argmax(axis=1), k)
         view = View(p=P, y=Y) if k > 2 else View(p=P[:, 1], y=Y[:, 1])
-        rejected += Mcllo().by_clusters(view, cluster).pvalue <= 0.05
+        rejected += Mcllo().evaluate_with_clusters(view, cluster).pvalue <= 0.05
         m = MclloSpec().fit_with_report(P, Y, np.ones(400), cluster)[0]
         p = ParameterTable(tuple(range(k)), m.baseline, m.tau, m.gamma, m.certainty).pvalues
         in_table, classes = in_table + (p <= 0.05).sum(), classes + len(p)
@@ -166,9 +168,9 @@ def test_a_single_cluster_that_tells_nearly_all_leaves_the_score():
     P = rng.dirichlet(np.ones(3), 480)
     view = View(p=P, y=one_hot(labels(P, rng), 3))
     assert Odds.of(view, None, 0.0, "mcllo", Units.of_clusters(view.w, cluster)).scatter.units < 4
-    result = Mcllo().by_clusters(view, cluster)
+    result = Mcllo().evaluate_with_clusters(view, cluster)
     assert (result.settings_used["form"], np.isnan(result.pvalue)) == ("score", False)
-    wald = Mcllo(form="wald").by_clusters(view, cluster)
+    wald = Mcllo(form="wald").evaluate_with_clusters(view, cluster)
     assert np.isnan(wald.pvalue)
     assert "TN237" in {note.code for note in wald.notes}
 
@@ -259,12 +261,12 @@ def test_a_variance_of_single_rows_is_refused_where_there_are_none():
 def test_all_baselines_are_the_reference_numbers():
     # golden/recalibration/mcllo.json: a fit for each baseline, and what it says of each row.
     rows, want = reference(), golden("recalibration/mcllo.json")
-    result = Mcllo(baseline=3, baselines=True).on(View(p=rows.P, y=rows.Y))
+    result = Mcllo(baseline=3, baselines=True).evaluate(View(p=rows.P, y=rows.Y))
     for j in range(4):
         part, one = result.parts[f"baseline:{j}"], want[f"base{j}"]
         assert part["statistic"] == pytest.approx(one["lrt"], rel=1e-9)
         assert part["pvalue"] == pytest.approx(one["p_lrt"], rel=1e-7)
-        others = Mcllo(baseline=j).on(View(p=rows.P, y=rows.Y)).parts
+        others = Mcllo(baseline=j).evaluate(View(p=rows.P, y=rows.Y)).parts
         assert others["joint"]["likelihood_ratio"] == part["statistic"]
         moved = np.abs(_apply_mcllo(one, j, rows.P) - _apply_mcllo(want["base3"], 3, rows.P))
         assert part["largest_change"] == pytest.approx(moved.max(), abs=1e-7)
@@ -292,24 +294,24 @@ def test_a_baseline_may_be_named():
     with pytest.raises(to.InputError, match=r"TO203.*0 is cat, 1 is dog, 2 is truck.*'class:cow'"):
         to.test(preds, "mcllo", baseline="class:cow")
     with refused("TO203"):
-        Mcllo(baseline="class:cat").on(View(p=P, y=one_hot(y, 3)))
+        Mcllo(baseline="class:cat").evaluate(View(p=P, y=one_hot(y, 3)))
 
 
 def test_of_two_classes_no_third_is_the_baseline():
     view = View(p=[0.2, 0.7, 0.6, 0.3], y=[0, 1, 0, 1])
-    assert Mcllo(baseline=1).on(view).statistic == Mcllo().on(view).statistic
+    assert Mcllo(baseline=1).evaluate(view).statistic == Mcllo().evaluate(view).statistic
     with refused("TO203"):
-        Mcllo(baseline=7).on(view)
+        Mcllo(baseline=7).evaluate(view)
 
 
 def test_two_classes_have_one_baseline():
-    result = Mcllo(baselines=True).on(View(p=[0.2, 0.7, 0.6, 0.3], y=[0, 1, 0, 1]))
+    result = Mcllo(baselines=True).evaluate(View(p=[0.2, 0.7, 0.6, 0.3], y=[0, 1, 0, 1]))
     assert not any(name.startswith("baseline:") for name in result.parts)
 
 
 def test_the_prior_multiplies_the_odds():
     view = drawn(400, 3, 9)
-    even, likely = (Mcllo(prior=prior).on(view).parts["joint"]["posterior"] for prior in (0.5, 0.8))
+    even, likely = (Mcllo(prior=prior).evaluate(view).parts["joint"]["posterior"] for prior in (0.5, 0.8))
     assert likely / (1 - likely) == pytest.approx(4 * even / (1 - even))
 
 
@@ -350,7 +352,7 @@ def test_other_fits_leave_something_to_test():
     P, y = draw_predictions(300, 4, 1.6, 11)
     Y, w = one_hot(y, 4), np.ones(300)
     for spec in (BiasCorrectedTemperatureSpec(), MclloSpec(baseline=0), MclloSpec(baseline=1, penalty=0.5)):
-        assert Mcllo(baseline=1).on(View(p=spec.fit(P, Y, w).apply(P), y=Y)).statistic > 1e-4
+        assert Mcllo(baseline=1).evaluate(View(p=spec.fit(P, Y, w).apply(P), y=Y)).statistic > 1e-4
 
 
 def test_residuals_that_cancel_as_whole_numbers_do_are_an_accident():
@@ -358,7 +360,7 @@ def test_residuals_that_cancel_as_whole_numbers_do_are_an_accident():
     # they times the log odds −a, −b, b, a. Every score is 0, of four values and two parameters, and no fit made them.
     p = np.repeat([0.2, 0.4, 0.6, 0.8], 10)
     y = np.concatenate([np.arange(10) < n_events for n_events in (3, 3, 5, 9)]).astype(float)
-    result = Mcllo().on(View(p=p, y=y))
+    result = Mcllo().evaluate(View(p=p, y=y))
     assert result.statistic == pytest.approx(0, abs=1e-12)
     assert result.pvalue == pytest.approx(1)
 
@@ -366,7 +368,7 @@ def test_residuals_that_cancel_as_whole_numbers_do_are_an_accident():
 def test_saying_exactly_how_often_each_came_is_no_fit_of_this_kind():
     p = np.repeat([1 / 1009, 500 / 1009, 700 / 1009, 900 / 1009], 1009)
     y = np.concatenate([np.arange(1009) < n_events for n_events in (1, 500, 700, 900)]).astype(float)
-    assert Mcllo().on(View(p=p, y=y)).pvalue == pytest.approx(1)
+    assert Mcllo().evaluate(View(p=p, y=y)).pvalue == pytest.approx(1)
 
 
 def test_ordinary_small_data_are_never_refused():
@@ -378,11 +380,11 @@ def test_ordinary_small_data_are_never_refused():
             P = np.repeat(P[:6], 4, axis=0)
         if repetition % 5 == 0:  # values that are no fractions
             P = rng.dirichlet(np.ones(k), 24)
-        Mcllo(form="score").on(View(p=P, y=one_hot(labels(P, rng), k)))
+        Mcllo(form="score").evaluate(View(p=P, y=one_hot(labels(P, rng), k)))
     # All right: the scores are small, and do not cancel.
     tiny = 1e-5 / np.pi ** np.arange(1, 9)
     p = np.concatenate([tiny, 1 - tiny])
-    assert Mcllo(form="score").on(View(p=p, y=p > 0.5)).pvalue > 0.9
+    assert Mcllo(form="score").evaluate(View(p=p, y=p > 0.5)).pvalue > 0.9
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -408,5 +410,5 @@ def test_rates_of_bins_and_steps_on_their_own_rows_are_noted_and_chance_is_not()
     rng = np.random.default_rng(13)
     for repetition in range(500):
         p = rng.integers(1, 10, 20) / 10 if repetition % 2 else np.repeat(rng.random(6), 4)
-        result = Mcllo(form="score").on(View(p=p, y=rng.random(len(p)) < p))
+        result = Mcllo(form="score").evaluate(View(p=p, y=rng.random(len(p)) < p))
         assert "TN238" not in {note.code for note in result.notes}

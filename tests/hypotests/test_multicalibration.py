@@ -51,9 +51,9 @@ def test_each_group_is_measured_as_the_test_of_its_own_rows_does():
     multicalibration = by_group(Predictions(y, p, group=group, weight=weight), resamples=99).multicalibration
     for g in range(3):
         mask = group == g
-        alone = ECCE().on(View(p=p[mask], y=y[mask], w=weight[mask].astype(float))).statistic
+        alone = ECCE().evaluate(View(p=p[mask], y=y[mask], w=weight[mask].astype(float))).statistic
         assert multicalibration.groups[f"group={g}"] == pytest.approx(alone)
-    overall = ECCE().on(View(p=p, y=y, w=weight.astype(float)))
+    overall = ECCE().evaluate(View(p=p, y=y, w=weight.astype(float)))
     assert multicalibration.groups["all rows"] == pytest.approx(overall.statistic)
     assert multicalibration.value >= overall.effect  # the whole is one of the groups
     assert multicalibration.sigma == pytest.approx(max(multicalibration.groups.values()))

@@ -53,17 +53,17 @@ def several_classes(seed, n=300, k=5, temperature=1.0):
 
 def test_level_and_slope_of_single_rows_are_the_score_statistic_of_coxs_regression():
     view = binary_view(weighted=False)
-    level, slope, both, *_ = Omnibus().cells(view).value()
+    level, slope, both, *_ = Omnibus().cell_statistic(view).value()
     r, v, x = view.y - view.p, view.p * (1 - view.p), np.log(view.p / (1 - view.p))
     assert level == pytest.approx(r.sum() / np.sqrt(v.sum()), rel=1e-12)
     assert slope == pytest.approx((x * r).sum() / np.sqrt((x * x * v).sum()), rel=1e-12)
-    assert both == pytest.approx(Cox(null="redraw").on(view).statistic, rel=1e-9)
+    assert both == pytest.approx(Cox(null="redraw").evaluate(view).statistic, rel=1e-9)
 
 
 def test_squares_are_sums_over_pairs_of_different_rows_in_nodes_of_equal_mass():
     view = binary_view(64, weighted=False)
     order, r, v = np.argsort(view.p), view.y - view.p, view.p * (1 - view.p)
-    squares = Omnibus().cells(view).value()[3:]
+    squares = Omnibus().cell_statistic(view).value()[3:]
     for m, value in zip(SCALES, squares, strict=True):
         expected = 0.0
         for node in np.split(order, m):
@@ -80,20 +80,20 @@ def test_rows_that_share_a_cell_lose_their_squares_too():
     expected = (r[:10].sum() ** 2 - (r[:10] ** 2).sum()) / (10 * 0.21)
     second = view.y[10:] - 0.6
     expected += (second.sum() ** 2 - (second**2).sum()) / (10 * 0.24)
-    assert Omnibus().cells(view).value()[3] == pytest.approx(expected, rel=1e-12)
+    assert Omnibus().cell_statistic(view).value()[3] == pytest.approx(expected, rel=1e-12)
 
 
 def test_shares_of_votes_lose_the_squares_of_whole_rows():
     view = View([0.3, 0.3, 0.6, 0.6], [0.4, 0.2, 1.0, 0.6])
     a, b = (view.y - view.p)[:2], (view.y - view.p)[2:]
-    assert Omnibus().cells(view).value()[3] == pytest.approx(2 * a[0] * a[1] / 0.42 + 2 * b[0] * b[1] / 0.48)
+    assert Omnibus().cell_statistic(view).value()[3] == pytest.approx(2 * a[0] * a[1] / 0.42 + 2 * b[0] * b[1] / 0.48)
 
 
 def test_vectors_are_tested_in_the_direction_of_a_temperature_and_by_classes():
     rng = np.random.default_rng(3)
     P = softmax(rng.normal(0, 1, (50, 3)), axis=1)
     Y = np.eye(3)[(P.cumsum(axis=1)[:, :-1] <= rng.random((50, 1))).sum(axis=1)]
-    temperature, largest, levels, _, slopes, *_ = Omnibus().cells(View(P, Y)).value()
+    temperature, largest, levels, _, slopes, *_ = Omnibus().cell_statistic(View(P, Y)).value()
     R, V, x = Y - P, P * (1 - P), np.log(P / (1 - P))
     z = R.sum(axis=0) / np.sqrt(V.sum(axis=0))
     x = x - (x * V).sum(axis=0) / V.sum(axis=0)
@@ -112,7 +112,7 @@ def test_squares_of_vectors_leave_out_each_rows_own():
     node = leaves.nodes.of(leaves.index, 4)
     assert len(np.unique(node)) == 4
     expected = sum(((R[node == g].sum(axis=0) ** 2 - (R[node == g] ** 2).sum(axis=0)) * scale).sum() for g in range(4))
-    assert Omnibus().cells(View(P, Y)).value()[5] == pytest.approx(expected, rel=1e-9)
+    assert Omnibus().cell_statistic(View(P, Y)).value()[5] == pytest.approx(expected, rel=1e-9)
 
 
 def test_leaves_do_not_depend_on_the_order_of_rows_and_hold_equal_vectors_together():
@@ -132,7 +132,7 @@ def test_the_effect_is_the_debiased_root_mean_square_between_nodes():
     a = np.array([0.8] * 30 + [-0.2] * 70)
     expected = (a.sum() ** 2 - (a**2).sum()) / (100 * 99)  # the same at both
     assert debiased_rms_error(view, node) == pytest.approx(np.sqrt(expected), rel=1e-12)
-    assert Omnibus().on(view).effect == pytest.approx(np.sqrt(expected), rel=1e-12)
+    assert Omnibus().evaluate(view).effect == pytest.approx(np.sqrt(expected), rel=1e-12)
 
 
 def test_p_values_of_a_fitted_law_follow_their_order_and_are_right_for_that_law():

@@ -30,7 +30,7 @@ def test_student_by_hand():
     y = np.empty(8)
     y[test_rows], y[~test_rows] = [0, 0, 1, 0], [0, 1, 0, 1]
     error = CrossFitted(calibrator=HistogramSpec(bins=1), folds=2)
-    result = CrossFittedTest(statistic=error).on(View([0.9] * 8, y))
+    result = CrossFittedTest(statistic=error).evaluate(View([0.9] * 8, y))
     assert result.statistic == pytest.approx(2.6, rel=1e-12)
     assert result.pvalue == pytest.approx(stats.t.sf(2.6, 3), rel=1e-12)
     assert result.effect == pytest.approx(0.65, rel=1e-12)

@@ -132,7 +132,7 @@ def test_the_gain_of_a_likelihood_ratio_is_the_divergence_of_truth_and_predictio
     (view,), r = population.views, population.truth(0.4)
     p = view.p
     divergence = (r * np.log(r / p) + (1 - r) * np.log((1 - r) / (1 - p))).sum()
-    assert Cox().on(view.with_y(r)).statistic == pytest.approx(2 * divergence, rel=1e-6)
+    assert Cox().evaluate(view.with_y(r)).statistic == pytest.approx(2 * divergence, rel=1e-6)
 
 
 # The three questions

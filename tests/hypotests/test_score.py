@@ -45,8 +45,8 @@ def test_a_vector_of_two_outcomes_is_one_score(score):
     rng = np.random.default_rng(4)
     p = rng.random(300)
     y = rng.random(300) < p**2
-    single = Score(statistic=score).on(View(p, y))
-    joint = Score(statistic=score).on(View(np.stack([1 - p, p], axis=1), np.stack([~y, y], axis=1)))
+    single = Score(statistic=score).evaluate(View(p, y))
+    joint = Score(statistic=score).evaluate(View(np.stack([1 - p, p], axis=1), np.stack([~y, y], axis=1)))
     assert (joint.statistic, joint.effect) == pytest.approx((single.statistic, single.effect), rel=1e-10)
 
 
@@ -56,7 +56,7 @@ def test_by_hand():
     # Brier: paid ¼ + 1/16 + 9/16 = .875, promised 1 − (¼ + 2/16) = .625; scores .375 and .875, variance .0625, span .5.
     view = View(p=[[0.5, 0.25, 0.25]], y=[[0, 0, 1]])
     for score in SCORES:
-        result = Score(statistic=score).on(view)
+        result = Score(statistic=score).evaluate(view)
         assert (result.statistic, result.effect) == pytest.approx((1.0, 0.5), rel=1e-12)
         assert result.pvalue == pytest.approx(0.31731050786, rel=1e-9)  # two-sided, one standard error
 
@@ -65,7 +65,7 @@ def test_by_hand():
 def test_the_promise_is_the_mean_and_variance_over_all_labels(score):
     # every label of one row with its probability as weight: the mean surplus is 0, and its square the variance
     P = np.random.default_rng(0).dirichlet(np.ones(5))
-    z = [Score(statistic=score).on(View(P[None], np.eye(5)[[k]])).statistic for k in range(5)]
+    z = [Score(statistic=score).evaluate(View(P[None], np.eye(5)[[k]])).statistic for k in range(5)]
     assert P @ z == pytest.approx(0.0, abs=1e-12)
     assert P @ np.square(z) == pytest.approx(1.0, rel=1e-12)
 
@@ -78,7 +78,7 @@ def test_size_under_the_null(score):
         P = rng.dirichlet(np.ones(4), 100)
         w = np.exp(rng.uniform(-1, 1, 100))
         view = View(P, np.eye(4)[drawn(rng, P)], w)
-        rejections += Score(statistic=score).on(view).pvalue <= 0.05
+        rejections += Score(statistic=score).evaluate(view).pvalue <= 0.05
     assert 14 <= rejections <= 49
 
 
@@ -100,11 +100,11 @@ def test_the_effect_is_at_most_the_probability_misplaced(score):
     # mean total variation with the spans as weights, which is at most the largest.
     rng = np.random.default_rng(3)
     P, Q = rng.dirichlet(np.ones(4), 50), rng.dirichlet(np.ones(4), 50)
-    result = Score(statistic=score).on(View(P, Q))
+    result = Score(statistic=score).evaluate(View(P, Q))
     assert abs(result.effect) <= (np.abs(P - Q).sum(axis=1) / 2).max()
     # all rows alike, and mass .1 moved from the likeliest to the least likely outcome: the bound is met
     alike, moved = np.tile([0.6, 0.3, 0.1], (5, 1)), np.tile([0.5, 0.3, 0.2], (5, 1))
-    assert Score(statistic=score).on(View(alike, moved)).effect == pytest.approx(0.1, rel=1e-12)
+    assert Score(statistic=score).evaluate(View(alike, moved)).effect == pytest.approx(0.1, rel=1e-12)
 
 
 def test_the_log_loss_form_is_the_score_test_of_temperature_one():
@@ -203,4 +203,8 @@ def test_an_unknown_score_is_refused():
 
 def test_spiegelhalter_shares_its_redraws():
     view = View(p=[0.9, 0.9, 0.8, 0.1], y=[1, 0, 1, 0])
-    assert Score().cells(view).value() == Spiegelhalter().cells(view).value() == abs(Score().on(view).statistic)
+    assert (
+        Score().cell_statistic(view).value()
+        == Spiegelhalter().cell_statistic(view).value()
+        == abs(Score().evaluate(view).statistic)
+    )

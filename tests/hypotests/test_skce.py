@@ -46,10 +46,10 @@ def codes(verdict: Any) -> list[str]:
 def test_the_bound_by_hand() -> None:
     # Four rows that say ½ and all come: every residual is (−½, ½), so U = V = ½; B = 2.
     view = View(p=[[0.5, 0.5]] * 4, y=[[0, 1]] * 4)
-    unbiased = KernelTest(null="distribution-free").on(view)
+    unbiased = KernelTest(null="distribution-free").evaluate(view)
     assert (unbiased.statistic, unbiased.effect) == (0.5, math.sqrt(0.5))
     assert unbiased.pvalue == pytest.approx(math.exp(-2 * 0.25**2 / 2))  # ⌊4/2⌋ pairs
-    biased = KernelTest(null="distribution-free", form="biased").on(view)
+    biased = KernelTest(null="distribution-free", form="biased").evaluate(view)
     assert biased.pvalue == 1.0  # √(4 · ½ / 2) − 1 = 0
 
 
@@ -69,17 +69,17 @@ def test_the_reference_numbers_of_200_rows() -> None:
     # Computed from explicit expectations, first 200 rows, k = exp(−‖p − q‖).
     view, truth = first_200(), reference.estimators()
     settings: dict[str, Any] = {"bandwidth": 1.0}
-    redraw = KernelTest(**settings).on(view)
+    redraw = KernelTest(**settings).evaluate(view)
     assert redraw.statistic == pytest.approx(truth["b200.skce_uq_exp_l2_nu1"]["value"], rel=1e-10)
     assert redraw.effect == pytest.approx(math.sqrt(redraw.statistic), rel=1e-14)
     for size, key in ((2, "b200.skce_ul_exp_l2_nu1"), (20, "b200.skce_block20")):
-        result = KernelTest(null="block", block_size=size, **settings).on(view)
+        result = KernelTest(null="block", block_size=size, **settings).evaluate(view)
         assert result.statistic == pytest.approx(truth[key]["z"], rel=1e-10)
         assert result.pvalue == pytest.approx(truth[key]["p_value"], rel=1e-10)
         assert result.parts["blocks"]["mean"] == pytest.approx(truth[key]["value"], rel=1e-10)
     bounds = truth["b200.skce_distribution_free_p"]["value"]
     for form in ("unbiased", "biased"):
-        result = KernelTest(null="distribution-free", form=form, **settings).on(view)
+        result = KernelTest(null="distribution-free", form=form, **settings).evaluate(view)
         assert result.pvalue == pytest.approx(bounds[form], rel=1e-12)
 
 
@@ -88,7 +88,7 @@ def test_the_bootstrap_draws_what_the_reference_draws() -> None:
     # The same 1,000 draws of rows: 98 of them reach the observed value.
     truth = reference.estimators()["b200.skce_asymptotic_boot"]["value"]
     test = KernelTest(null="bootstrap", bandwidth=1.0, resamples=truth["R"])
-    result = test.on_with_own_draws(first_200(), np.random.default_rng(0))
+    result = test.evaluate_with_draws(first_200(), np.random.default_rng(0))
     assert result.statistic == pytest.approx(truth["statistic"], rel=1e-9)
     assert result.pvalue == pytest.approx(truth["p_plus1"], rel=1e-12)
 
@@ -100,7 +100,7 @@ def test_labels_drawn_as_the_reference_draws_them_give_its_hits() -> None:
     rng = np.random.default_rng(1)
     cumulative = np.cumsum(view.p, axis=1)
     labels = np.stack([(cumulative < rng.random(200)[:, None]).sum(axis=1) for _ in range(truth["R"])], axis=1)
-    pairs = KernelTest(bandwidth=1.0).cells(view)
+    pairs = KernelTest(bandwidth=1.0).cell_statistic(view)
     assert pairs.of_labels is not None
     draws = pairs.of_labels(np.minimum(labels, view.p.shape[1] - 1).astype(np.uint8))
     assert (draws >= pairs.value() * (1 - 1e-10)).sum() == truth["count_ge"]
@@ -117,15 +117,15 @@ def test_the_numbers_of_the_julia_package_s_formulas(data: str, key: str, kernel
     truth = anchors()["kernel_and_ece"][data]["skce"][key]
     settings: dict[str, Any] = {"kernel": kernel, "bandwidth": 1.0}
     for size, block in truth["block"].items():
-        result = KernelTest(null="block", block_size=int(size), **settings).on(view)
+        result = KernelTest(null="block", block_size=int(size), **settings).evaluate(view)
         assert result.statistic == pytest.approx(block["z"], rel=1e-9)
         assert result.pvalue == pytest.approx(block["pvalue"], rel=1e-9)
         assert result.parts["blocks"]["stderr"] == pytest.approx(block["stderr"], rel=1e-10)
         assert result.parts["blocks"]["count"] == block["df_blocks"]
-    pairs = KernelTest(**settings).cells(view)
+    pairs = KernelTest(**settings).cell_statistic(view)
     assert centered_statistic(pairs) == pytest.approx(truth["asymptotic_statistic"], rel=1e-9)
     for form in ("unbiased", "biased"):
-        result = KernelTest(null="distribution-free", form=form, **settings).on(view)
+        result = KernelTest(null="distribution-free", form=form, **settings).evaluate(view)
         assert result.pvalue == pytest.approx(truth[f"distribution_free_p_{form}"], rel=1e-12)
 
 
@@ -136,7 +136,7 @@ def test_the_published_p_values_of_four_real_nets(net: str) -> None:
     truth, arrays = anchors()["cifar10"][net], reference.data("widmann_cifar10_4nets.npz")
     view = one_hot(arrays[f"probs_{net}"], arrays["labels"])
     settings: dict[str, Any] = {"kernel": "tv-exponential", "bandwidth": truth["median_TV"]}
-    result = KernelTest(null="block", block_size=2, **settings).on(view)
+    result = KernelTest(null="block", block_size=2, **settings).evaluate(view)
     assert result.statistic == pytest.approx(truth["z_ul"], abs=1e-6)
     assert result.pvalue == pytest.approx(stats.norm.sf(truth["z_ul"]), abs=1e-6)
     assert pvalue_bound_unbiased(truth["SKCEuq"], 10_000) == pytest.approx(
@@ -164,10 +164,10 @@ def test_a_drawn_set_of_rows_by_its_definition(joint: bool) -> None:
         square = h[np.ix_(drawn, drawn)]
         expected.append((a * (square.sum() - np.trace(square)) - 2 * h[drawn].sum()) / n**2)
     counts = np.stack([np.bincount(drawn, minlength=n) for drawn in rows])
-    statistics = bootstrap_statistics(KernelTest(bandwidth=0.4).cells(view), counts)
+    statistics = bootstrap_statistics(KernelTest(bandwidth=0.4).cell_statistic(view), counts)
     np.testing.assert_allclose(statistics, expected, rtol=1e-10)
     u, v = (h.sum() - np.trace(h)) / (n * (n - 1)), h.sum() / n**2
-    assert centered_statistic(KernelTest(bandwidth=0.4).cells(view)) == pytest.approx(a * u - v, rel=1e-11)
+    assert centered_statistic(KernelTest(bandwidth=0.4).cell_statistic(view)) == pytest.approx(a * u - v, rel=1e-11)
 
 
 def test_size_under_the_null() -> None:
@@ -221,7 +221,7 @@ def test_blocks_without_a_spread_have_no_z() -> None:
 
 
 def test_one_row_has_no_pair() -> None:
-    for null in KernelTest.nulls:
+    for null in KernelTest.null_distributions:
         verdict = to.test(to.Predictions([1], [[0.2, 0.5, 0.3]]), "skce", null=null, resamples=19)
         assert math.isnan(verdict.pvalue)
         assert "TN118" in codes(verdict)
@@ -306,7 +306,7 @@ def test_the_draws_of_a_verdict_are_those_of_the_statistic() -> None:
 
     labels = draw_labels_by_row(preds.P, stream_key(np.random.default_rng(5)), 0, 49)
     test = KernelTest()
-    draws = [test.on(one_hot(preds.P, column)).statistic for column in labels.T]
+    draws = [test.evaluate(one_hot(preds.P, column)).statistic for column in labels.T]
     hits = sum(value >= verdict.statistic * (1 - 1e-10) for value in draws)
     assert verdict.pvalue == (1 + hits) / 50
-    assert verdict.statistic == test.on(view).statistic
+    assert verdict.statistic == test.evaluate(view).statistic

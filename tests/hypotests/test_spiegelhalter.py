@@ -45,7 +45,7 @@ def test_z_of_the_confidence_agrees_with_the_reference():
 def test_by_hand_with_weights():
     # p = .9 fails, p = .2 comes, weights 1 and 2. Σw(1 − 2p)(y − p) = .8·.9 + 2·.6·.8 = 1.68;
     # Σw²(1 − 2p)²p(1 − p) = .64·.09 + 4·.36·.16 = .288; z = 1.68/√.288. Effect: 1.68/(.8 + 2·.6) = .84.
-    result = Spiegelhalter().on(View(p=[0.9, 0.2], y=[0, 1], w=[1, 2]))
+    result = Spiegelhalter().evaluate(View(p=[0.9, 0.2], y=[0, 1], w=[1, 2]))
     assert result.statistic == pytest.approx(1.68 / np.sqrt(0.288), rel=1e-12)
     assert result.effect == pytest.approx(0.84, rel=1e-12)
 
@@ -58,7 +58,7 @@ def test_size_under_the_null(n, weighted):
     for _ in range(600):
         p = rng.beta(0.3, 0.3, n)
         w = np.exp(rng.uniform(-1, 1, n)) if weighted else None
-        rejections += Spiegelhalter().on(View(p, rng.random(n) < p, w)).pvalue <= 0.05
+        rejections += Spiegelhalter().evaluate(View(p, rng.random(n) < p, w)).pvalue <= 0.05
     assert 14 <= rejections <= 49
 
 

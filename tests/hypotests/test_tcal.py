@@ -88,10 +88,10 @@ def test_nested_sums_are_those_of_each_grid(lens):
     preds = to.Predictions(y, P, weight=w)
     (view,) = as_lens(lens).views(preds)
     test = TCal()
-    values = test.cells(view).value()
+    values = test.cell_statistic(view).value()
     for value, m in zip(values, test.levels(view), strict=False):
         if lens == "canonical":
-            cells, total = SimplexGrid(m).freeze(view).index(view.at), 0.0
+            cells, total = SimplexGrid(m).fit(view).index(view.partition_values), 0.0
             u = w[:, None] * (view.y - view.p)
             for c in np.unique(cells[w > 0]):
                 inside = cells == c
@@ -190,7 +190,7 @@ def test_scores_on_edges_count_the_same_for_the_complement(scores):
     rng = np.random.default_rng(7)
     p = rng.integers(0, scores + 1, 400) / scores
     y = (rng.random(400) < np.clip(p + 0.1 * np.sin(9 * p), 0, 1)).astype(int)
-    one, other = (TCal().on(View(*columns)).parts for columns in ((p, y), (1 - p, 1 - y)))
+    one, other = (TCal().evaluate(View(*columns)).parts for columns in ((p, y), (1 - p, 1 - y)))
     for name, part in one.items():
         assert part["statistic"] == pytest.approx(other[name]["statistic"], abs=1e-12), name
 
@@ -198,7 +198,7 @@ def test_scores_on_edges_count_the_same_for_the_complement(scores):
 def test_a_score_on_an_edge_is_counted_with_both_neighbors():
     # 2 bins, u = −.25, .5, −.75 at .25, .5 and .75. With the lower bin: (.25² − .3125)/2 + 0 = −.125; with the upper
     # one: 0 + ((−.25)² − .8125)/2 = −.375. Their mean is −.25, over 3 rows.
-    result = TCal(bins=2).on(View(p=[0.25, 0.5, 0.75], y=[0, 1, 0]))
+    result = TCal(bins=2).evaluate(View(p=[0.25, 0.5, 0.75], y=[0, 1, 0]))
     assert result.parts["2 bins"]["statistic"] == pytest.approx(-0.25 / 3)
 
 
@@ -210,4 +210,4 @@ def test_permuting_classes_permutes_every_scale():
     old, new = to.Predictions(y, P), to.Predictions(np.argsort(order)[y], P[:, order])
     for j, k in enumerate(order):
         (a,), (b,) = as_lens(f"class:{k}").views(old), as_lens(f"class:{j}").views(new)
-        np.testing.assert_allclose(TCal().cells(a).value(), TCal().cells(b).value(), rtol=1e-10)
+        np.testing.assert_allclose(TCal().cell_statistic(a).value(), TCal().cell_statistic(b).value(), rtol=1e-10)

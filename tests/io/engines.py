@@ -37,7 +37,7 @@ def voted(n: int = 300) -> tuple[pd.DataFrame, Tally]:
     draw = np.random.default_rng(1)
     votes, z = draw.multinomial(9, [0.2, 0.3, 0.5], n).astype(float), draw.normal(size=(n, 3))
     frame = pd.DataFrame(np.hstack([votes, z]), columns=[f"{kind}_{name}" for kind in "vz" for name in "abc"])
-    return frame, Tally.of(Predictions.from_logits(votes, z, classes=list("abc")))
+    return frame, Tally.from_predictions(Predictions.from_logits(votes, z, classes=list("abc")))
 
 
 def in_memory(frame: pd.DataFrame) -> Tally:
@@ -47,7 +47,9 @@ def in_memory(frame: pd.DataFrame) -> Tally:
     if "w" in frame:
         extras["weight"] = frame["w"].to_numpy()
     classes = [name[2:] for name in names]
-    return Tally.of(Predictions(frame["label"].to_numpy(dtype=str), frame[names].to_numpy(), classes=classes, **extras))
+    return Tally.from_predictions(
+        Predictions(frame["label"].to_numpy(dtype=str), frame[names].to_numpy(), classes=classes, **extras)
+    )
 
 
 def same(a: Tally, b: Tally) -> None:

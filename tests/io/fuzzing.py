@@ -179,7 +179,7 @@ def _arrow_table() -> Any:
 @cache
 def _tallies() -> list[tuple[bytes, dict[str, Any]]]:
     predictions = [read(table(ROWS, weight=weight), weight="w" if weight else None, group="site") for weight in (0, 1)]
-    return [(tally_sums.dumps(preds.reduce(Tally.of)).encode(), {}) for preds in predictions]
+    return [(tally_sums.dumps(preds.reduce(Tally.from_predictions)).encode(), {}) for preds in predictions]
 
 
 def _tally_rows(path: Path, settings: dict[str, Any]) -> int:
@@ -196,7 +196,7 @@ def _counted_file() -> tuple[Path, bytes]:
     folder = Path(tempfile.mkdtemp())
     data, state = folder / "rows.csv", folder / "state.json"
     table(ROWS, weight=True).to_csv(data, index=False)
-    resume_tally(_counted_source(data), Tally.of, state, {})
+    resume_tally(_counted_source(data), Tally.from_predictions, state, {})
     return data, state.read_bytes()
 
 
@@ -206,7 +206,7 @@ def _counted_source(data: Path) -> Any:
 
 def _state_rows(path: Path, settings: dict[str, Any]) -> int:
     data, state = _counted_file()
-    tally = resume_tally(_counted_source(data), Tally.of, path, {})
+    tally = resume_tally(_counted_source(data), Tally.from_predictions, path, {})
     assert path.read_bytes() == state, "another state was believed"
     return tally.n
 

@@ -51,7 +51,7 @@ def test_a_column_of_lists_holds_a_row_of_probabilities(tmp_path: Path, kind: st
     np.testing.assert_array_equal(source.collect().p, P)
     np.testing.assert_array_equal(np.concatenate([batch.p for batch in source.batches()]), P)
     if kind in ("parquet", "npz"):
-        assert source.probabilities == 150
+        assert source.n_probabilities == 150
 
 
 @pytest.mark.parametrize("kind", FILES)

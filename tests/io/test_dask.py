@@ -39,7 +39,7 @@ def client() -> Iterator[Any]:
 def test_a_dataframe_on_worker_processes_gives_the_sums_of_its_rows(client: Any, weight: bool) -> None:
     frame = table(weight=weight)
     source = read(dd.from_pandas(frame, npartitions=37), group="site", weight="w" if weight else None)
-    same(source.reduce(Tally.of), in_memory(frame))
+    same(source.reduce(Tally.from_predictions), in_memory(frame))
 
 
 def test_every_estimator_and_test_of_a_tally_gives_the_same_number(client: Any) -> None:
@@ -54,18 +54,18 @@ def test_every_estimator_and_test_of_a_tally_gives_the_same_number(client: Any) 
 
 def test_without_a_cluster_the_threads_of_this_machine_do_it() -> None:
     frame = table(200)
-    same(read(dd.from_pandas(frame, npartitions=3), group="site").reduce(Tally.of), in_memory(frame))
+    same(read(dd.from_pandas(frame, npartitions=3), group="site").reduce(Tally.from_predictions), in_memory(frame))
 
 
 def test_votes_and_logits_are_read_together() -> None:
     frame, expected = voted()
-    same(read(dd.from_pandas(frame, npartitions=3), votes="v_*", logits="z_*").reduce(Tally.of), expected)
+    same(read(dd.from_pandas(frame, npartitions=3), votes="v_*", logits="z_*").reduce(Tally.from_predictions), expected)
 
 
 def test_a_bag_of_records_is_read_like_lines_of_json() -> None:
     frame = table(200)
     records = bag.from_sequence(frame.to_dict("records"), npartitions=3)
-    same(read(records, group="site").reduce(Tally.of), in_memory(frame))
+    same(read(records, group="site").reduce(Tally.from_predictions), in_memory(frame))
 
 
 def test_nothing_is_read_to_learn_the_columns_of_a_bag_only_its_first_records(tmp_path: Path) -> None:
@@ -92,16 +92,19 @@ def len_of(batch: Predictions) -> int:
 
 def test_what_lies_on_the_workers_already_is_summed_up_there(client: Any) -> None:
     frame = table(200)
-    same(read(dd.from_pandas(frame, npartitions=3).persist(), group="site").reduce(Tally.of), in_memory(frame))
+    same(
+        read(dd.from_pandas(frame, npartitions=3).persist(), group="site").reduce(Tally.from_predictions),
+        in_memory(frame),
+    )
     records = bag.from_sequence(frame.to_dict("records"), npartitions=3).persist()
-    same(read(records, group="site").reduce(Tally.of), in_memory(frame))
+    same(read(records, group="site").reduce(Tally.from_predictions), in_memory(frame))
 
 
 def test_a_bag_that_is_still_to_be_mapped_and_filtered_is_read() -> None:
     frame = table(200)
     records = bag.from_sequence(frame.to_dict("records"), npartitions=3)
     none = records.filter(lambda record: record["p_a"] > 2)
-    same(read(bag.concat([none, records.map(dict)]), group="site").reduce(Tally.of), in_memory(frame))
+    same(read(bag.concat([none, records.map(dict)]), group="site").reduce(Tally.from_predictions), in_memory(frame))
     with pytest.raises(InputError, match="TO312"):
         read(none)
 
@@ -142,7 +145,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_counts_nothing_twice(client: 
             mark.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(0.02)
-        return Tally.of(batch)
+        return Tally.from_predictions(batch)
 
     same(read(dd.from_pandas(frame, npartitions=20), group="site").reduce(slow), in_memory(frame))
     assert mark.exists()
@@ -155,7 +158,7 @@ def test_files_that_workers_read_one_each(client: Any, tmp_path: Path) -> None:
         frame[number * 100 : (number + 1) * 100].to_parquet(tmp_path / f"{number}.parquet")
     done: list[int] = []
     source = read(str(tmp_path / "*.parquet"), group="site", engine="dask")
-    same(source.reduce(Tally.of, lambda rows, total: done.append(rows)), in_memory(frame))
+    same(source.reduce(Tally.from_predictions, lambda rows, total: done.append(rows)), in_memory(frame))
     assert done[-1] == 300
     assert done == sorted(done)
 
@@ -166,7 +169,7 @@ def test_a_broken_file_among_many_is_named(client: Any, tmp_path: Path) -> None:
         frame[number * 100 : (number + 1) * 100].to_parquet(tmp_path / f"{number}.parquet")
     (tmp_path / "1.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match=r"TO303.*1\.parquet"):
-        read(str(tmp_path / "*.parquet"), engine="dask").reduce(Tally.of)
+        read(str(tmp_path / "*.parquet"), engine="dask").reduce(Tally.from_predictions)
 
 
 def test_an_empty_file_adds_nothing_and_one_without_a_column_is_named(tmp_path: Path) -> None:
@@ -175,20 +178,20 @@ def test_an_empty_file_adds_nothing_and_one_without_a_column_is_named(tmp_path: 
     frame[:0].to_parquet(tmp_path / "1.parquet")
     frame[100:].to_parquet(tmp_path / "2.parquet")
     source = read(str(tmp_path / "*.parquet"), group="site", engine="dask")
-    same(source.reduce(Tally.of), in_memory(frame))
+    same(source.reduce(Tally.from_predictions), in_memory(frame))
     frame[100:].drop(columns="p_b").to_parquet(tmp_path / "2.parquet")
     with pytest.raises(InputError, match=r"TO309.*0\.parquet and .*2\.parquet differ.*'p_b' in only one of them"):
-        source.reduce(Tally.of)
+        source.reduce(Tally.from_predictions)
     frame[100:].drop(columns="label").to_parquet(tmp_path / "2.parquet")
     with pytest.raises(InputError, match=r"TO304.*2\.parquet"):
-        source.reduce(Tally.of)
+        source.reduce(Tally.from_predictions)
 
 
 def test_a_row_that_is_wrong_is_named_with_its_partition() -> None:
     frame = table(90)
     frame.loc[70, "p_a"] = 1.7
     with pytest.raises(InputError, match=r"TO102.*row 10.*'p_a'.*partition 2 of the dask dataframe"):
-        read(dd.from_pandas(frame, npartitions=3, sort=False)).reduce(Tally.of)
+        read(dd.from_pandas(frame, npartitions=3, sort=False)).reduce(Tally.from_predictions)
 
 
 def test_columns_of_another_type_in_one_file_give_the_right_number(client: Any, tmp_path: Path) -> None:
@@ -198,7 +201,9 @@ def test_columns_of_another_type_in_one_file_give_the_right_number(client: Any, 
     exact[:150].to_parquet(tmp_path / "a.parquet")
     single = exact[150:].astype({"p_a": "float32", "p_b": "float32", "p_c": "float32"})
     single.to_parquet(tmp_path / "b.parquet")
-    counted = read(str(tmp_path / "*.parquet"), group="site", engine="dask", sum_tolerance=1e-6).reduce(Tally.of)
+    counted = read(str(tmp_path / "*.parquet"), group="site", engine="dask", sum_tolerance=1e-6).reduce(
+        Tally.from_predictions
+    )
     assert counted.n == 300
     np.testing.assert_allclose(counted.score("brier")["mean"], in_memory(exact).score("brier")["mean"], rtol=1e-12)
 

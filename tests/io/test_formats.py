@@ -130,7 +130,7 @@ def test_predictions_and_pairs_are_sources_too() -> None:
     source = read(preds, batch_rows=20)
     assert source.collect() is preds
     assert [batch.n for batch in source.batches()] == [20, 20, 10]
-    assert source.probabilities == 150
+    assert source.n_probabilities == 150
     pair = read((table["label"], preds.p), weight=table["w"]).collect()
     np.testing.assert_array_equal(pair.p, preds.p)
     assert read(([1], [[0.0, 0.0]]), logits=True).collect().p.tolist() == [[0.5, 0.5]]
@@ -144,7 +144,7 @@ def test_several_files_are_read_in_the_order_of_their_names(tmp_path: Path) -> N
     source = read(tmp_path / "part-*.parquet", **EXTRAS)
     assert_same(source.collect(), expected(table))
     assert source.rows == 50
-    assert source.probabilities == 150
+    assert source.n_probabilities == 150
 
 
 def test_decimals_become_the_nearest_floats(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Restless(PartitionedSource):
     def partitions(self) -> int:
         return len(self._pieces)
 
-    def run(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
+    def sum_partitions(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
         numbers = [number for number in reversed(range(self.partitions)) if number != self._lost]
         parts = [work(number, partial(self._opened, number)) for number in [*numbers, numbers[0], numbers[-1]]]
         return sum_parts(pickle.loads(pickle.dumps(part)) for part in parts)
@@ -62,7 +62,7 @@ def plain(n: int = 60) -> dict[str, Any]:
 
 def tally_all(table: dict[str, Any]) -> Tally:
     P = np.stack([cells for name, cells in table.items() if name != "label"], axis=1)
-    return Tally.of(Predictions(table["label"], P))
+    return Tally.from_predictions(Predictions(table["label"], P))
 
 
 def same(a: Tally, b: Tally) -> None:
@@ -73,7 +73,7 @@ def same(a: Tally, b: Tally) -> None:
 
 def test_partitions_that_answer_twice_and_in_any_order_count_once() -> None:
     table = plain()
-    same(Restless(cut(table, 10, 0, 35, 15)).reduce(Tally.of), tally_all(table))
+    same(Restless(cut(table, 10, 0, 35, 15)).reduce(Tally.from_predictions), tally_all(table))
 
 
 def test_the_sum_does_not_depend_on_the_order_of_the_answers_not_even_in_its_last_bit() -> None:
@@ -83,7 +83,7 @@ def test_the_sum_does_not_depend_on_the_order_of_the_answers_not_even_in_its_las
 
 def test_a_partition_that_never_answered_is_no_smaller_answer_but_an_error() -> None:
     with pytest.raises(InputError, match=r"TO330.*no answer of partition 2 of 3"):
-        Restless(cut(plain(), 20, 20, 20), lost=2).reduce(Tally.of)
+        Restless(cut(plain(), 20, 20, 20), lost=2).reduce(Tally.from_predictions)
 
 
 def test_a_partition_in_two_different_sums_is_an_error() -> None:
@@ -96,19 +96,19 @@ def test_the_first_partition_with_a_problem_is_the_one_that_is_reported() -> Non
     for number in (1, 2):
         pieces[number]["p_0"] = pieces[number]["p_0"] + 3.0
     with pytest.raises(InputError, match=r"TO102.*in partition 1"):
-        Restless(pieces).reduce(Tally.of)
+        Restless(pieces).reduce(Tally.from_predictions)
 
 
 def test_partitions_whose_sums_cannot_be_added_are_named() -> None:
     with pytest.raises(InputError, match=r"TO401.*partitions 0 and 1"):
-        Restless(cut(plain(), 30, 20)).reduce(lambda batch: Tally.of(batch, bins=batch.n))
+        Restless(cut(plain(), 30, 20)).reduce(lambda batch: Tally.from_predictions(batch, bins=batch.n))
 
 
 def test_partitions_with_other_columns_are_named() -> None:
     pieces = cut(plain(), 30, 30)
     del pieces[1]["p_2"]
     with pytest.raises(InputError, match=r"TO309.*partition 0 and partition 1 differ.*'p_2'"):
-        Restless(pieces).reduce(Tally.of)
+        Restless(pieces).reduce(Tally.from_predictions)
 
 
 def test_sums_over_partitions_that_do_not_follow_each_other_are_whole() -> None:
@@ -127,39 +127,45 @@ def test_a_partition_in_which_every_weight_is_0_adds_nothing() -> None:
     source = Restless(cut(table, 20, 20, 20), choice=ColumnSelection(weight="w"))
     names = [name for name in table if name.startswith("p_")]
     P = np.stack([table[name] for name in names], axis=1)
-    same(source.reduce(Tally.of), Tally.of(Predictions(table["label"], P, weight=table["w"])))
+    same(
+        source.reduce(Tally.from_predictions), Tally.from_predictions(Predictions(table["label"], P, weight=table["w"]))
+    )
     with pytest.raises(InputError, match=r"TO110.*finite.*in partition 2"):
-        Restless(cut(table | {"w": -table["w"] + 1}, 20, 20, 20), choice=ColumnSelection(weight="w")).reduce(Tally.of)
+        Restless(cut(table | {"w": -table["w"] + 1}, 20, 20, 20), choice=ColumnSelection(weight="w")).reduce(
+            Tally.from_predictions
+        )
     with pytest.raises(InputError, match="TO312"):
-        Restless(cut(table | {"w": np.zeros(60)}, 30, 30), choice=ColumnSelection(weight="w")).reduce(Tally.of)
+        Restless(cut(table | {"w": np.zeros(60)}, 30, 30), choice=ColumnSelection(weight="w")).reduce(
+            Tally.from_predictions
+        )
 
 
 def test_rows_that_changed_between_two_passes_are_an_error() -> None:
     pieces = cut(plain(), 20, 40)
     source = Restless(pieces)
-    source.reduce(Tally.of)
-    assert source.probabilities == 180
+    source.reduce(Tally.from_predictions)
+    assert source.n_probabilities == 180
     pieces[1] = cut(plain(), 20, 30)[1]
     with pytest.raises(InputError, match=r"TO333.*60 rows, and then 50"):
-        source.reduce(Tally.of)
+        source.reduce(Tally.from_predictions)
 
 
 def test_partitions_without_rows_add_nothing_and_all_of_them_are_an_error() -> None:
     with pytest.raises(InputError, match="TO312"):
-        Restless(cut(plain(), 0, 0)).reduce(Tally.of)
+        Restless(cut(plain(), 0, 0)).reduce(Tally.from_predictions)
 
 
 def test_a_class_that_is_missing_from_some_partitions_keeps_its_place() -> None:
     table = plain(90)
     order = np.argsort(table["label"], kind="stable")
     table = {name: cells[order] for name, cells in table.items()}
-    same(Restless(cut(table, 20, 20, 50)).reduce(Tally.of), tally_all(table))
+    same(Restless(cut(table, 20, 20, 50)).reduce(Tally.from_predictions), tally_all(table))
 
 
 def test_rows_are_brought_here_only_by_collect() -> None:
     table = plain()
     source = Restless(cut(table, 20, 40))
-    assert source.collect_or(10**9) is None
+    assert source.collect_within(10**9) is None
     np.testing.assert_array_equal(source.collect().p, np.stack([table[f"p_{j}"] for j in range(3)], axis=1))
     assert sum(batch.n for batch in source.batches()) == 60
 
@@ -167,4 +173,4 @@ def test_rows_are_brought_here_only_by_collect() -> None:
 def test_more_partitions_than_are_added_up_in_one_place() -> None:
     sizes = [1] * (3 * FAN + 1)
     table = plain(sum(sizes))
-    same(Restless(cut(table, *sizes)).reduce(Tally.of), tally_all(table))
+    same(Restless(cut(table, *sizes)).reduce(Tally.from_predictions), tally_all(table))

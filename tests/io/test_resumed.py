@@ -39,7 +39,7 @@ def stopping(left: list[int], batch: Predictions) -> Tally:
     if not left:
         raise Stopped
     left.pop()
-    return Tally.of(batch)
+    return Tally.from_predictions(batch)
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -49,8 +49,10 @@ def test_a_count_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, batche
     with pytest.raises(Stopped):
         resume_tally(opened(pattern, weight), partial(stopping, [0] * batches), state, {})
     steps: list[int] = []
-    tally = resume_tally(opened(pattern, weight), Tally.of, state, {}, progress=lambda done, total: steps.append(done))
-    assert tally_sums.dumps(tally) == tally_sums.dumps(opened(pattern, weight).reduce(Tally.of))
+    tally = resume_tally(
+        opened(pattern, weight), Tally.from_predictions, state, {}, progress=lambda done, total: steps.append(done)
+    )
+    assert tally_sums.dumps(tally) == tally_sums.dumps(opened(pattern, weight).reduce(Tally.from_predictions))
     assert steps[0] > batches * 50  # it did not begin anew
     assert steps[-1] == 1_000
 
@@ -65,7 +67,7 @@ def test_files_that_are_counted_already_are_not_opened_for_their_rows_again(tmp_
         raise AssertionError("read again")
 
     source.tables[0].batches = source.tables[1].batches = refused
-    assert resume_tally(source, Tally.of, state, {}).n == 1_000
+    assert resume_tally(source, Tally.from_predictions, state, {}).n == 1_000
 
 
 def test_a_finished_count_is_returned_again_without_reading(tmp_path: Path) -> None:
@@ -94,8 +96,8 @@ def test_rows_that_are_read_otherwise_are_not_added_to_the_state(tmp_path: Path,
         resume_tally(opened(pattern), partial(stopping, [0] * 3), state, {})
     reread = read(pattern, **{"group": "site", "weight": "w", "batch_rows": 70, **other})
     with pytest.raises(InputError, match=r"TO331.*other settings"):
-        resume_tally(reread, Tally.of, state, {})
-    assert resume_tally(opened(pattern), Tally.of, state, {}).n == 1_000
+        resume_tally(reread, Tally.from_predictions, state, {})
+    assert resume_tally(opened(pattern), Tally.from_predictions, state, {}).n == 1_000
 
 
 def stopped(folder: Path) -> tuple[str, Path]:
@@ -113,7 +115,7 @@ def test_rows_that_were_edited_in_a_state_are_not_believed(tmp_path: Path, rows:
     head, body = state.read_text().split("\n", 1)
     state.write_text(head + "\n" + tally_sums.json_of(json.loads(body) | {"rows": rows}) + "\n")
     with pytest.raises(InputError, match=r"TO402.*changed"):
-        resume_tally(opened(pattern), Tally.of, state, {})
+        resume_tally(opened(pattern), Tally.from_predictions, state, {})
 
 
 def test_no_byte_of_a_state_can_be_changed_unseen(tmp_path: Path) -> None:
@@ -126,9 +128,11 @@ def test_no_byte_of_a_state_can_be_changed_unseen(tmp_path: Path) -> None:
     for other in [*changed, *cut, b"", b"{}", content + b"\n", content.replace(b"\n", b"\r\n"), b"[" * 100_000]:
         state.write_bytes(other)
         with pytest.raises(InputError, match="TO402"):
-            resume_tally(source, Tally.of, state, {})
+            resume_tally(source, Tally.from_predictions, state, {})
     state.write_bytes(content)
-    assert tally_sums.dumps(resume_tally(source, Tally.of, state, {})) == tally_sums.dumps(source.reduce(Tally.of))
+    assert tally_sums.dumps(resume_tally(source, Tally.from_predictions, state, {})) == tally_sums.dumps(
+        source.reduce(Tally.from_predictions)
+    )
 
 
 def test_rows_of_weight_0_are_read_but_not_counted_in_a_state(tmp_path: Path) -> None:
@@ -137,16 +141,16 @@ def test_rows_of_weight_0_are_read_but_not_counted_in_a_state(tmp_path: Path) ->
     source, state = read(tmp_path / "a.csv", weight="w", batch_rows=10), tmp_path / "state.json"
     with pytest.raises(Stopped):
         resume_tally(source, partial(stopping, [0] * 3), state, {})
-    tally = resume_tally(source, Tally.of, state, {})
+    tally = resume_tally(source, Tally.from_predictions, state, {})
     assert tally.n == 40
-    assert tally_sums.dumps(tally) == tally_sums.dumps(source.reduce(Tally.of))
+    assert tally_sums.dumps(tally) == tally_sums.dumps(source.reduce(Tally.from_predictions))
 
 
 def test_the_state_of_another_version_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
     pattern, state = stopped(tmp_path)
     monkeypatch.setattr("trueodds.__version__", "0.0.1")
     with pytest.raises(InputError, match=r"TO331.*other version"):
-        resume_tally(opened(pattern), Tally.of, state, {})
+        resume_tally(opened(pattern), Tally.from_predictions, state, {})
 
 
 KILLED = """
@@ -196,7 +200,7 @@ def test_a_run_that_was_killed_ends_with_the_file_of_a_run_that_was_not(tmp_path
 
 def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
-    Tally.of(Predictions([0, 1], [0.2, 0.7])).save(state)
+    Tally.from_predictions(Predictions([0, 1], [0.2, 0.7])).save(state)
     with pytest.raises(InputError, match="TO402"):
         tally(opened(pattern), resume=state)
     with pytest.raises(InputError, match="TO205"):

@@ -55,16 +55,16 @@ def test_reduce_adds_up_and_tells_its_progress(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl", "feather", "npz"])
 def test_rows_are_collected_only_where_they_fit(tmp_path: Path, kind: str) -> None:
     source = read(write(tmp_path / f"a.{kind}", columns()), batch_rows=10)
-    assert source.collect_or(149) is None
-    preds = source.collect_or(150)
+    assert source.collect_within(149) is None
+    preds = source.collect_within(150)
     assert preds is not None
     assert preds.n == 50
-    assert source.probabilities == (150 if kind in ("parquet", "npz") else None)
+    assert source.n_probabilities == (150 if kind in ("parquet", "npz") else None)
 
 
 def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n' * 500 + "broken\n")
-    assert read(tmp_path / "a.jsonl", batch_rows=10).collect_or(100) is None
+    assert read(tmp_path / "a.jsonl", batch_rows=10).collect_within(100) is None
 
 
 @pytest.mark.parametrize("kind", ["mapping", "pair"])

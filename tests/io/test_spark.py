@@ -49,7 +49,7 @@ def distribute(spark: Any, frame: Any, partitions: int) -> Any:
 def test_a_dataframe_gives_the_sums_of_its_rows(spark: Any, weight: bool) -> None:
     frame = table(900, weight=weight)
     source = read(distribute(spark, frame, 18), group="site", weight="w" if weight else None)
-    same(source.reduce(Tally.of), in_memory(frame))
+    same(source.reduce(Tally.from_predictions), in_memory(frame))
 
 
 def test_every_estimator_and_test_of_a_tally_gives_the_same_number(spark: Any) -> None:
@@ -64,15 +64,15 @@ def test_every_estimator_and_test_of_a_tally_gives_the_same_number(spark: Any) -
 
 def test_votes_and_logits_are_read_together(spark: Any) -> None:
     frame, expected = voted()
-    same(read(distribute(spark, frame, 3), votes="v_*", logits="z_*").reduce(Tally.of), expected)
+    same(read(distribute(spark, frame, 3), votes="v_*", logits="z_*").reduce(Tally.from_predictions), expected)
 
 
 def test_partitions_without_rows_add_nothing_and_no_rows_at_all_are_an_error(spark: Any) -> None:
     frame = table(100)
     rows = distribute(spark, frame, 4)
-    same(read(rows.where("p_a > 2").union(rows), group="site").reduce(Tally.of), in_memory(frame))
+    same(read(rows.where("p_a > 2").union(rows), group="site").reduce(Tally.from_predictions), in_memory(frame))
     with pytest.raises(InputError, match="TO312"):
-        read(rows.where("p_a > 2")).reduce(Tally.of)
+        read(rows.where("p_a > 2")).reduce(Tally.from_predictions)
 
 
 def test_more_partitions_than_are_added_up_in_one_place_and_in_two(spark: Any) -> None:
@@ -81,8 +81,8 @@ def test_more_partitions_than_are_added_up_in_one_place_and_in_two(spark: Any) -
     rows = [tuple(row) for row in frame.itertuples(index=False)]
     kinds = ", ".join(f"`{name}` {'string' if name in ('label', 'site') else 'double'}" for name in frame.columns)
     source = read(spark.createDataFrame(spark.sparkContext.parallelize(rows, 65), kinds), group="site")
-    same(source.reduce(Tally.of), in_memory(frame))
-    assert (source.partitions, source.rows, source.probabilities) == (65, 120, 360)
+    same(source.reduce(Tally.from_predictions), in_memory(frame))
+    assert (source.partitions, source.rows, source.n_probabilities) == (65, 120, 360)
 
 
 def test_a_join_that_spark_plans_anew_while_it_runs_is_whole(spark: Any) -> None:
@@ -95,7 +95,7 @@ def test_a_join_that_spark_plans_anew_while_it_runs_is_whole(spark: Any) -> None
     for name, value in was.items():
         spark.conf.set(name, value)
     try:
-        same(read(left.join(right, "i"), group="site").reduce(Tally.of), in_memory(frame))
+        same(read(left.join(right, "i"), group="site").reduce(Tally.from_predictions), in_memory(frame))
     finally:
         for name in was:
             spark.conf.unset(name)
@@ -103,7 +103,7 @@ def test_a_join_that_spark_plans_anew_while_it_runs_is_whole(spark: Any) -> None
 
 def test_a_shuffle_that_leaves_no_rows_is_an_error_of_ours(spark: Any) -> None:
     with pytest.raises(InputError, match="TO312"):
-        read(distribute(spark, table(50), 3).where("p_a > 2").distinct()).reduce(Tally.of)
+        read(distribute(spark, table(50), 3).where("p_a > 2").distinct()).reduce(Tally.from_predictions)
 
 
 def test_lists_and_vectors_of_probabilities(spark: Any) -> None:
@@ -114,8 +114,8 @@ def test_lists_and_vectors_of_probabilities(spark: Any) -> None:
     vectors = lists.withColumn("probability", array_to_vector("probability"))
     for rows in (lists, vectors):
         source = read(rows, probs="probability", classes=["a", "b", "c"], group="site")
-        same(source.reduce(Tally.of), in_memory(frame))
-        assert source.probabilities == source.probabilities == 270
+        same(source.reduce(Tally.from_predictions), in_memory(frame))
+        assert source.n_probabilities == source.n_probabilities == 270
 
 
 def test_what_is_no_dataframe_is_refused(spark: Any) -> None:
@@ -131,7 +131,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_counts_nothing_twice(spark: A
         if not mark.exists():
             mark.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
-        return Tally.of(batch)
+        return Tally.from_predictions(batch)
 
     same(read(distribute(spark, frame, 8), group="site").reduce(once_killed), in_memory(frame))
     assert mark.exists()
@@ -142,24 +142,24 @@ def test_files_that_workers_read_one_each_and_a_broken_one_is_named(spark: Any, 
     for number in range(3):
         frame[number * 100 : (number + 1) * 100].to_parquet(tmp_path / f"{number}.parquet")
     source = read(str(tmp_path / "*.parquet"), group="site", engine="spark")
-    same(source.reduce(Tally.of), in_memory(frame))
+    same(source.reduce(Tally.from_predictions), in_memory(frame))
     (tmp_path / "1.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match=r"TO303.*1\.parquet"):
-        source.reduce(Tally.of)
+        source.reduce(Tally.from_predictions)
 
 
 def test_a_row_that_is_wrong_is_reported_once_with_its_partition(spark: Any) -> None:
     frame = table(90)
     frame.loc[70, "p_a"] = 1.7
     with pytest.raises(InputError, match=r"TO102.*'p_a'.*of the spark dataframe"):
-        read(distribute(spark, frame, 3)).reduce(Tally.of)
+        read(distribute(spark, frame, 3)).reduce(Tally.from_predictions)
 
 
 def test_a_column_with_a_name_of_its_own_kind(spark: Any) -> None:
     frame = table(60).rename(columns={"label": "the `true` class."})
     rows = [tuple(row) for row in frame.itertuples(index=False)]
     named = spark.createDataFrame(rows, list(frame.columns))
-    assert read(named, label="the `true` class.").reduce(Tally.of).n == 60
+    assert read(named, label="the `true` class.").reduce(Tally.from_predictions).n == 60
 
 
 def test_the_audit_and_the_measures_take_a_dataframe_as_it_is(spark: Any) -> None:
@@ -181,4 +181,4 @@ def test_rows_are_brought_here_by_collect(spark: Any) -> None:
     frame = table(50)
     preds = read(distribute(spark, frame, 3), group="site").collect()
     assert preds.n == 50
-    same(Tally.of(preds), in_memory(frame))
+    same(Tally.from_predictions(preds), in_memory(frame))

@@ -46,10 +46,10 @@ def test_the_estimator_of_total_variation_is_the_one_whose_norms_are_summed() ->
     rng = np.random.default_rng(1)
     p, y, w, _ = _rows(200, 3, 1, rng)
     view = View(p, y, w + 0.1)
-    linear = BinnedError().linear(view)
+    linear = BinnedError().cell_statistic(view)
     error: Estimator
     for error, expected in ((BinnedError(), True), (BinnedError(order=2), False), (BinnedError(distance="l2"), False)):
-        assert getattr(error.linear(view), "is_mean_total_variation", False) is expected
-    binary = BinnedError().linear(View([0.2, 0.4], [0, 1]))
+        assert getattr(error.cell_statistic(view), "is_mean_total_variation", False) is expected
+    binary = BinnedError().cell_statistic(View([0.2, 0.4], [0, 1]))
     assert linear is not None
     assert not getattr(binary, "is_mean_total_variation", False)

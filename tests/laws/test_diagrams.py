@@ -60,11 +60,11 @@ def lenses(name):
 def cases(name, invariance):
     """Classes and lenses to try; none where the diagram is exempt."""
     assert lenses(name)
-    return [] if invariance in DIAGRAMS.load(name).exempt else lenses(name)
+    return [] if invariance in DIAGRAMS.load(name).exemptions else lenses(name)
 
 
 def numbers(diagram, without=()):
-    skipped = (*without, *DIAGRAMS.load(diagram.name).by_chance)
+    skipped = (*without, *DIAGRAMS.load(diagram.name).random_columns)
     return {name: column for name, column in diagram.table.items() if name not in skipped}
 
 
@@ -80,8 +80,8 @@ def assert_same(a, b, case=""):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_exemption_names_a_law_and_its_reason(name):
     diagram_class = DIAGRAMS.load(name)
-    assert set(diagram_class.exempt) <= set(INVARIANCES)
-    assert all(len(reason.split()) > 3 for reason in diagram_class.exempt.values())
+    assert set(diagram_class.exemptions) <= set(INVARIANCES)
+    assert all(len(reason.split()) > 3 for reason in diagram_class.exemptions.values())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -96,7 +96,7 @@ def test_row_order_is_irrelevant(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_weight_of_two_is_two_rows(name):
-    by_count = DIAGRAMS.load(name).by_count
+    by_count = DIAGRAMS.load(name).count_columns
     for k, lens in cases(name, "weight two"):
         y, P, w = classes(k)
         times = w.astype(int)
@@ -137,7 +137,9 @@ def test_a_tally_draws_what_the_rows_draw(name):
         y, P, _ = classes(k, n=400)
         preds = to.Predictions(y, P)
         exact, tallied = drawn(name, preds, lens=lens), drawn(name, to.tally(preds), lens=lens)
-        assert_same(numbers(exact, diagram_class.by_count), numbers(tallied, diagram_class.by_count), (k, lens))
+        assert_same(
+            numbers(exact, diagram_class.count_columns), numbers(tallied, diagram_class.count_columns), (k, lens)
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -161,8 +163,8 @@ def test_the_table_is_strict_json_and_settings_are_read_back(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_permuting_classes_permutes_the_views(name):
     diagram_class = DIAGRAMS.load(name)
-    if "class order" in diagram_class.exempt or (3, "classwise") not in lenses(name):
-        assert diagram_class.exempt or diagram_class.vectors
+    if "class order" in diagram_class.exemptions or (3, "classwise") not in lenses(name):
+        assert diagram_class.exemptions or diagram_class.accepts_joint_views
         return
     y, P, _ = classes(3)
     order = np.array([2, 0, 1])

@@ -155,7 +155,7 @@ def test_float16_and_float32_give_the_number_of_their_float64_values(name: str) 
     rng = np.random.default_rng(1)
     P = rng.dirichlet([1, 1, 1], 60).astype(np.float32)
     counts = rng.multinomial(9, P.astype(np.float64) / P.astype(np.float64).sum(axis=1, keepdims=True))
-    labels = counts if ESTIMATORS.load(name).redraws == "votes" else rng.integers(0, 3, 60)
+    labels = counts if ESTIMATORS.load(name).null_draws_of == "votes" else rng.integers(0, 3, 60)
     lens = ESTIMATORS.load(name).lens
     for dtype in (np.float16, np.float32):
         narrow = P.astype(dtype)

@@ -99,7 +99,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 def under(invariance: str, *, without: str = "") -> Any:
     """The cases that a law binds: those of members that are not exempt from it."""
-    bound = [case for case in CASES if invariance not in type(case.estimator).exempt]
+    bound = [case for case in CASES if invariance not in type(case.estimator).exemptions]
     bound = [case for case in bound if not (without == COUNTS_ROWS and counts_rows(case))]
     bound = [case for case in bound if not (without == COUNTS_BINS and dict(case.settings).get("bins") in BIN_RULES)]
     return pytest.mark.parametrize("case", bound, ids=str)
@@ -167,7 +167,7 @@ def agree(case: Case, lens: str, a: Predictions, b: Predictions) -> None:
 def test_every_estimator_is_tested_and_exemptions_name_an_invariance_and_a_reason() -> None:
     assert {case.name for case in CASES} == set(ESTIMATORS.names())
     for name in ESTIMATORS.names():
-        for invariance, reason in ESTIMATORS.load(name).exempt.items():
+        for invariance, reason in ESTIMATORS.load(name).exemptions.items():
             assert invariance in INVARIANCES, (name, invariance)
             assert len(reason.split()) > 3, (name, invariance, reason)
     ece = next(case for case in CASES if str(case) == "ece")
@@ -273,7 +273,7 @@ def test_one_column_is_two_columns(case: Case, problem: Problem, which: int) -> 
         case
         for case in CASES
         if not case.estimator.needs_rows
-        and "cells" not in type(case.estimator).exempt
+        and "cells" not in type(case.estimator).exemptions
         and dict(case.settings) in ({}, {"bins": 10}, {"bins": 4, "closed": "left"})
         and "confidence" in case.lenses
     ],
@@ -286,13 +286,15 @@ def test_cells_of_a_finer_grid_give_the_number_of_the_rows(case: Case, problem: 
     closed = dict(case.settings).get("closed", "right")
     for lens in {"confidence", "class:1", "rank:2"} & set(case.lenses):
         (rows,) = as_lens(lens).views(Predictions(y, P, weight=w))
-        grid = Uniform(240, closed).freeze(rows)  # 4, 10 and 15 bins nest in it
-        index = grid.index(rows.at)
+        grid = Uniform(240, closed).fit(rows)  # 4, 10 and 15 bins nest in it
+        index = grid.index(rows.partition_values)
         cells = rows.pool(index, grid.size)
         occupied = np.unique(index[w > 0])
         at = (occupied + (1 if closed == "right" else 0)) / 240
         sums = {name: cells.sums(name) for name in ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")}
-        rebuilt = View(cells.p, cells.y, cells.w, n=cells.n, sums=sums, at=at, name=rows.name, classes=rows.classes)
+        rebuilt = View(
+            cells.p, cells.y, cells.w, n=cells.n, sums=sums, partition_values=at, name=rows.name, classes=rows.classes
+        )
         assert same(case.estimator.value(rebuilt), case.estimator.value(rows)), lens
         assert case.estimator(rebuilt).n == case.estimator(rows).n
 

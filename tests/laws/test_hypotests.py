@@ -17,9 +17,14 @@ from trueodds.hypotests import TESTS
 
 LENSES = ("confidence", "classwise", "rank:2", "groups:[[0,2],[1]]", "canonical", "top-2")
 VECTORS = ("canonical", "top-2")  # a vector per row
-CASES = [(name, lens) for name in TESTS.names() for lens in LENSES if TESTS.load(name).vectors or lens not in VECTORS]
-ORDERLESS = [(name, lens) for name, lens in CASES if "row order" not in TESTS.load(name).exempt]
-NULLS = [(name, null) for name in TESTS.names() for null in TESTS.load(name).nulls]
+CASES = [
+    (name, lens)
+    for name in TESTS.names()
+    for lens in LENSES
+    if TESTS.load(name).accepts_joint_views or lens not in VECTORS
+]
+ORDERLESS = [(name, lens) for name, lens in CASES if "row order" not in TESTS.load(name).exemptions]
+NULLS = [(name, null) for name in TESTS.names() for null in TESTS.load(name).null_distributions]
 
 
 def run_test(preds, name, lens, **settings):
@@ -37,7 +42,7 @@ def guesses(P):
 
 
 def weights_are_rows(name):
-    return "weight two" not in TESTS.load(name).exempt
+    return "weight two" not in TESTS.load(name).exemptions
 
 
 def near(a, b):
@@ -109,9 +114,12 @@ def test_every_null_shows_one_statistic_and_says_which_it_is(name, null):
     lens = TESTS.load(name).lens or "confidence"
     verdict = run_test(preds, name, lens, null=null)
     assert verdict.settings["null"] == null
-    assert (verdict.min_pvalue is None) == (null not in getattr(TESTS.load(name), "drawing", ("redraw",)))
+    assert (verdict.min_pvalue is None) == (null not in getattr(TESTS.load(name), "simulated_nulls", ("redraw",)))
     assert ("predictions kept fixed, so that" in verdict.null) == (null != "redraw")
-    if set(TESTS.load(name).nulls) <= {"asymptotic", "redraw"} and "one statistic" not in TESTS.load(name).exempt:
+    if (
+        set(TESTS.load(name).null_distributions) <= {"asymptotic", "redraw"}
+        and "one statistic" not in TESTS.load(name).exemptions
+    ):
         assert verdict.statistic == run_test(preds, name, lens).statistic
 
 
@@ -122,7 +130,7 @@ def test_binary_is_two_class(name):
     assert (a.statistic, a.pvalue) == pytest.approx((b.statistic, b.pvalue), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in TESTS.names() if "class order" not in TESTS.load(name).exempt])
+@pytest.mark.parametrize("name", [name for name in TESTS.names() if "class order" not in TESTS.load(name).exemptions])
 def test_permuting_classes_permutes_the_parts(name):
     y, P, _ = three_classes()
     order = np.array([2, 0, 1])  # new column j is old class order[j]
@@ -137,7 +145,7 @@ def test_settings_are_read_back_and_input_is_left_alone(name):
     y, P, w = three_classes()
     before = [x.copy() for x in (y, P, w)]
     draws = {"resamples": 19} if TESTS.has_setting(name, "resamples") else {}
-    if "redraw" in TESTS.load(name).nulls:
+    if "redraw" in TESTS.load(name).null_distributions:
         draws["null"] = "redraw"
     verdict = to.test(to.Predictions(y, P, weight=w), name, lens="confidence", rng=7, **draws)
     assert verdict.settings["seed"] == 7

@@ -54,7 +54,7 @@ def test_a_float32_softmax_has_the_log_loss_of_its_columns():
     preds = sharp(5000)
     direct = -np.log(preds.P[np.arange(5000), preds.y].astype(np.float64)).mean()
     assert to.measure(preds, "log_loss", interval=None).value == pytest.approx(direct, rel=1e-12)
-    assert Tally.of(preds).score("log_loss")["mean"] == pytest.approx(direct, rel=1e-12)
+    assert Tally.from_predictions(preds).score("log_loss")["mean"] == pytest.approx(direct, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["log_loss", "spherical", "skce", "brier"])
@@ -106,8 +106,8 @@ def test_outcomes_whose_logits_underflow_are_improbable_and_not_impossible():
     assert loss["value"] == pytest.approx(-logs.mean(), rel=1e-12)
     assert report["data"]["true_class_zeros"] == report["data"]["zeros"] == 0
     assert "impossible" not in json.dumps(report)
-    assert Tally.of(preds).score("log_loss")["mean"] == pytest.approx(-logs.mean(), rel=1e-12)
-    assert Tally.of(preds).counts.true_zeros == Tally.of(preds).counts.zeros == 0
+    assert Tally.from_predictions(preds).score("log_loss")["mean"] == pytest.approx(-logs.mean(), rel=1e-12)
+    assert Tally.from_predictions(preds).counts.true_zeros == Tally.from_predictions(preds).counts.zeros == 0
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])

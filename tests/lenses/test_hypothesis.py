@@ -32,7 +32,7 @@ def test_the_prediction_is_what_rho_gives_the_event_of_the_lens(lens):
     preds_under, (lens_under,) = apply_hypothesis(preds, sharpened, [as_lens(lens)])
     Q = sharpened(P)
     for view, own in zip(lens_under.views(preds_under), as_lens(lens).views(preds), strict=True):
-        assert (view.at == own.p).all()
+        assert (view.partition_values == own.p).all()
         assert (view.y == own.y).all()
         if lens == "confidence":  # what ρ says of the class that the model prefers
             np.testing.assert_allclose(view.p, Q[np.arange(50), P.argmax(axis=1)], rtol=1e-15)

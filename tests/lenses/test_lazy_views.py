@@ -33,9 +33,9 @@ def handed(view):
 def test_every_sum_is_that_of_the_columns(lens, dtype, cells):
     y, P = rows(dtype=dtype)
     for view in as_lens(lens).views(to.Predictions(y, P, sum_tolerance=1e-3)):
-        frozen = cells.freeze(view)
+        frozen = cells.fit(view)
         binned, expected = view.binned(frozen), handed(view)
-        expected = expected.pool(frozen.index(expected.at), frozen.size)
+        expected = expected.pool(frozen.index(expected.partition_values), frozen.size)
         assert binned.bin_index.tolist() == expected.bin_index.tolist()
         for name in ("n", "w", "p", "y"):
             np.testing.assert_allclose(getattr(binned, name), getattr(expected, name), rtol=1e-12, atol=1e-15)
@@ -69,7 +69,7 @@ def test_equal_mass_needs_no_columns(lens, dtype):
         assert read.p.dtype in (np.float32, dtype)
         expected = BinnedError(EqualMass(7)).value(read)  # columns first
         assert BinnedError(EqualMass(7)).value(view) == expected
-        assert not view.read
+        assert not view.has_columns
         assert view.p.tolist() == read.p.tolist()
         assert view.outcomes.tolist() == read.outcomes.tolist()
         assert view.y.tolist() == read.y.tolist()

@@ -18,7 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.classes import Class, Groups, class_number
 from trueodds.lenses.lens import as_lens, default_lens
-from trueodds.lenses.ranked import accuracy, predicted
+from trueodds.lenses.ranked import accuracy, predicted_class
 
 # Vaicenavicius et al. (2019), Table 1: each row of g occurs equally often, r is how often each class then comes.
 G = [[0.1, 0.3, 0.6], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6], [0.3, 0.6, 0.1], [0.6, 0.1, 0.3], [0.6, 0.3, 0.1]]
@@ -120,8 +120,8 @@ def test_a_joint_lens_by_hand() -> None:
 
 
 def test_tied_maxima_go_to_the_lowest_class_and_are_noted() -> None:
-    assert predicted(ROWS).tolist() == [0, 2, 0]
-    assert predicted(Predictions([0], [0.5])).tolist() == [0]
+    assert predicted_class(ROWS).tolist() == [0, 2, 0]
+    assert predicted_class(Predictions([0], [0.5])).tolist() == [0]
     (note,) = as_lens("confidence").notes(ROWS)
     assert note.code == "TN103"
     assert note.text.startswith("1 row has")

@@ -55,6 +55,6 @@ def test_what_is_left_out_is_reported():
 def test_an_estimator_sees_in_place_what_it_sees_of_the_rows_alone(name):
     preds, lens, estimator = rows(), as_lens("positive"), ESTIMATORS.make(name, {})
     for group in subgroup_partitions(preds)[0].groups:
-        within = Estimand.of(estimator, group.of(lens), preds).values[0]
-        alone = Estimand.of(estimator, lens, preds[group.rows(preds)]).values[0]
+        within = Estimand.from_predictions(estimator, group.of(lens), preds).values[0]
+        alone = Estimand.from_predictions(estimator, lens, preds[group.rows(preds)]).values[0]
         assert within == pytest.approx(alone, abs=1e-9, nan_ok=True)

@@ -32,13 +32,15 @@ def test_null_draws_are_those_of_each_predicted_class_alone():
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 60), rng.dirichlet([1, 1, 1], 60))
     estimator = to.estimators.ESTIMATORS.make("ece", {})
-    joint = Estimand.of(estimator, as_lens("top-label"), preds, "weight")
+    joint = Estimand.from_predictions(estimator, as_lens("top-label"), preds, "weight")
     (draws,) = null_draws(preds, [joint], 50, np.random.default_rng(1))
-    (overall,) = null_draws(preds, [Estimand.of(estimator, as_lens("confidence"), preds)], 50, np.random.default_rng(1))
+    (overall,) = null_draws(
+        preds, [Estimand.from_predictions(estimator, as_lens("confidence"), preds)], 50, np.random.default_rng(1)
+    )
     # With one predicted class left, its own draws are those of confidence on the same labels.
     only = preds[np.argmax(preds.P, axis=1) == 0]
-    alone = Estimand.of(estimator, as_lens("top-label"), only, "weight")
-    same = Estimand.of(estimator, as_lens("confidence"), only)
+    alone = Estimand.from_predictions(estimator, as_lens("top-label"), only, "weight")
+    same = Estimand.from_predictions(estimator, as_lens("confidence"), only)
     a, b = (null_draws(only, [estimand], 50, np.random.default_rng(2))[0] for estimand in (alone, same))
     assert np.allclose(a, b, rtol=0, atol=1e-15)
     # Splitting the rows by class can only raise an average of absolute gaps.

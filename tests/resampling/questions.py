@@ -16,4 +16,4 @@ def simulated(n=3000, k=3, seed=0, alpha=1.0, **extra):
 
 
 def make_estimand(preds, name="ece", lens="confidence", **settings):
-    return Estimand.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
+    return Estimand.from_predictions(ESTIMATORS.make(name, settings), as_lens(lens), preds)

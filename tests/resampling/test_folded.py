@@ -15,7 +15,7 @@ from trueodds.resampling.null_distribution import null_draws
 
 
 def make_estimand(preds, name="ece", lens="positive", **settings):
-    return Estimand.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
+    return Estimand.from_predictions(ESTIMATORS.make(name, settings), as_lens(lens), preds)
 
 
 def make_gaps(gap, s):

@@ -32,7 +32,7 @@ def answered(preds, question, interval_spec, rng):
 
 
 def make_estimand(preds, name="ece", lens="positive", **settings):
-    return Estimand.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
+    return Estimand.from_predictions(ESTIMATORS.make(name, settings), as_lens(lens), preds)
 
 
 @pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
@@ -49,8 +49,8 @@ def test_row_bootstrap_equals_the_reference(method):
 @pytest.mark.parametrize(("bins", "key"), [(15, "c.sun_ci90_l2.m15"), (50, "c.sun_ci90_l2.m50")])
 def test_the_interval_for_l2_equals_the_authors(bins, key):
     (view,) = as_lens("positive").views(binary500())
-    cells = Uniform(bins).freeze(view)
-    binned = view.pool(cells.index(view.at), cells.size)
+    cells = Uniform(bins).fit(view)
+    binned = view.pool(cells.index(view.partition_values), cells.size)
     t, variance = squared_error.debiased_squared_error(binned)
     known = reference.estimators()
     assert t == pytest.approx(known[f"c.sun_T_mn.m{bins}"]["value"], rel=1e-10)
@@ -109,7 +109,9 @@ def test_sparse_bins_do_not_push_the_interval_off_the_truth(n, lens, settings):
     for _ in range(60):
         P = rng.dirichlet(np.ones(4), n)
         y = (rng.random(n)[:, None] > np.cumsum(P, axis=1)).sum(axis=1).clip(0, 3)
-        question = Estimand.of(ESTIMATORS.make("ece", settings), as_lens(lens), preds := Predictions(y, P))
+        question = Estimand.from_predictions(
+            ESTIMATORS.make("ece", settings), as_lens(lens), preds := Predictions(y, P)
+        )
         null = null_draws(preds, [question], 99, rng)
         (estimate,) = estimates(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
         missed += estimate.interval is not None and estimate.interval.low > 0
@@ -154,7 +156,7 @@ def test_the_jackknife_by_bins_equals_leaving_rows_out():
         make_estimand(preds, "rmsce", partition="equal-mass"),
     ):
         error = estimand.estimator
-        if estimand.linear is None:
+        if estimand.cell_statistics is None:
             continue
         by_hand = [
             Estimand(error, estimand.lens, (estimand.views[0].take(np.delete(np.arange(60), i)),)) for i in range(60)
@@ -163,7 +165,7 @@ def test_the_jackknife_by_bins_equals_leaving_rows_out():
             expected = [one.values[0] for one in by_hand]
         else:
             expected = []
-            (one,) = estimand.linear
+            (one,) = estimand.cell_statistics
             for i in range(60):
                 rows = np.delete(np.arange(60), i)
                 view = estimand.views[0].take(rows)
@@ -179,7 +181,7 @@ def test_a_joint_view_has_a_jackknife_too():
     P = rng.dirichlet(np.ones(3), 40)
     preds = Predictions(rng.integers(0, 3, 40), P)
     estimand = make_estimand(preds, lens="canonical", partition="simplex-grid", bins=2)
-    (one,) = estimand.linear
+    (one,) = estimand.cell_statistics
     view = estimand.views[0]
     for i in (0, 17, 39):
         rows = np.delete(np.arange(40), i)
@@ -285,7 +287,7 @@ def test_intervals_cover_the_truth(name, settings, slope):
     for _ in range(200):
         p, q = rows(400)
         preds = Predictions((rng.random(400) < q).astype(int), p)
-        question = Estimand.of(estimator, as_lens("positive"), preds)
+        question = Estimand.from_predictions(estimator, as_lens("positive"), preds)
         estimate = answered(preds, question, IntervalSpec(resamples=200), rng)
         hits += estimate.interval.low <= truth <= estimate.interval.high
     assert hits >= 178

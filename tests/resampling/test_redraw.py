@@ -20,7 +20,7 @@ from trueodds.resampling.null_distribution import null_description, null_draws
 class RowByRow(BinnedError):
     """ECE that hides its bins, so that every draw is evaluated from whole views."""
 
-    def linear(self, view):
+    def cell_statistic(self, view):
         return None
 
 
@@ -46,22 +46,30 @@ LENSES = [
 @pytest.mark.parametrize("lens", LENSES)
 def test_the_short_cut_by_bins_equals_whole_views_draw_by_draw(lens):
     preds = simulated(weight=np.random.default_rng(1).integers(0, 3, 300))
-    fast = null_draws(preds, [Estimand.of(BinnedError(), as_lens(lens), preds)], 40, np.random.default_rng(3))[0]
-    slow = null_draws(preds, [Estimand.of(RowByRow(), as_lens(lens), preds)], 40, np.random.default_rng(3))[0]
+    fast = null_draws(
+        preds, [Estimand.from_predictions(BinnedError(), as_lens(lens), preds)], 40, np.random.default_rng(3)
+    )[0]
+    slow = null_draws(
+        preds, [Estimand.from_predictions(RowByRow(), as_lens(lens), preds)], 40, np.random.default_rng(3)
+    )[0]
     np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical"])
 def test_flipped_signs_by_bins_equal_whole_views_draw_by_draw(lens):
     preds = simulated(cluster=np.arange(300) // 5)
-    fast = null_draws(preds, [Estimand.of(BinnedError(), as_lens(lens), preds)], 40, np.random.default_rng(3))[0]
-    slow = null_draws(preds, [Estimand.of(RowByRow(), as_lens(lens), preds)], 40, np.random.default_rng(3))[0]
+    fast = null_draws(
+        preds, [Estimand.from_predictions(BinnedError(), as_lens(lens), preds)], 40, np.random.default_rng(3)
+    )[0]
+    slow = null_draws(
+        preds, [Estimand.from_predictions(RowByRow(), as_lens(lens), preds)], 40, np.random.default_rng(3)
+    )[0]
     np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-13)
 
 
 def test_one_set_of_draws_serves_all_lenses():
     preds = simulated()
-    both = [Estimand.of(BinnedError(), as_lens(lens), preds) for lens in ("confidence", "classwise")]
+    both = [Estimand.from_predictions(BinnedError(), as_lens(lens), preds) for lens in ("confidence", "classwise")]
     joint = null_draws(preds, both, 50, np.random.default_rng(4))
     alone = null_draws(preds, both[1:], 50, np.random.default_rng(4))
     np.testing.assert_allclose(joint[1], alone[0], rtol=1e-12)
@@ -70,12 +78,14 @@ def test_one_set_of_draws_serves_all_lenses():
 def test_a_subgroup_is_drawn_as_if_it_stood_alone():
     preds = simulated(group={"site": np.repeat(["A", "B"], 150)})
     within = GroupLens(as_lens("confidence"), "site", "A")
-    fast = null_draws(preds, [Estimand.of(BinnedError(), within, preds)], 40, np.random.default_rng(3))[0]
-    slow = null_draws(preds, [Estimand.of(RowByRow(), within, preds)], 40, np.random.default_rng(3))[0]
+    fast = null_draws(preds, [Estimand.from_predictions(BinnedError(), within, preds)], 40, np.random.default_rng(3))[0]
+    slow = null_draws(preds, [Estimand.from_predictions(RowByRow(), within, preds)], 40, np.random.default_rng(3))[0]
     np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-13)
     alone = preds[np.arange(150)]
-    observed = Estimand.of(BinnedError(), within, preds).values[0]
-    assert observed == pytest.approx(Estimand.of(BinnedError(), as_lens("confidence"), alone).values[0], abs=1e-15)
+    observed = Estimand.from_predictions(BinnedError(), within, preds).values[0]
+    assert observed == pytest.approx(
+        Estimand.from_predictions(BinnedError(), as_lens("confidence"), alone).values[0], abs=1e-15
+    )
 
 
 def test_the_law_is_that_of_exact_enumeration():
@@ -83,7 +93,7 @@ def test_the_law_is_that_of_exact_enumeration():
     known = reference.estimators()["a2.exact_null_pvalue_fixed_scores.confidence_ece.ew5"]
     rows = reference.frame("estimators/a2_blog9.csv")
     preds = Predictions(rows["y"].astype(int), reference.columns(rows))
-    estimand = Estimand.of(ESTIMATORS.make("ece", {"bins": 5}), as_lens("confidence"), preds)
+    estimand = Estimand.from_predictions(ESTIMATORS.make("ece", {"bins": 5}), as_lens("confidence"), preds)
     drawn = null_draws(preds, [estimand], 40_000, np.random.default_rng(0))[0][0]
     share = (drawn >= estimand.values[0] - 1e-12).mean()
     # 3.3 binomial standard errors: 99.9 %
@@ -95,7 +105,7 @@ def test_the_noise_floor_agrees_with_the_reference_draws():
     # golden c.consistency_fixed.ece_ew10: null mean 0.04376 from 999 draws, none as large as the statistic
     rows = reference.frame("estimators/c_binary500.csv")
     preds = Predictions(rows["y"].astype(int), rows["p"])
-    estimand = Estimand.of(ESTIMATORS.make("ece", {"bins": 10}), as_lens("positive"), preds)
+    estimand = Estimand.from_predictions(ESTIMATORS.make("ece", {"bins": 10}), as_lens("positive"), preds)
     drawn = null_draws(preds, [estimand], 999, np.random.default_rng(0))[0][0]
     known = reference.estimators()["c.consistency_fixed.ece_ew10"]["value"]
     assert abs(drawn.mean() - known["null_mean"]) < 3.3 * drawn.std() * np.sqrt(2 / 999)  # two means of 999 draws
@@ -105,7 +115,7 @@ def test_the_noise_floor_agrees_with_the_reference_draws():
 def test_resampled_rows_and_labels_agree_with_the_reference_draws():
     rows = reference.frame("estimators/c_binary500.csv")
     preds = Predictions(rows["y"].astype(int), rows["p"])
-    estimand = Estimand.of(ESTIMATORS.make("ece", {"bins": 10}), as_lens("positive"), preds)
+    estimand = Estimand.from_predictions(ESTIMATORS.make("ece", {"bins": 10}), as_lens("positive"), preds)
     drawn = null_draws(preds, [estimand], 299, np.random.default_rng(0), "both")[0][0]
     known = reference.estimators()["c.consistency_resampled.ece_ew10"]["value"]
     assert abs(drawn.mean() - known["null_mean"]) < 3.3 * drawn.std() * np.sqrt(1 / 299 + 1 / 999)
@@ -134,7 +144,7 @@ def test_many_classes_are_drawn_right_too():
 
 def test_draws_do_not_depend_on_threads_or_blocks(monkeypatch):
     preds = simulated()
-    estimands = [Estimand.of(BinnedError(), as_lens("classwise"), preds)]
+    estimands = [Estimand.from_predictions(BinnedError(), as_lens("classwise"), preds)]
     monkeypatch.setenv("TRUEODDS_THREADS", "1")
     one = null_draws(preds, estimands, 300, np.random.default_rng(5))[0]
     monkeypatch.setenv("TRUEODDS_THREADS", "3")
@@ -149,7 +159,7 @@ def test_draws_do_not_depend_on_threads_or_blocks(monkeypatch):
 def test_rows_met_in_the_order_of_their_cells_draw_the_same_labels(lens, weighted, monkeypatch):
     weight = np.random.default_rng(8).integers(0, 3, simulated().n) * 0.7 if weighted else None
     preds = simulated(weight=weight)
-    estimands = [Estimand.of(BinnedError(), as_lens(lens), preds)]
+    estimands = [Estimand.from_predictions(BinnedError(), as_lens(lens), preds)]
     expected = null_draws(preds, estimands, 30, np.random.default_rng(5))[0]
     monkeypatch.setattr(random_labels, "MANY", 0)
     for threads in ("1", "3"):
@@ -172,10 +182,12 @@ def test_labels_of_a_multilabel_row_are_drawn_apart():
     rng = np.random.default_rng(0)
     P = rng.random((200, 3))
     preds = Predictions.from_multilabel((rng.random((200, 3)) < P).astype(int), P)
-    fast = null_draws(preds, [Estimand.of(BinnedError(), as_lens("classwise"), preds)], 400, np.random.default_rng(3))[
-        0
-    ]
-    slow = null_draws(preds, [Estimand.of(RowByRow(), as_lens("classwise"), preds)], 400, np.random.default_rng(3))[0]
+    fast = null_draws(
+        preds, [Estimand.from_predictions(BinnedError(), as_lens("classwise"), preds)], 400, np.random.default_rng(3)
+    )[0]
+    slow = null_draws(
+        preds, [Estimand.from_predictions(RowByRow(), as_lens("classwise"), preds)], 400, np.random.default_rng(3)
+    )[0]
     # two samplers of one law: means of 400 draws each
     scale = np.sqrt((fast.var(axis=1) + slow.var(axis=1)) / 400)
     assert (np.abs(fast.mean(axis=1) - slow.mean(axis=1)) < 3.9 * scale).all()
@@ -184,8 +196,8 @@ def test_labels_of_a_multilabel_row_are_drawn_apart():
 def test_a_partition_chosen_with_the_labels_is_chosen_again_on_each_draw():
     preds = simulated(k=2)
     sweep = ESTIMATORS.make("ece", {"partition": "sweep"})
-    estimand = Estimand.of(sweep, as_lens("positive"), preds)
-    assert estimand.linear is None
+    estimand = Estimand.from_predictions(sweep, as_lens("positive"), preds)
+    assert estimand.cell_statistics is None
     assert len(np.unique(null_draws(preds, [estimand], 20, np.random.default_rng(1))[0])) == 20
 
 
@@ -198,7 +210,10 @@ def test_the_null_is_described_in_words():
 def test_questions_of_many_cells_are_drawn_by_themselves_with_the_same_labels(monkeypatch):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300))
-    estimands = [Estimand.of(BinnedError(), as_lens(lens), preds) for lens in ("confidence", "canonical", "classwise")]
+    estimands = [
+        Estimand.from_predictions(BinnedError(), as_lens(lens), preds)
+        for lens in ("confidence", "canonical", "classwise")
+    ]
     joint = null_draws(preds, estimands, 40, np.random.default_rng(1))
     monkeypatch.setattr("trueodds.resampling.null_distribution.LIGHT", 30)  # 15 cells of confidence; more of the others
     shares: list[float] = []

@@ -74,14 +74,14 @@ def test_a_tally_and_its_rows_have_one_law():
 def test_the_null_covariance_equals_plain_loops(weight):
     preds = simulated(300, weight=weight)
     question = make_estimand(preds, "ece", "classwise", partition="equal-mass", bins=4)
-    sizes = [one.size for one in question.linear]
+    sizes = [one.size for one in question.cell_statistics]
     first = np.concatenate(([0], np.cumsum(sizes)))
     expected = np.zeros((first[-1], first[-1]))
     for i in range(300):
         p, w = preds.P[i], preds.w[i]
         for k in range(3):
             for m in range(3):
-                a, b = (first[c] + question.linear[c].index[i] for c in (k, m))
+                a, b = (first[c] + question.cell_statistics[c].index[i] for c in (k, m))
                 expected[a, b] += w**2 * ((k == m) * p[k] - p[k] * p[m])
     np.testing.assert_allclose(null_covariance(question), expected, rtol=1e-12, atol=1e-13)
 
@@ -104,7 +104,7 @@ def test_which_questions_are_drawn_by_bins(many):
     assert not draws_by_bin(crowd, [make_estimand(crowd)])
     small = simulated(100)
     assert not draws_by_bin(small, [make_estimand(small)])
-    inside = Estimand.of(
+    inside = Estimand.from_predictions(
         ESTIMATORS.make("ece", {}),
         GroupLens(as_lens("classwise"), "site", "A"),
         simulated(group={"site": np.repeat(["A", "B"], 1500)}),

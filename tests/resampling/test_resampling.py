@@ -50,10 +50,10 @@ def test_sums_give_what_the_rows_drawn_give(case, count):
     for r in (0, 1, 17, count - 1):
         for v, view in enumerate(question.views):
             sample = view.take(every[r])
-            if question.linear is None:
+            if question.cell_statistics is None:
                 expected = question.estimator.value(sample)
             else:  # the bins of all rows, held fixed
-                one, index = question.linear[v], question.linear[v].index[every[r]]
+                one, index = question.cell_statistics[v], question.cell_statistics[v].index[every[r]]
                 m = 1 if sample.p.ndim == 1 else sample.p.shape[1]
                 sums = [np.zeros((one.size, m)) for _ in range(2)]
                 for out, x in zip(sums, (sample.p, sample.y), strict=True):
@@ -121,7 +121,7 @@ def test_a_resampled_mean_varies_as_the_rows_do(clusters):
     preds = simulated(cluster=clusters)
     question = make_estimand(preds, "brier", "canonical")
     (resampled,) = bootstrap(preds, [question], 4000, np.random.default_rng(6))
-    score = question.estimator.rows(question.views[0])
+    score = question.estimator.row_scores(question.views[0])
     unit = np.arange(3000) if clusters is None else clusters
     sums, size = np.bincount(unit, score), np.bincount(unit)
     variance = ((sums - size * score.mean()) ** 2).sum() / 3000**2
@@ -175,8 +175,8 @@ def test_bins_of_rows_without_weight_are_left_out():
         question = make_estimand(preds, "ece", lens, **settings)
         (resampled,) = bootstrap(preds, [question], 300, np.random.default_rng(1), "cells")
         (rows,) = bootstrap(preds, [question], 300, np.random.default_rng(1), "rows")
-        binned = pooled_view(question.views[0], question.linear[0])
-        assert len(binned.w) < question.linear[0].size
+        binned = pooled_view(question.views[0], question.cell_statistics[0])
+        assert len(binned.w) < question.cell_statistics[0].size
         # two means of 300 resamples
         scale = np.sqrt((resampled.values.var() + rows.values.var()) / 300)
         assert abs(resampled.values.mean() - rows.values.mean()) < 4.5 * scale
@@ -189,8 +189,8 @@ def test_reference_numbers_and_these_tests_lie_on_either_side_of_the_constant():
 def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
-    estimand = Estimand.of(ESTIMATORS.make("ece", {}), as_lens("canonical"), preds)
-    size = estimand.linear[0].size * 3
+    estimand = Estimand.from_predictions(ESTIMATORS.make("ece", {}), as_lens("canonical"), preds)
+    size = estimand.cell_statistics[0].size * 3
     monkeypatch.setattr("trueodds.resampling.cell_bootstrap.NUMBERS", 7 * size)  # 7 resamples at a time
     (resampled,) = bootstrap(preds, [estimand], 300, rng, "cells")
     assert resampled.values.shape == resampled.centered_norms.shape == (1, 300)
@@ -202,7 +202,10 @@ def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):
 def test_vectors_in_as_many_cells_as_a_tree_grows_are_resampled_by_rows(monkeypatch):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
-    estimands = [Estimand.of(ESTIMATORS.make("ece", {}), as_lens(lens), preds) for lens in ("canonical", "confidence")]
+    estimands = [
+        Estimand.from_predictions(ESTIMATORS.make("ece", {}), as_lens(lens), preds)
+        for lens in ("canonical", "confidence")
+    ]
     monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_RESAMPLED_ROWS", 100)
     assert [resampled.how for resampled in bootstrap(preds, estimands, 20, rng)] == ["cells", "cells"]
     monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_VECTOR_CELLS", 20)

@@ -33,7 +33,7 @@ def crowd(n: int = 60, k: int = 3, votes: Any = 20, seed: int = 0, **extra: Any)
 def drawn(
     preds: Predictions, estimator: Estimator = DISTCE, draws: int = 300, seed: int = 1, lens: Any = None
 ) -> Array:
-    estimand = Estimand.of(estimator, as_lens(lens or "canonical"), preds)
+    estimand = Estimand.from_predictions(estimator, as_lens(lens or "canonical"), preds)
     (values,) = null_draws(preds, [estimand], draws, np.random.default_rng(seed))
     assert values.shape == (len(estimand.views), draws)
     return values
@@ -144,7 +144,9 @@ def test_two_columns_are_one() -> None:
 def test_one_set_of_votes_serves_all_lenses() -> None:
     # Draw by draw, half the sum over classes of |P − V| is the total variation of the vector
     preds = crowd(k=4)
-    estimands = [Estimand.of(DISTCE, as_lens(lens), preds) for lens in ("classwise", "canonical", "confidence")]
+    estimands = [
+        Estimand.from_predictions(DISTCE, as_lens(lens), preds) for lens in ("classwise", "canonical", "confidence")
+    ]
     classwise, canonical, top = null_draws(preds, estimands, 50, np.random.default_rng(1))
     np.testing.assert_allclose(classwise.sum(axis=0) / 2, canonical[0], rtol=1e-12)
     np.testing.assert_array_equal(canonical, drawn(preds, draws=50))
@@ -156,7 +158,10 @@ def test_answers_keep_the_order_of_the_questions() -> None:
     estimators: list[Estimator] = [EntropyError(), BinnedError(), DISTCE]
     lens = as_lens("canonical")
     joint = null_draws(
-        preds, [Estimand.of(estimator, lens, preds) for estimator in estimators], 30, np.random.default_rng(1)
+        preds,
+        [Estimand.from_predictions(estimator, lens, preds) for estimator in estimators],
+        30,
+        np.random.default_rng(1),
     )
     for estimator, values in zip(estimators, joint, strict=True):
         np.testing.assert_array_equal(values, drawn(preds, estimator, draws=30))

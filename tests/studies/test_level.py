@@ -117,7 +117,7 @@ def test_every_null_law_that_a_test_offers_is_measured():
     assert hypothesis_forms("consistency")[0].null == "redraw"
     for name in TESTS.names():
         nulls = [form.null for form in hypothesis_forms(name) if not form.variant]
-        assert set(nulls) == set(TESTS.load(name).nulls or ("redraw",))
+        assert set(nulls) == set(TESTS.load(name).null_distributions or ("redraw",))
         assert len(set(nulls)) == len(nulls)
 
 

@@ -19,7 +19,7 @@ NAMED = ("groups:[[0,1],[2]]",)
 
 
 def counted(preds: Predictions) -> Tally:
-    return Tally.of(preds, lenses=NAMED, grid=5)
+    return Tally.from_predictions(preds, lenses=NAMED, grid=5)
 
 
 @settings(max_examples=30)
@@ -60,11 +60,11 @@ def test_blocks_and_threads_change_no_bit(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_that_share_many_classes_change_no_bit(monkeypatch, dtype):
     preds = softmaxed(200, 70, 1, dtype)
-    full = Tally.of(preds)
+    full = Tally.from_predictions(preds)
     monkeypatch.setattr(row_counts, "LONG", 70 * 30)
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        for key, array in numbers(Tally.of(preds)).items():
+        for key, array in numbers(Tally.from_predictions(preds)).items():
             np.testing.assert_array_equal(array, numbers(full)[key], err_msg=key)
 
 
@@ -88,15 +88,15 @@ def test_binary_is_two_class(preds):
     outcome = preds.y if preds.votes is None else preds.votes
     # (20 − i)/20 and 1 − i/20 may be neighbors, so the first column is what the single one leaves.
     two = np.stack([1 - preds.p[:, 1], preds.p[:, 1]], axis=1)
-    column = Tally.of(Predictions(outcome, preds.p[:, 1], weight=preds.weight, group=preds.group))
-    same(column, Tally.of(Predictions(outcome, two, weight=preds.weight, group=preds.group)))
+    column = Tally.from_predictions(Predictions(outcome, preds.p[:, 1], weight=preds.weight, group=preds.group))
+    same(column, Tally.from_predictions(Predictions(outcome, two, weight=preds.weight, group=preds.group)))
 
 
 def test_permuting_classes_permutes_the_tally():
     preds = softmaxed(500, 4, 2)  # without ties, which class order breaks
     order = np.array([2, 0, 3, 1])
-    permuted = Tally.of(Predictions(np.argsort(order)[preds.y], preds.p[:, order]))
-    straight = Tally.of(preds)
+    permuted = Tally.from_predictions(Predictions(np.argsort(order)[preds.y], preds.p[:, order]))
+    straight = Tally.from_predictions(preds)
     for c, old in enumerate(order):
         (new,), (was,) = permuted.views(f"class:{c}"), straight.views(f"class:{old}")
         np.testing.assert_array_equal(new.p, was.p)
@@ -111,33 +111,37 @@ def test_permuting_classes_permutes_the_tally():
 
 def test_counts_do_not_depend_on_weights_being_given():
     preds = softmaxed(300, 3, 3)
-    same(Tally.of(preds), Tally.of(Predictions(preds.y, preds.p, weight=np.ones(300))), rtol=1e-10)
+    same(
+        Tally.from_predictions(preds),
+        Tally.from_predictions(Predictions(preds.y, preds.p, weight=np.ones(300))),
+        rtol=1e-10,
+    )
 
 
 def test_different_things_refuse_to_add():
     P = [[0.2, 0.3, 0.5]]
-    base = Tally.of(Predictions([0], P))
+    base = Tally.from_predictions(Predictions([0], P))
     others = {
-        "classes": Tally.of(Predictions(["a"], P, classes=["a", "b", "c"])),
-        "kind": Tally.of(Predictions.from_multilabel([[0, 0, 1]], P)),
-        "lenses": Tally.of(Predictions([0], P), lenses=["groups:[[0,1],[2]]"]),
-        "bins": Tally.of(Predictions([0], P), bins=10),
-        "group columns": Tally.of(Predictions([0], P, group=["a"])),
+        "classes": Tally.from_predictions(Predictions(["a"], P, classes=["a", "b", "c"])),
+        "kind": Tally.from_predictions(Predictions.from_multilabel([[0, 0, 1]], P)),
+        "lenses": Tally.from_predictions(Predictions([0], P), lenses=["groups:[[0,1],[2]]"]),
+        "bins": Tally.from_predictions(Predictions([0], P), bins=10),
+        "group columns": Tally.from_predictions(Predictions([0], P, group=["a"])),
     }
     for what, other in others.items():
         for a, b in ((base, other), (other, base)):
             with pytest.raises(InputError, match=rf"TO401.*different {what}"):
                 a + b
     with pytest.raises(InputError, match=r"TO401.*different (lenses|grid)"):
-        Tally.of(Predictions([0], P), grid=5) + Tally.of(Predictions([0], P), grid=10)
+        Tally.from_predictions(Predictions([0], P), grid=5) + Tally.from_predictions(Predictions([0], P), grid=10)
 
 
 def test_a_group_seen_in_one_batch_only_is_kept():
-    a = Tally.of(Predictions([0, 1], [0.2, 0.7], group=["x", "y"]))
-    b = Tally.of(Predictions([1], [0.9], group=["z"]))
+    a = Tally.from_predictions(Predictions([0, 1], [0.2, 0.7], group=["x", "y"]))
+    b = Tally.from_predictions(Predictions([1], [0.9], group=["z"]))
     assert {value: part.n for value, part in (b + a).groups["group"].items()} == {"x": 1, "y": 1, "z": 1}
 
 
 def test_dtypes_are_joined():
-    single, double = Tally.of(softmaxed(5, 3, 1, np.float32)), Tally.of(softmaxed(5, 3, 1))
+    single, double = Tally.from_predictions(softmaxed(5, 3, 1, np.float32)), Tally.from_predictions(softmaxed(5, 3, 1))
     assert (double + single + double).dtype == "float32+float64"

@@ -66,7 +66,7 @@ def test_coarse_cells_are_the_bins_of_the_rows(k, weighted):
     w = np.random.default_rng(3).random(3000) if weighted else None
     coarse = Cells.of(rows.p, rows.y, w).coarsen(k).view(0)
     rows = View(rows.p, rows.y, w)
-    bins = rows.pool(Uniform(k).freeze(rows).index(rows.at), k)
+    bins = rows.pool(Uniform(k).fit(rows).index(rows.partition_values), k)
     for name in ("n", "w", "p", "y"):
         np.testing.assert_allclose(getattr(coarse, name), getattr(bins, name), rtol=1e-12)
     for name in SUMS:

@@ -64,9 +64,9 @@ def test_groups_counted_together_are_to_the_bit_each_by_itself(kind: str, monkey
     preds = KINDS[kind]()
     monkeypatch.setattr(group_sums, "SMALL", 100)  # "a" is larger
     monkeypatch.setattr(group_sums, "AT_ONCE", 50)
-    joint = tally_sums.dumps(Tally.of(preds))
+    joint = tally_sums.dumps(Tally.from_predictions(preds))
     monkeypatch.setattr(group_sums, "SMALL", 0)
-    assert joint == tally_sums.dumps(Tally.of(preds))
+    assert joint == tally_sums.dumps(Tally.from_predictions(preds))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,7 +75,7 @@ def test_groups_added_column_by_column_are_to_the_bit_added_one_by_one(
     kind: str, pending: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     preds = KINDS[kind]()
-    batches = [Tally.of(preds[start : start + 90]) for start in range(0, ROWS, 90)]
+    batches = [Tally.from_predictions(preds[start : start + 90]) for start in range(0, ROWS, 90)]
     saved = [tally_sums.dumps(batch) for batch in batches]
     monkeypatch.setattr(groups, "_PENDING", pending)
     total = reduce(Tally.__add__, batches).groups["group"]
@@ -88,7 +88,7 @@ def test_groups_added_column_by_column_are_to_the_bit_added_one_by_one(
 
 def test_groups_of_different_dtypes_are_added() -> None:
     single, double = (
-        Tally.of(softmaxed(6, 3, 1, dtype=dtype, group=list(names)))
+        Tally.from_predictions(softmaxed(6, 3, 1, dtype=dtype, group=list(names)))
         for dtype, names in ((np.float32, "aabbcc"), (np.float64, "bbccdd"))
     )
     parts = (single + double + single).groups["group"]
@@ -101,14 +101,14 @@ def test_groups_of_different_dtypes_are_added() -> None:
 
 
 def test_a_tally_of_groups_is_the_same_after_saving_and_pickling() -> None:
-    tally = Tally.of(two_classes())
+    tally = Tally.from_predictions(two_classes())
     loaded, copied = reading.loads(tally_sums.dumps(tally)), pickle.loads(pickle.dumps(tally))
     assert tally_sums.dumps(loaded) == tally_sums.dumps(copied) == tally_sums.dumps(tally)
     assert tally_sums.dumps(loaded + tally) == tally_sums.dumps(tally + loaded) == tally_sums.dumps(tally + tally)
 
 
 def test_a_group_that_is_not_there_is_a_missing_key() -> None:
-    groups = Tally.of(two_classes()).groups["group"]
+    groups = Tally.from_predictions(two_classes()).groups["group"]
     assert ("a" in groups, "zz" in groups, len(groups)) == (True, False, len(set(SITE.tolist())))
     with pytest.raises(KeyError, match="zz"):
         groups["zz"]

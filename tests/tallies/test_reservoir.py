@@ -104,7 +104,7 @@ def test_the_tally_beside_the_sample_is_that_of_all_rows() -> None:
     preds = rows(900)
     ids = np.arange(900)
     both = SampledTally.of(preds[:300], ids[:300], max_probs=40) + SampledTally.of(preds[300:], ids[300:], max_probs=40)
-    assert both.tally.n == Tally.of(preds).n == 900
+    assert both.tally.n == Tally.from_predictions(preds).n == 900
     assert both.sample.rows.n == 10
 
 

@@ -39,7 +39,7 @@ def variants(k: int = 4, n: int = 2000) -> dict[str, Predictions]:
 @pytest.mark.parametrize("lens", LENSES)
 def test_errors_over_bins_that_nest_equal_those_of_the_rows(what, lens):
     preds = variants()[what]
-    tally = Tally.of(preds, lenses=["groups:[[0,1],[2,3]]"])
+    tally = Tally.from_predictions(preds, lenses=["groups:[[0,1],[2,3]]"])
     cells, rows = tally.views(lens), as_lens(lens).views(preds)
     assert len(cells) == len(rows)
     for cell, row in zip(cells, rows, strict=True):
@@ -57,7 +57,7 @@ def test_two_classes_equal_their_rows(shape, lens):
     preds = softmaxed(2000, 2, 3, np.float32)
     if shape == "column":
         preds = Predictions(preds.y, preds.p[:, 1])
-    for cell, row in zip(Tally.of(preds).views(lens), as_lens(lens).views(preds), strict=True):
+    for cell, row in zip(Tally.from_predictions(preds).views(lens), as_lens(lens).views(preds), strict=True):
         assert cell.name == row.name
         assert BinnedError(Uniform(15)).value(cell) == pytest.approx(BinnedError(Uniform(15)).value(row), abs=1e-12)
 
@@ -65,7 +65,7 @@ def test_two_classes_equal_their_rows(shape, lens):
 def test_an_edge_is_in_the_bin_below_it():
     # .3 lies in (.2, .3], with .25; .7 in (.6, .7] alone: ECE with 10 bins is
     # (|.55 − 1| + |.7 − 0|)/3 = (.45 + .7)/3 where the two rows below .3 both came.
-    tally = Tally.of(Predictions([1, 1, 0], [0.3, 0.25, 0.7]))
+    tally = Tally.from_predictions(Predictions([1, 1, 0], [0.3, 0.25, 0.7]))
     error = BinnedError(Uniform(10)).value(tally.views("positive")[0])
     assert error == pytest.approx((2 * (1 - 0.275) + 0.7) / 3, abs=1e-12)
 
@@ -73,7 +73,7 @@ def test_an_edge_is_in_the_bin_below_it():
 def test_reference_numbers_of_an_independent_program():
     # golden/estimators: computed by a script of its own from b_multi1000.csv.
     table, golden = frame("estimators/b_multi1000.csv"), estimators()
-    tally = Tally.of(Predictions(table["y"], columns(table)))
+    tally = Tally.from_predictions(Predictions(table["y"], columns(table)))
     confidence = tally.views("confidence")[0]
     for bins in (10, 15):
         expected = golden[f"b.confidence_ece.ew{bins}"]["value"]
@@ -88,8 +88,8 @@ def test_proper_scores_equal_those_of_the_rows(what, k):
     preds = variants(k)[what]
     (view,) = Canonical().views(preds)
     for name, score in (("brier", Brier()), ("log_loss", LogLoss())):
-        tally_score = Tally.of(preds).score(name)
-        s, w = score.rows(view), view.w
+        tally_score = Tally.from_predictions(preds).score(name)
+        s, w = score.row_scores(view), view.w
         mean = (w * s).sum() / w.sum()
         assert tally_score["mean"] == pytest.approx(mean, abs=1e-12)
         std_error = np.sqrt((w**2 * (s - mean) ** 2).sum()) / w.sum()
@@ -98,19 +98,19 @@ def test_proper_scores_equal_those_of_the_rows(what, k):
 
 def test_an_outcome_that_was_impossible_makes_the_log_loss_infinite_and_is_counted():
     preds = Predictions([0, 1, 2], [[0.5, 0.5, 0], [1, 0, 0], [0.2, 0.2, 0.6]])
-    tally = Tally.of(preds)
+    tally = Tally.from_predictions(preds)
     tally_score = tally.score("log_loss")
     assert (tally_score["mean"], tally_score["infinite"], tally.counts.true_zeros) == (np.inf, 1, 1)
     assert np.isnan(tally_score["standard_error"])
     assert tally_score["ws"] == pytest.approx(-np.log(0.5) - np.log(0.6))
-    weightless = Tally.of(Predictions(preds.y, preds.p, weight=[1, 0, 1])).score("log_loss")
+    weightless = Tally.from_predictions(Predictions(preds.y, preds.p, weight=[1, 0, 1])).score("log_loss")
     assert weightless["mean"] == pytest.approx((-np.log(0.5) - np.log(0.6)) / 2)
 
 
 def test_special_rows_are_counted():
     up = np.nextafter(1.0, 2)
     preds = Predictions([0, 1, 2, 0], [[0.5, 0.5, 0], [0, 1, 0], [0.2, 0.2, 0.6], [up, 0, 0]])
-    tally = Tally.of(preds)
+    tally = Tally.from_predictions(preds)
     counts = tally.counts
     assert (counts.zeros, counts.ones, counts.above, counts.ties, counts.inexact_sums) == (5, 1, 1, 1, 0)
     assert counts.excess == up - 1
@@ -122,16 +122,16 @@ def test_special_rows_are_counted():
 def test_counted_notes_add_and_say_what_one_pass_says():
     P = np.array([[0.3, 0.7], [0.3000021, 0.7], [0.5, 0.5]])
     preds = Predictions([0, 1, 1], P)
-    both = Tally.of(preds) + Tally.of(preds)
+    both = Tally.from_predictions(preds) + Tally.from_predictions(preds)
     assert both.counts.inexact_sums == 2
     assert both.counts.worst_sum == pytest.approx(2.1e-6, rel=1e-6)
     assert "2 rows" in both.notes()[0].text
-    assert len(Tally.of(preds).notes()) == len(preds.notes) == 1
+    assert len(Tally.from_predictions(preds).notes()) == len(preds.notes) == 1
 
 
 def test_clusters_are_refused_since_their_chance_would_be_misjudged():
     with pytest.raises(InputError, match="TO404"):
-        Tally.of(Predictions([0, 1], [0.2, 0.7], cluster=[1, 1]))
+        Tally.from_predictions(Predictions([0, 1], [0.2, 0.7], cluster=[1, 1]))
 
 
 @pytest.mark.parametrize("bins", [5, 7, 15])
@@ -139,7 +139,7 @@ def test_clusters_are_refused_since_their_chance_would_be_misjudged():
 def test_the_null_covariance_is_that_of_its_definition(bins, weighted):
     preds = softmaxed(300, 3, 5, np.float32)
     w = np.random.default_rng(1).random(300) if weighted else np.ones(300)
-    tally = Tally.of(Predictions(preds.y, preds.p, weight=w) if weighted else preds, bins=bins)
+    tally = Tally.from_predictions(Predictions(preds.y, preds.p, weight=w) if weighted else preds, bins=bins)
     # Row by row: diag(w²p) − w²pp' spread over the report cells of the row's classes.
     edges = np.round(np.arange(1, bins) / bins * 3840) / 3840  # the nearest edges of cells
     expected = np.zeros((3 * bins, 3 * bins))
@@ -153,7 +153,7 @@ def test_the_null_covariance_is_that_of_drawn_labels():
     # 4000 draws of all labels: the variance of Σ(y − p) in a report cell is off by 4 % at most with a
     # probability of 99 % (sd of a sample variance is √(2/4000) = 2.2 %); the largest of 6 is inside 10 %.
     preds = softmaxed(200, 3, 6)
-    tally = Tally.of(preds, bins=2)
+    tally = Tally.from_predictions(preds, bins=2)
     rng = np.random.default_rng(0)
     y = (preds.p.cumsum(axis=1)[None, :, :-1] <= rng.random((4000, 200, 1))).sum(axis=2)
     residual = np.eye(3)[y] - preds.p
@@ -165,13 +165,13 @@ def test_the_null_covariance_is_that_of_drawn_labels():
 
 
 def test_the_null_covariance_is_absent_where_it_would_be_too_large():
-    assert Tally.of(softmaxed(20, 20, 1), bins=100).null is not None
-    assert Tally.of(softmaxed(20, 21, 1), bins=100).null is None
+    assert Tally.from_predictions(softmaxed(20, 20, 1), bins=100).null is not None
+    assert Tally.from_predictions(softmaxed(20, 21, 1), bins=100).null is None
 
 
 def test_canonical_is_kept_on_a_grid_that_is_named():
     preds = softmaxed(2000, 3, 8)
-    tally = Tally.of(preds, grid=10, lenses=["groups:[[0],[1],[2]]", "top-2"])
+    tally = Tally.from_predictions(preds, grid=10, lenses=["groups:[[0],[1],[2]]", "top-2"])
     measure = BinnedError(SimplexGrid(10))
     for lens in ("canonical", "groups:[[0],[1],[2]]", "top-2"):
         (cells,), (rows,) = tally.views(lens), as_lens(lens).views(preds)
@@ -183,16 +183,16 @@ def test_lenses_that_cannot_be_kept_are_refused():
     preds = softmaxed(10, 3, 1)
     for lens in ("canonical", "top-2", "groups:[[0],[1],[2]]", Custom(lambda Y, P: (P, Y))):
         with pytest.raises(InputError, match="TO404"):
-            Tally.of(preds, lenses=[lens])
+            Tally.from_predictions(preds, lenses=[lens])
     for bad in (0, 1.5, True):
         with pytest.raises(InputError, match="TO203"):
-            Tally.of(preds, bins=bad)
+            Tally.from_predictions(preds, bins=bad)
         with pytest.raises(InputError, match="TO203"):
-            Tally.of(preds, grid=bad)
+            Tally.from_predictions(preds, grid=bad)
 
 
 def test_a_lens_that_was_not_kept_is_refused_with_those_that_were():
-    tally = Tally.of(softmaxed(10, 3, 1))
+    tally = Tally.from_predictions(softmaxed(10, 3, 1))
     for lens in ("canonical", "top-2", "groups:[[0,1],[2]]", "positive"):
         with pytest.raises(InputError, match=r"TO405.*confidence, rank:2, rank:3, classwise, class:0"):
             tally.views(lens)
@@ -204,20 +204,20 @@ def test_a_lens_that_was_not_kept_is_refused_with_those_that_were():
 
 def test_every_lens_it_lists_gives_views():
     for preds in (softmaxed(10, 2, 1), softmaxed(10, 4, 1)):
-        tally = Tally.of(preds, lenses=["groups:[[0,1],[2,3]]"] if preds.k == 4 else [], grid=5)
+        tally = Tally.from_predictions(preds, lenses=["groups:[[0,1],[2,3]]"] if preds.k == 4 else [], grid=5)
         assert all(tally.views(lens) for lens in tally.lenses)
 
 
 def test_bare_confidence_and_independent_labels():
     confidence = Predictions.from_confidence([0.9, 0.9, 0.4], [True, False, False], weight=[1, 2, 3])
-    tally = Tally.of(confidence)
+    tally = Tally.from_predictions(confidence)
     assert tally.lenses == ("confidence",)
     assert tally.accuracy == pytest.approx(1 / 6)
     # Σw(c − z)² = 1·.01 + 2·.81 + 3·.16 = 2.11
     assert tally.score("brier")["mean"] == pytest.approx(2.11 / 6)
 
     labels = Predictions.from_multilabel([[0, 1, 1], [1, 1, 0]], [[0.2, 0.9, 0.5], [0.6, 0.7, 0.0]])
-    tally = Tally.of(labels)
+    tally = Tally.from_predictions(labels)
     assert tally.null is None
     for cell, row in zip(tally.views("classwise"), Classwise().views(labels), strict=True):
         assert Brier().value(cell) == pytest.approx(Brier().value(row))
@@ -232,13 +232,13 @@ def test_each_group_has_a_tally_of_its_default_lens():
     for preds in (softmaxed(400, 2, 9), softmaxed(400, 4, 9)):
         site, ward = rng.integers(0, 3, 400), rng.choice(["x", "y"], 400)
         grouped = Predictions(preds.y, preds.p, group={"site": site, "ward": ward})
-        tally = Tally.of(grouped)
+        tally = Tally.from_predictions(grouped)
         assert {column: list(values) for column, values in tally.groups.items()} == {
             "site": ["0", "1", "2"],
             "ward": ["x", "y"],
         }
         lens = "positive" if preds.k == 2 else "confidence"
-        part, alone = tally.groups["site"]["1"], Tally.of(preds[site == 1])
+        part, alone = tally.groups["site"]["1"], Tally.from_predictions(preds[site == 1])
         error = BinnedError(Uniform(15))
         assert error.value(part.views(lens)[0]) == pytest.approx(error.value(alone.views(lens)[0]), abs=1e-12)
         assert part.score("brier") == pytest.approx(alone.score("brier"))
@@ -246,21 +246,21 @@ def test_each_group_has_a_tally_of_its_default_lens():
 
 def test_a_row_of_weight_zero_is_no_row_as_in_a_view():
     preds = Predictions([0, 1, 1], [0.2, 0.7, 0.4], weight=[1, 1, 0], group=["a", "a", "b"])
-    tally = Tally.of(preds)
+    tally = Tally.from_predictions(preds)
     assert (tally.n, list(tally.groups["group"])) == (2, ["a"])
-    later = Tally.of(Predictions([1], [0.4], weight=[2], group=["b"]))
+    later = Tally.from_predictions(Predictions([1], [0.4], weight=[2], group=["b"]))
     assert {value: part.n for value, part in (tally + later).groups["group"].items()} == {"a": 2, "b": 1}
 
 
 def test_rare_events_keep_their_resolution():
     # Between 1e-6 and 2e-6 a grid of 3840 even cells sees one cell; the halved ones tell them apart.
-    tally = Tally.of(Predictions([0, 0], [1e-6, 4e-6]))
+    tally = Tally.from_predictions(Predictions([0, 0], [1e-6, 4e-6]))
     assert len(tally.views("positive")[0].p) == 2
-    assert len(Tally.of(Predictions([1, 1], [1 - 1e-6, 1 - 4e-6])).views("positive")[0].p) == 2
+    assert len(Tally.from_predictions(Predictions([1, 1], [1 - 1e-6, 1 - 4e-6])).views("positive")[0].p) == 2
 
 
 def test_many_classes_go_in_chunks():
     preds = softmaxed(200, 70, 4, np.float32)
-    for cell, row in zip(Tally.of(preds).views("classwise"), Classwise().views(preds), strict=True):
+    for cell, row in zip(Tally.from_predictions(preds).views("classwise"), Classwise().views(preds), strict=True):
         assert cell.name == row.name
         assert BinnedError(Uniform(15)).value(cell) == pytest.approx(BinnedError(Uniform(15)).value(row), abs=1e-12)

@@ -36,7 +36,7 @@ def identical(a: Tally, b: Tally) -> None:
 @settings(max_examples=30)
 @given(decimal())
 def test_every_bit_comes_back(preds):
-    tally = Tally.of(preds, lenses=["groups:[[0,1],[2]]"], grid=7)
+    tally = Tally.from_predictions(preds, lenses=["groups:[[0,1],[2]]"], grid=7)
     identical(reading.loads(tally_sums.dumps(tally)), tally)
 
 
@@ -51,19 +51,19 @@ def test_every_kind_comes_back():
         softmaxed(100, 3, 2, np.float16, sum_tolerance=2e-2),
     ]
     for preds in kinds:
-        tally = Tally.of(preds)
+        tally = Tally.from_predictions(preds)
         identical(reading.loads(tally_sums.dumps(tally)), tally)
         identical(reading.loads(tally_sums.dumps(tally + tally)), tally + tally)
 
 
 def test_a_mixed_sum_comes_back():
     preds = softmaxed(2000, 3, 1)
-    mixed = Tally.of(preds) + Tally.of(Predictions(preds.y, preds.p, weight=np.ones(2000)))
+    mixed = Tally.from_predictions(preds) + Tally.from_predictions(Predictions(preds.y, preds.p, weight=np.ones(2000)))
     identical(reading.loads(tally_sums.dumps(mixed)), mixed)
 
 
 def test_a_file_is_written_whole_and_read_back(tmp_path):
-    tally = Tally.of(softmaxed(100, 3, 1))
+    tally = Tally.from_predictions(softmaxed(100, 3, 1))
     path = tmp_path / "a.tally.json"
     tally.save(path)
     identical(reading.load(path), tally)
@@ -74,7 +74,7 @@ def test_a_file_is_written_whole_and_read_back(tmp_path):
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
-    Tally.of(softmaxed(10, 3, 1)).save(path)
+    Tally.from_predictions(softmaxed(10, 3, 1)).save(path)
     old = path.read_text()
 
     def full(*_):
@@ -82,7 +82,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr("os.replace", full)
     with pytest.raises(InputError, match="TO407"):
-        Tally.of(softmaxed(20, 3, 1)).save(path)
+        Tally.from_predictions(softmaxed(20, 3, 1)).save(path)
     assert path.read_text() == old
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -91,7 +91,7 @@ def test_missing_files_and_folders_are_reported(tmp_path):
     with pytest.raises(InputError, match="TO407"):
         reading.load(tmp_path / "none.json")
     with pytest.raises(InputError, match="TO407"):
-        Tally.of(softmaxed(10, 3, 1)).save(tmp_path / "none" / "a.json")
+        Tally.from_predictions(softmaxed(10, 3, 1)).save(tmp_path / "none" / "a.json")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_other_files_are_no_tallies(text, tmp_path):
 
 
 def test_a_number_that_is_none_is_refused():
-    text = tally_sums.dumps(Tally.of(softmaxed(5, 3, 1)))
+    text = tally_sums.dumps(Tally.from_predictions(softmaxed(5, 3, 1)))
     for bad in ("NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 400):
         with pytest.raises(InputError, match="TO402"):
             reading.loads(text.replace('"weight":5.0', f'"weight":{bad}'))
@@ -175,7 +175,7 @@ DAMAGES = {
 @pytest.fixture(scope="module")
 def content():
     preds = softmaxed(40, 3, 1, group=["a", "b"] * 20)
-    return Tally.of(preds, grid=4).to_dict()
+    return Tally.from_predictions(preds, grid=4).to_dict()
 
 
 @pytest.mark.parametrize("field", list(DAMAGES))

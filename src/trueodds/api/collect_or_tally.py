@@ -21,7 +21,9 @@ def resolve_data(
     data: Any, mode: str | None = None, weight_kind: str = "importance", progress: Any = None
 ) -> Predictions | Tally:
     """Return Predictions if the rows fit into memory, else a Tally; `mode` overrides the choice."""
-    return _resolve(data, mode, weight_kind, lambda source: source.reduce(Tally.of, progress=progress), progress)
+    return _resolve(
+        data, mode, weight_kind, lambda source: source.reduce(Tally.from_predictions, progress=progress), progress
+    )
 
 
 def resolve_and_sample(
@@ -73,7 +75,7 @@ def _collect_or_tally(
     if mode == "exact":
         return source.collect(progress=progress)
     if mode is None:
-        preds = source.collect_or(IN_MEMORY, progress=progress)
+        preds = source.collect_within(IN_MEMORY, progress=progress)
         if preds is not None:
             return preds
     return count(source)
@@ -86,5 +88,5 @@ def resolve_streamed(data: Any, mode: str | None, weight_kind: str, limit: int) 
     if in_memory or mode == "exact":
         return resolve_data(data, mode, weight_kind)
     source = data if isinstance(data, Source) else read(data)
-    preds = None if mode == "tally" else source.collect_or(limit)
+    preds = None if mode == "tally" else source.collect_within(limit)
     return source if preds is None else resolve_data(preds, "exact", weight_kind)

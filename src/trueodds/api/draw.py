@@ -95,10 +95,10 @@ def draw(
     recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
     models = {name: resolve_data(model, mode, weight_kind) for name, model in _models(data).items()}
     rows = next(iter(models.values()))
-    computed_diagram = recipe.of_models(models, resolve_lens(rows, lens, recipe), rng)
+    computed_diagram = recipe.compare_models(models, resolve_lens(rows, lens, recipe), rng)
     notes = [*data_notes(*models.values()), *computed_diagram.notes]
     clustered = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
-    if clustered and not recipe.clusters:
+    if clustered and not recipe.supports_clusters:
         text = "The error bars assume independent rows, but these rows are clustered: the bars are too short."
         notes.append(Note("TN248", text))
     settings_used = dict(computed_diagram.settings) | call_settings(rng, rows, weight_kind)

@@ -87,7 +87,7 @@ def tally(
     if isinstance(data, Tally):
         return data
     source = data if isinstance(data, Source) else read(data)
-    step = partial(Tally.of, lenses=lenses, grid=grid, bins=bins)
+    step = partial(Tally.from_predictions, lenses=lenses, grid=grid, bins=bins)
     with reporting as say:
         if resume is not None:
             settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}

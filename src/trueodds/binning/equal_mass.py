@@ -32,7 +32,7 @@ class EqualMass(Partition):
         "first"  # "floor" ends group i after ⌊n i / bins⌋ rows, the rule of histogram binning
     )
 
-    def freeze(self, view: View) -> FittedPartition:
+    def fit(self, view: View) -> FittedPartition:
         """The edges for these scores."""
         require_binary(view, "equal-mass")
         k = count_of_bins(self.bins, view)
@@ -40,9 +40,9 @@ class EqualMass(Partition):
 
     def sums(self, of: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        cuts = _cuts(of.first, count_of_bins(self.bins, of.first), self.cut)
+        cuts = _cuts(of.first_view, count_of_bins(self.bins, of.first_view), self.cut)
         inner = _midpoints(of, cuts)
-        return of.sums(np.where(inner < 1, inner, np.inf), self.closed)
+        return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)
 
     def __str__(self) -> str:
         return f"equal-mass {self.bins}" + (", left-closed" if self.closed == "left" else "")
@@ -59,7 +59,7 @@ class Sweep(Partition):
     base: Literal["equal-mass", "uniform"] = "equal-mass"
     uses_outcomes = True
 
-    def freeze(self, view: View) -> FittedPartition:
+    def fit(self, view: View) -> FittedPartition:
         """The edges for these scores and outcomes."""
         require_binary(view, "sweep")
         by_score = by_place(view)
@@ -110,14 +110,14 @@ class FixedMass(Partition):
     midpoint of the neighboring scores. If many rows have the same score, bins hold more rows than requested. A weight
     of two counts as two rows. If weights are not counts, the number of rows is the effective sample size.
 
-    >>> str(FixedMass(100)), FixedMass(2).freeze(View(p=[0.1, 0.2, 0.4, 0.5, 0.9], y=[0, 0, 1, 0, 1])).size
+    >>> str(FixedMass(100)), FixedMass(2).fit(View(p=[0.1, 0.2, 0.4, 0.5, 0.9], y=[0, 0, 1, 0, 1])).size
     ('mass 100', 2)
     """
 
     rows: Count = 100
     closed: Closed = "right"
 
-    def freeze(self, view: View) -> FittedPartition:
+    def fit(self, view: View) -> FittedPartition:
         """The edges for these scores."""
         require_binary(view, "mass")
         by_score, n = by_place(view), self._count(view)
@@ -130,8 +130,8 @@ class FixedMass(Partition):
 
     def sums(self, of: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        inner = _midpoints(of, self._cuts(of.first))
-        return of.sums(np.where(inner < 1, inner, np.inf), self.closed)
+        inner = _midpoints(of, self._cuts(of.first_view))
+        return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)
 
     def _cuts(self, view: View) -> Array:
         """Cumulative weight at which each group but the last ends."""

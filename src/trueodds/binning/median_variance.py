@@ -31,10 +31,15 @@ class MedianVariance(Partition):
     min_size: Count = 10
     max_bins: Count | None = None
 
-    def freeze(self, view: View) -> FittedPartition:
+    def fit(self, view: View) -> FittedPartition:
         """The tree fitted to these predictions. A binary view is split along its single score."""
         weights = view.w * (view.n_represented / view.total)
-        tree: Tree = grow_tree(view.at if view.joint else view.at[:, None], weights, self.min_size, self.max_bins)
+        tree: Tree = grow_tree(
+            view.partition_values if view.joint else view.partition_values[:, None],
+            weights,
+            self.min_size,
+            self.max_bins,
+        )
         return tree
 
     def __str__(self) -> str:

@@ -23,10 +23,10 @@ BinsOrEdges = Annotated[
 class Partition(Settings):
     """A rule that assigns rows to bins. `freeze` fixes the bins for a view."""
 
-    blind = False  # whether the edges are the same whatever the scores are
+    ignores_scores = False  # whether the edges are the same whatever the scores are
     uses_outcomes = False  # redraws refit a partition that was chosen with the labels
 
-    def freeze(self, view: View) -> FittedPartition:
+    def fit(self, view: View) -> FittedPartition:
         """The bins for this view."""
         raise NotImplementedError
 
@@ -72,4 +72,4 @@ def count_of_bins(bins: int | str, view: View) -> int:
 def sums_in_fixed_bins(bins: FittedPartition, of: Selections) -> Array:
     """n, Σp and Σy of each selection in bins that are the same for all."""
     assert isinstance(bins, Bins)
-    return of.sums(bins.edges[None, 1:-1], bins.closed)
+    return of.sums_by_bin(bins.edges[None, 1:-1], bins.closed)

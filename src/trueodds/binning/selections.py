@@ -32,25 +32,30 @@ class Selections:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def view_of(self, which: int) -> View:
+    def view_of_selection(self, which: int) -> View:
         """The view of one selection."""
         return self.view.take(np.asarray(self.rows[which]))
 
     def views(self) -> Iterator[View]:
         """The view of each selection."""
-        return (self.view_of(which) for which in range(len(self)))
+        return (self.view_of_selection(which) for which in range(len(self)))
 
     @cached_property
     def is_vectorizable(self) -> bool:
         """Whether the selections can be vectorized: equally many rows, of weight 1 and with one score each."""
-        if self.view.joint or not self.view.is_unweighted or self.view.at is not self.view.p or not len(self):
+        if (
+            self.view.joint
+            or not self.view.is_unweighted
+            or self.view.partition_values is not self.view.p
+            or not len(self)
+        ):
             return False
         return len(self.rows[0]) > 0 and all(len(selection) == len(self.rows[0]) for selection in self.rows)
 
     @cached_property
-    def first(self) -> View:
+    def first_view(self) -> View:
         """View of the first selection, used for properties that equal selections share."""
-        return self.view_of(0)
+        return self.view_of_selection(0)
 
     @cached_property
     def sorted_scores(self) -> tuple[Array, Array]:
@@ -67,7 +72,7 @@ class Selections:
         last, following = ranks_around(mass, p.shape[1])
         return p[:, last], p[:, following]
 
-    def sums(self, inner: Array, closed: str) -> Array:
+    def sums_by_bin(self, inner: Array, closed: str) -> Array:
         """n, Σp and Σy (3, selections, bins) between the inner edges of each selection, or of all (1, bins − 1)."""
         return batch_binning.sum_between_edges(*self.sorted_scores, inner, closed)
 

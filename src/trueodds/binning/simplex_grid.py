@@ -22,10 +22,10 @@ class SimplexGrid(Partition):
     bins: BinCount = 15
     closed: Closed = "right"
 
-    def freeze(self, view: View) -> FittedPartition:
+    def fit(self, view: View) -> FittedPartition:
         """The grid. For a binary view it has one axis."""
         line = Bins(np.arange(self.bins + 1) / self.bins, self.closed)
-        return OccupiedCells(grid_key(line), view.at) if view.joint else line
+        return OccupiedCells(grid_key(line), view.partition_values) if view.joint else line
 
     def __str__(self) -> str:
         return f"simplex-grid {self.bins}" + (", left-closed" if self.closed == "left" else "")
@@ -35,9 +35,9 @@ class SimplexGrid(Partition):
 class Distinct(Partition):
     """One cell for each distinct prediction: rows with equal scores or vectors are pooled."""
 
-    def freeze(self, view: View) -> FittedPartition:
+    def fit(self, view: View) -> FittedPartition:
         """The distinct predictions of this view."""
-        return OccupiedCells(prediction_key, view.at)
+        return OccupiedCells(prediction_key, view.partition_values)
 
     def __str__(self) -> str:
         return "distinct"

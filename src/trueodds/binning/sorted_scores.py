@@ -25,12 +25,12 @@ def by_score(view: View) -> ByScore:
 
 def by_place(view: View) -> ByScore:
     """Sorted values as the partition uses them: cells at their locations, rows at their scores."""
-    return by_score(view) if view.is_rows else ByScore(view.at, view.y, view.w)
+    return by_score(view) if view.is_rows else ByScore(view.partition_values, view.y, view.w)
 
 
 def _of_view(view: View) -> ByScore:
-    if view.rows is not None and not view.read:
-        return ByScore.of_keys(view.rows.keys())
+    if view.rows is not None and not view.has_columns:
+        return ByScore.of_keys(view.rows.sort_keys())
     return ByScore(view.p, view.outcomes, None if view.is_unweighted else view.w)
 
 

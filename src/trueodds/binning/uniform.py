@@ -34,9 +34,9 @@ class Uniform(Partition):
     bins: BinCount | BinRule = 15
     closed: Closed = "right"
     range: Literal["1/K"] | None = None
-    blind = True
+    ignores_scores = True
 
-    def freeze(self, view: View) -> FittedPartition:
+    def fit(self, view: View) -> FittedPartition:
         """The edges, or the grid on all axes for a joint view."""
         k = count_of_bins(self.bins, view)
         if view.joint:
@@ -44,7 +44,7 @@ class Uniform(Partition):
                 raise InputError(
                     "TO205", "range='1/K' is for one score per row.", f"the lens {view.name}", "Leave range out."
                 )
-            return SimplexGrid(k, self.closed).freeze(view)
+            return SimplexGrid(k, self.closed).fit(view)
         # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
         edges = np.arange(k + 1) / k
         low = lower_limit(view, self.range)
@@ -52,7 +52,7 @@ class Uniform(Partition):
 
     def sums(self, of: Selections) -> Array:
         """Sums of the bins, which are the same for all selections."""
-        return sums_in_fixed_bins(self.freeze(of.first), of)
+        return sums_in_fixed_bins(self.fit(of.first_view), of)
 
     def __str__(self) -> str:
         text = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
@@ -65,7 +65,7 @@ class FixedEdges(Partition):
 
     edges: tuple[float, ...]
     closed: Closed = "right"
-    blind = True
+    ignores_scores = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,14 +75,14 @@ class FixedEdges(Partition):
                 "TO203", "Edges must increase from 0 to 1.", describe(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
             )
 
-    def freeze(self, view: View) -> FittedPartition:
+    def fit(self, view: View) -> FittedPartition:
         """The given edges."""
         require_binary(view, "given")
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 
     def sums(self, of: Selections) -> Array:
         """Sums of the bins, which are the same for all selections."""
-        return sums_in_fixed_bins(self.freeze(of.first), of)
+        return sums_in_fixed_bins(self.fit(of.first_view), of)
 
     def __str__(self) -> str:
         return "edges " + " ".join(f"{e:.12g}" for e in self.edges) + (", left-closed" if self.closed == "left" else "")

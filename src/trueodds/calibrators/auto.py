@@ -97,7 +97,7 @@ class AutoSpec(CalibratorSpec):
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
-    exempt: ClassVar[Mapping[str, str]] = dict.fromkeys(
+    exemptions: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("row order", "weights", "class order"),
         "folds are drawn in the order of the rows",
     )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from trueodds.calibrators._glm.fit_data import FitData
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MIN_PROB_OF_LOGITS, Probabilities, probabilities
-from trueodds.calibrators._glm.row_sums import InMemory, RowSums
+from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
@@ -86,7 +86,7 @@ class CalibratorSpec(Settings, ABC):
         False  # whether fit and notes take any float type for P, and class numbers (n,) for Y
     )
     takes_logs: ClassVar[bool] = False  # whether P may be log-probabilities, which logits give without underflow
-    exempt: ClassVar[Mapping[str, str]] = {}  # general tests that cannot apply, and why
+    exemptions: ClassVar[Mapping[str, str]] = {}  # general tests that cannot apply, and why
 
     @abstractmethod
     def fit(self, P: Any, Y: Array, w: Array) -> CalibrationMap:
@@ -113,7 +113,7 @@ class CalibratorSpec(Settings, ABC):
         """The identity and a report if the procedure refuses a fit because of doubts about the rows; otherwise None."""
         return None
 
-    def of_classes(self, classes: Sequence[Any]) -> CalibratorSpec:
+    def with_class_numbers(self, classes: Sequence[Any]) -> CalibratorSpec:
         """The calibrator for these class names, with numbers in place of names in its settings."""
         return self
 
@@ -134,11 +134,11 @@ class SummedSpec(CalibratorSpec):
     """A calibrator that is fitted from sums over the rows, in memory or in passes over a source."""
 
     @abstractmethod
-    def fit_data(self, data: RowSums) -> Any:
+    def fit_data(self, data: SummableRows) -> Any:
         """Fit the map from sums over rows `FitData`, in memory or streamed."""
 
     @abstractmethod
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Coded facts about this fit, from sums over the rows."""
 
     def as_fit_data(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
@@ -164,11 +164,11 @@ class TalliedSpec(CalibratorSpec):
     """A calibrator that can be fitted to cells of scores with their outcomes, one table per class."""
 
     @abstractmethod
-    def of_views(self, views: Sequence[View]) -> Any:
+    def fit_views(self, views: Sequence[View]) -> Any:
         """Fit the map to views of cells: one view for the second of two classes, or one for every class."""
 
     @abstractmethod
-    def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Coded facts about a fit to cells."""
 
 

@@ -78,7 +78,7 @@ class BbqSpec(CalibratorSpec):
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = BbqMap
-    exempt: ClassVar[Mapping[str, str]] = {
+    exemptions: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
     }
 

@@ -20,7 +20,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     fit_logistic_from_sums,
     fit_smoothed_from_sums,
 )
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.platt import IterativeOneVsRest
 from trueodds.core.errors import Note
@@ -141,14 +141,14 @@ class BetaSpec(SummedSpec):
     parameters: Annotated[str, OneOf(tuple(_PARAMETERS))] = "abm"
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: RowSums) -> BetaMap:
+    def fit_data(self, data: SummableRows) -> BetaMap:
         """Fit the curves."""
         return BetaMap(fit_curves_from_sums(partial(_curve, spec=self), data))
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, BetaMap)
-        notes = data.facts.floored.notes()
+        notes = data.summary.floored.notes()
         lost, fallen = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.a == c.b == 0 for c in calibration_map.curves),
@@ -156,7 +156,7 @@ class BetaSpec(SummedSpec):
         return notes + curve_notes(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: RowSums, spec: BetaSpec) -> BetaCurve:
+def _curve(data: SummableRows, spec: BetaSpec) -> BetaCurve:
     lines = data.map_rows(partial(_lines, centered=spec.parameters == "ab"))
     optimum = _fit_within_bounds(fit_logistic_from_sums, lines, spec.parameters)
     if not optimum.converged:
@@ -182,7 +182,7 @@ def _abc(optimum: LogisticFit, parameters: str) -> tuple[float, float, float]:
     return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
 
 
-def _fit_within_bounds(fit: Callable[..., LogisticFit], data: RowSums, parameters: str) -> LogisticFit:
+def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, parameters: str) -> LogisticFit:
     """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it."""
     free = parameters.endswith("m")
 
@@ -190,7 +190,7 @@ def _fit_within_bounds(fit: Callable[..., LogisticFit], data: RowSums, parameter
         """With the named columns; the others are 0."""
         used = [0, *which] if free else list(which)
         if not used:
-            return LogisticFit(np.zeros(3), data.facts.mass * float(np.log(2)), 1, True, 0)
+            return LogisticFit(np.zeros(3), data.summary.mass * float(np.log(2)), 1, True, 0)
         rest = np.array([0.0 if j == 0 else 1.0 for j in used])
         optimum = fit(data.map_rows(partial(_select_columns, used=used)), rest, intercept=free)
         return _order_parameters(optimum, used, optimum.theta)

@@ -18,7 +18,7 @@ from trueodds.calibrators._glm.log_linear import (
     small_sample_notes,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.core.errors import Note
 
@@ -81,9 +81,9 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         """Whether there are more than two classes; for two it is `llo`."""
         return super().is_suitable(n, k) and k > 2
 
-    def fit_data(self, data: RowSums) -> BiasCorrectedTemperatureMap:
+    def fit_data(self, data: SummableRows) -> BiasCorrectedTemperatureMap:
         """Fit the temperature and the biases."""
-        k = data.facts.k
+        k = data.summary.k
         ties = np.zeros((k, 2, k + 1))
         ties[:, 0, 0] = 1.0
         ties[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
@@ -98,12 +98,12 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
             np.full(k, beta), bias - bias.mean(), self.min_prob, optimum.n_passes, optimum.converged
         )
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, on a missing optimum, on a negative temperature, and on few rows."""
         assert isinstance(calibration_map, BiasCorrectedTemperatureMap)
         return [
-            *data.facts.floored.notes(),
+            *data.summary.floored.notes(),
             *not_converged_notes(calibration_map),
             *negative_slope_notes(calibration_map.weights[:1]),
-            *small_sample_notes(data.facts.n, data.facts.k),
+            *small_sample_notes(data.summary.n, data.summary.k),
         ]

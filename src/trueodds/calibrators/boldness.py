@@ -92,7 +92,7 @@ class BoldnessSpec(CalibratorSpec):
     map_type: ClassVar[type[CalibrationMap] | None] = BoldnessMap
     two_classes: ClassVar[bool] = True
     candidate: ClassVar[bool] = False
-    exempt: ClassVar[Mapping[str, str]] = {
+    exemptions: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "of two equally bold maps that mirror each other, one is taken"
     }
     posterior: Probability = 0.95

@@ -176,7 +176,7 @@ class EvidentialSpec(CalibratorSpec):
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = EvidentialMap
     candidate: ClassVar[bool] = False
-    exempt: ClassVar[Mapping[str, str]] = {
+    exemptions: ClassVar[Mapping[str, str]] = {
         "class order": "sets of classes are made from cumulative probabilities, so neighboring classes share mass"
     }
     on: Annotated[str, OneOf(_ON)] = "log p"

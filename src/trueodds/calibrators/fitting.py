@@ -71,7 +71,7 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
         w = w * (np.count_nonzero(w) / w.sum())
     against = plausibility_notes(preds)
     declined = spec.refuse_doubtful(preds.n, against)
-    calibration_map, report = declined or spec.of_classes(preds.classes).fit_with_report(P, Y, w, preds.cluster)
+    calibration_map, report = declined or spec.with_class_numbers(preds.classes).fit_with_report(P, Y, w, preds.cluster)
     class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
     notes = [
         *preds.notes,
@@ -166,7 +166,7 @@ def fit_from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = Fa
         return fit_from_sample(spec, reduce, repeated=repeated)
     reducer = PassCounter(reduce)
     census: Census = reducer(partial(Census.of, spec=spec, repeated=repeated))
-    spec, settings = census.lowered.of_classes(census.classes), settings_of(census.lowered)
+    spec, settings = census.lowered.with_class_numbers(census.classes), settings_of(census.lowered)
     assert isinstance(spec, SummedSpec)
     # Weights are importance weights, not counts: they are scaled to mean 1, as in memory.
     scale = census.facts.n / census.facts.mass if census.weighted else 1.0
@@ -176,11 +176,11 @@ def fit_from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = Fa
     calibration_map = spec.fit_data(data)
     notes = [
         *census.notes(),
-        *unobserved_class_notes(data.facts.class_totals, census.classes),
+        *unobserved_class_notes(data.summary.class_totals, census.classes),
         *spec.fit_notes(calibration_map, data),
-        _n_passes_note(reducer.n_passes, data.facts.errors),
+        _n_passes_note(reducer.n_passes, data.summary.errors),
     ]
-    return FittedCalibrator(calibration_map, census.classes, data.facts.n, settings, tuple(notes))
+    return FittedCalibrator(calibration_map, census.classes, data.summary.n, settings, tuple(notes))
 
 
 def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeated: bool = False) -> FittedCalibrator:
@@ -204,7 +204,7 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     check_supported(spec, tally.kind, tally.k)
     lens = "confidence" if tally.kind == "confidence" else "positive" if tally.k == 2 else "classwise"
     views = tally.views(lens)
-    calibration_map = spec.of_views(views)
+    calibration_map = spec.fit_views(views)
     class_totals = np.array([float(view.w @ view.y) for view in views])
     if len(views) == 1:
         class_totals = np.append(tally.weight - class_totals, class_totals)
@@ -212,7 +212,7 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     notes = [
         *tally.notes(),
         *unobserved_class_notes(class_totals, tally.classes),
-        *spec.fit_notes_of_views(calibration_map, views),
+        *spec.notes_of_views(calibration_map, views),
         Note("TN561", text),
     ]
     return FittedCalibrator(calibration_map, tally.classes, tally.n, settings_of(spec), tuple(notes))
@@ -287,7 +287,7 @@ def _count_inexact_probabilities(batch: Predictions) -> Counts:
 
 
 def _tallied(batch: Predictions, repeated: bool) -> Tally:
-    return Tally.of(batch.expand_frequencies() if repeated else batch, bins=1)
+    return Tally.from_predictions(batch.expand_frequencies() if repeated else batch, bins=1)
 
 
 def _n_passes_note(n_passes: int, errors: str) -> Note:

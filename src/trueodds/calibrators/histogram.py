@@ -125,7 +125,7 @@ class HistogramSpec(TalliedSpec):
     complexity: ClassVar[int] = 28
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = HistogramMap
-    exempt: ClassVar[Mapping[str, str]] = {
+    exemptions: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "bins are closed on the right, so a score on an edge changes its bin when mirrored"
     }
     bins: BinCount | BinRule = 15
@@ -138,7 +138,7 @@ class HistogramSpec(TalliedSpec):
         """Compute the event rates of the bins."""
         return HistogramMap(fit_curves(partial(_of_rows, partition=self._partition()), P, Y, w))
 
-    def of_views(self, views: Sequence[View]) -> HistogramMap:
+    def fit_views(self, views: Sequence[View]) -> HistogramMap:
         """Event rates from cells; equal to those of the rows where edges of bins are edges of cells."""
         return HistogramMap(tuple(_curve(view, self._partition()) for view in views))
 
@@ -146,7 +146,7 @@ class HistogramSpec(TalliedSpec):
         """Notes on empty bins and exact zeros."""
         return [*self._empty(calibration_map), *zero_probability_notes(calibration_map.apply(P))]
 
-    def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Notes on empty bins and exact zeros, from cells."""
         assert isinstance(calibration_map, HistogramMap)
         return [*self._empty(calibration_map), *zero_probability_notes_of_cells(calibration_map.curves, views)]
@@ -165,7 +165,7 @@ def _of_rows(x: Array, y: Array, w: Array, partition: Partition) -> StepCurve:
 
 
 def _curve(view: View, partition: Partition) -> StepCurve:
-    bins, x, y, w = partition.freeze(view), view.at, view.y, view.w
+    bins, x, y, w = partition.fit(view), view.partition_values, view.y, view.w
     assert isinstance(bins, Bins)
     if isinstance(partition, EqualMass):
         bins = Bins(between_scores(bins.edges, np.unique(np.minimum(x, 1.0, dtype=np.float64))))

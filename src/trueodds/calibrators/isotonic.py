@@ -144,11 +144,11 @@ class IsotonicSpec(TalliedSpec):
         blocks = map_classes(P, Y, w, isotonic.fit_keys, isotonic.fit_rows)
         return IsotonicMap(tuple(_curve(block, self.between) for block in blocks))
 
-    def of_views(self, views: Sequence[View]) -> IsotonicMap:
+    def fit_views(self, views: Sequence[View]) -> IsotonicMap:
         """Fit the curves to cells, each at its mean score."""
         return IsotonicMap(tuple(fit_monotone(view.p, view.y, view.w, self.between) for view in views))
 
-    def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Note on exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
         return zero_probability_notes_of_cells(calibration_map.curves, views)

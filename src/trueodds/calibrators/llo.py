@@ -32,7 +32,7 @@ from trueodds.calibrators._glm.parameter_uncertainty import (
     read_uncertainty,
     uncertainty_to_dict,
 )
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
@@ -157,17 +157,17 @@ class LloSpec(SummedSpec):
     two_classes: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: RowSums) -> LloMap:
+    def fit_data(self, data: SummableRows) -> LloMap:
         """Fit shift and slope."""
         lines = data.map_rows(_lines)
         optimum = fit_finite_from_sums(lines, IDENTITY_PARAMETERS)
         certainty = _certainty(optimum, lines) if optimum.converged else ParameterUncertainty("infinite")
         return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""
         assert isinstance(calibration_map, LloMap)
-        notes = data.facts.floored.notes()
+        notes = data.summary.floored.notes()
         if not calibration_map.converged:
             notes.append(separation_note())
         return [*notes, *falling_curve_notes(int(calibration_map.gamma <= 0))]
@@ -211,10 +211,10 @@ class _EvidenceSums:
         )
 
 
-def _certainty(optimum: LogisticFit, data: RowSums) -> ParameterUncertainty:
+def _certainty(optimum: LogisticFit, data: SummableRows) -> ParameterUncertainty:
     """Uncertainty of shift and slope. Cost: two passes in one."""
     assert optimum.means is not None
-    mean, facts = float(optimum.means[1]), data.facts
+    mean, facts = float(optimum.means[1]), data.summary
     weighted = facts.errors == "weights"
     sums: _EvidenceSums = data.sum(partial(_EvidenceSums.of, theta=optimum.theta, mean=mean, weighted=weighted))
 

@@ -21,7 +21,7 @@ from trueodds.calibrators._glm.log_linear import (
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
 from trueodds.calibrators._glm.newton import Minimum
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative
@@ -78,9 +78,9 @@ class FullMatrixSpec(SummedSpec):
                 "Leave penalty out.",
             )
 
-    def fit_data(self, data: RowSums) -> Any:
+    def fit_data(self, data: SummableRows) -> Any:
         """Fit the matrix and the biases."""
-        k = data.facts.k
+        k = data.summary.k
         self.check_classes(k)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
         start = np.eye(k, k + 1) * initial_beta(data, self.min_prob, self._takes_logits)
@@ -89,7 +89,7 @@ class FullMatrixSpec(SummedSpec):
             optimum, chosen = _fit_by_aic(prepared, target, start)
         else:
             optimum, chosen = (
-                fit_log_linear(prepared, self._strength(k, prepared.facts.mass), target, start, shared=True),
+                fit_log_linear(prepared, self._strength(k, prepared.summary.mass), target, start, shared=True),
                 None,
             )
         theta = optimum.theta.reshape(k, k + 1)
@@ -106,25 +106,25 @@ class FullMatrixSpec(SummedSpec):
         bias_penalty = self.penalty if self.bias_penalty is None else self.bias_penalty
         return (odir_penalty if self.shrink == "odir" else ridge_penalty)(k, self.penalty, bias_penalty)
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, a missing optimum, the selected penalty, and few rows without one."""
         assert isinstance(calibration_map, FullMatrixMap)
-        notes = [*data.facts.floored.notes(), *not_converged_notes(calibration_map)]
+        notes = [*data.summary.floored.notes(), *not_converged_notes(calibration_map)]
         if calibration_map.chosen is not None:
             notes.append(Note("TN534", f"penalty='auto' selected {calibration_map.chosen:g} times the scaled penalty."))
-        k = data.facts.k
-        return notes + (small_sample_notes(data.facts.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
+        k = data.summary.k
+        return notes + (small_sample_notes(data.summary.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
 
 
-def _fit_by_aic(data: RowSums, target: Array, start: Array) -> tuple[Minimum, float]:
+def _fit_by_aic(data: SummableRows, target: Array, start: Array) -> tuple[Minimum, float]:
     """The fit of smallest AIC along the grid of penalties; each starts from the previous optimum."""
     k, selected, n_passes = len(target), None, 0
     for factor in PENALTY_GRID:
-        strength = scaled_penalty(k, data.facts.mass, factor)
+        strength = scaled_penalty(k, data.summary.mass, factor)
         optimum = fit_log_linear(data, strength, target, start, shared=True)
         start, n_passes = optimum.theta, n_passes + optimum.n_passes
         hessian = optimum.at.hessian
-        penalized_hessian = hessian + 2 * data.facts.mass * np.diag(strength.reshape(-1))
+        penalized_hessian = hessian + 2 * data.summary.mass * np.diag(strength.reshape(-1))
         criterion = optimum.at.value + float(np.trace(np.linalg.solve(penalized_hessian, hessian)))
         if selected is None or criterion < selected[0]:
             selected = criterion, optimum, factor

@@ -39,7 +39,7 @@ from trueodds.calibrators._glm.parameter_uncertainty import (
     read_uncertainty,
     uncertainty_to_dict,
 )
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.core.errors import Note
@@ -194,7 +194,7 @@ class MclloSpec(SummedSpec):
     candidate: ClassVar[bool] = False
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = MclloMap
-    exempt: ClassVar[Mapping[str, str]] = {
+    exemptions: ClassVar[Mapping[str, str]] = {
         "class order": "the baseline is part of the model, and the default is the last class, of two the first"
     }
     baseline: Integer | str | None = None
@@ -205,16 +205,16 @@ class MclloSpec(SummedSpec):
         super().__post_init__()
         check_baseline(self.baseline)
 
-    def of_classes(self, classes: Sequence[Any]) -> MclloSpec:
+    def with_class_numbers(self, classes: Sequence[Any]) -> MclloSpec:
         """Return the settings with the baseline as a class number instead of a name."""
         return replace(self, baseline=resolve_class_name(self.baseline, classes))
 
-    def fit_data(self, data: RowSums) -> MclloMap:
+    def fit_data(self, data: SummableRows) -> MclloMap:
         """Fit shifts and slopes."""
-        k = data.facts.k
+        k = data.summary.k
         c = baseline_index(self.baseline, k)
         # Without a penalty the shift of an unobserved class is −∞, so the other classes are fitted alone.
-        fitted_classes = np.ones(k, dtype=bool) if self.penalty else data.facts.class_totals > 0
+        fitted_classes = np.ones(k, dtype=bool) if self.penalty else data.summary.class_totals > 0
         complete = bool(fitted_classes.all())
         live = fitted_classes[np.delete(np.arange(k), c)]
         tau, gamma = np.zeros(k - 1), np.ones(k - 1)
@@ -227,10 +227,10 @@ class MclloSpec(SummedSpec):
         done = contrast_fit.optimum.converged and complete
         return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.optimum.n_passes, done, certainty)
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced zeros, unobserved classes, negative slopes, a tiny baseline, and few rows."""
         assert isinstance(calibration_map, MclloMap)
-        facts = data.facts
+        facts = data.summary
         absent, floored = [] if self.penalty else np.flatnonzero(facts.class_totals == 0).tolist(), facts.floored
         return [
             *floored.notes(),
@@ -292,7 +292,7 @@ def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
     return [Note("TN540", text)]
 
 
-def small_baseline_notes(gamma: Array, baseline: int, data: RowSums) -> list[Note]:
+def small_baseline_notes(gamma: Array, baseline: int, data: SummableRows) -> list[Note]:
     """Note on rows where the baseline is tiny and unequal slopes decide, from sums over rows `FitData`."""
     slope_range = float(np.ptp(gamma))
     count = (
@@ -306,8 +306,8 @@ def small_baseline_notes(gamma: Array, baseline: int, data: RowSums) -> list[Not
         else int(np.argmax(np.quantile(floored_logs(data.rows.P, data.rows.min_prob), 0.05, axis=0)))
     )
     text = (
-        f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by"
-        f" {slope_range:.3g} move the odds of two other classes by a factor of more than {_MAX_ODDS_CHANGE:,.0f}"
+        f"In {count:,} of {data.summary.n:,} rows class {baseline}, the baseline, is so small that slopes which differ"
+        f" by {slope_range:.3g} move the odds of two other classes by a factor of more than {_MAX_ODDS_CHANGE:,.0f}"
     )
     better = "." if safer == baseline else f"; class {safer} is rarely so small: baseline={safer}."
     return [Note("TN542", text + better)]

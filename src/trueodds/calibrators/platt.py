@@ -21,7 +21,7 @@ from trueodds.calibrators._glm.logistic_regression import (
     fit_smoothed_from_sums,
     intercept_and_score,
 )
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
@@ -182,14 +182,14 @@ class PlattSpec(SummedSpec):
     smooth: bool = True
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: RowSums) -> PlattMap:
+    def fit_data(self, data: SummableRows) -> PlattMap:
         """Fit the sigmoids."""
         return PlattMap(fit_curves_from_sums(partial(_curve, spec=self), data))
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, PlattMap)
-        notes = data.facts.floored.notes() if self.on == "logit" else []
+        notes = data.summary.floored.notes() if self.on == "logit" else []
         lost, fallen = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.slope <= 0 for c in calibration_map.curves),
@@ -197,7 +197,7 @@ class PlattSpec(SummedSpec):
         return notes + curve_notes(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: RowSums, spec: PlattSpec) -> Sigmoid:
+def _curve(data: SummableRows, spec: PlattSpec) -> Sigmoid:
     optimum = (fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums)(
         data.map_rows(partial(_lines, on=spec.on)), FLAT
     )

@@ -129,7 +129,7 @@ class ScalingBinningSpec(CalibratorSpec):
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = ScalingBinningMap
-    exempt: ClassVar[Mapping[str, str]] = {
+    exemptions: ClassVar[Mapping[str, str]] = {
         "two classes swapped": "where rows do not divide by bins the lower bins are the larger ones"
     }
     bins: BinCount | BinRule = 15
@@ -156,7 +156,7 @@ def _curve(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedS
     two = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
     sigmoid: Sigmoid = PlattSpec(smooth=False, min_prob=spec.min_prob).fit(*two, w).curves[0]
     g = sigmoid.of_logs(logs)[:, 1]
-    bins = EqualMass(spec.bins).freeze(View(g, y, w))
+    bins = EqualMass(spec.bins).fit(View(g, y, w))
     assert isinstance(bins, Bins)
     edges = between_scores(bins.edges, np.unique(g))
     where = Bins(edges).index(g)

@@ -244,7 +244,7 @@ class SimplexHistogramSpec(CalibratorSpec):
     keeps_argmax: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = SimplexHistogramMap
-    exempt: ClassVar[Mapping[str, str]] = {
+    exemptions: ClassVar[Mapping[str, str]] = {
         "class order": "of axes with equal variances, the first is split",
         "two classes swapped": "a score on an edge or median changes sides when mirrored",
     }

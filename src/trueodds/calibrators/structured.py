@@ -22,7 +22,7 @@ from trueodds.calibrators._glm.log_linear import (
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
@@ -143,9 +143,9 @@ class StructuredSpec(SummedSpec):
     penalty: NonNegative = 1.0
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: RowSums) -> StructuredMap:
+    def fit_data(self, data: SummableRows) -> StructuredMap:
         """Fit the temperature, then the penalized linear map."""
-        k, mass = data.facts.k, data.facts.mass
+        k, mass = data.summary.k, data.summary.mass
         first = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
         share = 1 / (mass + 1)
         prepared = data.map_rows(partial(_tempered_fit_data, beta=first.beta, share=share)).map_rows(prepare_rows)
@@ -161,7 +161,7 @@ class StructuredSpec(SummedSpec):
         done = optimum.converged and first.converged
         return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.n_passes + optimum.n_passes, done)
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes of the temperature, and on a missing optimum."""
         assert isinstance(calibration_map, StructuredMap)
         first = TemperatureMap(calibration_map.beta)

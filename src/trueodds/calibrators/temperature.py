@@ -20,7 +20,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     softmax,
 )
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, minimize_beta
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
@@ -116,7 +116,7 @@ class TemperatureSpec(SummedSpec):
     accepts_raw_arrays: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
-    def fit_data(self, data: RowSums) -> TemperatureMap:
+    def fit_data(self, data: SummableRows) -> TemperatureMap:
         """Fit the temperature."""
 
         def sums(beta: float, every: int = 1) -> Likelihood:
@@ -129,10 +129,10 @@ class TemperatureSpec(SummedSpec):
                 start, _ = minimize_beta(partial(sums, every=every), start, within=within)
         return TemperatureMap(*minimize_beta(sums, start))
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, and on a β at an end of its range."""
         assert isinstance(calibration_map, TemperatureMap)
-        return data.facts.floored.notes() + boundary_notes(calibration_map.beta)
+        return data.summary.floored.notes() + boundary_notes(calibration_map.beta)
 
 
 def _sums(data: FitData, beta: float, min_prob: float, every: int) -> Likelihood:

@@ -147,7 +147,7 @@ class TopVsAllSpec(CalibratorSpec):
     map_type: ClassVar[type[CalibrationMap] | None] = TopVsAllMap
     candidate: ClassVar[bool] = False
     accepts_raw_arrays: ClassVar[bool] = True
-    exempt: ClassVar[Mapping[str, str]] = {
+    exemptions: ClassVar[Mapping[str, str]] = {
         "class order": "of tied largest probabilities, the first is the predicted class"
     }
     calibrator: str | CalibratorSpec = "temperature"

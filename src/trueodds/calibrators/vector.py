@@ -17,7 +17,7 @@ from trueodds.calibrators._glm.log_linear import (
     small_sample_notes,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
@@ -84,24 +84,24 @@ class VectorSpec(SummedSpec):
         """Whether there are few enough classes."""
         return super().is_suitable(n, k) and k <= _MAX_CLASSES
 
-    def fit_data(self, data: RowSums) -> VectorMap:
+    def fit_data(self, data: SummableRows) -> VectorMap:
         """Fit slopes and biases."""
-        k = data.facts.k
+        k = data.summary.k
         target = np.tile([1.0, 0.0], (k, 1))
         start = target * initial_beta(data, self.min_prob, self.logits)
-        pull = np.full((k, 2), self.penalty / data.facts.mass)
+        pull = np.full((k, 2), self.penalty / data.summary.mass)
         optimum = fit_log_linear(data.map_rows(prepare_rows), pull, target, start, shared=False)
         slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()
         return VectorMap(slopes.copy(), bias.copy(), self.min_prob, optimum.n_passes, optimum.converged, self.logits)
 
-    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, a missing optimum, negative slopes, and few rows without a penalty."""
         assert isinstance(calibration_map, VectorMap)
         return [
-            *data.facts.floored.notes(),
+            *data.summary.floored.notes(),
             *not_converged_notes(calibration_map),
             *negative_slope_notes(calibration_map.weights),
-            *(small_sample_notes(data.facts.n, 2 * data.facts.k - 1) if self.penalty == 0 else []),
+            *(small_sample_notes(data.summary.n, 2 * data.summary.k - 1) if self.penalty == 0 else []),
         ]

@@ -222,7 +222,7 @@ def _draw(answer_set: Answers, path: str, level: float, seed: int) -> None:
     from trueodds.lenses.lens import as_lens
 
     recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=RESAMPLES)
-    diagram = recipe.of_models({"": answer_set.predictions}, as_lens("confidence"), seed)
+    diagram = recipe.compare_models({"": answer_set.predictions}, as_lens("confidence"), seed)
     kind = Path(path).suffix.lower()
     if kind == ".json":
         output.write(path, output.as_json(diagram.to_dict()))

@@ -99,7 +99,7 @@ def draw(
         known = " ".join(suffix for suffix in _PICTURES + _TABLES if suffix != ".html")
         why = f"Only the diagram {' and '.join(_TURNING)} is saved as an HTML page, where it can be rotated."
         raise InputError("TO606", why, f"--diagram {diagram} --out {out}", f"Use one of {known}.")
-    per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).several)
+    per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).accepts_several_models)
     data = models(files, columns) if per_file else open_data(files, columns)
     if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.has_setting(diagram, "n_queries"):
         method_settings = {"n_queries": n_queries} | method_settings  # records know how many answers were not given

@@ -26,7 +26,9 @@ def call_by_name(method: type, setting: str = "") -> str | None:
     package, name = method.__module__, getattr(method, "name", None)
     for verb, where in FAMILIES.values():
         if name is not None and package.startswith(where.partition(":")[0] + "."):
-            data = '{"a": preds_a, "b": preds_b}' if getattr(method, "several", False) else "y_true, y_prob"
+            data = (
+                '{"a": preds_a, "b": preds_b}' if getattr(method, "accepts_several_models", False) else "y_true, y_prob"
+            )
             return f'to.{verb}({data}, "{name}"{f", {setting}=…" if setting else ""})'
     return None
 

@@ -105,7 +105,7 @@ class Diagram(DiagramContent):
         if prefix is None:
             prefix = "d" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
         raw, shown = self._render("svg").decode(), self.printable()
-        return embed_svg(raw, prefix, f"{shown.name_of_picture} {shown.finding}".replace("\n", " "))
+        return embed_svg(raw, prefix, f"{shown.picture_title} {shown.finding}".replace("\n", " "))
 
     def live(self) -> tuple[str, str] | None:
         """Return an interactive version of the picture.

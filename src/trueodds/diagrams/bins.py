@@ -28,8 +28,8 @@ class Binned:
     def __init__(self, view: View, partition: Partition | None) -> None:
         self.view = view
         self.partition = partition or default_for(view)
-        self.frozen = self.partition.freeze(view)
-        self.index = np.asarray(self.frozen.index(view.at))
+        self.frozen = self.partition.fit(view)
+        self.index = np.asarray(self.frozen.index(view.partition_values))
         self.size = self.frozen.size
         binned = view.pool(self.index, self.size)
         occupied = np.flatnonzero(np.bincount(self.index, view.w, self.size) > 0)
@@ -54,8 +54,8 @@ class Binned:
         if isinstance(self.frozen, Bins):
             return self.frozen.edges[:-1][occupied], self.frozen.edges[1:][occupied]
         low, high = np.full(self.size, np.inf), np.full(self.size, -np.inf)
-        np.minimum.at(low, self.index, self.view.at)
-        np.maximum.at(high, self.index, self.view.at)
+        np.minimum.at(low, self.index, self.view.partition_values)
+        np.maximum.at(high, self.index, self.view.partition_values)
         return low[occupied], high[occupied]
 
     def bars(self, bar_function: BarFunction, levels: Sequence[float]) -> tuple[Bars, ...]:
@@ -74,8 +74,8 @@ class Binned:
     @property
     def strip_shares(self) -> Array:
         """The share of rows in each of STRIP_CELLS equal cells, independent of the bins."""
-        cells = Uniform(STRIP_CELLS).freeze(self.view)
-        cell_weights = np.bincount(cells.index(self.view.at), self.view.w, STRIP_CELLS)
+        cells = Uniform(STRIP_CELLS).fit(self.view)
+        cell_weights = np.bincount(cells.index(self.view.partition_values), self.view.w, STRIP_CELLS)
         return np.asarray(cell_weights / cell_weights.sum())
 
     @property

@@ -70,7 +70,12 @@ def measure_models(
                 notes.append(Note("TN263", text))
         sides.append(
             ComparedModel(
-                name, rows, Estimand.of(estimator, lens, rows, lens.aggregate), interval_spec, key, [2**20 + number]
+                name,
+                rows,
+                Estimand.from_predictions(estimator, lens, rows, lens.aggregate),
+                interval_spec,
+                key,
+                [2**20 + number],
             )
         )
         estimates.append(sides[-1].estimate)

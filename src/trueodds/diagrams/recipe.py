@@ -33,12 +33,12 @@ class Recipe(Settings):
 
     name: ClassVar[str]
     lens: ClassVar[str | None] = None  # default lens; None is the default of `draw`
-    several: ClassVar[bool] = False  # whether it draws several models
-    vectors: ClassVar[bool] = False  # whether a view may hold a vector per row
-    clusters: ClassVar[bool] = False  # whether its intervals resample whole clusters
-    by_chance: ClassVar[tuple[str, ...]] = ()  # columns that depend on random draws, and so on the order of rows
-    by_count: ClassVar[tuple[str, ...]] = ("n",)  # columns in which a weight of two differs from two rows
-    exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
+    accepts_several_models: ClassVar[bool] = False  # whether it draws several models
+    accepts_joint_views: ClassVar[bool] = False  # whether a view may hold a vector per row
+    supports_clusters: ClassVar[bool] = False  # whether its intervals resample whole clusters
+    random_columns: ClassVar[tuple[str, ...]] = ()  # columns that depend on random draws, and so on the order of rows
+    count_columns: ClassVar[tuple[str, ...]] = ("n",)  # columns in which a weight of two differs from two rows
+    exemptions: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Recipe(Settings):
     def __call__(self, views: Sequence[View], rng: int | np.random.Generator = 0) -> Diagram:
         """Compute the diagram of these views."""
         for view in views:
-            if view.joint and not self.vectors:
+            if view.joint and not self.accepts_joint_views:
                 raise InputError(
                     "TO205",
                     f"The diagram {self.name} needs one predicted probability per row, but this lens gives a vector per"
@@ -62,9 +62,9 @@ class Recipe(Settings):
                     f"lens={view.name!r}",
                     "Use lens='confidence', 'classwise' or 'class:NAME'.",
                 )
-        return self.of(tuple(views), as_generator(rng))
+        return self.compute(tuple(views), as_generator(rng))
 
-    def of_models(
+    def compare_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """Compute the diagram of named models. Most diagrams accept only one."""
@@ -78,7 +78,7 @@ class Recipe(Settings):
         (rows,) = models.values()
         return self(views_of(rows, lens), rng)
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram. A diagram without random draws ignores `rng`."""
         raise NotImplementedError
 

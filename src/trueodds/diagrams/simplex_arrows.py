@@ -30,8 +30,8 @@ class Arrows:
     def __init__(self, view: View, partition: Partition, corners: Sequence[str], title: str, level: float) -> None:
         self.view, self.corners, self.title = view, tuple(corners), title
         self.partition = _check_nested(partition, view)
-        self.frozen = self.partition.freeze(view)
-        self.index = np.asarray(self.frozen.index(view.at))
+        self.frozen = self.partition.fit(view)
+        self.index = np.asarray(self.frozen.index(view.partition_values))
         self.tests = cell_tests(view, self.index, self.frozen.size, 1 - level)
         binned, m = self.tests.binned, view.p.shape[1]
         bin_index = np.asarray(binned.bin_index)
@@ -158,9 +158,9 @@ def _check_nested(partition: Partition, view: View) -> Partition:
 
 def _tally_grid(view: View) -> int | None:
     """The number of bins per axis of a tally; None for rows."""
-    if view.is_rows or view.at is view.p:
+    if view.is_rows or view.partition_values is view.p:
         return None
-    at = np.unique(view.at)  # the midpoints of bins
+    at = np.unique(view.partition_values)  # the midpoints of bins
     fits = (k for k in range(1, 3841) if np.allclose(np.mod(at * k, 1.0), 0.5, rtol=0, atol=1e-6))
     return next(fits, None)
 

@@ -36,14 +36,14 @@ def to_triangle(p: Array) -> Array:
 def cell_bounds(partition: Partition, frozen: FittedPartition, view: View, index: Array) -> tuple[Array, Array] | None:
     """Lower and upper bounds of each probability in each cell, (cells, m) each; None if cells are not boxes."""
     if isinstance(frozen, Tree):
-        return _leaf_bounds(frozen, view.at.shape[1])
+        return _leaf_bounds(frozen, view.partition_values.shape[1])
     if not isinstance(partition, (Uniform, SimplexGrid)):
         return None
     k = count_of_bins(partition.bins, view)
     one = np.zeros(frozen.size, dtype=np.intp)
     one[index] = np.arange(len(index))  # any row of a cell determines its bounds
     line = Bins(np.arange(k + 1) / k, partition.closed)
-    place = np.stack([line.index(column) for column in view.at[one].T], axis=1)
+    place = np.stack([line.index(column) for column in view.partition_values[one].T], axis=1)
     return place / k, (place + 1) / k
 
 

@@ -26,25 +26,25 @@ class SimplexRecipe(BinnedRecipe):
     """Settings of a diagram of joint views whose corners are labeled with the outcomes."""
 
     lens: ClassVar[str | None] = "canonical"
-    vectors: ClassVar[bool] = True
-    exempt: ClassVar[dict[str, str]] = IMPORTANCE
+    accepts_joint_views: ClassVar[bool] = True
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE
     level: Level = 0.95
     simultaneous: bool = True
 
-    def of_models(
+    def compare_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """The diagram of one model, with outcome names at the corners."""
         if len(models) != 1:
-            return super().of_models(models, lens, rng)
+            return super().compare_models(models, lens, rng)
         (rows,) = models.values()
-        return self.of_named_outcomes(views_of(rows, lens), outcome_names(rows, lens))
+        return self.diagram_with_names(views_of(rows, lens), outcome_names(rows, lens))
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of joint views, with numbered outcomes."""
-        return self.of_named_outcomes(views, None)
+        return self.diagram_with_names(views, None)
 
-    def of_named_outcomes(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def diagram_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram of joint views with the names of their outcomes."""
         raise NotImplementedError
 

@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Range, check
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Estimator, Linear, one_score
+from trueodds.estimators.base import CellStatistic, Estimator, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums, small_bins_note
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
@@ -224,7 +224,7 @@ class AdaptiveError(AverageError):
 
     name: ClassVar[str] = "ace"
     lens: ClassVar[str | None] = "classwise"
-    exempt: ClassVar[dict[str, str]] = {"cells": "ranges are cut between cells and not between rows"}
+    exemptions: ClassVar[dict[str, str]] = {"cells": "ranges are cut between cells and not between rows"}
     partition: Partition | None = RANGES
 
     def bins(self, view: View) -> BinSums:
@@ -291,7 +291,7 @@ class ThresholdedError(Estimator):
     upper_bound: ClassVar[float] = 1.0
     lens: ClassVar[str | None] = "classwise"
     interval: ClassVar[str | None] = "residual-norm"
-    exempt: ClassVar[dict[str, str]] = {"cells": "the threshold and the ranges fall between rows of one cell"}
+    exemptions: ClassVar[dict[str, str]] = {"cells": "the threshold and the ranges fall between rows of one cell"}
     partition: Partition = RANGES
     threshold: Annotated[float, Range(0, 1, closed="left")] | Literal["1/K"] = 0.01
     normalize: Literal["kept", "all"] = "kept"
@@ -310,7 +310,7 @@ class ThresholdedError(Estimator):
         """The error over the ranges of the kept scores."""
         return ThresholdedSums(self, view).value()
 
-    def linear(self, view: View) -> Linear | None:
+    def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error with fixed ranges; None if they depend on the labels."""
         return None if self.partition.uses_outcomes else ThresholdedSums(self, view)
 
@@ -360,10 +360,10 @@ class ThresholdedSums:
                 "Give the threshold as a number.",
             )
         self.share = error.normalize == "kept"
-        rows = np.flatnonzero((view.at.astype(np.float64, copy=False) > low) & (view.w > 0))
-        p, y, w, n, at = (x[rows] for x in (view.p, view.y, view.w, view.n, view.at))
-        above_threshold = View(p, y, w, n=n, at=at, classes=view.classes)
-        cells = error.partition.freeze(above_threshold) if len(rows) else Bins(np.array([0.0, 1.0]))
+        rows = np.flatnonzero((view.partition_values.astype(np.float64, copy=False) > low) & (view.w > 0))
+        p, y, w, n, at = (x[rows] for x in (view.p, view.y, view.w, view.n, view.partition_values))
+        above_threshold = View(p, y, w, n=n, partition_values=at, classes=view.classes)
+        cells = error.partition.fit(above_threshold) if len(rows) else Bins(np.array([0.0, 1.0]))
         self.size = cells.size + 1
         self.index = np.full(len(view), cells.size)
         self.index[rows] = cells.index(at)

@@ -18,7 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
 
-class Linear(Protocol):
+class CellStatistic(Protocol):
     """A statistic of one view that depends only on sums per cell, so that draws cost O(cells) instead of O(rows).
 
     The cells do not depend on the labels: bins, groups of neighboring scores, or single rows. A class may define
@@ -57,15 +57,15 @@ class Estimator(Settings):
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
     lens: ClassVar[str | None] = None  # default lens, if not the general default
     interval: ClassVar[str | None] = None  # what interval="auto" stands for; see resampling/intervals/method.py
-    power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
-    smooth: ClassVar[bool] = True  # far from 0 it behaves like a mean, so that its interval may be as short
-    redraws: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
-    clusters: ClassVar[bool] = True  # whether the rows may come in clusters
-    averages: ClassVar[bool] = True  # whether the values of several views make one number
+    norm_power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
+    is_smooth: ClassVar[bool] = True  # far from 0 it behaves like a mean, so that its interval may be as short
+    null_draws_of: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
+    supports_clusters: ClassVar[bool] = True  # whether the rows may come in clusters
+    is_averageable: ClassVar[bool] = True  # whether the values of several views make one number
     best_value: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     lower_bound: ClassVar[float] = -math.inf  # no value lies below it, whatever the settings
     upper_bound: ClassVar[float] = math.inf  # no true error lies above it, whatever the settings
-    exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
+    exemptions: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
 
     @property
     def max_value(self) -> float:
@@ -87,7 +87,7 @@ class Estimator(Settings):
         """
         return np.array([self.value(view) for view in of.views()])
 
-    def linear(self, view: View) -> Linear | None:
+    def cell_statistic(self, view: View) -> CellStatistic | None:
         """The statistic as a function of sums over cells that do not depend on the labels; None if rows are needed."""
         return None
 
@@ -117,7 +117,9 @@ class Estimator(Settings):
         """Expected value of a calibrated model, if known without draws."""
         return None
 
-    def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
+    def resample_units(
+        self, views: Sequence[View], resamples: int, rng: np.random.Generator
+    ) -> tuple[Array, str] | None:
         """Resamples of each view (views, draws) by units other than rows, and their name; None for rows."""
         return None
 
@@ -152,14 +154,14 @@ class Mean(Estimator):
     interval: ClassVar[str | None] = "bca"
     needs_rows: ClassVar[bool] = True
 
-    def rows(self, view: View) -> Array:
+    def row_scores(self, view: View) -> Array:
         """Value of each row."""
         raise NotImplementedError
 
     def value(self, view: View) -> float:
         """The weighted mean."""
         mask = view.w > 0
-        return float(view.w[mask] @ self.rows(view)[mask] / view.total) if mask.any() else math.nan
+        return float(view.w[mask] @ self.row_scores(view)[mask] / view.total) if mask.any() else math.nan
 
 
 @dataclass(frozen=True)

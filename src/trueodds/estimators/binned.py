@@ -18,9 +18,9 @@ from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Count, Order
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Estimator, Linear
+from trueodds.estimators.base import CellStatistic, Estimator
 from trueodds.kernels.bins import Bins, FittedPartition
-from trueodds.lenses.rows import Classes, OneOfClasses
+from trueodds.lenses.rows import ClassColumn, ClassColumns
 from trueodds.lenses.view import View
 
 PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
@@ -116,7 +116,7 @@ class BinnedError(Estimator):
     def cells(self, view: View) -> FittedPartition:
         """The partition with its edges fixed for this view."""
         partition = self.partition_for(view)
-        return view.cached(partition, lambda: partition.freeze(view))
+        return view.cached(partition, lambda: partition.fit(view))
 
     def partition_for(self, view: View) -> Partition:
         """The partition of the settings, or the default for this view."""
@@ -128,7 +128,7 @@ class BinnedError(Estimator):
 
     def values(self, views: Sequence[View]) -> Array:
         """The errors of several views, computed in one pass for all classes if their bins are the same."""
-        grouped = shared_classes(views) if len(views) > 1 and self.partition_for(views[0]).blind else None
+        grouped = shared_classes(views) if len(views) > 1 and self.partition_for(views[0]).ignores_scores else None
         if grouped is None:
             return super().values(views)
         classes, labels = grouped
@@ -144,9 +144,9 @@ class BinnedError(Estimator):
         if sums is None:
             return super().evaluate_selections(of)
         n, wp, wy = sums
-        return self.bins(of.first).cut_anew(n, wp, wy, n >= self.min_count)
+        return self.bins(of.first_view).cut_anew(n, wp, wy, n >= self.min_count)
 
-    def linear(self, view: View) -> Linear | None:
+    def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error as a function of sums per bin, with fixed bins; None if the partition depends on the labels."""
         if self.partition_for(view).uses_outcomes:
             return None
@@ -220,7 +220,7 @@ class BinSums:
     @cached_property
     def index(self) -> Array:
         """Bin of each row."""
-        return self.cells.index(self.view.at)
+        return self.cells.index(self.view.partition_values)
 
     @cached_property
     def has_min_count(self) -> Array:
@@ -392,9 +392,9 @@ class RootMeanSquareError(BinnedError):
     order: Order = 2.0
 
 
-def shared_classes(views: Sequence[View]) -> tuple[Classes, list[int]] | None:
+def shared_classes(views: Sequence[View]) -> tuple[ClassColumns, list[int]] | None:
     """The classes whose sums are computed in one pass and the label of each view; None for other views."""
-    rows = [view.rows for view in views if isinstance(view.rows, OneOfClasses)]
+    rows = [view.rows for view in views if isinstance(view.rows, ClassColumn)]
     if len(rows) < len(views) or len({id(column.classes) for column in rows}) > 1:
         return None
     return rows[0].classes, [column.label for column in rows]

@@ -13,7 +13,7 @@ from scipy.special import entr
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 from trueodds.tallies.proper_score_sums import log_score
@@ -101,9 +101,9 @@ class Corp(UnbinnedError):
 
     name: ClassVar[str] = "corp"
     interval: ClassVar[str | None] = "floor-bounds"
-    norm: ClassVar[bool] = False
-    power: ClassVar[float] = 2.0  # a squared distance for Brier, and nearly one for log loss
-    exempt: ClassVar[dict[str, str]] = {"cells": "scores within a cell differ, and the cell keeps only their mean"}
+    is_norm: ClassVar[bool] = False
+    norm_power: ClassVar[float] = 2.0  # a squared distance for Brier, and nearly one for log loss
+    exemptions: ClassVar[dict[str, str]] = {"cells": "scores within a cell differ, and the cell keeps only their mean"}
     score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
 
     def terms(self, s: Array, w: Array, wy: Array, logs: Array) -> tuple[Array, Array, Array]:
@@ -117,7 +117,7 @@ class Corp(UnbinnedError):
         recalibrated = (w * entropy(isotonic_means(w, wy))).sum(axis=-1)
         return mean(s, w, wy, logs), recalibrated, entropy(wy.sum(axis=-1))
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """MCB, with the isotonic regression refitted to every draw."""
         logs = self._logs(s, view)
 

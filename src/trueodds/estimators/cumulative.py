@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import Reader, UnbinnedError
+from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
 from trueodds.lenses.view import View
 
 
@@ -59,9 +59,11 @@ class CumulativeError(UnbinnedError):
 
     name: ClassVar[str] = "ecce_mad"
     start: Literal["below", "both"] = "below"
-    exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
+    exemptions: ClassVar[dict[str, str]] = {
+        "cells": "scores of one cell count as one score, so a tally has its resolution"
+    }
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Maximum over the ends of the runs of tied scores."""
 
         def farthest(_w: Array, wp: Array, wy: Array) -> Array:
@@ -153,9 +155,9 @@ class CumulativeRange(UnbinnedError):
     """
 
     name: ClassVar[str] = "ecce_r"
-    exempt: ClassVar[dict[str, str]] = CumulativeError.exempt
+    exemptions: ClassVar[dict[str, str]] = CumulativeError.exemptions
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Maximum minus minimum, including the start at 0."""
 
         return lambda _w, wp, wy: np.add(*_ends(wy - wp))

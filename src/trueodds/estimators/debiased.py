@@ -25,7 +25,7 @@ from trueodds.estimators._pairwise.pairs_in_bins import (
     mean_square,
 )
 from trueodds.estimators.adaptive import with_partition
-from trueodds.estimators.base import Estimator, Linear, one_score
+from trueodds.estimators.base import CellStatistic, Estimator, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, single_bin_note
 from trueodds.lenses.view import View
 
@@ -43,7 +43,7 @@ class _Debiased(Estimator):
 
     upper_bound: ClassVar[float] = 1.0
     interval: ClassVar[str | None] = "debiased"  # the reported interval is that of the plug-in estimator
-    exempt: ClassVar[dict[str, str]] = {
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "debiasing takes a weight of two as one row that counts double, not as two independent rows",
         "cells": "equal-mass bins are cut between cells and not between rows",
     }
@@ -73,9 +73,9 @@ class _Debiased(Estimator):
     def binned(self, view: View) -> View:
         """The bins of this view with their sums."""
         one_score(view, self.name)
-        return view.binned(view.cached(self.partition, lambda: self.partition.freeze(view)))
+        return view.binned(view.cached(self.partition, lambda: self.partition.fit(view)))
 
-    def linear(self, view: View) -> Linear:
+    def cell_statistic(self, view: View) -> CellStatistic:
         """The statistic for draws, on bins that do not depend on the labels."""
         one_score(view, self.name)
         return ByBin(view, self.partition, self.of_bins)
@@ -226,11 +226,11 @@ class DebiasedL2(_Debiased):
             note_list.append(Note("TN114", text))
         return note_list
 
-    def linear(self, view: View) -> Linear:
+    def cell_statistic(self, view: View) -> CellStatistic:
         """The statistic for draws: on bins for Kumar's form, else by rows, because pairs need each row's square."""
         one_score(view, self.name)
         if self.form == "kumar":
-            return super().linear(view)
+            return super().cell_statistic(view)
         if view.n_rows >= MANY and view.is_rows and _are_hard(view):
             return ByBin(view, self.partition, self._of_sums(view))
         return Pairs(view, self.partition, self.of_pairs)
@@ -242,7 +242,7 @@ class DebiasedL2(_Debiased):
         if labels are drawn from p. With hundreds of rows per bin the error is a few per cent of a term that varies much
         less than the square from which it is subtracted.
         """
-        cells = view.cached(self.partition, lambda: self.partition.freeze(view))
+        cells = view.cached(self.partition, lambda: self.partition.fit(view))
         binned = view.binned(cells)
         assert binned.bin_index is not None
         mean, scatter = np.zeros((2, cells.size))
@@ -339,7 +339,7 @@ class DebiasedL1(_Debiased):
 
     def value(self, view: View) -> float:
         """Twice the plug-in error minus its expected value under normal noise."""
-        return self.linear(view).value()
+        return self.cell_statistic(view).value()
 
     def interval_estimator(self) -> Estimator:
         """Return the plug-in estimator on the same bins."""
@@ -368,8 +368,8 @@ def _error_in_finer_bins(view: View, bins: int) -> tuple[float, int] | None:
     """
     if view.n_rows < MIN_ROWS_PER_BIN * FINER * bins:
         return None
-    fine = view.binned(EqualMass(FINER * bins).freeze(view))
-    within = view.cached(AUTO, lambda: AUTO.freeze(view)).index(fine.p)
+    fine = view.binned(EqualMass(FINER * bins).fit(view))
+    within = view.cached(AUTO, lambda: AUTO.fit(view)).index(fine.p)
     gap, ww = fine.y - fine.p, fine.sums("ww")
     v = np.maximum(fine.sums("wwr") - gap**2 * ww, fine.sums("wwv")) / fine.w**2
     precision = divide_or_zero(np.ones(len(v)), v)

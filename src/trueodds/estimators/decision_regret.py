@@ -15,7 +15,7 @@ from trueodds.core.settings import OWN, Integer
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, as_vectors, check_cost
 from trueodds.estimators._decision.out_of_sample import OutOfFold, OutOfSample
-from trueodds.estimators.base import Estimator, Linear, one_score
+from trueodds.estimators.base import CellStatistic, Estimator, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.kernels.concave_envelope import envelope_at_half
 from trueodds.lenses.view import View
@@ -111,7 +111,7 @@ class DecisionRegret(Estimator):
         """The regret in the worst task."""
         return self._bins(view).value()
 
-    def linear(self, view: View) -> Linear | None:
+    def cell_statistic(self, view: View) -> CellStatistic | None:
         """The regret with fixed bins; None if they depend on the labels."""
         return None if (self.partition or default_for(view)).uses_outcomes else self._bins(view)
 
@@ -134,8 +134,8 @@ class DecisionRegret(Estimator):
     def _bins(self, view: View) -> Tasks:
         if view.joint:
             one_score(view, f"{self.name} without cost=")
-        frozen = (self.partition or default_for(view)).freeze(view)
-        return Tasks(view, frozen.index(view.at), frozen.size)
+        frozen = (self.partition or default_for(view)).fit(view)
+        return Tasks(view, frozen.index(view.partition_values), frozen.size)
 
 
 class Tasks:

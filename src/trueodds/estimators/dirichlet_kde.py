@@ -78,7 +78,7 @@ class DirichletError(Estimator):
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
     interval: ClassVar[str | None] = "noise-floor"
-    exempt: ClassVar[dict[str, str]] = {
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "a row is left out of its own estimate with all its weight, of two rows one stays",
     }
     order: FiniteOrder = 1.0
@@ -86,32 +86,34 @@ class DirichletError(Estimator):
     min_prob: Annotated[float, Range(0, 1e-3, closed="right")] = 1e-12
 
     @property
-    def power(self) -> float:  # type: ignore[override]
+    def norm_power(self) -> float:  # type: ignore[override]
         """No root is taken."""
         return float(self.order)
 
     def value(self, view: View) -> float:
         """The error of the rows of the view."""
-        return self.linear(view).value()
+        return self.cell_statistic(view).value()
 
-    def linear(self, view: View) -> Neighbors:
+    def cell_statistic(self, view: View) -> Neighbors:
         """The statistic with each row as a cell: kernels are fixed, outcomes or row weights change."""
         return Neighbors(self, view)
 
-    def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
+    def resample_units(
+        self, views: Sequence[View], resamples: int, rng: np.random.Generator
+    ) -> tuple[Array, str] | None:
         """Resamples of the subsample, if one is used."""
-        rows = self.linear(views[0])
+        rows = self.cell_statistic(views[0])
         return (rows.draw_errors(resamples, rng)[None], "sampled rows") if rows.sampled and len(views) == 1 else None
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Order, bandwidth and smallest probability that were used."""
-        rows = self.linear(view)
+        rows = self.cell_statistic(view)
         used = {} if rows.lonely else {"bandwidth": rows.bandwidth}
         return {"order": self.order, **used, "min_prob": self.min_prob}
 
     def notes(self, view: View) -> list[Note]:
         """Notes on missing neighbors, replaced zeros and subsampling."""
-        rows = self.linear(view)
+        rows = self.cell_statistic(view)
         if rows.lonely:
             return [Note("TN118", "The error is undefined for a single row, because it compares pairs of rows.")]
         note_list = []

@@ -25,7 +25,7 @@ from trueodds.estimators._smoothing.kernel_density import (
     smooth_selections,
 )
 from trueodds.estimators.base import one_score
-from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.sort import find_score
 from trueodds.lenses.view import View
 
@@ -92,7 +92,7 @@ class KernelDensityError(UnbinnedError):
     """
 
     name: ClassVar[str] = "ece_kde"
-    exempt: ClassVar[dict[str, str]] = {
+    exemptions: ClassVar[dict[str, str]] = {
         "cells": "scores within a cell are seen at their mean",
         "weight two": "the bandwidth follows what the weights are worth, not how many rows they might stand for",
     }
@@ -138,7 +138,7 @@ class KernelDensityError(UnbinnedError):
             return Beta(scores, width, low, high, grid)
         return Mirrored(scores, KERNELS[self.kernel], width, low, high, grid)
 
-    def scores(self, view: View) -> SmoothedCurve:
+    def score_statistic(self, view: View) -> SmoothedCurve:
         """The integral over a fine grid, and over a coarser one for draws."""
         return SmoothedCurve(self, view)
 
@@ -146,7 +146,9 @@ class KernelDensityError(UnbinnedError):
         """The errors of all selections on the same grids, each with its own bandwidth."""
         if not of.is_vectorizable or self.kernel == "beta":
             return super().evaluate_selections(of)
-        low, high = self.span(of.view_of(int(np.argmin(of.sorted_scores[0][:, 0]))))  # of all, it reaches lowest
+        low, high = self.span(
+            of.view_of_selection(int(np.argmin(of.sorted_scores[0][:, 0])))
+        )  # of all, it reaches lowest
         widths = (
             silverman_of_selections(of) if isinstance(self.bandwidth, str) else np.full(len(of), float(self.bandwidth))
         )
@@ -162,7 +164,7 @@ class KernelDensityError(UnbinnedError):
 
         return smooth_selections(of, KERNELS[self.kernel], widths, (low, high), read)
 
-    def evaluate_scores(self, s: Array, share: Array, view: View, grid: tuple[int, int] = COARSE) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View, grid: tuple[int, int] = COARSE) -> ScoreStatistic:
         """The integral over a grid. The density of the observed scores is held fixed, so that the error is a norm."""
         smooth = self.smoother(s, view, grid)
         density = smooth(share)

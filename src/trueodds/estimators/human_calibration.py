@@ -25,9 +25,9 @@ class VoteMean(Mean):
     """
 
     lens: ClassVar[str | None] = "canonical"
-    redraws: ClassVar[str] = "votes"
+    null_draws_of: ClassVar[str] = "votes"
 
-    def rows(self, view: View) -> Array:
+    def row_scores(self, view: View) -> Array:
         """Value of the comparison for each row."""
         single_rows(view, self.name)
         return self.row_values(*vectors(view), view)

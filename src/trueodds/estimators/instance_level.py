@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.binning.sorted_scores import by_score, group_starts
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Estimator, Linear, one_score
+from trueodds.estimators.base import CellStatistic, Estimator, one_score
 from trueodds.kernels.sort import find_score
 from trueodds.lenses.view import View
 
@@ -73,7 +73,7 @@ class InstanceError(Estimator):
         """The error from the view's four sums."""
         return float(self.of(four_sums(view, self.name), self.empty_side_value((np.nan, np.nan))))
 
-    def linear(self, view: View) -> Linear:
+    def cell_statistic(self, view: View) -> CellStatistic:
         """The error for draws, from groups of equal or neighboring scores."""
         return Sides(self, view)
 

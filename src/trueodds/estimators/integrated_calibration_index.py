@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit, LocalSmoother
-from trueodds.estimators.unbinned import Reader, UnbinnedError
+from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 
@@ -77,7 +77,9 @@ class IntegratedIndex(UnbinnedError):
     """
 
     name: ClassVar[str] = "ici"
-    exempt: ClassVar[dict[str, str]] = {"cells": "a smooth curve moves with each score, and cells keep only their mean"}
+    exemptions: ClassVar[dict[str, str]] = {
+        "cells": "a smooth curve moves with each score, and cells keep only their mean"
+    }
     smoother: Annotated[str, OneOf(KINDS)] = "loess"
     span: Annotated[float, Range(0, 1, closed="right")] | None = None
 
@@ -93,7 +95,7 @@ class IntegratedIndex(UnbinnedError):
         """Summary of the distances at each score (…, m), which holds a share of the rows (…, m)."""
         return (share * gap).sum(axis=-1)
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The summary of the distances between curve and scores."""
         unit = _row(view)
         if self.smoother == "isotonic":
@@ -134,7 +136,7 @@ class Quantile(IntegratedIndex):
     contribution. Null draws alone understate it for overconfident predictions. Coverage was measured in simulations.
     """
 
-    smooth: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = False
     below: ClassVar[float]
 
     def summarize(self, gap: Array, share: Array, unit: float) -> Array:
@@ -282,7 +284,7 @@ class WorstDistance(IntegratedIndex):
     """
 
     name: ClassVar[str] = "emax"
-    smooth: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = False
 
     def summarize(self, gap: Array, share: Array, unit: float) -> Array:
         """The maximum over scores that hold any weight."""

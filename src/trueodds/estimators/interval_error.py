@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DISTINCT, DistinctScores, Reader, UnbinnedError
+from trueodds.estimators.unbinned import DISTINCT, DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.sliding_window import Windows, mean_absolute
 from trueodds.lenses.view import View
 
@@ -72,11 +72,13 @@ class IntervalError(UnbinnedError):
     # which is the sum of the two errors. The triangle inequality is all that the interval uses.
     name: ClassVar[str] = "interval_ce"
     upper_bound: ClassVar[float] = 2.0
-    smooth: ClassVar[bool] = False  # the width is part of the value, and no resample shows it
-    exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
+    is_smooth: ClassVar[bool] = False  # the width is part of the value, and no resample shows it
+    exemptions: ClassVar[dict[str, str]] = {
+        "cells": "scores of one cell count as one score, so a tally has its resolution"
+    }
     bandwidth: Annotated[float, Range(0, 1, closed="right")] | Literal["auto"] = "auto"
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Sum of both terms, at the best or the given width."""
         widths = Widths(s)
 

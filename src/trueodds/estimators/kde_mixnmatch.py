@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import KERNELS
-from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.smoothing import moments
 from trueodds.lenses.view import View
 
@@ -79,23 +79,23 @@ class MixNMatchError(UnbinnedError):
 
     name: ClassVar[str] = "kde_mixnmatch"
     interval: ClassVar[str | None] = "noise-floor"
-    norm: ClassVar[bool] = False
-    exempt: ClassVar[dict[str, str]] = {
+    is_norm: ClassVar[bool] = False
+    exemptions: ClassVar[dict[str, str]] = {
         "cells": "scores within a cell are seen at their mean",
         "weight two": "the bandwidth follows what the weights are worth, not how many rows they might stand for",
     }
     order: FiniteOrder = 1.0
 
     @property
-    def power(self) -> float:  # type: ignore[override]
+    def norm_power(self) -> float:  # type: ignore[override]
         """Power of the norm, because no root is taken."""
         return float(self.order)
 
-    def scores(self, view: View) -> Refitted:
+    def score_statistic(self, view: View) -> Refitted:
         """The integral on the published grid from exact kernel sums; on a coarser grid for draws."""
         return Refitted(self, view)
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The integral on the grid for draws."""
         grid, n = EvaluationGrid(s), view.effective_n
 

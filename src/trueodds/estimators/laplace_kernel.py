@@ -12,9 +12,9 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Positive
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Linear
+from trueodds.estimators.base import CellStatistic
 from trueodds.estimators.skce import RowPairs, SquaredKernelError
-from trueodds.estimators.unbinned import Reader, UnbinnedError
+from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
 from trueodds.kernels.pairs import sum_along_line
 from trueodds.lenses.view import View
 
@@ -68,10 +68,12 @@ class LaplaceError(UnbinnedError):
     """
 
     name: ClassVar[str] = "laplace_kce"
-    exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
+    exemptions: ClassVar[dict[str, str]] = {
+        "cells": "scores of one cell count as one score, so a tally has its resolution"
+    }
     bandwidth: Positive = 1.0
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Kernel norm of the residuals at the scores."""
         decay = _decay(s, self.bandwidth)
         return lambda _w, wp, wy: _norm(wy - wp, decay)
@@ -152,7 +154,7 @@ class MeanEmbeddingError(LaplaceError):
         return {"biased": "residual-norm", "unbiased": "debiased", "weighted": None}[self.form]
 
     @property
-    def norm(self) -> bool:  # type: ignore[override]
+    def is_norm(self) -> bool:  # type: ignore[override]
         """Whether the error is a norm of the residuals, which the weighted form is not."""
         return self.form == "biased"
 
@@ -167,11 +169,11 @@ class MeanEmbeddingError(LaplaceError):
         return SquaredKernelError(form="unbiased", kernel="tv-exponential", bandwidth=float(self.bandwidth))
 
     def _pairs(self, view: View) -> RowPairs:
-        pairs = self._squared.linear(view)
+        pairs = self._squared.cell_statistic(view)
         pairs.twice = 1.0
         return pairs
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Norm of the residuals, or of the difference of the two sides."""
         if self.form != "weighted":
             return super().evaluate_scores(s, share, view)
@@ -182,9 +184,9 @@ class MeanEmbeddingError(LaplaceError):
 
         return reader
 
-    def scores(self, view: View) -> Linear:
+    def score_statistic(self, view: View) -> CellStatistic:
         """Sums at each score. For the unbiased form each row is a cell."""
-        return self._pairs(view) if self.form == "unbiased" and not view.joint else super().scores(view)
+        return self._pairs(view) if self.form == "unbiased" and not view.joint else super().score_statistic(view)
 
     def plug_in(self, view: View) -> float:
         """Biased value on which resamples of the unbiased form are centered."""
@@ -194,11 +196,13 @@ class MeanEmbeddingError(LaplaceError):
         """Expected value of a calibrated model: 0 for the unbiased form."""
         return 0.0 if self.form == "unbiased" else None
 
-    def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
+    def resample_units(
+        self, views: Sequence[View], resamples: int, rng: np.random.Generator
+    ) -> tuple[Array, str] | None:
         """Resamples of many rows for the unbiased form, one draw at a time."""
         if self.form != "unbiased":
             return None
-        squared = self._squared.resampled(views, resamples, rng)
+        squared = self._squared.resample_units(views, resamples, rng)
         return None if squared is None else (squared[0] / 2, squared[1])
 
     def settings_used(self, view: View) -> dict[str, Any]:

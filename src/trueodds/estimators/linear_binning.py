@@ -14,7 +14,7 @@ from trueodds.binning.sorted_scores import by_place
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.batch_binning import sum_linear_shares, upper_share
 from trueodds.kernels.bins import Bins, Closed
 from trueodds.lenses.view import View
@@ -83,7 +83,7 @@ class LinearBinError(UnbinnedError):
     """
 
     name: ClassVar[str] = "ece_linear"
-    exempt: ClassVar[dict[str, str]] = {"weight two": "the number of bins follows what the weights are worth"}
+    exemptions: ClassVar[dict[str, str]] = {"weight two": "the number of bins follows what the weights are worth"}
     bins: BinCount | BinRule = "auto"
     base: Base = "uniform"
     range: Literal["1/K"] | None = None
@@ -111,7 +111,7 @@ class LinearBinError(UnbinnedError):
         """Create the estimator from public settings, where `base` is called `partition`."""
         return cls(base=check("partition", partition, Base, "uniform"), **settings)
 
-    def scores(self, view: View) -> LinearSums:
+    def score_statistic(self, view: View) -> LinearSums:
         """The error, exact for rows and for cells that contain no center. Draws use at most 4,096 groups of scores."""
         return LinearSums(self, view)
 
@@ -119,16 +119,16 @@ class LinearBinError(UnbinnedError):
         """The errors of all selections, each with its own bins."""
         if not of.is_vectorizable:
             return super().evaluate_selections(of)
-        edges = self.edges(of.first, of)
+        edges = self.edges(of.first_view, of)
         if self.mapping == "one-bin":
-            _, wp, wy = of.sums(edges[:, 1:-1], self.closed)
+            _, wp, wy = of.sums_by_bin(edges[:, 1:-1], self.closed)
             residual = wy - wp
         else:
             centers = np.sort((edges[:, :-1] + edges[:, 1:]) / 2, axis=1)
             residual = sum_linear_shares(*of.sorted_scores, centers, self.closed, self.weights == "swapped")
-        return np.asarray(np.abs(residual).sum(axis=1) / of.first.total)
+        return np.asarray(np.abs(residual).sum(axis=1) / of.first_view.total)
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Sum over bins of the absolute residual of each bin."""
         parts = Sharing(self, self.edges(view), s)
         starts = np.flatnonzero(np.diff(parts.bin, prepend=-1))

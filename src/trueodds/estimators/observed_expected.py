@@ -18,7 +18,7 @@ class _FromTotals(Estimator):
     """Base class of comparisons of the observed event rate with the mean predicted probability."""
 
     interval: ClassVar[str | None] = "bca"
-    averages: ClassVar[bool] = False  # values above and below the best value would cancel
+    is_averageable: ClassVar[bool] = False  # values above and below the best value would cancel
 
     def of_totals(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic from the total weight, Σwp and Σwy."""
@@ -29,7 +29,7 @@ class _FromTotals(Estimator):
         observed, expected = self._rates(view)
         return float(self.of_totals(np.array(1.0), np.array(expected), np.array(observed)))
 
-    def linear(self, view: View) -> Totals:
+    def cell_statistic(self, view: View) -> Totals:
         """The statistic as a function of sums, with all rows in one cell."""
         return Totals(self, view)
 

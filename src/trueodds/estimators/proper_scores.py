@@ -85,7 +85,7 @@ class Brier(Decomposed):
     lens: ClassVar[str | None] = "canonical"
     decompositions: ClassVar[tuple[str, ...]] = ("murphy", "ferro-fricker", "calibration-refinement")
 
-    def rows(self, view: View) -> Array:
+    def row_scores(self, view: View) -> Array:
         """The score of each row."""
         return scores.brier(view.p, view.y)
 
@@ -93,7 +93,7 @@ class Brier(Decomposed):
         """The weighted mean, from the sums of cells if there are no rows."""
         if view.is_rows or view.joint:
             _rows_only(view)
-            return float(view.w @ self.rows(view) / view.total) if view.total > 0 else math.nan
+            return float(view.w @ self.row_scores(view) / view.total) if view.total > 0 else math.nan
         sums = view.sums("wpp") - 2 * view.sums("wpy") + view.w * view.y  # y² = y for each vote
         return float(sums.sum() / view.total)
 
@@ -170,13 +170,13 @@ class LogLoss(Decomposed):
     decompositions: ClassVar[tuple[str, ...]] = ("calibration-refinement",)
     min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
-    def rows(self, view: View) -> Array:
+    def row_scores(self, view: View) -> Array:
         """The score of each row."""
         return scores.log_score(view.log_P, view.Y, self.min_prob) if self.min_prob else _log_scores(view)
 
     def value(self, view: View) -> float:
         """The weighted mean."""
-        loss = self.rows(view)
+        loss = self.row_scores(view)
         return float(view.w[view.w > 0] @ loss[view.w > 0] / view.total)
 
     def expected(self, view: View) -> float:
@@ -191,7 +191,7 @@ class LogLoss(Decomposed):
         logs = _log_means(view.log_P, index, view.w)
         mean = scores.log_score(logs[index], rows.y, self.min_prob)
         surplus = scores.log_score(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
-        return calibration_refinement(scores.log_loss, cells, surplus, inside_cells(view, self.rows(view), mean))
+        return calibration_refinement(scores.log_loss, cells, surplus, inside_cells(view, self.row_scores(view), mean))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Smallest probability and decomposition, if given."""
@@ -296,7 +296,7 @@ class Spherical(ProperScore):
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
 
-    def rows(self, view: View) -> Array:
+    def row_scores(self, view: View) -> Array:
         """The score of each row."""
         single_rows(view, self.name)
         return _spherical_loss(view, view.y)
@@ -368,10 +368,10 @@ class RankedProbability(ProperScore):
     lower_bound: ClassVar[float] = 0.0
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
-    exempt: ClassVar[dict[str, str]] = {"class order": "how far apart two classes lie is what the score measures"}
+    exemptions: ClassVar[dict[str, str]] = {"class order": "how far apart two classes lie is what the score measures"}
     normalize: bool = False
 
-    def rows(self, view: View) -> Array:
+    def row_scores(self, view: View) -> Array:
         """The score of each row."""
         return self._scaled(view, view.y)
 

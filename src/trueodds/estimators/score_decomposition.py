@@ -98,8 +98,8 @@ class Decomposed(ProperScore):
 
     def _cells(self, view: View) -> tuple[Array, View]:
         """The occupied cells, and the cell of each row (0 for rows of weight 0, which do not count)."""
-        frozen = (self.partition or default_for(view)).freeze(view)
-        index = frozen.index(view.at)
+        frozen = (self.partition or default_for(view)).fit(view)
+        index = frozen.index(view.partition_values)
         occupied = np.unique(index[view.w > 0])
         place = np.minimum(np.searchsorted(occupied, index), len(occupied) - 1)
         return place, view.pool(place, len(occupied))

@@ -81,7 +81,7 @@ class SquaredKernelError(Estimator):
     name: ClassVar[str] = "skce"
     needs_rows: ClassVar[bool] = True
     lens: ClassVar[str | None] = "canonical"
-    exempt: ClassVar[dict[str, str]] = {
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "two equal rows are a pair, and the unbiased form counts pairs: weights are importance weights",
     }
     form: Annotated[str, OneOf(FORMS)] = "auto"
@@ -95,39 +95,41 @@ class SquaredKernelError(Estimator):
         return "noise-floor" if self.form == "biased" else "debiased"
 
     @property
-    def power(self) -> float:  # type: ignore[override]
+    def norm_power(self) -> float:  # type: ignore[override]
         """2 if the interval is computed on the root, else 1."""
         return 2.0 if self.form == "biased" else 1.0
 
     def value(self, view: View) -> float:
         """The error of the rows of the view."""
-        return self.linear(view).value()
+        return self.cell_statistic(view).value()
 
-    def linear(self, view: View) -> RowPairs:
+    def cell_statistic(self, view: View) -> RowPairs:
         """The statistic with each row as a cell: kernel values are fixed, outcomes or row counts change."""
         return RowPairs(self, view)
 
     def plug_in(self, view: View) -> float:
         """Plug-in (V-statistic) value on which bootstrap replicates are centered. The block form has no self-pairs."""
-        pairs = self.linear(view)
+        pairs = self.cell_statistic(view)
         return pairs.value() if pairs.form == "block" else pairs.biased()
 
     def expected(self, view: View) -> float | None:
         """Expected value of a calibrated model, if known without draws."""
         return None if self.form == "biased" else 0.0
 
-    def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
+    def resample_units(
+        self, views: Sequence[View], resamples: int, rng: np.random.Generator
+    ) -> tuple[Array, str] | None:
         """Resamples of rows, or of whole blocks for the block form. Several views are resampled jointly elsewhere."""
         if len(views) > 1:
             return None
-        pairs = self.linear(views[0])
+        pairs = self.cell_statistic(views[0])
         if pairs.form == "block" and len(pairs.edges) > 2:
             return pairs.blocks_drawn(resamples, rng)[None], "blocks"
         return pairs.rows_drawn(resamples, rng)[None], "rows"
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Form, kernel, bandwidth and block size that were used."""
-        pairs = self.linear(view)
+        pairs = self.cell_statistic(view)
         named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
         return {
             "form": pairs.form,
@@ -138,7 +140,7 @@ class SquaredKernelError(Estimator):
 
     def notes(self, view: View) -> list[Note]:
         """Note if there are no pairs, or too many of them."""
-        pairs = self.linear(view)
+        pairs = self.cell_statistic(view)
         if pairs.has_no_pairs:
             return [Note("TN118", "The error is undefined for a single row, because it compares pairs of rows.")]
         if self.form == "auto" and pairs.form == "block":

@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.smoothing import moments, residuals
 from trueodds.lenses.view import View
 
@@ -77,14 +77,16 @@ class SmoothError(UnbinnedError):
     # and where N at a + b is at most a + b, the fixed point is too: smECE(μ + ν) ≤ a + b. So the triangle inequality
     # holds, which is all that the interval uses.
     name: ClassVar[str] = "smece"
-    exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
+    exemptions: ClassVar[dict[str, str]] = {
+        "cells": "scores of one cell count as one score, so a tally has its resolution"
+    }
     bandwidth: Annotated[float, Range(NARROWEST, WIDEST)] | Literal["auto"] = "auto"
 
-    def scores(self, view: View) -> GriddedScores:
+    def score_statistic(self, view: View) -> GriddedScores:
         """Sums for draws, with at most 4,096 groups of equal or neighboring scores."""
         return GriddedScores(self, view)
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Integral of the absolute smoothed residuals, at the fixed point or the given bandwidth."""
 
         def reader(_w: Array, wp: Array, wy: Array) -> Array:
@@ -124,7 +126,7 @@ class GriddedScores(DistinctScores):
     def _moments(self) -> Array:
         """Σw(y − p)u^k in each cell."""
         view = self.view
-        if view.rows is not None and not view.read:
+        if view.rows is not None and not view.has_columns:
             return view.rows.moments(CELLS, 4)
         return moments(view.p, residuals(view.p, view.outcomes, None if view.is_unweighted else view.w), CELLS, 4)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.settings import Order, check
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DistinctScores, Reader, UnbinnedError
+from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.monotonic_sweep import sweep
 from trueodds.lenses.view import View
 
@@ -69,8 +69,8 @@ class SweepError(UnbinnedError):
 
     name: ClassVar[str] = "sweep"
     interval: ClassVar[str | None] = "noise-floor"
-    norm: ClassVar[bool] = False
-    exempt: ClassVar[dict[str, str]] = {"cells": "bins are cut between cells and not between rows"}
+    is_norm: ClassVar[bool] = False
+    exemptions: ClassVar[dict[str, str]] = {"cells": "bins are cut between cells and not between rows"}
     base: Base = "equal-mass"
     order: Order = 2.0
 
@@ -84,7 +84,7 @@ class SweepError(UnbinnedError):
         """Create the estimator from public settings, where `base` is called `partition`."""
         return cls(base=check("partition", partition, Base, "equal-mass"), **settings)
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The error, with the number of bins selected separately for each draw."""
         max_bins = round(view.n_represented) - 1
 

@@ -66,7 +66,7 @@ class MurphyLoss(ProperScore):
     needs_rows: ClassVar[bool] = True
     threshold: Probability = 0.5
 
-    def rows(self, view: View) -> Array:
+    def row_scores(self, view: View) -> Array:
         """The score of each row."""
         return self._cost(view, view.y)
 
@@ -159,7 +159,7 @@ class AnswerOrAbstain(ProperScore):
     best_value: ClassVar[float] = 1.0
     min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
-    def rows(self, view: View) -> Array:
+    def row_scores(self, view: View) -> Array:
         """The utility of each row."""
         one_score(view, self.name)
         single_rows(view, self.name)

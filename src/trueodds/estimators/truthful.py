@@ -14,8 +14,8 @@ from trueodds.binning.partition import BinRule, count_of_bins
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Linear, one_score
-from trueodds.estimators.unbinned import Reader, UnbinnedError
+from trueodds.estimators.base import CellStatistic, one_score
+from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
 from trueodds.lenses.view import View
 
 FORMS = ("atb", "quantile")
@@ -79,9 +79,11 @@ class Truthful(UnbinnedError):
     name: ClassVar[str] = "truthful"
     upper_bound: ClassVar[float] = math.inf  # `quantile` is at most the number of bins
     interval: ClassVar[str | None] = "noise-floor"
-    norm: ClassVar[bool] = False  # the root is a norm
-    power: ClassVar[float] = 2.0
-    exempt: ClassVar[dict[str, str]] = {"cells": "thresholds cannot separate the rows of a cell, which share one score"}
+    is_norm: ClassVar[bool] = False  # the root is a norm
+    norm_power: ClassVar[float] = 2.0
+    exemptions: ClassVar[dict[str, str]] = {
+        "cells": "thresholds cannot separate the rows of a cell, which share one score"
+    }
     form: Annotated[str, OneOf(FORMS)] = "atb"
     bins: BinCount | BinRule | None = None
 
@@ -90,7 +92,7 @@ class Truthful(UnbinnedError):
         if self.bins is not None and self.form == "atb":
             raise InputError("TO203", "atb has no bins.", f"bins={self.bins!r}", "Use form='quantile'.")
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Integral over thresholds: one term for each gap between scores, and the two ends."""
         gaps = np.maximum(np.diff(np.concatenate(([0.0], np.minimum(s, 1.0), [1.0]))), 0.0)
 
@@ -102,9 +104,9 @@ class Truthful(UnbinnedError):
 
         return reader
 
-    def scores(self, view: View) -> Linear:
+    def score_statistic(self, view: View) -> CellStatistic:
         """The squared error as a function of sums per group of scores (`atb`) or per bin (`quantile`)."""
-        return super().scores(view) if self.form == "atb" else Quantiles(self, view)
+        return super().score_statistic(view) if self.form == "atb" else Quantiles(self, view)
 
     def parts(self, view: View) -> dict[str, float]:
         """The root, in units of probability."""
@@ -134,7 +136,7 @@ class Quantiles:
     def __init__(self, error: Truthful, view: View) -> None:
         one_score(view, error.name)
         partition = EqualMass(15 if error.bins is None else error.bins)
-        self.view, self.frozen = view, view.cached(partition, lambda: partition.freeze(view))
+        self.view, self.frozen = view, view.cached(partition, lambda: partition.fit(view))
         self.size = self.frozen.size
         # The requested number, not the number of occupied bins: ties must not lower the error.
         self.bins = count_of_bins(partition.bins, view)
@@ -147,7 +149,7 @@ class Quantiles:
     @cached_property
     def index(self) -> Array:
         """The bin of each row."""
-        return self.frozen.index(self.view.at)
+        return self.frozen.index(self.view.partition_values)
 
     def value(self) -> float:
         """The error of the view."""

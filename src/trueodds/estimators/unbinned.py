@@ -12,11 +12,11 @@ import numpy as np
 
 from trueodds.binning.sorted_scores import by_score, group_starts
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Estimator, Linear, one_score
+from trueodds.estimators.base import CellStatistic, Estimator, one_score
 from trueodds.kernels.sort import find_score
 from trueodds.lenses.view import View
 
-Reader = Callable[[Array, Array, Array], Array]
+ScoreStatistic = Callable[[Array, Array, Array], Array]
 
 DISTINCT = 4096  # distinct scores in draws; with more, neighbors share a group (never in the value itself)
 
@@ -32,9 +32,9 @@ class UnbinnedError(Estimator):
     interval: ClassVar[str | None] = "residual-norm"
     lower_bound: ClassVar[float] = 0.0
     upper_bound: ClassVar[float] = 1.0
-    norm: ClassVar[bool] = True  # subadditive in (w, wp, wy) taken together
+    is_norm: ClassVar[bool] = True  # subadditive in (w, wp, wy) taken together
 
-    def evaluate_scores(self, s: Array, share: Array, view: View) -> Reader:
+    def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The statistic at the sorted distinct scores `s` (m,), which hold the `share` (m,) of the weight.
 
         The returned function takes Σw, Σwp and Σwy by score as shares of the total weight, each (…, m) with broadcast
@@ -44,13 +44,13 @@ class UnbinnedError(Estimator):
 
     def value(self, view: View) -> float:
         """The error at the distinct scores of the view."""
-        return view.cached(self, lambda: self.scores(view).value())
+        return view.cached(self, lambda: self.score_statistic(view).value())
 
-    def linear(self, view: View) -> Linear | None:
+    def cell_statistic(self, view: View) -> CellStatistic | None:
         """The statistic for draws, with at most 4,096 groups of equal or neighboring scores."""
-        return self.scores(view)
+        return self.score_statistic(view)
 
-    def scores(self, view: View) -> Linear:
+    def score_statistic(self, view: View) -> CellStatistic:
         """The sums of a view from which the error and its draws are computed."""
         return DistinctScores(self, view)
 
@@ -97,7 +97,7 @@ class DistinctScores:
         return find_score(self.view.p, self.groups.first)
 
     @cached_property
-    def reader(self) -> Reader:
+    def statistic_at_groups(self) -> ScoreStatistic:
         """The statistic at the groups."""
         return self.error.evaluate_scores(self.groups.at, self.groups.w, self.view)
 
@@ -107,20 +107,20 @@ class DistinctScores:
         Groups, and the coarser grids of some readers, change the value slightly. Without the offset, ties with the
         observed value would be missed, and a test that counts them would exceed its nominal level.
         """
-        return np.maximum(self.reader(*_shares(w, wp, wy)) + self._grouping_offset, 0.0)
+        return np.maximum(self.statistic_at_groups(*_shares(w, wp, wy)) + self._grouping_offset, 0.0)
 
     @cached_property
     def _grouping_offset(self) -> float:
         groups = self.groups
-        difference = self.error.value(self.view) - self.reader(groups.w, groups.wp, groups.wy).item()
+        difference = self.error.value(self.view) - self.statistic_at_groups(groups.w, groups.wp, groups.wy).item()
         return difference if math.isfinite(difference) else 0.0
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """Norm of (the draw − the observed sums); None if the error is not a norm."""
-        if not self.error.norm:
+        if not self.error.is_norm:
             return None
         pairs = zip(_shares(*draws), _shares(w, wp, wy), strict=True)
-        return self.reader(*(drawn - observed for drawn, observed in pairs))
+        return self.statistic_at_groups(*(drawn - observed for drawn, observed in pairs))
 
 
 @dataclass(frozen=True, slots=True)

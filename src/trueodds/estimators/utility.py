@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import OWN, call_user_function
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, check_cost
-from trueodds.estimators.base import Estimator, Linear, single_rows
+from trueodds.estimators.base import CellStatistic, Estimator, single_rows
 from trueodds.lenses.ranked import descending
 from trueodds.lenses.view import View
 
@@ -107,7 +107,7 @@ class UtilityError(Estimator):
         expectations = self._expectations(view)
         return {name: one.value() for name, one in expectations.items()} if len(expectations) > 1 else {}
 
-    def linear(self, view: View) -> Linear | None:
+    def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error as a function of sums per cell; None if rows and outcomes exceed the memory limit."""
         expectations = list(self._expectations(view).values())
         if len(expectations) == 1 and (cells := expectations[0].cells()) is not None:

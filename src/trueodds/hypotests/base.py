@@ -33,9 +33,11 @@ class HypothesisTest(Settings):
 
     name: ClassVar[str]
     lens: ClassVar[str | None] = None  # default lens; None for the default of the call
-    vectors: ClassVar[bool] = True  # whether a view may have a probability vector per row
-    nulls: ClassVar[tuple[str, ...]] = ()  # allowed values of null=; empty if there is only one null distribution
-    exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
+    accepts_joint_views: ClassVar[bool] = True  # whether a view may have a probability vector per row
+    null_distributions: ClassVar[
+        tuple[str, ...]
+    ] = ()  # allowed values of null=; empty if there is only one null distribution
+    exemptions: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -56,11 +58,11 @@ class HypothesisTest(Settings):
         """Test the cells of a tally."""
         raise InputError("TO403", f"The test {self.name} requires the rows.", "a tally", "Use mode='exact'.")
 
-    def error(self) -> Estimator | None:
+    def error_estimator(self) -> Estimator | None:
         """The estimator that is compared with an equivalence margin; None if the statistic is not an error."""
         return None
 
-    def degrees(self, view: View) -> int | None:
+    def degrees_of_freedom(self, view: View) -> int | None:
         """Degrees of freedom if the statistic of a view is a likelihood ratio, else None."""
         return None
 
@@ -68,12 +70,12 @@ class HypothesisTest(Settings):
         """The estimand whose null distribution is simulated; None if the p-value is not simulated."""
         return None
 
-    def pvalue_of(self, estimand: Estimand, draws: NDArray[Any], *, joint: bool) -> float:
+    def pvalue_from_draws(self, estimand: Estimand, draws: NDArray[Any], *, joint: bool) -> float:
         """p-value of one lens from its null draws; `joint` says whether the draws of its views are joint."""
         raise InputError("TO205", f"The test {self.name} does not redraw labels.", self.name, "Use consistency.")
 
 
-REDRAWS = ("labels", "both", "all")
+REDRAW_MODES = ("labels", "both", "all")
 
 
 def independence_notes(preds: Predictions) -> list[Note]:

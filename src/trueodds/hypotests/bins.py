@@ -15,7 +15,7 @@ from trueodds.core.registry import settings_of
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
@@ -86,12 +86,12 @@ class BinByBin(ViewTest):
     """
 
     name: ClassVar[str] = "bins"
-    vectors: ClassVar[bool] = True
+    accepts_joint_views: ClassVar[bool] = True
     asymptotic_null: ClassVar[str] = (
         "the outcomes of each bin have their exact distribution (approximated for large, weighted or vector bins)"
     )
-    jointly: ClassVar[str] = "; the smallest p-value of all bins is compared with the smallest of each draw"
-    exempt: ClassVar[dict[str, str]] = {
+    joint_null: ClassVar[str] = "; the smallest p-value of all bins is compared with the smallest of each draw"
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "a row of weight two is one row that counts double, not two independent rows"
     }
     null: str = "redraw"
@@ -118,7 +118,7 @@ class BinByBin(ViewTest):
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         return cls(partition=as_partition(**partition_settings), **settings)
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """Test every bin, and report the one with the smallest p-value."""
         frozen, tails = self._tails(view)
         binned = tails.binned
@@ -148,7 +148,7 @@ class BinByBin(ViewTest):
             _asymptotic_warnings(tails),
         )
 
-    def cells(self, view: View) -> CellStatistic:
+    def cell_statistic(self, view: View) -> CellFunction:
         """Negative smallest log p-value of all bins."""
         frozen, tails = self._tails(view)
         bin_axis = -2 if view.joint else -1
@@ -156,7 +156,7 @@ class BinByBin(ViewTest):
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
             return np.asarray(-tails.log_p(np.take(wy, tails.bin_index, axis=bin_axis)).min(axis=-1))
 
-        return CellStatistic(view, frozen.index(view.at), frozen.size, reader)
+        return CellFunction(view, frozen.index(view.partition_values), frozen.size, reader)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the min-p adjusted p-value of each bin."""
@@ -168,7 +168,7 @@ class BinByBin(ViewTest):
 
     def _tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
         partition = self.partition or default_for(view)
-        frozen = view.cached(partition, lambda: partition.freeze(view))
+        frozen = view.cached(partition, lambda: partition.fit(view))
         if view.joint and (numbers := frozen.size * view.p.shape[1] ** 2) > NUMBERS:
             raise InputError(
                 "TO205",
@@ -177,7 +177,7 @@ class BinByBin(ViewTest):
                 "Use a larger min_size, or lens='classwise'.",
             )
         make = VectorTails if view.joint else CountTails
-        return frozen, make(view, frozen.index(view.at), frozen.size)
+        return frozen, make(view, frozen.index(view.partition_values), frozen.size)
 
 
 def _gaps(binned: View) -> dict[str, Array]:

@@ -263,10 +263,10 @@ class MeanEmbedding(ViewTest):
 
     name: ClassVar[str] = "cme"
     lens: ClassVar[str | None] = "canonical"
-    vectors: ClassVar[bool] = True
+    accepts_joint_views: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = True
     asymptotic_null: ClassVar[str] = "Q is χ² with the rank of the covariance as degrees of freedom"
-    exempt: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
+    exemptions: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
     null: str = "redraw"
     locations: BinCount | tuple[Any, ...] = 5
     kernel: KernelName | Similarity = "exponential"
@@ -282,9 +282,9 @@ class MeanEmbedding(ViewTest):
                 "For example 5, or (T, s) with points T (J, m) and outcome indices s (J,).",
             )
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """Q, its χ² p-value, and the mean residual at the locations."""
-        near = self.cells(view)
+        near = self.cell_statistic(view)
         form, count = near.quadratic_form(), len(near.places.outcome)
         q, rank = float(form.q[0]), int(form.rank[0])
         p = float(chdtrc(rank, q)) if rank else float("nan") if np.isnan(q) else float(q == 0)
@@ -305,7 +305,7 @@ class MeanEmbedding(ViewTest):
             q, p, float(np.sqrt(ucme)), parts, self._settings_used(view, count), tuple(notes), tuple(doubts)
         )
 
-    def cells(self, view: View) -> Embedding:
+    def cell_statistic(self, view: View) -> Embedding:
         """Q as a function of redrawn outcomes; large values are extreme."""
         places = (
             choose_locations(view, self.locations)

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.hypotests.base import REDRAWS, FractionProgress, HypothesisTest
+from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest
 from trueodds.hypotests.consistency_verdict import (
     claim_from_draws,
     exact_verdict,
@@ -87,7 +87,7 @@ class Consistency(HypothesisTest):
 
     name: ClassVar[str] = "consistency"
     statistic: str | Estimator = "ece"
-    redraw: Annotated[str, OneOf(REDRAWS)] = "labels"
+    redraw: Annotated[str, OneOf(REDRAW_MODES)] = "labels"
     resamples: Resamples = 999
     aggregate: Aggregate | None = None  # None: the lens's own, the mean of its views for most lenses
 
@@ -124,7 +124,9 @@ class Consistency(HypothesisTest):
         """Test one lens, or a family of several lenses on the same draws."""
         preds, notes = prepare_votes(preds, self.redraw)
         statistic = self._statistic()
-        estimands = [Estimand.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
+        estimands = [
+            Estimand.from_predictions(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses
+        ]
         settings = self._settings_used(statistic, estimands)
         if self.redraw == "all":
             settings.pop("resamples")
@@ -156,7 +158,7 @@ class Consistency(HypothesisTest):
             joint_views=all(joint for _, joint in drawn), joint_lenses=False,
         )  # fmt: skip
 
-    def error(self) -> Estimator:
+    def error_estimator(self) -> Estimator:
         """The statistic."""
         return self._statistic()
 
@@ -164,9 +166,9 @@ class Consistency(HypothesisTest):
         """The statistic through this lens."""
         if self.redraw != "labels":
             return None
-        return Estimand.of(self._statistic(), lens, preds, self.aggregate or lens.aggregate)
+        return Estimand.from_predictions(self._statistic(), lens, preds, self.aggregate or lens.aggregate)
 
-    def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
+    def pvalue_from_draws(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """p-value of the lens; Holm-adjusted if the draws of its views are not joint."""
         if len(estimand.views) > 1 and not joint:
             return claim_from_draws(estimand, draws, joint=False).pvalue

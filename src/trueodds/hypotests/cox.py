@@ -16,7 +16,7 @@ from trueodds.hypotests._glm.logistic import Fit, Form, fit_logistic, logistic_s
 from trueodds.hypotests._glm.logits import Logits, MinProb, Powers
 from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View
 
 PARTS = ("joint", "in-the-large", "slope")
@@ -95,7 +95,7 @@ class Cox(ViewTest):
     asymptotic_null: ClassVar[str] = (
         "the statistic is χ²; its degrees of freedom are the number of tested parameters (intercept, slope)"
     )
-    exempt: ClassVar[dict[str, str]] = {
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "importance weights: the variance grows with their squares",
         "one statistic": "redraws use the score statistic, which needs no fit per draw",
     }
@@ -108,7 +108,7 @@ class Cox(ViewTest):
     def _form(self) -> str:
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
         line = _Line.of(view, self.min_prob)
         parts = line.parts(self._form)
@@ -142,21 +142,21 @@ class Cox(ViewTest):
             "slope": (slope, slope_se),
         }
 
-    def degrees(self, view: View) -> int | None:
+    def degrees_of_freedom(self, view: View) -> int | None:
         """One each for the tested intercept and slope; None for the score form."""
         if self._form != "likelihood-ratio":
             return None
         slope = int(len(np.unique(view.p)) > 1)
         return {"joint": 1 + slope, "in-the-large": 1, "slope": slope}[self.part] or None
 
-    def cells(self, view: View) -> CellStatistic:
+    def cell_statistic(self, view: View) -> CellFunction:
         """The statistic of the tested part as a function of the outcomes of all rows."""
         line = _Line.of(view, self.min_prob)
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
             return line.statistic(self.part, self._form, wy)
 
-        return CellStatistic.of_rows(view, reader)
+        return CellFunction.of_rows(view, reader)
 
 
 def _summary(parts: dict[str, dict[str, float]]) -> str:

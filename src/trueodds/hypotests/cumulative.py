@@ -24,13 +24,13 @@ COARSE = 0.05  # share of the variance at one score at which the maximum drops b
 class _Cumulative(ViewTest):
     """Base class of the two tests of cumulative residuals, standardized by their null standard error."""
 
-    exempt: ClassVar[dict[str, str]] = {
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "in the variance a weight of two is one row that counts double, not two independent rows",
         "cells": "the scores of a cell count as one score, so a tally has its resolution",
     }
     estimator: ClassVar[type[UnbinnedError]]
 
-    def error(self) -> UnbinnedError:
+    def error_estimator(self) -> UnbinnedError:
         """The estimator of the test."""
         return self.estimator()
 
@@ -38,9 +38,9 @@ class _Cumulative(ViewTest):
         """Upper tail probability of the asymptotic null distribution."""
         raise NotImplementedError
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """The standardized error, its p-value, and the interval of scores where it is attained."""
-        unit, error = _unit(view), self.error().value(view)
+        unit, error = _unit(view), self.error_estimator().value(view)
         if unit == 0:
             x = float("inf") if error > 0 else 0.0
             note = Note("TN223", "All probabilities are 0 or 1, so one contradicting outcome makes p = 0.")
@@ -49,9 +49,9 @@ class _Cumulative(ViewTest):
             error / unit, self.upper_tail(error / unit), error, self._where(view), doubts=_asymptotic_warnings(view)
         )
 
-    def cells(self, view: View) -> ScaledCells:
+    def cell_statistic(self, view: View) -> ScaledCells:
         """The standardized error as a function of redrawn outcomes."""
-        return ScaledCells(self.error().scores(view), _unit(view))
+        return ScaledCells(self.error_estimator().score_statistic(view), _unit(view))
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
         """Interval of scores with the largest residual sum, and this sum."""
@@ -127,7 +127,7 @@ class KS(_Cumulative):
     estimator: ClassVar[type[UnbinnedError]] = KolmogorovSmirnov
     start: Literal["both", "below"] = "both"
 
-    def error(self) -> KolmogorovSmirnov:
+    def error_estimator(self) -> KolmogorovSmirnov:
         """The error from both ends of the scores, or from below."""
         return KolmogorovSmirnov(start=self.start)
 
@@ -136,7 +136,7 @@ class KS(_Cumulative):
         return beyond_both(x) if self.start == "both" else beyond_maximum(x)
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
-        s, path = _cumulative_residuals(self.error(), view)
+        s, path = _cumulative_residuals(self.error_estimator(), view)
         rest = path[-1] - path
         if self.start == "both" and np.abs(rest).max() > np.abs(path).max():
             return _segment(s, path, int(np.argmax(np.abs(rest))), len(path) - 1)
@@ -207,7 +207,7 @@ class ECCE(_Cumulative):
         return beyond_range(x)
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
-        s, path = _cumulative_residuals(self.error(), view)
+        s, path = _cumulative_residuals(self.error_estimator(), view)
         return _segment(s, path, *sorted((int(np.argmin(path)), int(np.argmax(path)))))
 
 

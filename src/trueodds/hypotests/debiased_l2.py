@@ -81,12 +81,12 @@ class DebiasedL2Test(ViewTest):
 
     name: ClassVar[str] = "debiased_l2"
     asymptotic_null: ClassVar[str] = "the debiased squared error over its exact standard error is standard normal"
-    exempt: ClassVar[dict[str, str]] = DebiasedL2.exempt
+    exemptions: ClassVar[dict[str, str]] = DebiasedL2.exemptions
     partition: Partition = AUTO
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.error()  # raises InputError for an invalid partition
+        self.error_estimator()  # raises InputError for an invalid partition
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
@@ -98,13 +98,13 @@ class DebiasedL2Test(ViewTest):
         """Create the test from the settings of `to.test`; bins have equal mass by default."""
         return cls(**with_partition(settings, "equal-mass"))
 
-    def error(self) -> DebiasedL2:
+    def error_estimator(self) -> DebiasedL2:
         """The estimator whose square is T."""
         return DebiasedL2(self.partition)
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """z, its one-sided p, and the signed root of T."""
-        error = self.error()
+        error = self.error_estimator()
         theta, settings = error.signed(view), error.settings_used(view)
         del settings["form"]
         if np.isnan(theta):
@@ -121,21 +121,21 @@ class DebiasedL2Test(ViewTest):
             theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_asymptotic_warnings(spreads)
         )
 
-    def cells(self, view: View) -> ScaledCells:
+    def cell_statistic(self, view: View) -> ScaledCells:
         """T over its standard error, with rows sorted by bin."""
-        binned, unit = self.error().binned(view), float(np.sqrt(2 * (self._spreads(view) ** 2).sum()))
+        binned, unit = self.error_estimator().binned(view), float(np.sqrt(2 * (self._spreads(view) ** 2).sum()))
         if not has_pairs(binned.w, binned.sums("ww")).any():
             unit = float("nan")
         return ScaledCells(Pairs(view, self.partition, mean_square), unit)
 
     def _spreads(self, view: View) -> Array:
         """Scale λ of each bin: its term of T is distributed as λ(χ² − 1) with variance 2λ²."""
-        binned = self.error().binned(view)
-        frozen = view.cached(self.partition, lambda: self.partition.freeze(view))
+        binned = self.error_estimator().binned(view)
+        frozen = view.cached(self.partition, lambda: self.partition.fit(view))
         v = np.maximum(view.sums("wwv"), 0.0)
         alike = divide_or_zero(v * v, view.n)  # Σw⁴v² of rows; all rows in a cell of a tally have the same variance
         total_variance, squares = (
-            np.bincount(frozen.index(view.at), x, frozen.size)[binned.bin_index] for x in (v, alike)
+            np.bincount(frozen.index(view.partition_values), x, frozen.size)[binned.bin_index] for x in (v, alike)
         )
         w, ww = binned.w, binned.sums("ww")
         pairs = np.where(has_pairs(w, ww), np.sqrt(np.maximum(total_variance**2 - squares, 0.0)), 0.0)

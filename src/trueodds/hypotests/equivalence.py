@@ -29,7 +29,7 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
         raise InputError(
             "TO205", "A margin requires a single lens.", f"margin with {len(lenses)} lenses", "Pass one lens."
         )
-    error = test.error()
+    error = test.error_estimator()
     if error is None:
         raise InputError(
             "TO205",
@@ -50,7 +50,7 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
 
 def _is_probability(error: Estimator) -> bool:
     """Whether the error is in probability units and 0 for a calibrated model."""
-    if error.power != 1 or error.best_value != 0 or isinstance(error, ProperScore):
+    if error.norm_power != 1 or error.best_value != 0 or isinstance(error, ProperScore):
         return False
     # Means over pairs of rows estimate a square and do not take the root.
     return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED

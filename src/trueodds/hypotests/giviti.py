@@ -19,7 +19,7 @@ from trueodds.hypotests._glm.forward_selection import (
 from trueodds.hypotests._glm.logistic import Form, fit_logistic
 from trueodds.hypotests._glm.logits import Logits, MinProb, Powers
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View
 
 HIGHEST = 10  # largest allowed degree
@@ -101,7 +101,7 @@ class GiViTI(ViewTest):
     asymptotic_null: ClassVar[str] = (
         "D, given the selected degree, is a sum of χ² and of χ² conditioned to exceed the selection threshold"
     )
-    exempt: ClassVar[dict[str, str]] = {
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "importance weights: the variance grows with their squares",
         "one statistic": "redraws use the score statistic, which needs no fit per draw",
     }
@@ -140,7 +140,7 @@ class GiViTI(ViewTest):
         base = start + 1 - (2 if self.fitted else 0)
         return forward_null_distribution(base, degree - start) if base > 0 else None
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """D, its p-value given the degree, and the curve."""
         curve = self.curve(view)
         statistic, pvalue = float("nan"), float("nan")
@@ -155,7 +155,7 @@ class GiViTI(ViewTest):
             statistic, pvalue, effect, curve.parts, settings, self._notes(view, curve), self._doubts(curve)
         )
 
-    def cells(self, view: View) -> CellStatistic:
+    def cell_statistic(self, view: View) -> CellFunction:
         """−log p of the degree that each draw selects, as a function of the outcomes of all rows."""
         logits = Logits.of(view, self.min_prob, self.name)
         powers = Powers.of(logits, self.max_degree)
@@ -170,7 +170,7 @@ class GiViTI(ViewTest):
                 surprise[mask] = np.nan if of is None else of.surprise(reached[mask])
             return surprise
 
-        return CellStatistic.of_rows(view, reader)
+        return CellFunction.of_rows(view, reader)
 
     def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
         notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]

@@ -55,7 +55,7 @@ class GroupClaims:
         cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
     ) -> GroupClaims:
         """Create the estimands for these rows."""
-        estimands = [Estimand.of(estimator, group.of(lens), preds, aggregate) for group in groups]
+        estimands = [Estimand.from_predictions(estimator, group.of(lens), preds, aggregate) for group in groups]
         return cls([group.label for group in groups], estimands, cumulative_of(preds, lens, groups) if groups else [])
 
     @property

@@ -13,7 +13,7 @@ from trueodds.core.settings import BinCount, Integer, OneOf, check
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.risk_groups import GroupResiduals
 from trueodds.hypotests.spiegelhalter import impossible_outcomes
-from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View
 
 FORMS = ("auto", "pearson", "exact")
@@ -90,9 +90,9 @@ class HosmerLemeshow(ViewTest):
     """
 
     name: ClassVar[str] = "hosmer_lemeshow"
-    vectors: ClassVar[bool] = True
+    accepts_joint_views: ClassVar[bool] = True
     asymptotic_null: ClassVar[str] = "X² is chi-square with the degrees of freedom of its groups"
-    exempt: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
+    exemptions: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
     null: str = "auto"
     bins: BinCount = 10
     form: Annotated[str, OneOf(FORMS)] = "auto"
@@ -118,7 +118,7 @@ class HosmerLemeshow(ViewTest):
             "null='redraw' on rows that were not used for fitting" if self.fitted else super().recommended_alternative
         )
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """X², its chi-square p-value, the excess gap, and the table of groups."""
         groups, form = self._groups(view), self._form(view)
         binned = view.pool(groups.index, groups.size)
@@ -154,10 +154,10 @@ class HosmerLemeshow(ViewTest):
             self._doubts(view, groups, form),
         )
 
-    def cells(self, view: View) -> CellStatistic:
+    def cell_statistic(self, view: View) -> CellFunction:
         """X² of the groups as a function of redrawn outcomes."""
         groups = self._groups(view)
-        return CellStatistic(view, groups.index, groups.size, groups.statistic)
+        return CellFunction(view, groups.index, groups.size, groups.statistic)
 
     def _groups(self, view: View) -> GroupResiduals:
         exact, baseline = self._form(view) == "exact", self._baseline(view)

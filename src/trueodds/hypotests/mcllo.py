@@ -39,7 +39,7 @@ from trueodds.hypotests._glm.mcllo_likelihood import (
 )
 from trueodds.hypotests.base import FractionProgress
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
@@ -161,9 +161,9 @@ class Mcllo(ViewTest):
 
     name: ClassVar[str] = "mcllo"
     lens: ClassVar[str | None] = "canonical"
-    vectors: ClassVar[bool] = True
-    clustered: ClassVar[str] = "the statistic is Hotelling's T² of clusters"
-    exempt: ClassVar[dict[str, str]] = {
+    accepts_joint_views: ClassVar[bool] = True
+    clustered_null: ClassVar[str] = "the statistic is Hotelling's T² of clusters"
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "importance weights: the variance grows with their squares",
         "one statistic": "redraws use the score statistic, which needs no fit per draw",
     }
@@ -197,7 +197,7 @@ class Mcllo(ViewTest):
         df = {float(one.parts["joint"]["df"]) for lens_results in results for one in lens_results}
         is_hotelling = clustered or self.variance == "empirical"
         return with_degrees(
-            self.clustered if clustered else self.asymptotic_null,
+            self.clustered_null if clustered else self.asymptotic_null,
             df,
             "dimension" if is_hotelling else "degree of freedom",
         )
@@ -229,12 +229,12 @@ class Mcllo(ViewTest):
             )
         return super().from_tally(tally, lenses, rng)
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """The statistic, the estimates, and tests of subsets of the parameters."""
         units = single_rows(view, self.name) if self.variance == "empirical" else None
         return self._result(view, units, {"variance": self.variance or "model"})
 
-    def by_clusters(self, view: View, cluster: Array) -> ViewResult:
+    def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
         """The result of `on` with the variance estimated from the score sums of each cluster."""
         if self.variance is not None:
             raise InputError(
@@ -246,20 +246,20 @@ class Mcllo(ViewTest):
         units = Units.of_clusters(view.w, cluster)
         return self._result(view, units, {"variance": "clusters", "clusters": units.count})
 
-    def degrees(self, view: View) -> int | None:
+    def degrees_of_freedom(self, view: View) -> int | None:
         """Number of identified parameters, at most two per class but the baseline; None for other forms."""
         if self.form not in (None, "likelihood-ratio") or self.null == "redraw" or self.variance == "empirical":
             return None
         return Odds.of(view, self.baseline, self.min_prob, self.name).identified or None
 
-    def cells(self, view: View) -> CellStatistic:
+    def cell_statistic(self, view: View) -> CellFunction:
         """The score statistic as a function of the outcomes of all rows."""
         odds = Odds.of(view, self.baseline, self.min_prob, self.name)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             return odds.score(wy if view.joint else np.stack([w - wy, wy], axis=-1))
 
-        return CellStatistic.of_rows(view, reader)
+        return CellFunction.of_rows(view, reader)
 
     def _result(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> ViewResult:
         odds = Odds.of(view, self.baseline, self.min_prob, self.name, units)

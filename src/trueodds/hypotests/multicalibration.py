@@ -75,10 +75,10 @@ class MulticalibrationError:
 
 def cumulative_of(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) -> list[Estimand]:
     """ECCE-R of all rows and of each group; empty if the lens has several views, or vectors."""
-    overall = Estimand.of(CumulativeRange(), lens, preds)
+    overall = Estimand.from_predictions(CumulativeRange(), lens, preds)
     if len(overall.views) > 1 or overall.views[0].joint:
         return []
-    return [overall, *(Estimand.of(CumulativeRange(), group.of(lens), preds) for group in groups)]
+    return [overall, *(Estimand.from_predictions(CumulativeRange(), group.of(lens), preds) for group in groups)]
 
 
 def multicalibration(

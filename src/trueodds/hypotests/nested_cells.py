@@ -45,8 +45,8 @@ class BinaryCells:
     """Cells of a binary view with the coefficients of the component statistics."""
 
     def __init__(self, view: View) -> None:
-        cells = EqualMass(min(CELLS, max(max(SCALES), ELEMENTS // max(view.classes, 1)))).freeze(view)
-        number = cells.index(view.at)
+        cells = EqualMass(min(CELLS, max(max(SCALES), ELEMENTS // max(view.classes, 1)))).fit(view)
+        number = cells.index(view.partition_values)
         occupied, self.index = np.unique(number, return_inverse=True)
         self.size = len(occupied)
         p = view.p.astype(np.float64)

@@ -19,7 +19,7 @@ from trueodds.hypotests import nested_cells as leaves
 from trueodds.hypotests.multiple_testing import PValues, smallest_pvalue
 from trueodds.hypotests.nested_cells import Component
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -197,10 +197,10 @@ class Omnibus(ViewTest):
     """
 
     name: ClassVar[str] = "omnibus"
-    vectors: ClassVar[bool] = True
-    nulls: ClassVar[tuple[str, ...]] = ("redraw",)
-    jointly: ClassVar[str] = "; the combined p-value of all statistics is compared with those of the same draws"
-    exempt: ClassVar[dict[str, str]] = {
+    accepts_joint_views: ClassVar[bool] = True
+    null_distributions: ClassVar[tuple[str, ...]] = ("redraw",)
+    joint_null: ClassVar[str] = "; the combined p-value of all statistics is compared with those of the same draws"
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "importance weights: the variance grows with their squares",
         "row order": "the statistic uses distributions fitted to the draws, which depend on the row order",
         "class order": "the draws depend on the class order",
@@ -208,20 +208,20 @@ class Omnibus(ViewTest):
     null: str = "redraw"
     resamples: Resamples | None = None
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """The effect; statistic and p-value require the draws."""
         cells = self._cells(view)
         node = cells.nodes.of(cells.index, NODES_OF_VECTORS if view.joint else NODES)
         return ViewResult(float("nan"), float("nan"), debiased_rms_error(view, node))
 
-    def error(self) -> Estimator:
+    def error_estimator(self) -> Estimator:
         """The ECE, as the error in probability units."""
         return ESTIMATORS.make("ece", {})
 
-    def cells(self, view: View) -> CellStatistic:
+    def cell_statistic(self, view: View) -> CellFunction:
         """Component statistics on the fine cells or leaves."""
         made = self._cells(view)
-        return CellStatistic(view, made.index, made.size, made.statistics)
+        return CellFunction(view, made.index, made.size, made.statistics)
 
     def _cells(self, view: View) -> leaves.VectorLeaves | binary.BinaryCells:
         return view.cached(self.name, lambda: (leaves.VectorLeaves if view.joint else binary.BinaryCells)(view))

@@ -76,11 +76,11 @@ class CrossFittedTest(ViewTest):
     """
 
     name: ClassVar[str] = "cross_fitted"
-    vectors: ClassVar[bool] = True
+    accepts_joint_views: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = True
-    nulls: ClassVar[tuple[str, ...]] = ("asymptotic",)
+    null_distributions: ClassVar[tuple[str, ...]] = ("asymptotic",)
     asymptotic_null: ClassVar[str] = "the mean gain per row over its standard error is Student's t"
-    exempt: ClassVar[dict[str, str]] = {
+    exemptions: ClassVar[dict[str, str]] = {
         "row order": "which rows share a block depends on their order",
         "weight two": "the copies of a row fall into different blocks",
         "cells": "a fit on other rows needs single rows",
@@ -107,11 +107,11 @@ class CrossFittedTest(ViewTest):
         """Create the test with the estimator of the same name and these settings."""
         return cls(null, statistic=CrossFitted.from_settings(cls.name, **settings))
 
-    def error(self) -> Estimator | None:
+    def error_estimator(self) -> Estimator | None:
         """The estimator of the gain."""
         return self.statistic
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """t, its one-sided p-value, and the mean gain."""
         out_of_sample = self.statistic.out_of_fold(view)
         w, by_outcome = view.w[out_of_sample.row], self.statistic.by_outcome(out_of_sample, view)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -14,8 +14,8 @@ from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
-from trueodds.hypotests.base import REDRAWS, FractionProgress, HypothesisTest, independence_notes
+from trueodds.estimators.base import CellStatistic, Estimator, one_score, single_rows
+from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
 from trueodds.hypotests.multiple_testing import PValues
 from trueodds.hypotests.view_statistic import ViewResult, shared_settings
 from trueodds.hypotests.view_verdict import VerdictContext, family_verdict, largest_pvalues, lens_verdict
@@ -26,8 +26,6 @@ from trueodds.resampling import measure
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import FLIPS, LABELS, cluster_correlation, null_description, null_draws
 from trueodds.tallies.tally import Tally
-
-Reader = Callable[[Array, Array, Array], Array]
 
 NULLS = ("asymptotic", "redraw")
 RESAMPLES = 999  # default number of draws
@@ -46,21 +44,25 @@ class ViewTest(HypothesisTest):
     `null`, `redraw` and `resamples` are shared by all subclasses.
     """
 
-    vectors: ClassVar[bool] = False  # whether a view may have a probability vector per row
+    accepts_joint_views: ClassVar[bool] = False  # whether a view may have a probability vector per row
     needs_rows: ClassVar[bool] = False  # whether the cells of a tally are insufficient
-    nulls: ClassVar[tuple[str, ...]] = NULLS  # available null distributions
-    drawing: ClassVar[tuple[str, ...]] = ("redraw",)  # null distributions that use `resamples` draws
+    null_distributions: ClassVar[tuple[str, ...]] = NULLS  # available null distributions
+    simulated_nulls: ClassVar[tuple[str, ...]] = ("redraw",)  # null distributions that use `resamples` draws
     asymptotic_null: ClassVar[str] = ""  # the asymptotic distribution, in words that follow "labels drawn …, so that"
-    clustered: ClassVar[str] = ""  # the distribution in `by_clusters`, in such words; empty if rows must be independent
-    jointly: ClassVar[str] = ""  # how the statistics of a view are combined, in words that follow the null hypothesis
+    clustered_null: ClassVar[str] = (
+        ""  # the distribution in `by_clusters`, in such words; empty if rows must be independent
+    )
+    joint_null: ClassVar[str] = (
+        ""  # how the statistics of a view are combined, in words that follow the null hypothesis
+    )
 
     null: str = "asymptotic"
-    redraw: Annotated[str, OneOf(REDRAWS)] = "labels"
+    redraw: Annotated[str, OneOf(REDRAW_MODES)] = "labels"
     resamples: Resamples | None = RESAMPLES
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check("null", self.null, Annotated[str, OneOf(self.nulls)], type(self).null)
+        check("null", self.null, Annotated[str, OneOf(self.null_distributions)], type(self).null)
         if self.redraw != "labels" and self.null != "redraw":
             raise InputError(
                 "TO205",
@@ -71,28 +73,28 @@ class ViewTest(HypothesisTest):
         if self.redraw == "all":
             raise InputError("TO205", "Only consistency enumerates all labelings.", "redraw='all'", "Omit it.")
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """Statistic, asymptotic p-value and effect of one view."""
         raise NotImplementedError
 
-    def on_with_own_draws(self, view: View, rng: np.random.Generator) -> ViewResult:
+    def evaluate_with_draws(self, view: View, rng: np.random.Generator) -> ViewResult:
         """The result of `on`, for null distributions that make their own draws."""
-        return self.on(view)
+        return self.evaluate(view)
 
-    def by_clusters(self, view: View, cluster: Array) -> ViewResult:
+    def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
         """The result of `on` with an asymptotic distribution that assumes independent clusters only; `cluster` (n,)."""
         raise NotImplementedError
 
     def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
         """Description of the asymptotic null distribution for these results."""
-        return self.clustered if clustered else self.asymptotic_null
+        return self.clustered_null if clustered else self.asymptotic_null
 
     @property
     def recommended_alternative(self) -> str:
         """The alternative recommended if the asymptotic distribution is inaccurate."""
-        return "null='redraw'" if "redraw" in self.nulls else f"consistency with statistic={self.name!r}"
+        return "null='redraw'" if "redraw" in self.null_distributions else f"consistency with statistic={self.name!r}"
 
-    def cells(self, view: View) -> Linear:
+    def cell_statistic(self, view: View) -> CellStatistic:
         """The statistic on cells that do not depend on the labels, for many draws; larger is more extreme.
 
         Several statistics of one view, combined by min-p, have an additional last axis.
@@ -121,7 +123,7 @@ class ViewTest(HypothesisTest):
         progress: FractionProgress | None = None,
     ) -> list[Verdict]:
         """Verdicts on the family of lenses and on each of them, from the same draws; a single verdict for one lens."""
-        summed = preds.cluster if self.null == "asymptotic" and self.clustered else None
+        summed = preds.cluster if self.null == "asymptotic" and self.clustered_null else None
         if preds.cluster is not None and self.null != "redraw" and summed is None:
             null_text = "The asymptotic distribution" if self.null == "asymptotic" else f"null={self.null!r}"
             raise InputError(
@@ -130,7 +132,7 @@ class ViewTest(HypothesisTest):
                 f"cluster= with null={self.null!r}",
                 (
                     "Use null='redraw', which flips the signs of whole clusters."
-                    if "redraw" in self.nulls
+                    if "redraw" in self.null_distributions
                     else "Keep one row per cluster."
                 ),
             )
@@ -157,7 +159,7 @@ class ViewTest(HypothesisTest):
             0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
         )  # of G clusters: 2^(1 − G)
         results = self._add_draws(estimands, self._results(estimands, rng), sets)
-        null = null_description(preds, self.redraw) + self.jointly
+        null = null_description(preds, self.redraw) + self.joint_null
         summaries = [self._summaries(estimands, draws) for draws in sets]
 
         def verdict(some: slice) -> Verdict:
@@ -252,7 +254,7 @@ class ViewTest(HypothesisTest):
         )
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         results = self._add_draws(estimands, results, [[draws for draws, _ in drawn]])
-        return self._verdict(estimands, results, [pvalues], null + self.jointly, notes)
+        return self._verdict(estimands, results, [pvalues], null + self.joint_null, notes)
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
         """The statistic of each view, if labels are redrawn."""
@@ -260,7 +262,7 @@ class ViewTest(HypothesisTest):
             return None
         return Estimand(_TestStatistic(self), lens, lens.views(preds))
 
-    def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
+    def pvalue_from_draws(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """Smallest adjusted p-value of the views."""
         summaries = self._summaries([estimand], [draws])
         return self.pvalues([estimand], summaries, joint_views=joint, joint_lenses=joint).family
@@ -282,13 +284,13 @@ class ViewTest(HypothesisTest):
         self, estimands: Sequence[Estimand], rng: np.random.Generator, cluster: Array | None = None
     ) -> list[list[ViewResult]]:
         for view in (view for estimand in estimands for view in estimand.views):
-            if not self.vectors:
+            if not self.accepts_joint_views:
                 one_score(view, self.name)
             if self.needs_rows:
                 single_rows(view, self.name)
         if cluster is not None:
-            return [[self.by_clusters(view, cluster) for view in estimand.views] for estimand in estimands]
-        return [[self.on_with_own_draws(view, rng) for view in estimand.views] for estimand in estimands]
+            return [[self.evaluate_with_clusters(view, cluster) for view in estimand.views] for estimand in estimands]
+        return [[self.evaluate_with_draws(view, rng) for view in estimand.views] for estimand in estimands]
 
     def _add_draws(
         self, estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], sets: Sequence[Sequence[Array]]
@@ -318,7 +320,7 @@ class ViewTest(HypothesisTest):
         pvalues = largest_pvalues(pvalue_sets, null_min_pvalue)
         settings: dict[str, Any] = {"null": self.null} | ({} if asymptotic else {"redraw": self.redraw})
         min_pvalue = None
-        if self.null in self.drawing:
+        if self.null in self.simulated_nulls:
             settings["resamples"] = resamples = resamples or self.resamples or RESAMPLES
             min_pvalue = max(1 / (1 + resamples), pvalues.smallest_pvalue) * (1 if asymptotic else pvalues.claims)
         view_results = [one for lens_results in results for one in lens_results]
@@ -360,8 +362,8 @@ class _TestStatistic(Estimator):
 
     def value(self, view: View) -> float:
         """The statistic of the view; larger is more extreme."""
-        return self.linear(view).value()
+        return self.cell_statistic(view).value()
 
-    def linear(self, view: View) -> Linear:
+    def cell_statistic(self, view: View) -> CellStatistic:
         """The cells of the test."""
-        return self.test.cells(view)
+        return self.test.cell_statistic(view)

@@ -74,7 +74,7 @@ class GroupResiduals:
     @classmethod
     def of(cls, view: View, bins: int, *, exact: bool, baseline: int) -> GroupResiduals:
         """Groups of a view, cut by the score, or by 1 − the probability of the baseline outcome."""
-        score = 1 - view.at[:, baseline].astype(np.float64) if view.joint else view.at
+        score = 1 - view.partition_values[:, baseline].astype(np.float64) if view.joint else view.partition_values
         index, size = quantile_groups(score, view.w, view.n, bins)
         w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
         p = view.P

@@ -207,11 +207,11 @@ class KernelTest(ViewTest):
 
     name: ClassVar[str] = "skce"
     lens: ClassVar[str | None] = "canonical"
-    vectors: ClassVar[bool] = True
+    accepts_joint_views: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = True
-    nulls: ClassVar[tuple[str, ...]] = ("redraw", "bootstrap", "block", "distribution-free")
-    drawing: ClassVar[tuple[str, ...]] = ("redraw", "bootstrap")
-    exempt: ClassVar[dict[str, str]] = SquaredKernelError.exempt
+    null_distributions: ClassVar[tuple[str, ...]] = ("redraw", "bootstrap", "block", "distribution-free")
+    simulated_nulls: ClassVar[tuple[str, ...]] = ("redraw", "bootstrap")
+    exemptions: ClassVar[dict[str, str]] = SquaredKernelError.exemptions
     null: str = "redraw"
     form: Annotated[str, OneOf(FORMS)] = "auto"
     kernel: KernelName | Similarity = "exponential"
@@ -241,9 +241,9 @@ class KernelTest(ViewTest):
         """Description of the null distribution."""
         return NULL_DESCRIPTIONS.get(self.null, "")
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """The statistic, and the p-value of a null distribution without draws."""
-        pairs = self.cells(view)
+        pairs = self.cell_statistic(view)
         value = pairs.value()
         notes = [note for note in self._error().notes(view) if note.code != "TN119" or self.null != "block"]
         result = ViewResult(
@@ -265,12 +265,12 @@ class KernelTest(ViewTest):
             return replace(result, pvalue=p, notes=(*result.notes, note))
         return result
 
-    def on_with_own_draws(self, view: View, rng: np.random.Generator) -> ViewResult:
+    def evaluate_with_draws(self, view: View, rng: np.random.Generator) -> ViewResult:
         """The result of `on`, with the bootstrap p-value."""
-        result = self.on(view)
+        result = self.evaluate(view)
         if self.null != "bootstrap" or np.isnan(result.statistic):
             return result
-        pairs = self.cells(view)
+        pairs = self.cell_statistic(view)
         if pairs.form != "unbiased":
             raise InputError(
                 "TO205",
@@ -282,9 +282,9 @@ class KernelTest(ViewTest):
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
         return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=rare_outcome_doubts(view))
 
-    def cells(self, view: View) -> RowPairs:
+    def cell_statistic(self, view: View) -> RowPairs:
         """The error of each draw; large values are extreme."""
-        return self._error().linear(view)
+        return self._error().cell_statistic(view)
 
     def _error(self) -> SquaredKernelError:
         form = "block" if self.null == "block" else self.form

@@ -13,7 +13,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View
 
 SCORES = ("brier", "log_loss")
@@ -72,7 +72,7 @@ def score_z_test(view: View, score: str) -> ViewResult:
     return ViewResult(z, float(2 * ndtr(-abs(z))), effect, notes=notes, doubts=doubts)
 
 
-def score_cells(view: View, score: str) -> CellStatistic:
+def score_cells(view: View, score: str) -> CellFunction:
     """|z| as a function of redrawn outcomes; infinite for an outcome of probability 0 if the score is unbounded."""
     surplus = ScoreSurplus.of(view, score)
     watch = score == "log_loss" or surplus.std == 0
@@ -98,7 +98,7 @@ def score_cells(view: View, score: str) -> CellStatistic:
         violated = ruled & (np.abs(observed - must) > tolerance)
         return np.where(violated.any(axis=(-2, -1) if view.joint else -1), np.inf, z)
 
-    return CellStatistic.of_rows(view, reader)
+    return CellFunction.of_rows(view, reader)
 
 
 def impossible_outcomes(view: View) -> Array:
@@ -199,13 +199,13 @@ class Spiegelhalter(ViewTest):
 
     name: ClassVar[str] = "spiegelhalter"
     asymptotic_null: ClassVar[str] = "z is standard normal"
-    exempt: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
+    exemptions: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """z, its two-sided p-value, and the mean residual toward ½."""
         return score_z_test(view, "brier")
 
-    def cells(self, view: View) -> CellStatistic:
+    def cell_statistic(self, view: View) -> CellFunction:
         """|z| as a function of the outcomes of all rows."""
         return score_cells(view, "brier")
 
@@ -273,9 +273,9 @@ class Score(ViewTest):
 
     name: ClassVar[str] = "score"
     lens: ClassVar[str | None] = "canonical"
-    vectors: ClassVar[bool] = True
+    accepts_joint_views: ClassVar[bool] = True
     asymptotic_null: ClassVar[str] = "z is standard normal"
-    exempt: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
+    exemptions: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
     statistic: Annotated[str, OneOf(tuple(SCORES))] = "brier"
 
     @property
@@ -283,10 +283,10 @@ class Score(ViewTest):
         """Whether rows are required: the log loss is nonlinear within a cell, which stores its mean prediction only."""
         return self.statistic == "log_loss"
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """z, its two-sided p-value, and a lower bound of the misplaced probability."""
         return replace(score_z_test(view, self.statistic), settings_used={"statistic": self.statistic})
 
-    def cells(self, view: View) -> CellStatistic:
+    def cell_statistic(self, view: View) -> CellFunction:
         """|z| as a function of the outcomes of all rows."""
         return score_cells(view, self.statistic)

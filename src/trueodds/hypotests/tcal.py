@@ -20,7 +20,7 @@ from trueodds.estimators._pairwise.pairs_in_bins import Pairs, divide_or_zero
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
-from trueodds.hypotests.view_statistic import CellStatistic, ViewResult
+from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.bins import Bins
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
@@ -90,10 +90,10 @@ class TCal(ViewTest):
     """
 
     name: ClassVar[str] = "tcal"
-    vectors: ClassVar[bool] = True
-    nulls: ClassVar[tuple[str, ...]] = ("redraw",)
-    jointly: ClassVar[str] = "; the smallest p over all scales is compared with the smallest of each draw"
-    exempt: ClassVar[dict[str, str]] = {
+    accepts_joint_views: ClassVar[bool] = True
+    null_distributions: ClassVar[tuple[str, ...]] = ("redraw",)
+    joint_null: ClassVar[str] = "; the smallest p over all scales is compared with the smallest of each draw"
+    exemptions: ClassVar[dict[str, str]] = {
         "weight two": "in pairs of rows a weight of two is one row that counts double, not two independent rows",
         "row order": "the reported scale depends on the draws, which depend on the row order",
         "class order": "the reported scale depends on the draws, which depend on the class order",
@@ -113,29 +113,29 @@ class TCal(ViewTest):
                 "Omit one of them, or both to test all scales.",
             )
 
-    def on(self, view: View) -> ViewResult:
+    def evaluate(self, view: View) -> ViewResult:
         """T and its signed root at each scale; the draws determine the reported scale."""
         levels = self.levels(view)
-        values = self.cells(view).value()
+        values = self.cell_statistic(view).value()
         parts = {
             f"{m} bins": {"statistic": float(t), "effect": float(np.sign(t) * abs(t) ** 0.5)}
             for m, t in zip(levels, np.atleast_1d(values), strict=False)
         }
         return ViewResult(float("nan"), float("nan"), float("nan"), parts, {"scales": levels})
 
-    def cells(self, view: View) -> CellStatistic:
+    def cell_statistic(self, view: View) -> CellFunction:
         """T at every scale, with rows sorted by the finest bins."""
         levels = self.levels(view)
         if view.joint:
             single_rows(view, self.name)
             rows = _Vectors(view, levels)
-            return CellStatistic(view, rows.index, len(view), rows.statistic)
+            return CellFunction(view, rows.index, len(view), rows.statistic)
         max_bins = levels[-1]
         finest: Partition = Uniform(max_bins)
-        index = finest.freeze(view).index(view.at)
-        if view.is_rows and (view.at == (index + 1) / max_bins)[index < max_bins - 1].any():
+        index = finest.fit(view).index(view.partition_values)
+        if view.is_rows and (view.partition_values == (index + 1) / max_bins)[index < max_bins - 1].any():
             finest = _BinsAndEdges(max_bins)
-            occupied = np.unique(finest.freeze(view).index(view.at))
+            occupied = np.unique(finest.fit(view).index(view.partition_values))
             errors = _averaged(
                 [occupied // 2, (occupied + 1) // 2], levels
             )  # an edge belongs to the bin below, and above
@@ -143,7 +143,7 @@ class TCal(ViewTest):
             occupied = np.unique(index)
             errors = _errors([occupied // (max_bins // m) for m in levels])
         pairs = Pairs(view, finest, errors)
-        return CellStatistic(view, pairs.index, pairs.size, pairs.statistic)
+        return CellFunction(view, pairs.index, pairs.size, pairs.statistic)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the p-value of each scale; the smallest is reported, with ties ordered by the standardized deviation."""
@@ -159,7 +159,7 @@ class TCal(ViewTest):
         strongest = parts[names[strongest_at]]
         return replace(result, statistic=strongest["statistic"], effect=strongest["effect"], parts=parts)
 
-    def error(self) -> DebiasedL2:
+    def error_estimator(self) -> DebiasedL2:
         """The debiased L2 error on these bins; with its default bins if all scales are tested."""
         return DebiasedL2() if self.bins is None else DebiasedL2(Uniform(self.bins))
 
@@ -190,7 +190,7 @@ class _BinsAndEdges(Partition):
 
     bins: int
 
-    def freeze(self, view: View) -> Bins:
+    def fit(self, view: View) -> Bins:
         """The edges, with an additional edge directly below each inner edge."""
         edges = np.arange(self.bins + 1) / self.bins
         inner = np.stack([np.nextafter(edges[1:-1], -np.inf), edges[1:-1]], axis=1).ravel()
@@ -218,7 +218,7 @@ class _Vectors:
     """Rows of vectors, sorted such that the cells of every scale are nested contiguous segments."""
 
     def __init__(self, view: View, levels: Sequence[int]) -> None:
-        cells = [SimplexGrid(m).freeze(view).index(view.at) for m in levels]
+        cells = [SimplexGrid(m).fit(view).index(view.partition_values) for m in levels]
         order = np.lexsort(cells[::-1])
         self.index = np.empty(len(order), dtype=np.int64)
         self.index[order] = np.arange(len(order))

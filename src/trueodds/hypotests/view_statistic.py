@@ -10,11 +10,11 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Linear
+from trueodds.estimators.base import CellStatistic
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 
-Reader = Callable[[Array, Array, Array], Array]
+StatisticFunction = Callable[[Array, Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -31,18 +31,18 @@ class ViewResult:
     summary: str = ""  # the estimates in words
 
 
-class CellStatistic:
+class CellFunction:
     """A statistic that is a function of the sums of fixed cells, for evaluation on many draws.
 
     `reader` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), whose leading axes broadcast, and returns (…).
     Larger values are more extreme; a two-sided z is passed as |z|.
     """
 
-    def __init__(self, view: View, index: Array, size: int, reader: Reader) -> None:
-        self.view, self.index, self.size, self.reader = view, index, size, reader
+    def __init__(self, view: View, index: Array, size: int, reader: StatisticFunction) -> None:
+        self.view, self.index, self.size, self.function = view, index, size, reader
 
     @classmethod
-    def of_rows(cls, view: View, reader: Reader) -> CellStatistic:
+    def of_rows(cls, view: View, reader: StatisticFunction) -> CellFunction:
         """Use every row (or cell of a tally) as its own cell."""
         return cls(view, np.arange(len(view)), len(view), reader)
 
@@ -55,12 +55,12 @@ class CellStatistic:
             np.stack([np.bincount(self.index, view.w * x[:, c], self.size) for c in range(m)], axis=1) for x in (p, y)
         )
         shape = (1, self.size, m) if view.joint else (1, self.size)
-        statistic: float = self.reader(w[None], wp.reshape(shape), wy.reshape(shape))[0]
+        statistic: float = self.function(w[None], wp.reshape(shape), wy.reshape(shape))[0]
         return statistic
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw."""
-        return self.reader(w, wp, wy)
+        return self.function(w, wp, wy)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the statistic is not an error with a confidence interval."""
@@ -70,26 +70,26 @@ class CellStatistic:
 class ScaledCells:
     """A statistic on fixed cells divided by its null standard error; undivided if that is 0."""
 
-    def __init__(self, linear: Linear, unit: float) -> None:
-        self.linear, self.unit = linear, unit or 1.0
+    def __init__(self, linear: CellStatistic, unit: float) -> None:
+        self.cell_statistic, self.unit = linear, unit or 1.0
 
     @property
     def size(self) -> int:
         """Number of cells."""
-        return self.linear.size
+        return self.cell_statistic.size
 
     @property
     def index(self) -> Array:
         """The cell of each row."""
-        return self.linear.index
+        return self.cell_statistic.index
 
     def value(self) -> float:
         """The observed statistic."""
-        return self.linear.value() / self.unit
+        return self.cell_statistic.value() / self.unit
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw."""
-        return self.linear.statistic(w, wp, wy) / self.unit
+        return self.cell_statistic.statistic(w, wp, wy) / self.unit
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
         """None: the statistic is not an error with a confidence interval."""

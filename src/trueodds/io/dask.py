@@ -49,7 +49,7 @@ class DaskSource(PartitionedSource):
         """Number of partitions."""
         return len(self._opens)
 
-    def run(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
+    def sum_partitions(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
         """Sum the parts on the workers in a tree, and return one sum."""
         sent = dask.delayed(work, pure=False, traverse=False)  # sent once, not with every partition
         leaves = level = [dask.delayed(_run_task, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]

@@ -126,7 +126,7 @@ class PartitionedSource(Source):
         self._size: int | None = None
 
     @abstractmethod
-    def run(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
+    def sum_partitions(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
         """Return `sum_parts` of `work(number, opened)` over all partitions; `opened()` returns their tables."""
 
     @property
@@ -140,7 +140,7 @@ class PartitionedSource(Source):
 
     def reduce(self, step: Callable[..., Any], progress: RowProgress | None = None, *, keyed: bool = False) -> Any:
         """Run `step` on the batches of each partition on its worker, and sum the results."""
-        total = self.run(partial(self.reading.sum_partition, step, keyed), progress)
+        total = self.sum_partitions(partial(self.reading.sum_partition, step, keyed), progress)
         if total.problem is not None:
             raise total.problem
         if total.ids != tuple(range(self.partitions)):
@@ -168,12 +168,12 @@ class PartitionedSource(Source):
         """Return all rows in this process, validated together."""
         return self._local_source().collect(progress)
 
-    def collect_or(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
+    def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return None: rows on workers are collected only by `collect`."""
         return None
 
     @property
-    def probabilities(self) -> int | None:
+    def n_probabilities(self) -> int | None:
         """Number of rows times number of classes, once the rows have been counted."""
         return self._size
 

@@ -110,7 +110,7 @@ def read(
     --------
     >>> from trueodds import read
     >>> source = read({"label": ["dog", "cat"], "p_cat": [0.1, 0.8], "p_dog": [0.9, 0.2]})
-    >>> source.collect().classes, source.probabilities
+    >>> source.collect().classes, source.n_probabilities
     (('cat', 'dog'), 4)
     """
     batch_rows = check("batch_rows", batch_rows, Count, 65536)

@@ -32,12 +32,12 @@ class Source(ABC):
         """Return all rows, validated together."""
 
     @abstractmethod
-    def collect_or(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
+    def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return all rows if they have at most `limit` probabilities, else None; reads little more than the limit."""
 
     @property
     @abstractmethod
-    def probabilities(self) -> int | None:
+    def n_probabilities(self) -> int | None:
         """Number of rows times number of classes, if known without reading."""
 
     @abstractmethod
@@ -102,12 +102,12 @@ class InMemorySource(Source):
             progress(self._preds.n, self._preds.n)
         return self._preds
 
-    def collect_or(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
+    def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return the predictions, or None if they have more than `limit` probabilities."""
-        return self.collect(progress) if self.probabilities <= limit else None
+        return self.collect(progress) if self.n_probabilities <= limit else None
 
     @property
-    def probabilities(self) -> int:
+    def n_probabilities(self) -> int:
         """Number of rows times number of classes."""
         return self._preds.n * self._preds.k
 

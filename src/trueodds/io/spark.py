@@ -67,7 +67,7 @@ class SparkSource(PartitionedSource):
         """Number of partitions; for a data frame, as Spark planned it in the last sum."""
         return self._frame.rdd.getNumPartitions() if self._many is None else self._many
 
-    def run(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
+    def sum_partitions(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
         """Sum the parts on the workers in a tree, and return one sum. Spark shows its own progress."""
         if self._paths is not None:
             paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))

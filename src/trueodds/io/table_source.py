@@ -84,9 +84,9 @@ class TableSource(Source):
         assert preds is not None
         return preds
 
-    def collect_or(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
+    def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return all rows if they have at most `limit` probabilities, else None; reads little more than the limit."""
-        known = self.probabilities
+        known = self.n_probabilities
         return None if known is not None and known > limit else self._collected(limit, progress)
 
     def _collected(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
@@ -102,7 +102,7 @@ class TableSource(Source):
         return self.predictions(join_blocks(blocks), part=False)
 
     @property
-    def probabilities(self) -> int | None:
+    def n_probabilities(self) -> int | None:
         """Number of rows times number of classes, if known without reading."""
         return None if self.rows is None else self.rows * self._width
 

@@ -12,12 +12,12 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.rows import Exact, LensRows
+from trueodds.lenses.rows import ExactProbabilities, LensRows
 from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class OutcomeCodes:
     """Mapping of labels to the outcomes of one view: `code[i, c]` is the outcome of label c in row i.
 
     A binary view codes 1 for the event. A joint view codes the number of the outcome. A single row of codes applies to
@@ -26,13 +26,13 @@ class Outcomes:
 
     code: Array  # (n, K) or (1, K) ints
 
-    def of_labels(self, labels: Array, m: int) -> Array:
+    def outcomes_of_labels(self, labels: Array, m: int) -> Array:
         """The outcome of each row's label: (n,) of 0 and 1, or (n, m) one-hot for a joint view."""
         row = np.arange(len(labels)) if len(self.code) > 1 else 0
         z = self.code[row, labels]
         return z == 1 if m == 1 else z[:, None] == np.arange(m)
 
-    def numbers(self, labels: Array) -> Array:
+    def outcome_numbers(self, labels: Array) -> Array:
         """Outcome number of each label of (n, draws), in the integer type of the labels."""
         if len(self.code) == 1:
             if np.array_equal(self.code[0], np.arange(self.code.shape[1])):  # every class for itself
@@ -40,7 +40,7 @@ class Outcomes:
             return self.code[0].astype(labels.dtype)[labels]
         return np.take_along_axis(self.code.astype(labels.dtype), labels.astype(np.intp), axis=1)
 
-    def of_shares(self, shares: Array, m: int) -> Array:
+    def outcome_shares(self, shares: Array, m: int) -> Array:
         """The outcome shares of each row's votes."""
         if m == 1:
             return np.where(self.code == 1, shares, 0.0).sum(axis=1)
@@ -56,11 +56,11 @@ class Lens(Settings):
     aggregate = "mean"  # default aggregation of the values of its views
     vector = True  # whether the lens needs a probability for every class
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """The induced probabilities of each view: (n,), or (n, m) for a joint view."""
         raise NotImplementedError
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The mapping of labels to outcomes, for each view."""
         raise NotImplementedError
 
@@ -83,12 +83,14 @@ class Lens(Settings):
             )
         return tuple(
             View(p, z, preds.weight, name=name, classes=classes, votes=preds.counts, exact=e)
-            for name, p, z, e in zip(names, self.predicted(preds), self._observed(preds), exact, strict=True)
+            for name, p, z, e in zip(names, self.probabilities(preds), self._observed(preds), exact, strict=True)
         )
 
-    def complement_source(self, preds: Predictions, i: int) -> Exact | None:
+    def complement_source(self, preds: Predictions, i: int) -> ExactProbabilities | None:
         """Source of complements and logarithms of a view; None if only its probabilities are known."""
-        return InducedProbabilities(preds, lambda: self.outcomes(preds)[i].code) if preds.kind == "classes" else None
+        return (
+            InducedProbabilities(preds, lambda: self.outcome_codes(preds)[i].code) if preds.kind == "classes" else None
+        )
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
         """Rows of each view if there are no weights and one label `y` per row; None to compute columns directly."""
@@ -98,11 +100,11 @@ class Lens(Settings):
         if preds.kind == "multilabel":
             assert preds.y is not None
             return [preds.y[:, c] == 1 for c in self.columns(preds)]
-        widths = [1 if p.ndim == 1 else p.shape[1] for p in self.predicted(preds)]
+        widths = [1 if p.ndim == 1 else p.shape[1] for p in self.probabilities(preds)]
         if preds.votes is not None:
-            return [o.of_shares(preds.votes, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
+            return [o.outcome_shares(preds.votes, m) for o, m in zip(self.outcome_codes(preds), widths, strict=True)]
         assert preds.y is not None
-        return [o.of_labels(preds.y, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
+        return [o.outcomes_of_labels(preds.y, m) for o, m in zip(self.outcome_codes(preds), widths, strict=True)]
 
     def columns(self, preds: Predictions) -> list[int]:
         """Class numbers of the views, for lenses on single classes."""
@@ -133,9 +135,9 @@ class Lens(Settings):
         return self.name
 
 
-def label_hits(target: Array | int, k: int) -> Outcomes:
+def label_hits(target: Array | int, k: int) -> OutcomeCodes:
     """Outcomes whose event is one label, the same for all rows or one per row."""
-    return Outcomes((np.arange(k) == np.atleast_1d(np.asarray(target))[:, None]).astype(np.int8))
+    return OutcomeCodes((np.arange(k) == np.atleast_1d(np.asarray(target))[:, None]).astype(np.int8))
 
 
 def column(preds: Predictions, c: int) -> Array:

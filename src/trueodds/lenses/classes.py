@@ -16,8 +16,8 @@ from trueodds.core.typing import Array
 from trueodds.data.labels import looks_like_a_number
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.base import Lens, Outcomes, column, label_hits
-from trueodds.lenses.rows import Classes, Exact, LensRows, OneOfClasses, ViewColumn
+from trueodds.lenses.base import Lens, OutcomeCodes, column, label_hits
+from trueodds.lenses.rows import ClassColumn, ClassColumns, ExactProbabilities, LensRows, ViewColumn
 
 ClassName = str | bool | Integer | float
 
@@ -28,7 +28,7 @@ class Canonical(Lens):
 
     name = "canonical"
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """The probabilities themselves."""
         return [column(preds, 1)] if preds.k == 2 else [preds.P]
 
@@ -36,9 +36,9 @@ class Canonical(Lens):
         """The second of two columns."""
         return [ViewColumn(column(preds, 1), y, 1)] if preds.k == 2 else None
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The class itself."""
-        return [Outcomes(np.arange(preds.k)[None, :])]
+        return [OutcomeCodes(np.arange(preds.k)[None, :])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Positive(Lens):
 
     name = "positive"
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """The second column."""
         return [column(preds, 1)]
 
@@ -55,7 +55,7 @@ class Positive(Lens):
         """The second column."""
         return [ViewColumn(column(preds, 1), y, 1)]
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is the second class."""
         return [label_hits(1, 2)]
 
@@ -82,7 +82,7 @@ class Class(Lens):
         """`class:3`."""
         return f"class:{self.which}"
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """Probabilities of the class."""
         return [column(preds, c) for c in self.columns(preds)]
 
@@ -90,7 +90,7 @@ class Class(Lens):
         """Rows of the class."""
         return [_against_rest(preds, y, c) for c in self.columns(preds)]
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is that class."""
         return [label_hits(c, preds.k) for c in self.columns(preds)]
 
@@ -115,7 +115,7 @@ class Classwise(Lens):
 
     name = "classwise"
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """Every column."""
         return [column(preds, c) for c in range(preds.k)]
 
@@ -123,14 +123,14 @@ class Classwise(Lens):
         """Rows of each class, with sums computed in one pass for all classes."""
         if preds.kind == "multilabel" or preds.p.ndim == 1:
             return [_against_rest(preds, y, c) for c in range(preds.k)]
-        classes = Classes(preds.p, y)
-        return [OneOfClasses(classes, c) for c in range(preds.k)]
+        classes = ClassColumns(preds.p, y)
+        return [ClassColumn(classes, c) for c in range(preds.k)]
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event of each view is its class."""
         return [label_hits(c, preds.k) for c in range(preds.k)]
 
-    def complement_source(self, preds: Predictions, i: int) -> Exact | None:
+    def complement_source(self, preds: Predictions, i: int) -> ExactProbabilities | None:
         """Complements as sums over the other classes."""
         return InducedProbabilities(preds, lambda: label_hits(i, preds.k).code) if preds.kind == "classes" else None
 
@@ -159,17 +159,17 @@ class Groups(Lens):
         """`groups:[[0,1],[2]]`."""
         return "groups:" + json.dumps([list(block) for block in self.blocks], separators=(",", ":"))
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """The probability of each block."""
         sums = [preds.P[:, block].sum(axis=1, dtype=np.float64) for block in self._numbers(preds)]
         return [sums[1]] if len(sums) == 2 else [np.stack(sums, axis=1)]
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The outcome is the block that contains the class."""
         code = np.empty((1, preds.k), dtype=np.int64)
         for number, block in enumerate(self._numbers(preds)):
             code[0, block] = number
-        return [Outcomes(code)]
+        return [OutcomeCodes(code)]
 
     def _numbers(self, preds: Predictions) -> list[list[int]]:
         return [[class_number(name, preds.classes) for name in block] for block in self.blocks]

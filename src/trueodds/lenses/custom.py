@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.base import Lens, Outcomes
+from trueodds.lenses.base import Lens, OutcomeCodes
 
 Psi = Callable[[Array, Array], tuple[Array, Array]]
 
@@ -30,7 +30,7 @@ class Custom(Lens):
         """Name of the callable."""
         return str(getattr(self.psi, "__name__", type(self.psi).__name__))
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """Induced probabilities. Two outcomes form a binary view of the second."""
         induced = self._induced(preds.Y, preds.P)[0]
         if induced.ndim != 2 or len(induced) != preds.n or induced.shape[1] < 2:
@@ -50,7 +50,7 @@ class Custom(Lens):
             )
         return [induced[:, 1]] if induced.shape[1] == 2 else [induced]
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """Induced outcome of every label."""
         code = np.empty((preds.n, preds.k), dtype=np.int64)
         for c in range(preds.k):
@@ -65,7 +65,7 @@ class Custom(Lens):
                     "Every label must lead to exactly one induced outcome.",
                 )
             code[:, c] = np.argmax(z, axis=1)
-        return [Outcomes(code)]
+        return [OutcomeCodes(code)]
 
     def complement_source(self, preds: Predictions, i: int) -> None:
         """None, because the probabilities of ψ need not be sums of class probabilities."""

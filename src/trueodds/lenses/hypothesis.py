@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import call_user_function
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.base import Lens, Outcomes
+from trueodds.lenses.base import Lens, OutcomeCodes
 from trueodds.lenses.view import View
 
 
@@ -28,7 +28,7 @@ def apply_hypothesis(
     >>> preds = Predictions([0, 1], [0.2, 0.6])
     >>> halved, (lens,) = apply_hypothesis(preds, lambda P: P[:, 1] / 2, [as_lens("positive")])
     >>> (view,) = lens.views(halved)
-    >>> view.p.tolist(), view.at.tolist()
+    >>> view.p.tolist(), view.partition_values.tolist()
     ([0.1, 0.3], [0.2, 0.6])
     """
     if not isinstance(preds, Predictions):
@@ -78,9 +78,9 @@ class HypothesisLens(Lens):
         """Aggregate of the underlying lens."""
         return self.lens.aggregate
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """Mapping of labels by the underlying lens, which may depend on the model's predictions."""
-        return self.lens.outcomes(self.preds)
+        return self.lens.outcome_codes(self.preds)
 
     def columns(self, preds: Predictions) -> list[int]:
         """Class numbers of the underlying lens."""
@@ -95,9 +95,11 @@ class HypothesisLens(Lens):
             predicted = [P[:, c] for c in self.columns(preds)]
         else:
             widths = [view.p.shape[1] if view.joint else 1 for view in base_views]
-            predicted = [o.of_shares(P, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
+            predicted = [o.outcome_shares(P, m) for o, m in zip(self.outcome_codes(preds), widths, strict=True)]
         return tuple(
-            View(p, view.y, preds.weight, at=view.p, name=view.name, classes=view.classes, votes=view.votes)
+            View(
+                p, view.y, preds.weight, partition_values=view.p, name=view.name, classes=view.classes, votes=view.votes
+            )
             for p, view in zip(predicted, base_views, strict=True)
         )
 

@@ -12,8 +12,8 @@ from trueodds.core.settings import Integer
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.largest import row_maxima
-from trueodds.lenses.base import Lens, Outcomes, label_hits
-from trueodds.lenses.rows import Largest, LensRows, ViewColumn
+from trueodds.lenses.base import Lens, OutcomeCodes, label_hits
+from trueodds.lenses.rows import LargestProbability, LensRows, ViewColumn
 from trueodds.lenses.view import View
 
 
@@ -26,7 +26,7 @@ class Confidence(Lens):
 
     name = "confidence"
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """The largest probability of each row."""
         if preds.kind == "confidence":
             return [preds.p]
@@ -38,13 +38,13 @@ class Confidence(Lens):
         """Rows of the largest probability, computed together with the sums."""
         if preds.kind == "confidence":
             return [ViewColumn(preds.p, y, 1)]
-        return None if preds.p.ndim == 1 else [Largest(preds.p, y, preds.record_tied)]
+        return None if preds.p.ndim == 1 else [LargestProbability(preds.p, y, preds.record_tied)]
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is that the predicted class is correct."""
         if preds.kind == "confidence":
             return [label_hits(1, 2)]
-        return [label_hits(predicted(preds), preds.k)]
+        return [label_hits(predicted_class(preds), preds.k)]
 
     def check(self, preds: Predictions) -> None:
         """Require mutually exclusive classes."""
@@ -67,7 +67,7 @@ class Confidence(Lens):
         ]
 
 
-def predicted(preds: Predictions) -> Array:
+def predicted_class(preds: Predictions) -> Array:
     """Predicted class: the lowest number among the largest probabilities."""
     if preds.p.ndim == 1:
         return (preds.p > 1 - preds.p).astype(np.int64)
@@ -91,19 +91,19 @@ class TopLabel(Lens):
     name = "top-label"
     aggregate = "weight"
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """The largest probability of each row, once for every predicted class."""
-        return Confidence().predicted(preds) * len(self._predicted(preds))
+        return Confidence().probabilities(preds) * len(self._predicted(preds))
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is that the predicted class is correct."""
-        return Confidence().outcomes(preds) * len(self._predicted(preds))
+        return Confidence().outcome_codes(preds) * len(self._predicted(preds))
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """Rows of each predicted class. The other rows have weight zero."""
         self.check(preds)
         (view,) = Confidence().views(preds)
-        classes = predicted(preds)
+        classes = predicted_class(preds)
         return tuple(
             View(
                 view.p,
@@ -118,7 +118,7 @@ class TopLabel(Lens):
         )
 
     def _predicted(self, preds: Predictions) -> list[int]:
-        return np.unique(predicted(preds)[preds.w > 0]).tolist()
+        return np.unique(predicted_class(preds)[preds.w > 0]).tolist()
 
     def notes(self, preds: Predictions) -> list[Note]:
         """Notes of the confidence lens."""
@@ -136,11 +136,11 @@ class Rank(Lens):
         """`rank:2`."""
         return f"rank:{self.rank}"
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """The r-th largest probability of each row."""
         return [np.take_along_axis(preds.P, self._which(preds)[:, None], axis=1)[:, 0]]
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is the r-th label."""
         return [label_hits(self._which(preds), preds.k)]
 
@@ -170,21 +170,21 @@ class TopK(Lens):
         """`top-2`."""
         return f"top-{self.size}"
 
-    def predicted(self, preds: Predictions) -> list[Array]:
+    def probabilities(self, preds: Predictions) -> list[Array]:
         """The k largest probabilities in decreasing order, and the sum of the others."""
         if self.size == 1:
-            return Confidence().predicted(preds)
+            return Confidence().probabilities(preds)
         ranked = np.take_along_axis(preds.P, descending(preds.P), axis=1)
         rest = ranked[:, self.size :].sum(axis=1, dtype=np.float64, keepdims=True)
         return [np.concatenate([ranked[:, : self.size], rest], axis=1)]
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """Rank of the observed class, or the rest."""
         if self.size == 1:
-            return Confidence().outcomes(preds)
+            return Confidence().outcome_codes(preds)
         place = np.empty((preds.n, preds.k), dtype=np.int64)
         np.put_along_axis(place, descending(preds.P), np.arange(preds.k)[None, :], axis=1)
-        return [Outcomes(np.minimum(place, self.size))]
+        return [OutcomeCodes(np.minimum(place, self.size))]
 
     def check(self, preds: Predictions) -> None:
         """Require k < K."""

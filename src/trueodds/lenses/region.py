@@ -76,7 +76,7 @@ def _rows_in_region(preds: Predictions, region: Region) -> Any:
 
 def _score(preds: Predictions, name: str) -> Array:
     if name == "confidence" and preds.kind != "multilabel":
-        return Confidence().predicted(preds)[0]
+        return Confidence().probabilities(preds)[0]
     if name == "positive" and preds.kind == "classes" and preds.k == 2:
         return preds.P[:, 1]
     if name.startswith("class:") and preds.kind != "confidence":

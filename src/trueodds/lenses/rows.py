@@ -19,15 +19,15 @@ class LensRows(Protocol):
 
     n: int
 
-    def predicted(self) -> Array:
+    def probabilities(self) -> Array:
         """The probability of each row."""
         ...
 
-    def observed(self) -> Array:
+    def events(self) -> Array:
         """Whether the event of each row occurred, bool."""
         ...
 
-    def keys(self) -> Array:
+    def sort_keys(self) -> Array:
         """Probability and outcome as one sortable number (see `sort.row_keys`)."""
         ...
 
@@ -40,7 +40,7 @@ class LensRows(Protocol):
         ...
 
 
-class Exact(Protocol):
+class ExactProbabilities(Protocol):
     """Source of exact complements, which 1 − p would round, and of logarithms."""
 
     @property
@@ -76,7 +76,7 @@ class OutcomeProbabilities(Protocol):
         ...
 
 
-class Chosen:
+class SelectedRows:
     """Complements and logarithms of selected rows of a view."""
 
     def __init__(self, view: OutcomeProbabilities, rows: Array) -> None:
@@ -96,7 +96,7 @@ class Chosen:
         return np.asarray(self.view.log_P[self.rows])
 
 
-def outcome_logs(exact: Exact | None, P: Array) -> Array:
+def outcome_logs(exact: ExactProbabilities | None, P: Array) -> Array:
     """Log-probabilities if known, else the logarithms of the probabilities (n, m)."""
     logs = None if exact is None else exact.logs(P.shape[1])
     if logs is not None:
@@ -106,29 +106,29 @@ def outcome_logs(exact: Exact | None, P: Array) -> Array:
         return np.log(logs, out=logs)
 
 
-class Largest:
+class LargestProbability:
     """The largest probability of each row and whether its class was observed. `tied` receives the number of ties."""
 
     def __init__(self, P: Array, y: Array, tied: Callable[[int], None]) -> None:
         self.P, self.y, self.n, self._tied = P, y, len(P), tied
         self._observed: Array | None = None
 
-    def predicted(self) -> Array:
+    def probabilities(self) -> Array:
         """The largest probabilities. Correctness is computed in the same pass."""
         top, self._observed, ties = largest_hits(self.P, self.y)
         self._tied(ties)
         return top
 
-    def observed(self) -> Array:
+    def events(self) -> Array:
         """Whether the lowest class with the largest probability was observed."""
         if self._observed is None:
-            self.predicted()
+            self.probabilities()
         assert self._observed is not None
         return self._observed
 
-    def keys(self) -> Array:
+    def sort_keys(self) -> Array:
         """Probability and outcome as one sortable number."""
-        encoded = sort.row_keys(self.predicted(), self.observed())
+        encoded = sort.row_keys(self.probabilities(), self.events())
         assert encoded is not None
         return encoded
 
@@ -151,17 +151,17 @@ class ViewColumn:
     def __init__(self, p: Array, y: Array, label: int) -> None:
         self.p, self.y, self.label, self.n = p, y, label, len(p)
 
-    def predicted(self) -> Array:
+    def probabilities(self) -> Array:
         """The column itself."""
         return self.p
 
-    def observed(self) -> Array:
+    def events(self) -> Array:
         """Whether the label of each row is this one."""
         return np.asarray(self.y == self.label)
 
-    def keys(self) -> Array:
+    def sort_keys(self) -> Array:
         """Probability and outcome as one sortable number."""
-        encoded = sort.row_keys(self.p, self.observed())
+        encoded = sort.row_keys(self.p, self.events())
         assert encoded is not None
         return encoded
 
@@ -171,10 +171,10 @@ class ViewColumn:
 
     def moments(self, cells: int, powers: int) -> Array:
         """Moments of the residuals in each cell."""
-        return moments(self.p, residuals(self.p, self.observed(), None), cells, powers)
+        return moments(self.p, residuals(self.p, self.events(), None), cells, powers)
 
 
-class Classes:
+class ClassColumns:
     """Each class against the rest, with sums computed in one pass for all classes."""
 
     def __init__(self, P: Array, y: Array) -> None:
@@ -189,10 +189,10 @@ class Classes:
         return self._cache[key]
 
 
-class OneOfClasses(ViewColumn):
+class ClassColumn(ViewColumn):
     """One of the classes whose sums are computed together."""
 
-    def __init__(self, classes: Classes, c: int) -> None:
+    def __init__(self, classes: ClassColumns, c: int) -> None:
         super().__init__(classes.P[:, c], classes.y, c)
         self.classes = classes
 

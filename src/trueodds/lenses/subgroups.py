@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.base import Lens, Outcomes
+from trueodds.lenses.base import Lens, OutcomeCodes
 from trueodds.lenses.view import View
 
 
@@ -43,9 +43,9 @@ class GroupLens(Lens):
             for v in self.lens.views(preds)
         )  # fmt: skip
 
-    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+    def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """Mapping of labels by the underlying lens."""
-        return self.lens.outcomes(preds)
+        return self.lens.outcome_codes(preds)
 
     def columns(self, preds: Predictions) -> list[int]:
         """Class numbers of the underlying lens."""

@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, unit_of
 from trueodds.kernels.bin_sums import row_sums
 from trueodds.kernels.bins import Bins, FittedPartition
-from trueodds.lenses.rows import Chosen, Exact, LensRows, outcome_logs
+from trueodds.lenses.rows import ExactProbabilities, LensRows, SelectedRows, outcome_logs
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class View:
         Weight and number of rows of each cell. The default is 1.
     sums : mapping or callable, optional
         Further sums of cells of many rows by name (see `SUMS`), or a function that returns them.
-    at : array_like, optional
+    partition_values : array_like, optional
         Values by which a partition assigns cells to bins. The default is `p`.
     name, classes, votes, bin_index, exact : optional
         Name; number of classes (0 if unknown); votes per row; bin numbers; source of complements and logarithms.
@@ -52,16 +52,16 @@ class View:
         "_at", "_cache", "_n", "_p", "_sums", "_w", "_y", "bin_index", "classes", "exact", "name", "rows", "votes",
     )  # fmt: skip
 
-    exact: Exact | None  # source of complements and logarithms; None if only p is known
+    exact: ExactProbabilities | None  # source of complements and logarithms; None if only p is known
     rows: LensRows | None  # source of columns that have not been read yet
     bin_index: Array | None  # (n,) of a pooled view: the number of each cell in its partition
     votes: Array | None  # (n,) number of votes of each row, if known
 
     def __init__(
         self, p: ArrayLike, y: ArrayLike, w: ArrayLike | None = None, *, n: ArrayLike | None = None,
-        sums: Mapping[str, Array] | Callable[[], Mapping[str, Array]] | None = None, at: ArrayLike | None = None,
-        name: str = "", classes: int = 2, votes: ArrayLike | None = None, bin_index: Array | None = None,
-        exact: Exact | None = None,
+        sums: Mapping[str, Array] | Callable[[], Mapping[str, Array]] | None = None,
+        partition_values: ArrayLike | None = None, name: str = "", classes: int = 2, votes: ArrayLike | None = None,
+        bin_index: Array | None = None, exact: ExactProbabilities | None = None,
     ) -> None:  # fmt: skip
         self._p: Array | None = np.asarray(p)
         if self._p.dtype.kind != "f":
@@ -70,7 +70,7 @@ class View:
         self._w: Array | None = None if w is None else np.asarray(w, dtype=np.float64)
         self._n: Array | None = None if n is None else np.asarray(n, dtype=np.float64)
         self._sums = sums
-        self._at: Array | None = None if at is None else np.asarray(at)
+        self._at: Array | None = None if partition_values is None else np.asarray(partition_values)
         self.votes = None if votes is None else np.asarray(votes)
         self.name = name
         self.classes = classes  # K of the predictions; 0 if unknown
@@ -78,7 +78,9 @@ class View:
         self._cache: dict[object, Any] = {}
 
     @classmethod
-    def of_rows(cls, rows: LensRows, *, name: str = "", classes: int = 2, exact: Exact | None = None) -> View:
+    def of_rows(
+        cls, rows: LensRows, *, name: str = "", classes: int = 2, exact: ExactProbabilities | None = None
+    ) -> View:
         """Create the binary view of these rows. Columns are computed when they are first read.
 
         Parameters
@@ -103,7 +105,7 @@ class View:
         """Predicted probabilities: (n,) in [0, 1], or (n, m) with rows on the simplex."""
         if self._p is None:
             assert self.rows is not None
-            self._p = self.rows.predicted()
+            self._p = self.rows.probabilities()
         return self._p
 
     @property
@@ -111,7 +113,7 @@ class View:
         """Observed outcomes in the shape of `p`, float64."""
         if self._y is None:
             assert self.rows is not None
-            self._y = self.rows.observed().astype(np.float64)
+            self._y = self.rows.events().astype(np.float64)
         return self._y
 
     @property
@@ -145,14 +147,14 @@ class View:
         return self.exact is not None and self.exact.has_logs
 
     @property
-    def read(self) -> bool:
+    def has_columns(self) -> bool:
         """Whether `p` has been computed already. If not, sums are cheaper than columns."""
         return self._p is not None
 
     @property
     def outcomes(self) -> Array:
         """Observed outcomes for a single use, as bool if possible, which needs an eighth of the memory of `y`."""
-        return self.y if self.rows is None or self._y is not None else self.rows.observed()
+        return self.y if self.rows is None or self._y is not None else self.rows.events()
 
     @property
     def w(self) -> Array:
@@ -169,7 +171,7 @@ class View:
         return self._n
 
     @property
-    def at(self) -> Array:
+    def partition_values(self) -> Array:
         """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
         return self.p if self._at is None else self._at
 
@@ -288,9 +290,9 @@ class View:
             One cell per bin of positive weight.
         """
         if not isinstance(cells, Bins):  # known by itself: a tree is walked once
-            return self.cached(cells, lambda: self.pool(cells.index(self.at), cells.size))
+            return self.cached(cells, lambda: self.pool(cells.index(self.partition_values), cells.size))
         if self.joint or not self.is_rows:
-            return self.pool(cells.index(self.at), cells.size)
+            return self.pool(cells.index(self.partition_values), cells.size)
         return self.cached((cells.edges.tobytes(), cells.closed), lambda: self._binned(cells))
 
     def _binned(self, bins: Bins) -> View:
@@ -303,7 +305,7 @@ class View:
 
     def _summed(self, bins: Bins) -> View:
         if self._at is not None:
-            return self.pool(bins.index(self.at), bins.size)
+            return self.pool(bins.index(self.partition_values), bins.size)
         table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
         n, mass, wp, wy, *sums = table[bin_index].T
@@ -379,7 +381,7 @@ class View:
         """
         assert self.is_rows  # a cell of many rows has sums that would be lost
         votes = None if self.votes is None else self.votes[rows]
-        exact = None if self.exact is None else Chosen(self, rows)
+        exact = None if self.exact is None else SelectedRows(self, rows)
         new = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
         new._w, new._n, new._at = (None if x is None else x[rows] for x in (self._w, self._n, self._at))
         return new

@@ -61,11 +61,16 @@ def compare_with_votes(
         return None, []
     progress(0.85, "comparing predictions with votes")
     interval_spec = IntervalSpec(level=level)
-    estimands = [Estimand.of(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES]
+    estimands = [
+        Estimand.from_predictions(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES
+    ]
     measured = estimates(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
     majority, tied = _majority(rows)
     lens, ece = default_lens(rows), ESTIMATORS.make("ece", {})
-    pair = [Estimand.of(ece, lens, majority), Estimand.of(ESTIMATORS.make("log_loss", {}), Canonical(), majority)]
+    pair = [
+        Estimand.from_predictions(ece, lens, majority),
+        Estimand.from_predictions(ESTIMATORS.make("log_loss", {}), Canonical(), majority),
+    ]
     against = estimates(majority, pair, interval_spec, rng, lambda every: noise_floor_draws(majority, every, rng))
     row_summary, expected = select_furthest_rows(rows, alpha, rng, repeated=repeated)
     # A majority is not drawn from the predicted probabilities, so the noise floor is that of drawn votes.
@@ -212,7 +217,7 @@ def _draw_votes(rows: Predictions, listed: Array, draws: int, rng: np.random.Gen
 
 def _distances(rows: Predictions, shares: Array) -> Array:
     """Squared distance of each row from the distribution of its votes, corrected for vote noise where it is known."""
-    return HumanDistance().rows(View(rows.P, shares, rows.weight, votes=rows.counts))
+    return HumanDistance().row_scores(View(rows.P, shares, rows.weight, votes=rows.counts))
 
 
 def _largest_distances(distances: Array, rows: Predictions, *, repeated: bool) -> Array:

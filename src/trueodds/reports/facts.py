@@ -101,7 +101,7 @@ def facts_of_rows(
                 " lens='canonical'.",
             )
         )
-    estimands = [Estimand.of(ece, lens, preds) for lens in lenses]
+    estimands = [Estimand.from_predictions(ece, lens, preds) for lens in lenses]
     # Holm's correction requires more draws the more classes there are.
     views = max(len(estimand.views) for estimand in estimands)
     groups = len(whom.groups) if _has_several_labels(preds) else 1
@@ -120,7 +120,10 @@ def facts_of_rows(
     if resamples is None and drawn > RESAMPLES and _at_min_pvalue(tests):
         tests = tested(Omnibus(resamples=drawn))
     progress(0.25, "bootstrapping intervals")
-    scores = [Estimand.of(ESTIMATORS.make(name, {}), _score_lens(preds), preds) for name in ("brier", "log_loss")]
+    scores = [
+        Estimand.from_predictions(ESTIMATORS.make(name, {}), _score_lens(preds), preds)
+        for name in ("brier", "log_loss")
+    ]
     null: list[Array | None] = []
 
     def floors_of(every: Sequence[Estimand]) -> Sequence[Array | None]:

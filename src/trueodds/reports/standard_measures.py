@@ -75,7 +75,7 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
     large = of.measure("calibration_intercept", *coefficients["in_the_large"], 0.0)
     others = [_o_e(view, large, cluster, of)]
     if preds.n <= MAX_ROWS:
-        estimands = [Estimand.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
+        estimands = [Estimand.from_predictions(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
         interval_spec = IntervalSpec(level=level, resamples=RESAMPLES)
         (ici,) = estimates(
             preds, estimands, interval_spec, rng, lambda every: noise_floor_draws(preds, every, rng, RESAMPLES)

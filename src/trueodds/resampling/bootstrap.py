@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Linear, Mean
+from trueodds.estimators.base import CellStatistic, Mean
 from trueodds.kernels import in_blocks
 from trueodds.kernels.bootstrap import Multiplicities, Resampler, ResidualResampler, VectorResampler
 from trueodds.resampling.cell_bootstrap import Resampled, bootstrap_cells
@@ -87,11 +87,11 @@ def bootstrap(
     resampled: dict[int, Resampled] = {}
     if resample == "auto" and preds.cluster is None:
         for i, estimand in enumerate(estimands):
-            if (own := estimand.estimator.resampled(estimand.views, resamples, rng)) is not None:
+            if (own := estimand.estimator.resample_units(estimand.views, resamples, rng)) is not None:
                 resampled[i] = Resampled(own[0], None, own[1])
     left = [i for i in range(len(estimands)) if i not in resampled]
     means = [i for i in left if isinstance(estimands[i].estimator, Mean)]
-    linear = [i for i in left if i not in means and estimands[i].linear is not None]
+    linear = [i for i in left if i not in means and estimands[i].cell_statistics is not None]
     others = [i for i in left if i not in means and i not in linear]
     if resample == "cells" and preds.cluster is not None:
         raise InputError(
@@ -132,7 +132,7 @@ def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[_Resampler]:
     """
     if isinstance(estimand.estimator, Mean):
         yield ResampledMeans(estimand, preds.cluster)
-    elif all(getattr(one, "is_mean_total_variation", False) for one in estimand.linear or ()):
+    elif all(getattr(one, "is_mean_total_variation", False) for one in estimand.cell_statistics or ()):
         yield ResampledResiduals(estimand, preds.cluster)
     elif estimand.views[0].joint:
         yield ResampledVectors(estimand, preds.cluster)
@@ -149,7 +149,7 @@ def _in_small_cells(estimand: Estimand) -> bool:
     """Whether vectors are in so many small cells that resampling cells costs as much as resampling rows."""
     return any(
         view.joint and one.size > MAX_VECTOR_CELLS
-        for view, one in zip(estimand.views, estimand.linear or (), strict=True)
+        for view, one in zip(estimand.views, estimand.cell_statistics or (), strict=True)
     )
 
 
@@ -174,7 +174,7 @@ class ResampledMeans:
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         assert isinstance(estimand.estimator, Mean)
         mass = np.stack([view.w for view in estimand.views], axis=1)
-        score = np.stack([estimand.estimator.rows(view) for view in estimand.views], axis=1)
+        score = np.stack([estimand.estimator.row_scores(view) for view in estimand.views], axis=1)
         finite = np.isfinite(score)  # an infinite score makes the mean of every resample with its row infinite
         finite_part = mass * np.where(finite, score, 0.0)
         infinite_part = mass * np.where(finite, 0.0, np.sign(score))
@@ -203,7 +203,7 @@ class ResampledBins:
     def of(self, times: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
         draws = list(zip(*(self.layout.split_by_view(sums) for sums in self.resampler.sums(times)), strict=True))
-        return _values_and_norms(self.layout.linear, self.observed, draws)
+        return _values_and_norms(self.layout.cell_statistics, self.observed, draws)
 
 
 class ResampledVectors:
@@ -212,7 +212,7 @@ class ResampledVectors:
     numbers = 1  # sums are computed for a few resamples at a time, so they do not limit the block
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
-        self.linear = estimand.linear or ()
+        self.linear = estimand.cell_statistics or ()
         self.resamplers, self.observed = [], []
         for view, one in zip(estimand.views, self.linear, strict=True):
             w = view.w[:, None]
@@ -240,7 +240,7 @@ class ResampledResiduals:
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         self.resamplers = [
             ResidualResampler(one.index, view.w, view.w[:, None] * view.p, view.w[:, None] * view.y, one.size, cluster)
-            for view, one in zip(estimand.views, estimand.linear or (), strict=True)
+            for view, one in zip(estimand.views, estimand.cell_statistics or (), strict=True)
         ]
 
     def of(self, times: Array) -> ValuesAndNorms:
@@ -252,7 +252,9 @@ class ResampledResiduals:
 _Resampler = ResampledMeans | ResampledBins | ResampledVectors | ResampledResiduals
 
 
-def _values_and_norms(linear: Sequence[Linear], observed: Sequence[Sums], draws: Sequence[Sums]) -> ValuesAndNorms:
+def _values_and_norms(
+    linear: Sequence[CellStatistic], observed: Sequence[Sums], draws: Sequence[Sums]
+) -> ValuesAndNorms:
     """Values and centered norms of all views from observed and resampled sums; None if a view has no norm."""
     values = np.stack([one.statistic(*drawn) for one, drawn in zip(linear, draws, strict=True)])
     norms = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Linear
+from trueodds.estimators.base import CellStatistic
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
 
@@ -30,7 +30,7 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
     In weighted, fractional or joint bins the residual sums are normal with the observed (co)variance of the rows.
     """
     values, norms = [], []
-    for view, one in zip(estimand.views, estimand.linear or (), strict=True):
+    for view, one in zip(estimand.views, estimand.cell_statistics or (), strict=True):
         binned = pooled_view(view, one)
         observed = [scatter_to_bins(x[None], binned.bin_index, one.size)[0] for x in _sums(binned)]
         block = max(1, NUMBERS // (one.size * (binned.p.shape[1] if view.joint else 1)))
@@ -86,7 +86,7 @@ def _binary_draws(binned: View, resamples: int, rng: np.random.Generator) -> Dra
     return mass, wp, yes_drawn
 
 
-def _joint_draws(view: View, one: Linear, binned: View, resamples: int, rng: np.random.Generator) -> Draws:
+def _joint_draws(view: View, one: CellStatistic, binned: View, resamples: int, rng: np.random.Generator) -> Draws:
     """Residual sums of each cell, normal with the covariance of the residuals of the rows."""
     residual = view.w[:, None] * (view.y - view.p)
     order = np.flatnonzero(view.w > 0)

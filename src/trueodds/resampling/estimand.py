@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Estimator, Linear, combine, shares
+from trueodds.estimators.base import CellStatistic, Estimator, combine, shares
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
@@ -28,9 +28,11 @@ class Estimand:
     aggregate: str = "mean"
 
     @classmethod
-    def of(cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean") -> Estimand:
+    def from_predictions(
+        cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean"
+    ) -> Estimand:
         """Create the estimand for these predictions."""
-        if preds.cluster is not None and not estimator.clusters:
+        if preds.cluster is not None and not estimator.supports_clusters:
             raise InputError(
                 "TO205",
                 f"{estimator.name} splits rows into folds as if they were independent, and these rows are clustered.",
@@ -38,7 +40,7 @@ class Estimand:
                 "Use ece or smece, whose intervals resample whole clusters.",
             )
         views = lens.views(preds)
-        if len(views) > 1 and not estimator.averages:
+        if len(views) > 1 and not estimator.is_averageable:
             raise InputError(
                 "TO205",
                 f"{estimator.name} cannot be averaged over classes: values above and below the optimum would cancel.",
@@ -48,9 +50,9 @@ class Estimand:
         return cls(estimator, lens, views, aggregate)
 
     @cached_property
-    def linear(self) -> tuple[Linear, ...] | None:
+    def cell_statistics(self) -> tuple[CellStatistic, ...] | None:
         """The statistic of each view as a function of bin sums; None if draws require the rows."""
-        statistics = [self.estimator.linear(view) for view in self.views]
+        statistics = [self.estimator.cell_statistic(view) for view in self.views]
         return None if any(one is None for one in statistics) else tuple(one for one in statistics if one is not None)
 
     @cached_property
@@ -95,9 +97,9 @@ class Layout:
 
     def __init__(self, estimands: Sequence[Estimand]) -> None:
         self.views = [view for estimand in estimands for view in estimand.views]
-        self.linear = [one for estimand in estimands for one in estimand.linear or ()]
+        self.cell_statistics = [one for estimand in estimands for one in estimand.cell_statistics or ()]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
-        self.sizes = [one.size * m for one, m in zip(self.linear, widths, strict=True)]
+        self.sizes = [one.size * m for one, m in zip(self.cell_statistics, widths, strict=True)]
         self.offsets = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
         self.size = int(self.offsets[-1])
         self.widths = widths
@@ -115,7 +117,7 @@ class Layout:
     def accumulator_index(self) -> Array:
         """Accumulator index of each row and column, (n, columns); a joint view has one column per outcome."""
         columns = []
-        for one, m, offset in zip(self.linear, self.widths, self.offsets, strict=False):
+        for one, m, offset in zip(self.cell_statistics, self.widths, self.offsets, strict=False):
             columns += [offset + one.index * m + j for j in range(m)]
         return np.stack(columns, axis=1).astype(np.int32)
 
@@ -128,7 +130,9 @@ class Layout:
     def split_by_view(self, sums: Array) -> list[Array]:
         """Split sums (draws, size) by view: (draws, bins), or (draws, bins, m)."""
         pieces = []
-        for one, m, start, stop in zip(self.linear, self.widths, self.offsets[:-1], self.offsets[1:], strict=True):
+        for one, m, start, stop in zip(
+            self.cell_statistics, self.widths, self.offsets[:-1], self.offsets[1:], strict=True
+        ):
             piece = sums[:, start:stop]
             pieces.append(piece.reshape(len(sums), one.size, m) if m > 1 else piece)
         return pieces
@@ -136,7 +140,7 @@ class Layout:
     def observed(self) -> tuple[list[Array], list[Array], list[Array]]:
         """Observed Σw, Σwp and Σwy of the bins of each view, with a leading axis of length 1."""
         sums: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
-        for one, view in zip(self.linear, self.views, strict=True):
+        for one, view in zip(self.cell_statistics, self.views, strict=True):
             w = view.w[:, None] if view.joint else view.w
             for view_sums, x in zip(sums, (view.w, w * view.p, w * view.y), strict=True):
                 columns = [np.bincount(one.index, column, one.size) for column in (x.T if x.ndim > 1 else [x])]
@@ -153,7 +157,7 @@ def by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> lis
     return out
 
 
-def pooled_view(view: View, one: Linear) -> View:
+def pooled_view(view: View, one: CellStatistic) -> View:
     """The bins of a statistic as a pooled view with bin indices, reused if the statistic stores it."""
     binned = getattr(one, "binned", None)
     return binned if isinstance(binned, View) and binned.bin_index is not None else view.pool(one.index, one.size)

@@ -156,15 +156,15 @@ def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, cl
     estimates are not changed.
     """
     if is_root_mean_square(estimand) and not clustered:  # pairs of rows within a cluster are not independent
-        assert estimand.linear is not None
-        view, one = estimand.views[0], estimand.linear[0]
+        assert estimand.cell_statistics is not None
+        view, one = estimand.views[0], estimand.cell_statistics[0]
         t, _ = squared_error.debiased_squared_error(pooled_view(view, one))
         return float(np.sign(t) * np.sqrt(abs(t)))
     # Means are not 0 for a calibrated model, and debiased estimators need no further correction.
     settled = estimand.estimator.interval in ("bca", "debiased")
     if settled or noise_floor is None or not 0 <= value:
         return None
-    less = float(subtract_noise_floor(value, noise_floor, estimand.estimator.power))
+    less = float(subtract_noise_floor(value, noise_floor, estimand.estimator.norm_power))
     return None if np.isnan(less) else less
 
 

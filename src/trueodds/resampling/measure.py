@@ -36,7 +36,7 @@ def estimate_error(
     """Estimate an error with its interval and noise floor."""
     if isinstance(rows, Tally):
         return estimate_from_tally(rows, error, lens, aggregate, interval_spec, REDRAWS, rng)
-    estimands = [Estimand.of(error, lens, rows, aggregate)]
+    estimands = [Estimand.from_predictions(error, lens, rows, aggregate)]
     (estimate,) = estimates(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
     return estimate
 
@@ -86,7 +86,7 @@ def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
     notes = [*tally.notes(estimand.lens), Note("TN405", f"Computed from a {tally.resolution}.")]
     partition = getattr(estimand.estimator, "partition", None)
     if partition is not None and not estimand.views[0].joint:
-        cells = partition.freeze(estimand.views[0])
+        cells = partition.fit(estimand.views[0])
         if isinstance(cells, Bins) and not np.isin(cells.edges, EDGES).all():
             notes.append(Note("TN404", "Some bin edges are not cell edges; the nearest cell edges were used."))
     return [*notes, *(estimand.estimator.notes(estimand.views[0]) if len(estimand.views) == 1 else [])]

@@ -27,15 +27,15 @@ def noise_floor_draws(
     """
 
     def drawable(estimand: Estimand) -> bool:
-        countless = estimand.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
+        countless = estimand.estimator.null_draws_of == "votes" and rows.votes is not None and rows.counts is None
         if not estimand.is_mean_of_views:  # the expected maximum is not the maximum of the expectations
             return not countless
         # An estimator that is unbiased for independent rows is biased for clustered rows.
         known = rows.cluster is None and estimand.estimator.expected(estimand.views[0]) is not None
         return not isinstance(estimand.estimator, ProperScore) and not known and not countless
 
-    voted = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.redraws == "votes"]
-    others = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.redraws != "votes"]
+    voted = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.null_draws_of == "votes"]
+    others = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.null_draws_of != "votes"]
     vote_redraws = min(redraws, max(20, VOTES_DRAWN // (rows.n * rows.k)))
     by_id = {
         id(estimand): draws

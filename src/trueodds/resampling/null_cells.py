@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Linear
+from trueodds.estimators.base import CellStatistic
 from trueodds.kernels import as_plain_array, summed
 from trueodds.kernels.covariance import add_covariance
 from trueodds.kernels.fine_grid import count_subcells
@@ -37,9 +37,13 @@ def draws_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bo
         return False
     (estimand,) = estimands
     views = estimand.views
-    if estimand.estimator.redraws == "votes" or any(view.joint for view in views) or estimand.linear is None:
+    if (
+        estimand.estimator.null_draws_of == "votes"
+        or any(view.joint for view in views)
+        or estimand.cell_statistics is None
+    ):
         return False
-    sizes = [one.size for one in estimand.linear]
+    sizes = [one.size for one in estimand.cell_statistics]
     if max(sizes) > MAX_BINS:
         return False
     if len(views) > 1:
@@ -49,7 +53,7 @@ def draws_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bo
     if preds.weight is None:
         return True
     # A sum dominated by a few rows with large weights is not normal, so labels are drawn row by row.
-    variances = [pooled_view(view, one).sums("wwv") for view, one in zip(views, estimand.linear, strict=True)]
+    variances = [pooled_view(view, one).sums("wwv") for view, one in zip(views, estimand.cell_statistics, strict=True)]
     return all(
         ((v >= poisson_binomial.MAX_EXACT_VARIANCE * preds.weight.max() ** 2) | (v == 0)).all() for v in variances
     )
@@ -81,7 +85,7 @@ def cell_draws(
     class-wise bins: with it the classes have the correlation of the data (a normal copula), without it they are
     independent. With votes the signs of residuals are flipped: Σ±w(y − p) has variance Σw²(y − p)².
     """
-    if estimand.linear is None:
+    if estimand.cell_statistics is None:
         raise InputError(
             "TO403",
             f"{estimand.estimator.name} with these settings requires the rows.",
@@ -90,11 +94,14 @@ def cell_draws(
         )
     if any(view.joint for view in estimand.views):
         return np.stack(
-            [_joint(view, one, resamples, rng) for view, one in zip(estimand.views, estimand.linear, strict=True)]
+            [
+                _joint(view, one, resamples, rng)
+                for view, one in zip(estimand.views, estimand.cell_statistics, strict=True)
+            ]
         )
     scores = None if covariance is None else _correlated_scores(covariance, resamples, rng)
     statistics, start = [], 0
-    for view, one in zip(estimand.views, estimand.linear, strict=True):
+    for view, one in zip(estimand.views, estimand.cell_statistics, strict=True):
         z = rng.standard_normal((resamples, one.size)) if scores is None else scores[:, start : start + one.size]
         start += one.size
         binned = pooled_view(view, one)
@@ -116,7 +123,7 @@ def _correlated_scores(covariance: Array, resamples: int, rng: np.random.Generat
     return scores
 
 
-def _outcomes(view: View, one: Linear, binned: View, z: Array, *, voted: bool) -> Array:
+def _outcomes(view: View, one: CellStatistic, binned: View, z: Array, *, voted: bool) -> Array:
     """Σwy of each bin at the normal scores z (draws, size)."""
     bin_index = binned.bin_index
     variance = np.maximum(binned.sums("wwr" if voted else "wwv"), 0.0)
@@ -133,7 +140,7 @@ def _outcomes(view: View, one: Linear, binned: View, z: Array, *, voted: bool) -
     return drawn
 
 
-def _fine_cells(view: View, one: Linear, small: Array) -> tuple[Array, Array, Array]:
+def _fine_cells(view: View, one: CellStatistic, small: Array) -> tuple[Array, Array, Array]:
     """Bin, number of rows and mean prediction of the fine cells of the small bins, sorted by bin."""
     inside = np.flatnonzero(small[one.index] if view.is_unweighted else small[one.index] & (view.n > 0))
     index, p = one.index[inside], view.p[inside]
@@ -143,7 +150,7 @@ def _fine_cells(view: View, one: Linear, small: Array) -> tuple[Array, Array, Ar
     return index[order], view.n[inside][order], p[order]
 
 
-def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) -> Array:
+def _joint(view: View, one: CellStatistic, resamples: int, rng: np.random.Generator) -> Array:
     """Null draws with the labels of a grid cell drawn from a multinomial at its mean prediction."""
     m = view.p.shape[1]
     if not np.array_equal(view.w, view.n):
@@ -164,14 +171,14 @@ def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) ->
 
 def null_covariance(estimand: Estimand) -> Array:
     """Null covariance Σ w²(δ_kl p_k − p_k p_l) between the bins of mutually exclusive classes, (Σ bins)²."""
-    assert estimand.linear is not None
-    k, bins = len(estimand.views), max(one.size for one in estimand.linear)
-    n, first = len(estimand.linear[0].index), estimand.views[0]
+    assert estimand.cell_statistics is not None
+    k, bins = len(estimand.views), max(one.size for one in estimand.cell_statistics)
+    n, first = len(estimand.cell_statistics[0].index), estimand.views[0]
 
     def add(start: int, stop: int, out: Array) -> None:
         P = np.stack([view.p[start:stop] for view in estimand.views], axis=1)
         w = np.empty(0) if first.is_unweighted else first.w[start:stop]
-        cells = np.stack([one.index[start:stop] for one in estimand.linear or ()], axis=1).astype(np.uint16)
+        cells = np.stack([one.index[start:stop] for one in estimand.cell_statistics or ()], axis=1).astype(np.uint16)
         add_covariance(as_plain_array(P), as_plain_array(w), as_plain_array(cells), out)
 
     blocks = summed(add, n, (k * (k + 1) // 2, bins, bins), block=2**16)
@@ -179,5 +186,7 @@ def null_covariance(estimand: Estimand) -> Array:
     one, other = np.triu_indices(k)
     pairs[one, :, other] = blocks
     pairs[other, :, one] = blocks.transpose(0, 2, 1)
-    used = np.concatenate([c * bins + np.arange(statistic.size) for c, statistic in enumerate(estimand.linear)])
+    used = np.concatenate(
+        [c * bins + np.arange(statistic.size) for c, statistic in enumerate(estimand.cell_statistics)]
+    )
     return pairs.reshape(k * bins, k * bins)[np.ix_(used, used)]

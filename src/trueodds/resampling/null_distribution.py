@@ -60,13 +60,15 @@ def null_draws(
         for i, estimand in enumerate(estimands):
             if draws_by_bin(preds, estimands if joint else [estimand], joint=joint):
                 out[i] = bin_draws(preds, estimand, resamples, rng)
-    voted = [i for i, estimand in enumerate(estimands) if out[i] is None and estimand.estimator.redraws == "votes"]
+    voted = [
+        i for i, estimand in enumerate(estimands) if out[i] is None and estimand.estimator.null_draws_of == "votes"
+    ]
     left = [i for i in range(len(estimands)) if out[i] is None and i not in voted]
     labeled = [] if flip else [i for i in left if reads_labels(preds, estimands[i])]
-    on_bins = [i for i in left if i not in labeled and estimands[i].linear is not None]
-    by_rows = [i for i in left if estimands[i].linear is None]
+    on_bins = [i for i in left if i not in labeled and estimands[i].cell_statistics is not None]
+    by_rows = [i for i in left if estimands[i].cell_statistics is None]
     # An estimand with many cells fills the memory shared by the draws, so it is drawn separately.
-    heavy = [] if flip else [i for i in on_bins if sum(one.size for one in estimands[i].linear or ()) > LIGHT]
+    heavy = [] if flip else [i for i in on_bins if sum(one.size for one in estimands[i].cell_statistics or ()) > LIGHT]
     light = [i for i in on_bins if i not in heavy]
     drawn = flip_signs if flip else draw_label_sums
     parts = [
@@ -98,7 +100,7 @@ def _row_by_row(
     share: float | None,
 ) -> list[Array]:
     """Null draws of statistics that require complete views."""
-    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcomes(preds) for estimand in estimands]
+    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands]
     statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
     flip = share is None and (preds.cluster is not None or preds.votes is not None)
     for start in range(0, resamples, 32):
@@ -116,7 +118,7 @@ def _row_by_row(
                     else:
                         codes = outcomes[i]
                         assert codes is not None
-                        y = codes[v].of_labels(one, m)
+                        y = codes[v].outcomes_of_labels(one, m)
                     statistics[i][v].append(estimand.estimator.value(view.with_y(y)))
         if progress:
             progress(stop / resamples)
@@ -142,7 +144,7 @@ def _drawn_votes(
             "votes as shares",
             "Pass the votes as integer counts.",
         )
-    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcomes(preds) for estimand in estimands]
+    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands]
     statistics = [np.empty((len(estimand.views), resamples)) for estimand in estimands]
     rng = np.random.default_rng(key)
     P = np.maximum(preds.P.astype(np.float64), 0.0)  # 1 − p may round below 0
@@ -154,7 +156,7 @@ def _drawn_votes(
         for estimand, codes, values in zip(estimands, outcomes, statistics, strict=True):
             for v, view in enumerate(estimand.views):
                 m = view.p.shape[1] if view.joint else 1
-                y = shares[:, estimand.lens.columns(preds)[v]] if codes is None else codes[v].of_shares(shares, m)
+                y = shares[:, estimand.lens.columns(preds)[v]] if codes is None else codes[v].outcome_shares(shares, m)
                 values[v, r] = estimand.estimator.value(view.with_y(y))
         if progress and r % 32 == 0:
             progress(r / resamples)
@@ -251,12 +253,12 @@ def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tu
 
 def _labeling_statistics(estimand: Estimand, v: int, preds: Predictions, labels: Array) -> Array:
     """Statistic of one view for each labeling (labelings, n), from cell sums if they are sufficient."""
-    view, outcome = estimand.views[v], estimand.lens.outcomes(preds)[v]
+    view, outcome = estimand.views[v], estimand.lens.outcome_codes(preds)[v]
     m = view.p.shape[1] if view.joint else 1
-    outcomes = np.stack([outcome.of_labels(labeling, m) for labeling in labels]).astype(np.float64)
-    if estimand.linear is None:
+    outcomes = np.stack([outcome.outcomes_of_labels(labeling, m) for labeling in labels]).astype(np.float64)
+    if estimand.cell_statistics is None:
         return np.array([estimand.estimator.value(view.with_y(y)) for y in outcomes])
-    one = estimand.linear[v]
+    one = estimand.cell_statistics[v]
     cells = np.zeros((one.size, preds.n))
     cells[one.index, np.arange(preds.n)] = view.w
     return one.statistic(

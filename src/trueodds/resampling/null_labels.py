@@ -11,7 +11,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.kernels import in_blocks, random_labels, sign_flips
 from trueodds.kernels.bootstrap import order_by_bin
 from trueodds.kernels.random_labels import draw_labels_by_row
-from trueodds.lenses.base import Outcomes
+from trueodds.lenses.base import OutcomeCodes
 from trueodds.resampling.estimand import Estimand, Layout, by_estimand
 
 MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
@@ -35,7 +35,7 @@ def draw_label_sums(
     separate = preds.kind == "multilabel"
     # Sorting the rows by cell makes consecutive rows add to the same accumulators.
     if layout.size > random_labels.MANY and all(view.joint for view in layout.views):
-        rows = order_by_bin(layout.linear[0].index, layout.linear[0].size)
+        rows = order_by_bin(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
         P, mass, tables = P[rows], mass[rows], tables[:, rows]
         cluster = None if cluster is None else cluster[rows]
 
@@ -59,9 +59,9 @@ def draw_label_sums(
 
 def reads_labels(preds: Predictions, estimand: Estimand) -> bool:
     """Whether the statistic uses the label of each row instead of bin sums."""
-    if preds.kind == "multilabel" or estimand.linear is None:
+    if preds.kind == "multilabel" or estimand.cell_statistics is None:
         return False
-    return all(getattr(one, "of_labels", None) is not None for one in estimand.linear)
+    return all(getattr(one, "of_labels", None) is not None for one in estimand.cell_statistics)
 
 
 def draw_labels(
@@ -74,14 +74,14 @@ def draw_labels(
 ) -> list[Array]:
     """Null draws of statistics that use the label of each row."""
     statistics: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
-    outcomes = [estimand.lens.outcomes(preds) for estimand in estimands]
+    outcomes = [estimand.lens.outcome_codes(preds) for estimand in estimands]
     block = max(1, MAX_BLOCK_LABELS // preds.n)
     for start in range(0, resamples, block):
         stop = min(start + block, resamples)
         labels = draw_labels_by_row(preds.P, key, start, stop, cluster=preds.cluster, share=share or 0.0)
         for i, estimand in enumerate(estimands):
-            for v, one in enumerate(estimand.linear or ()):
-                statistics[i][v].append(one.of_labels(outcomes[i][v].numbers(labels)))  # type: ignore[attr-defined]
+            for v, one in enumerate(estimand.cell_statistics or ()):
+                statistics[i][v].append(one.of_labels(outcomes[i][v].outcome_numbers(labels)))  # type: ignore[attr-defined]
         if progress:
             progress(stop / resamples)
     return [np.array([np.concatenate(values) for values in per_view]) for per_view in statistics]
@@ -120,7 +120,10 @@ def _in_blocks(
 ) -> list[Array]:
     def work(start: int, stop: int) -> list[Array]:
         drawn = layout.split_by_view(sums(start, stop))
-        return [one.statistic(w[v], wp[v], wy) for v, (one, wy) in enumerate(zip(layout.linear, drawn, strict=True))]
+        return [
+            one.statistic(w[v], wp[v], wy)
+            for v, (one, wy) in enumerate(zip(layout.cell_statistics, drawn, strict=True))
+        ]
 
     statistics: list[list[Array]] = []
     for start in range(0, resamples, layout.block):
@@ -135,12 +138,12 @@ def _in_blocks(
     return by_estimand(estimands, [np.concatenate(values) for values in zip(*statistics, strict=True)])
 
 
-def _outcomes(preds: Predictions, estimands: Sequence[Estimand]) -> list[Outcomes | None]:
-    return [outcome for estimand in estimands for outcome in estimand.lens.outcomes(preds)]
+def _outcomes(preds: Predictions, estimands: Sequence[Estimand]) -> list[OutcomeCodes | None]:
+    return [outcome for estimand in estimands for outcome in estimand.lens.outcome_codes(preds)]
 
 
 def _tables(
-    layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predictions, estimands: Sequence[Estimand]
+    layout: Layout, outcomes: Sequence[OutcomeCodes | None], preds: Predictions, estimands: Sequence[Estimand]
 ) -> Array:
     """Accumulator index of each row for each drawn label; views that use different labels share a table."""
     tables: list[Array] = []
@@ -148,7 +151,7 @@ def _tables(
     columns = [
         c for estimand in estimands for c in (estimand.lens.columns(preds) if preds.kind == "multilabel" else [])
     ]
-    for v, (one, m, offset) in enumerate(zip(layout.linear, layout.widths, layout.offsets, strict=False)):
+    for v, (one, m, offset) in enumerate(zip(layout.cell_statistics, layout.widths, layout.offsets, strict=False)):
         outcome = outcomes[v]
         if outcome is None:
             reads = {columns[v]}

@@ -160,7 +160,7 @@ class Cells:
         mask = w > 0  # rows of weight 0 count only in n
         p = np.divide(sums.pop("wp"), w, out=middle.copy(), where=mask)
         y = np.divide(sums.pop("wy"), w, out=np.zeros(len(w)), where=mask)
-        return View(p, y, w, n=part.n, sums=sums, at=middle, name=name, classes=classes)
+        return View(p, y, w, n=part.n, sums=sums, partition_values=middle, name=name, classes=classes)
 
 
 # Number of classes with dense cells in memory at a time: 2.5 MB, or 1.6 MB of the wider ones, to fit the cache.

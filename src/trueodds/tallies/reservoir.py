@@ -108,7 +108,7 @@ class SampledTally:
     @classmethod
     def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> SampledTally:
         """Tally and sample of one batch."""
-        return cls(Tally.of(preds), Reservoir.of(preds, ids, seed=seed, max_probs=max_probs))
+        return cls(Tally.from_predictions(preds), Reservoir.of(preds, ids, seed=seed, max_probs=max_probs))
 
     def __add__(self, other: SampledTally) -> SampledTally:
         return SampledTally(self.tally + other.tally, self.sample + other.sample)

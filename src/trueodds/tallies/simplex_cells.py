@@ -31,7 +31,7 @@ class SimplexCells:
     def of(cls, view: View, bins: int) -> SimplexCells:
         """The cells of a joint view of rows."""
         line = Bins(np.arange(bins + 1) / bins)
-        keys = np.stack([line.index(column) for column in view.at.T], axis=1).astype(np.int32)
+        keys = np.stack([line.index(column) for column in view.partition_values.T], axis=1).astype(np.int32)
         w = view.w[:, None]
         p = view.p.astype(np.float64, copy=False)
         return _merge_cells(bins, keys, view.n.astype(np.int64), view.w, view.sums("ww"), w * p, w * view.y)
@@ -53,7 +53,7 @@ class SimplexCells:
         middle = (self.keys + 0.5) / self.bins
         p = np.divide(self.wp, self.w[:, None], out=middle.copy(), where=some)
         y = np.divide(self.wy, self.w[:, None], out=np.zeros_like(self.wy), where=some)
-        return View(p, y, self.w, n=self.n, sums={"ww": self.ww}, at=middle, name=name, classes=classes)
+        return View(p, y, self.w, n=self.n, sums={"ww": self.ww}, partition_values=middle, name=name, classes=classes)
 
 
 def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:

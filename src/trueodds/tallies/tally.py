@@ -76,13 +76,13 @@ class Tally(TallySums):
     Examples
     --------
     >>> a, b = Predictions([1, 0], [0.9, 0.2]), Predictions([1], [0.9])
-    >>> both = Tally.of(a) + Tally.of(b)
+    >>> both = Tally.from_predictions(a) + Tally.from_predictions(b)
     >>> both.n, both.views("positive")[0].y.tolist(), round(both.score("brier")["mean"], 4)
     (3, [0.0, 1.0], 0.02)
     """
 
     @classmethod
-    def of(
+    def from_predictions(
         cls, preds: Predictions, *, lenses: Iterable[str | Lens] = (), grid: int | None = None, bins: int = 15
     ) -> Tally:
         """Tally one batch of rows.

@@ -81,7 +81,7 @@ def dumps(tally: TallySums) -> str:
 
     >>> from trueodds.data.predictions import Predictions
     >>> from trueodds.tallies.tally import Tally
-    >>> dumps(Tally.of(Predictions([1, 0], [0.9, 0.2])))[:27]
+    >>> dumps(Tally.from_predictions(Predictions([1, 0], [0.9, 0.2])))[:27]
     '{"schema":"trueodds.tally/1'
     """
     return json_of(to_dict(tally))

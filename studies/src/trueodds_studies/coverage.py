@@ -165,7 +165,7 @@ def _floors(
 
 def _estimand(estimator: Estimator, case: EstimatorCase, preds: Predictions) -> Estimand:
     lens = resolve_lens(preds, case.lens, estimator)
-    return Estimand.of(estimator, lens, preds, lens.aggregate)
+    return Estimand.from_predictions(estimator, lens, preds, lens.aggregate)
 
 
 def _ranking_rate(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> float:

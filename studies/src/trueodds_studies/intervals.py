@@ -170,7 +170,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         rng = np.random.default_rng([plan.seed, *cell.world.name.encode(), round(10 * cell.floors), cell.n, repetition])
         preds = world.rows(rng, cell.n)
         lens = resolve_lens(preds, cell.lens, estimator)
-        estimands = [Estimand.of(estimator, lens, preds, lens.aggregate)]
+        estimands = [Estimand.from_predictions(estimator, lens, preds, lens.aggregate)]
         (estimate,) = estimates(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
         values.append(estimate.value)
         noise.append(math.nan if estimate.noise_floor is None else estimate.noise_floor)
@@ -231,7 +231,7 @@ def _unbinned(name: str, lens_name: str, world: DistortedWorld) -> float:
     population = world.population()
     lens = resolve_lens(population, lens_name, ESTIMATORS.make(name, {}))
     views, power = lens.views(population), 2.0 if name in SQUARED else 1.0
-    fine = [view if world.k == 2 else view.binned(EqualMass(FINE).freeze(view)) for view in views]
+    fine = [view if world.k == 2 else view.binned(EqualMass(FINE).fit(view)) for view in views]
     gaps = [float(v.w @ np.abs(v.y - v.p) ** power / v.total) ** (1 / power) for v in fine]
     return _has_exact_value(np.array(gaps), views, lens.aggregate)
 

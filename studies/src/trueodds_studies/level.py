@@ -218,12 +218,12 @@ class HypothesisForm:
         """The lens for k classes."""
         if k == 2:
             return "positive"
-        return self.lens or ("canonical" if TESTS.load(self.name).vectors else "confidence")
+        return self.lens or ("canonical" if TESTS.load(self.name).accepts_joint_views else "confidence")
 
     @property
     def draws(self) -> bool:
         """Whether it makes draws, which are expensive."""
-        return self.null in getattr(TESTS.load(self.name), "drawing", (self.null,)) or self.null == "both"
+        return self.null in getattr(TESTS.load(self.name), "simulated_nulls", (self.null,)) or self.null == "both"
 
     def settings(self, resamples: int) -> dict[str, Any]:
         """The settings, with the study's number of draws if the test makes any."""
@@ -243,10 +243,14 @@ class HypothesisForm:
 def hypothesis_forms(name: str) -> tuple[HypothesisForm, ...]:
     """The default variant, one for each other null distribution, and the extra variants."""
     test_class = TESTS.load(name)
-    if not test_class.nulls:
+    if not test_class.null_distributions:
         return (HypothesisForm(name, "redraw"), *EXTRA_FORMS.get(name, ()))
     (default,) = (field.default for field in dataclasses.fields(test_class) if field.name == "null")
-    nulls = dict.fromkeys((default, *test_class.nulls) if default in test_class.nulls else test_class.nulls)
+    nulls = dict.fromkeys(
+        (default, *test_class.null_distributions)
+        if default in test_class.null_distributions
+        else test_class.null_distributions
+    )
     usual = [HypothesisForm(name, null, fixed_settings=() if null == default else (("null", null),)) for null in nulls]
     return (
         *(dataclasses.replace(form, **COSTLY_FORMS.get((name, form.null), {})) for form in usual),

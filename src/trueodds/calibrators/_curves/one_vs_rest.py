@@ -13,7 +13,7 @@ import numpy as np
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData, apply_in_blocks
 from trueodds.calibrators._glm.log_probabilities import Probabilities, log_pair, probabilities
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
@@ -90,13 +90,13 @@ def fit_curves_of_logs(
     return tuple(fit(log_pair(P, c, min_prob), Y[:, c], w) for c in which)
 
 
-def fit_curves_from_sums(fit: Callable[[RowSums], Any], data: RowSums) -> tuple[Any, ...]:
+def fit_curves_from_sums(fit: Callable[[SummableRows], Any], data: SummableRows) -> tuple[Any, ...]:
     """Fit the curves from sums over rows `FitData`, in passes that the classes share; `fit` gets `OneVsRestRows`."""
-    which = [1] if data.facts.k == 2 else range(data.facts.k)
-    return tuple(data.side_by_side([partial(_of_class, fit=fit, c=c) for c in which]))
+    which = [1] if data.summary.k == 2 else range(data.summary.k)
+    return tuple(data.fit_jointly([partial(_of_class, fit=fit, c=c) for c in which]))
 
 
-def _of_class(data: RowSums, fit: Callable[[RowSums], Any], c: int) -> Any:
+def _of_class(data: SummableRows, fit: Callable[[SummableRows], Any], c: int) -> Any:
     return fit(data.map_rows(partial(_score, c=c)))
 
 

@@ -14,7 +14,7 @@ from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_uncertainty import FitEvidence, ParameterUncertainty
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
@@ -45,7 +45,7 @@ class LogOddsRange:
 class Contrasts:
     """Centered log odds, with fitted slopes and shifts."""
 
-    data: RowSums  # over Rows with x (n, K) less the means
+    data: SummableRows  # over Rows with x (n, K) less the means
     free: Array  # (K,) whether a class has parameters: all but the baseline
     means: Array  # (K − 1,)
     even: Array  # (K − 1,) whether the log odds reach both sides of 0
@@ -70,7 +70,7 @@ class Contrasts:
         if not self.optimum.at.hessian.size:
             return ParameterUncertainty("many")
         return FitEvidence(
-            self.data.facts, self.optimum.at.hessian, self.means, self.even, self.penalty,
+            self.data.summary, self.optimum.at.hessian, self.means, self.even, self.penalty,
             None if self.data.rows is None else self._scores, self._squares, self._ratio,
         ).uncertainty()  # fmt: skip
 
@@ -89,9 +89,9 @@ class Contrasts:
         return ScoreVectors(rows.x[:, free], softmax(eta)[:, free], rows.Y[:, free], rows.w)
 
 
-def fit_contrasts(data: RowSums, free: Array, penalty: float) -> Contrasts:
+def fit_contrasts(data: SummableRows, free: Array, penalty: float) -> Contrasts:
     """Fit slope and shift of each free class from sums over log odds (n, K) against the baseline."""
-    k, mass = len(free), data.facts.mass
+    k, mass = len(free), data.summary.mass
     log_odds_range: LogOddsRange = data.sum(LogOddsRange.of)
     # Centered without a penalty: log odds that are all equal then leave the slope unchanged.
     means = np.zeros(k) if penalty else log_odds_range.total / mass

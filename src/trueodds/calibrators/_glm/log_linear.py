@@ -19,7 +19,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     softmax,
 )
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, Minimum, Ridge, minimize_lbfgs, minimize_newton
-from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, Term
 from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.calibrators.temperature import TemperatureSpec
@@ -155,7 +155,7 @@ def prepare_rows(data: FitData, *, relative: bool = False) -> LogLinearRows:
     return LogLinearRows(np.asfortranarray(x), Y, w)
 
 
-def initial_beta(data: RowSums, min_prob: float, logits: bool = False) -> float:
+def initial_beta(data: SummableRows, min_prob: float, logits: bool = False) -> float:
     """Start of the search: β = 1/T of temperature scaling, from which Newton steps need no shortening."""
     beta = TemperatureSpec(min_prob=min_prob).fit_data(data.map_rows(_as_stated) if logits else data).beta
     return 1.0 if beta >= MAX_BETA else 0.0 if beta <= MIN_BETA else beta
@@ -167,7 +167,7 @@ def _as_stated(data: FitData) -> FitData:
 
 
 def fit_log_linear(
-    data: RowSums, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
+    data: SummableRows, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
 ) -> Minimum:
     """Minimize the mean loss per row plus Σ strength (θ − target)², from sums over `LogLinearRows`.
 
@@ -179,14 +179,21 @@ def fit_log_linear(
     optimum = _minimize(data, strength, target, start, shared, ties, nothing=_SOON)
     if optimum.converged:
         return optimum
-    slight = _minimize(data, strength + SLIGHT / data.facts.mass, target, start, shared, ties, nothing=0.0)
+    slight = _minimize(data, strength + SLIGHT / data.summary.mass, target, start, shared, ties, nothing=0.0)
     return Minimum(slight.theta, slight.at, optimum.n_passes + slight.n_passes, False, slight.slope)
 
 
 def _minimize(
-    data: RowSums, strength: Array, target: Array, start: Array, shared: bool, ties: Array | None, *, nothing: float
+    data: SummableRows,
+    strength: Array,
+    target: Array,
+    start: Array,
+    shared: bool,
+    ties: Array | None,
+    *,
+    nothing: float,
 ) -> Minimum:
-    k = data.facts.k
+    k = data.summary.k
     a, c, begin = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
 
     def step(theta: Array, *, curved: bool = True) -> Callable[[LogLinearRows], Likelihood]:
@@ -198,7 +205,7 @@ def _minimize(
             lambda theta: data.sum(step(theta)), begin, ridge, nothing=nothing,
             several=lambda places: data.sums(map(step, places)),
         )  # fmt: skip
-    curvature = data.sum(partial(_curvature, shared=shared)) / data.facts.mass
+    curvature = data.sum(partial(_curvature, shared=shared)) / data.summary.mass
     curvature = curvature.reshape(-1) if ties is None else ties.T**2 @ curvature.reshape(-1)
     scale = 1 / np.sqrt(curvature + 2 * a + 1e-9 * curvature.max())
     return minimize_lbfgs(lambda theta: data.sum(step(theta, curved=False)), begin, Ridge(a, c), scale)

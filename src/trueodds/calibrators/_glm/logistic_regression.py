@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.calibrators._glm.newton import GRADIENT_TOLERANCE, Minimum, minimize_newton
-from trueodds.calibrators._glm.row_sums import InMemory, RowSums
+from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood
@@ -90,29 +90,29 @@ def fit_finite(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = T
     return fit_finite_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
 
 
-def fit_logistic_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_logistic_from_sums(data: SummableRows, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """`fit_logistic` from sums over `LogisticRows`."""
     return _fit_logistic(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
 
 
-def fit_smoothed_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_smoothed_from_sums(data: SummableRows, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """`fit_smoothed` from sums over `LogisticRows`."""
     return _fit_smoothed(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
 
 
-def fit_finite_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_finite_from_sums(data: SummableRows, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """`fit_finite` from sums over `LogisticRows`."""
     moments = data.sum(partial(Moments.of, intercept=intercept))
     optimum = _fit_logistic(data, moments, rest, intercept)
     return optimum if optimum.converged else replace(_fit_smoothed(data, moments, rest, intercept), converged=False)
 
 
-def _fit_logistic(data: RowSums, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
+def _fit_logistic(data: SummableRows, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
     optimum, theta, rank = _maximize_likelihood(data, moments, (moments.n_events, moments.n_nonevents), rest, intercept)
     return LogisticFit(theta, optimum.at.value, optimum.n_passes, optimum.converged, rank, moments.means)
 
 
-def _fit_smoothed(data: RowSums, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
+def _fit_smoothed(data: SummableRows, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
     smoothed = data.map_rows(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
     n_events, n_nonevents = moments.n_events, moments.n_nonevents
     imagined = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
@@ -125,7 +125,7 @@ def _fit_smoothed(data: RowSums, moments: Moments, rest: Array, intercept: bool)
 
 
 def _maximize_likelihood(
-    data: RowSums, moments: Moments, outcomes: tuple[float, float], rest: Array, intercept: bool
+    data: SummableRows, moments: Moments, outcomes: tuple[float, float], rest: Array, intercept: bool
 ) -> tuple[Minimum, Array, int]:
     """Maximum likelihood, given the total weights of events and non-events."""
     turns = moments.decorrelation

@@ -14,15 +14,15 @@ Step = Callable[
 ]  # from rows to a result that adds; with streamed rows it is sent to workers, so it must be picklable
 
 
-class RowSums(ABC):
+class SummableRows(ABC):
     """Rows from which a fit takes sums only, wherever they are stored."""
 
-    facts: Any  # of the original rows: `FitData` in memory, else `FitDataSummary`
+    summary: Any  # of the original rows: `FitData` in memory, else `FitDataSummary`
     rows: Any  # rows in memory; None if they are streamed
     size: int = 0  # probabilities in memory
 
     @abstractmethod
-    def map_rows(self, f: Step) -> RowSums:
+    def map_rows(self, f: Step) -> SummableRows:
         """The rows f(rows): computed once in memory, in each pass if streamed."""
 
     @abstractmethod
@@ -30,7 +30,7 @@ class RowSums(ABC):
         """The sums of several steps: lazily one by one in memory, in one pass if streamed."""
 
     @abstractmethod
-    def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
+    def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """The results of several fits whose sums are taken in the same passes."""
 
     def sum(self, step: Step) -> Any:
@@ -40,7 +40,7 @@ class RowSums(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InMemory(RowSums):
+class InMemory(SummableRows):
     """Rows in memory, as a single batch.
 
     >>> InMemory([1, 2]).map_rows(lambda rows: [2 * row for row in rows]).sum(sum)
@@ -48,12 +48,12 @@ class InMemory(RowSums):
     """
 
     rows: Any
-    facts: Any = None
+    summary: Any = None
     size: int = 0
 
     def map_rows(self, f: Step) -> InMemory:
         """The rows f(rows), stored."""
-        return InMemory(f(self.rows), self.facts, self.size)
+        return InMemory(f(self.rows), self.summary, self.size)
 
     def sum(self, step: Step) -> Any:
         """The result of the step on all rows."""
@@ -63,7 +63,7 @@ class InMemory(RowSums):
         """The result of each step, computed lazily."""
         return map(self.sum, steps)
 
-    def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
+    def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """Run the fits one after the other."""
         return [fit(self) for fit in fits]
 
@@ -82,7 +82,7 @@ class PassCounter:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Streamed(RowSums):
+class Streamed(SummableRows):
     """Rows in the batches of a source, none of which is stored.
 
     >>> far = Streamed(PassCounter(lambda step: step([1, 2]) + step([3])))
@@ -91,20 +91,20 @@ class Streamed(RowSums):
     """
 
     reducer: PassCounter
-    facts: Any = None
+    summary: Any = None
     made: tuple[Step, ...] = ()
     rows: Any = field(default=None, init=False)
     size: int = field(default=0, init=False)
 
     def map_rows(self, f: Step) -> Streamed:
         """Return these rows with f applied in each pass."""
-        return Streamed(self.reducer, self.facts, (*self.made, f))
+        return Streamed(self.reducer, self.summary, (*self.made, f))
 
     def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
         """All sums in one pass."""
         return self._of([Chain((*self.made, step)) for step in steps])
 
-    def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
+    def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """Run the fits until each needs an unknown sum, take these sums in one pass, and repeat.
 
         A fit is restarted with the sums known so far, which costs nothing compared with a pass and keeps its code
@@ -117,7 +117,7 @@ class Streamed(RowSums):
             for i, fit in enumerate(fits):
                 if i not in results:
                     try:
-                        results[i] = fit(_Replayed(answers[i], self.facts, self.made))
+                        results[i] = fit(_Replayed(answers[i], self.summary, self.made))
                     except _MissingSums as question:
                         pending[i] = question.chains
             sums = iter(self._of([chain for chains in pending.values() for chain in chains]) if pending else [])
@@ -137,16 +137,16 @@ class _MissingSums(Exception):
         self.chains = chains
 
 
-class _Replayed(RowSums):
+class _Replayed(SummableRows):
     """Sums for a fit that is restarted, with those of earlier passes."""
 
     def __init__(self, answers: list[Any], facts: Any, made: tuple[Step, ...]) -> None:
         self._answers = iter(answers)
-        self.facts, self.rows, self._made = facts, None, made
+        self.summary, self.rows, self._made = facts, None, made
 
     def map_rows(self, f: Step) -> _Replayed:
         """Return these sums with f also applied to the rows; both read the known sums in turn."""
-        new = _Replayed([], self.facts, (*self._made, f))
+        new = _Replayed([], self.summary, (*self._made, f))
         new._answers = self._answers
         return new
 
@@ -156,7 +156,7 @@ class _Replayed(RowSums):
             return list(known)
         raise _MissingSums(tuple(Chain((*self._made, step)) for step in steps))
 
-    def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
+    def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """Run the fits one after the other."""
         return [fit(self) for fit in fits]
 

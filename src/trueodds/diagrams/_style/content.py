@@ -13,15 +13,15 @@ class DiagramContent(DiagramTable):
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # inches of a figure with one panel
     strip_height: ClassVar[float] = 0.0  # share of the height of the axes that the strip of predictions takes
     aspect_ratio: ClassVar[float] = 0.0  # height of a panel relative to its width, where x and y have equal units
-    divided: ClassVar[bool] = False  # whether a panel consists of several axes that fill it
-    bare: ClassVar[bool] = False  # whether panels have no ticks and keep their own scale
+    has_inset_axes: ClassVar[bool] = False  # whether a panel consists of several axes that fill it
+    hides_axes: ClassVar[bool] = False  # whether panels have no ticks and keep their own scale
 
     @property
-    def equal(self) -> bool:
+    def has_equal_units(self) -> bool:
         """Whether matplotlib keeps equal units along x and y in a figure of its own."""
-        return self.aspect_ratio > 0 and not self.bare
+        return self.aspect_ratio > 0 and not self.hides_axes
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one panel.
 
         Parameters
@@ -44,7 +44,7 @@ class DiagramContent(DiagramTable):
         raise NotImplementedError
 
     @property
-    def name_of_picture(self) -> str:
+    def picture_title(self) -> str:
         """The caller's title or the headline, also of a picture that shows neither."""
         return self.presentation.heading("") or self.default_title()
 

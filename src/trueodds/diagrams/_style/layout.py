@@ -67,7 +67,7 @@ def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
     figure = _figure(diagram, width, height, layout="constrained")
     ax = figure.subplots(gridspec_kw=_expected(diagram))
     size = _draw_labeled(diagram, ax)
-    if diagram.equal:
+    if diagram.has_equal_units:
         ax.set_aspect("equal", adjustable="box", anchor="NW")
     head = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
     head.put(figure, ax.transAxes, (0.0, 1.0))
@@ -120,7 +120,7 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
     if diagram.presentation.legend is False or (ax.get_legend() is not None and not always):
         return  # the caller's own legend stays
     head = Header(diagram, "", "", width - 2 * title_and_legend.PAD * size, size)
-    if not diagram.divided:
+    if not diagram.has_inset_axes:
         title_and_legend.place_legend(ax, head.in_smaller_type(), diagram.strip_height, always=always)
     elif head.marks and head.has_room_for_words and (always or head.legend_height + 6 <= MAX_LEGEND_HEIGHT * height):
         _extend_for_legend(ax, (head.legend_height + 6) / height)
@@ -130,7 +130,7 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
 def _paint_panel(diagram: DiagramContent, ax: Any, panel: int) -> None:
     """Paint a panel and hide the labels of its marks from `ax.legend()`."""
     before = set(ax.get_children())
-    diagram.paint(ax, panel)
+    diagram.draw_panel(ax, panel)
     for artist in set(ax.get_children()) - before - set(ax.child_axes):
         if (label := str(artist.get_label())) and not label.startswith("_"):
             artist.set_label(f"_{label}")
@@ -158,10 +158,10 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
     )
     figsize = diagram.presentation.figsize
     if ax is None and figsize is None:
-        columns = _columns(count, equal=diagram.equal)
+        columns = _columns(count, equal=diagram.has_equal_units)
         width = max(diagram.size[0], WIDE) if columns > 2 else diagram.size[0]
         size = _grid_type(width)
-        grid = PanelGrid.for_width(width, columns, bare=diagram.bare)
+        grid = PanelGrid.for_width(width, columns, bare=diagram.hides_axes)
         head = fit_headers(diagram, note, 72 * (width - grid.left - grid.right), size)[0]
         top = head.height / 72 + 0.08
         rows = -(-count // columns)
@@ -196,7 +196,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
         panel = add((left / width, bottom / height, cell[0] / width, cell[1] / height), **shared)
         shared = shared or {"sharex": panel, "sharey": panel}
         _paint_panel(diagram, panel, i)
-        if ax is None and figsize is None and diagram.equal:
+        if ax is None and figsize is None and diagram.has_equal_units:
             panel.set_aspect("equal", adjustable="box", anchor="NW")
         _name(panel, *names[i], 72 * cell[0])
         panel.tick_params(labelleft=column == 0, labelbottom=i + columns >= count)
@@ -272,7 +272,7 @@ def _fitting(
         usual,
         *(n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual and n_columns <= count),
     ):
-        grid = PanelGrid.for_width(width, columns, bare=diagram.bare)
+        grid = PanelGrid.for_width(width, columns, bare=diagram.hides_axes)
         room = 72 * (width - grid.left - grid.right)
         if room <= 0:
             continue

@@ -100,7 +100,7 @@ class CalibrationBelt(Recipe):
     """
 
     name: ClassVar[str] = "calibration_belt"
-    exempt: ClassVar[dict[str, str]] = IMPORTANCE
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE
     levels: Annotated[Sequence[Level], ONE] = (0.8, 0.95)
     fitted: bool = False
     max_degree: Integer = 4
@@ -136,11 +136,11 @@ class CalibrationBelt(Recipe):
     def _test(self) -> GiViTI:
         return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the bands of binary views."""
         all_logits = [Logits.of(view, self.min_prob, self.name) for view in views]
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
-        results = [self._test().on(view) for view in condensed_views]
+        results = [self._test().evaluate(view) for view in condensed_views]
         order = decreasing_order([-one.pvalue for one in results], [one.statistic for one in results])
         tables, rows, notes_by_view, tallest = [], [], list[tuple[str, list[Note]]](), 0.0
         for place, i in enumerate(order):

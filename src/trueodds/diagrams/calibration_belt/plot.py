@@ -79,7 +79,7 @@ class BeltPlot(UnitSquarePlot):
         """The rows with the ranges over which the widest band excludes the diagonal."""
         return np.asarray((rows["part"] == "range") & (rows["level"] == self.settings["levels"][-1]))
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, size = self.rows(panel), styling.type_size(ax)
         wide = self.square(ax, size)

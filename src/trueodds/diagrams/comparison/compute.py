@@ -99,24 +99,24 @@ class Comparison(BinnedRecipe):
     """
 
     name: ClassVar[str] = "comparison"
-    several: ClassVar[bool] = True
-    by_chance: ClassVar[tuple[str, ...]] = (
+    accepts_several_models: ClassVar[bool] = True
+    random_columns: ClassVar[tuple[str, ...]] = (
         "error_low",
         "error_high",
         "noise_floor",
         "difference_low",
         "difference_high",
     )
-    exempt: ClassVar[dict[str, str]] = IMPORTANCE
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE
     style: Annotated[str, OneOf(STYLES)] = "deviation"
     bars: Literal["confidence", "consistency"] | None = "confidence"
     paired: bool | None = None
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of the views of one model, without noise floor and interval, which need its rows."""
         return self._drawn({"": views}, None, [])
 
-    def of_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+    def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
         sets = views_by_model(models, lens, self.name)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))

@@ -60,7 +60,7 @@ class ConfidenceHistogram(BinnedRecipe):
 
     name: ClassVar[str] = "confidence_histogram"
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
         binned = [bins.Binned(view, self.partition) for view in views]
         totals = [bins.pool_all(view) for view in views]

@@ -57,7 +57,7 @@ class ConfidenceHistogramPlot(Diagram):
             entries.append((Patch(facecolor=styling.ROWS), "predictions"))
         return entries or [(Line2D([], [], linestyle="none"), "")]
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         styling.style_axes(ax, styling.type_size(ax))

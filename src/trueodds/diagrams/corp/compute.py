@@ -116,7 +116,7 @@ class Corp(Recipe):
     """
 
     name: ClassVar[str] = "corp"
-    exempt: ClassVar[dict[str, str]] = IMPORTANCE
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE
     band: Literal["consistency", "confidence", "honest"] | None = "consistency"
     level: Level = 0.9
     style: Literal["miscalibration", "discrimination"] = "miscalibration"
@@ -137,7 +137,7 @@ class Corp(Recipe):
             )
             raise InputError("TO203", problem, "how='continuous', band='confidence'", "Omit how.")
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
         curves = [CorpCurve(view, self.score) for view in views]
         curves = [curves[i] for i in decreasing_order(curve.numbers["mcb"] for curve in curves)]

@@ -80,7 +80,7 @@ class CorpDiagram(UnitSquarePlot):
             "honest": f"{level} simultaneous band",
         }[self.settings["band"]]
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = styling.type_size(ax)

@@ -89,7 +89,7 @@ class Cumulative(Recipe):
     name: ClassVar[str] = "cumulative"
     level: Level = 0.95
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the cumulative residuals of binary views."""
         all_residuals = [CumulativeResiduals(view, self.level) for view in views]
         residuals_by_view = [all_residuals[i] for i in decreasing_order(curve.surprise for curve in all_residuals)]

@@ -68,7 +68,7 @@ class CumulativeResiduals:
         self.path = np.concatenate(([0.0], np.cumsum(wy - wp)))
         self.farthest = CumulativeError().value(view)
         self.range = CumulativeRange().value(view)
-        self.result = ECCE().on(view)
+        self.result = ECCE().evaluate(view)
 
     @cached_property
     def has_vote_shares(self) -> bool:
@@ -80,7 +80,7 @@ class CumulativeResiduals:
         """The standard error of the final value under calibration; 0 if every probability is 0 or 1."""
         if self.has_vote_shares:
             return float(np.sqrt(self.view.sums("wwr").sum()) / self.view.total)
-        return 0.0 if self.result.notes else ECCE().cells(self.view).unit
+        return 0.0 if self.result.notes else ECCE().cell_statistic(self.view).unit
 
     @property
     def null_bound(self) -> float:

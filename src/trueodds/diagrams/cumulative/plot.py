@@ -63,7 +63,7 @@ class CumulativeResidualsPlot(Diagram):
             entries.append((Line2D([], [], color=styling.TEXT, **style), "minimum, maximum"))
         return entries
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = styling.type_size(ax)

@@ -92,7 +92,7 @@ class LloPosterior(Recipe):
         super().__post_init__()
         object.__setattr__(self, "posteriors", tuple(sorted(set(self.posteriors), reverse=True)))
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least probable first."""
         planes = [LloLikelihood.of(view, self.min_prob, self.prior) for view in views]
         drops = [float(plane.log_likelihood_drop(_UNCHANGED)) for plane in planes]

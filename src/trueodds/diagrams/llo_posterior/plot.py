@@ -54,7 +54,7 @@ class PosteriorPlot(Diagram):
             *([(boldest, bold)] if marks and drawn else []),
         ]
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
         from matplotlib.colors import LinearSegmentedColormap
 

@@ -88,13 +88,13 @@ class MclloParameters(BaselineRecipe):
 
     name: ClassVar[str] = "mcllo_parameters"
     lens: ClassVar[str | None] = "canonical"
-    vectors: ClassVar[bool] = True
-    exempt: ClassVar[dict[str, str]] = IMPORTANCE
+    accepts_joint_views: ClassVar[bool] = True
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE
     min_prob: MinProb = MIN_PROB
     level: Level = 0.95
     ellipses: bool = True
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The parameters of each view, those farthest from (1, 1) first."""
         notes: list[Note] = []
         fits = [self._fit_view(view, notes) for view in views]

@@ -71,7 +71,7 @@ class ParameterPlot(Diagram):
     def _ellipses(self) -> bool:
         return bool(self.settings["ellipses"]) and self.has("ellipses")
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
         from matplotlib.collections import PolyCollection
 

@@ -119,9 +119,9 @@ class Murphy(Recipe):
     """
 
     name: ClassVar[str] = "murphy"
-    several: ClassVar[bool] = True
-    by_chance: ClassVar[tuple[str, ...]] = ("low", "high", "difference_low", "difference_high", "beyond")
-    exempt: ClassVar[dict[str, str]] = IMPORTANCE | {
+    accepts_several_models: ClassVar[bool] = True
+    random_columns: ClassVar[tuple[str, ...]] = ("low", "high", "difference_low", "difference_high", "beyond")
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE | {
         "tally": "thresholds at scores depend on exact scores, and a tally replaces them by the mean of a cell",
     }
     style: Literal["murphy", "plane"] = "murphy"
@@ -139,11 +139,11 @@ class Murphy(Recipe):
             problem = "thresholds must be numbers from 0 to 1, or the number of steps from 0 to 1."
             raise InputError("TO203", problem, "an empty sequence", "For instance thresholds=100 or [0.1, 0.5].")
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of the views of one model, without intervals of its score, which need its rows."""
         return self._drawing({"": views}, {"": None}, rng).build({}, {}, [])
 
-    def of_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+    def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
         sets = views_by_model(models, lens, self.name)
         generator = as_generator(rng)

@@ -58,7 +58,7 @@ class PlaneDiagram(Diagram):
             entries.append((Line2D([], [], color="#B8B8B8", linewidth=0.9), f"equal {score}"))
         return entries
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = (
             self.rows(panel),

@@ -106,7 +106,7 @@ class MurphyDiagram(Diagram):
             entries.append((Patch(facecolor=COLORS[0] if alone else styling.FAINT, alpha=0.55), "predictions"))
         return entries
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = styling.type_size(ax)

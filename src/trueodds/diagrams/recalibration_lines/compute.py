@@ -101,7 +101,7 @@ class RecalibrationLines(BaselineRecipe):
     """
 
     name: ClassVar[str] = "recalibration_lines"
-    vectors: ClassVar[bool] = True
+    accepts_joint_views: ClassVar[bool] = True
     posteriors: Annotated[Sequence[Probability], ONE] = (0.95, 0.9, 0.8)
     prior: Probability = 0.5
     min_prob: MinProb = MIN_PROB
@@ -110,7 +110,7 @@ class RecalibrationLines(BaselineRecipe):
         super().__post_init__()
         object.__setattr__(self, "posteriors", tuple(sorted(set(self.posteriors), reverse=True)))
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The lines of every view, the largest change first."""
         notes: list[Note] = []
         candidates = [way for view in views for way in self._ways(view, notes)]

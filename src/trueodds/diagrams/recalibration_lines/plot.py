@@ -47,7 +47,7 @@ class LinePlot(Diagram):
             *([(Line2D([], [], linewidth=1.6, **_NO_EVENT), missed)] if not outcomes.all() else []),
         ]
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
         from matplotlib.collections import LineCollection
 

@@ -97,7 +97,7 @@ class Reliability(BinnedRecipe):
     """
 
     name: ClassVar[str] = "reliability"
-    by_count: ClassVar[tuple[str, ...]] = ("n", "bar_low", "bar_high", "outside")
+    count_columns: ClassVar[tuple[str, ...]] = ("n", "bar_low", "bar_high", "outside")
     style: Annotated[str, OneOf(STYLES)] = "diagonal"
     bars: Literal["consistency", "confidence"] | None = "consistency"
     by: Literal["exact", "redraw"] = "exact"
@@ -105,7 +105,7 @@ class Reliability(BinnedRecipe):
     interval: Literal["wilson", "clopper-pearson"] = "wilson"
     simultaneous: bool = False
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
         binned = [bins.Binned(view, self.partition) for view in views]
         binned = [binned[i] for i in decreasing_order(view_bins.error for view_bins in binned)]
@@ -207,7 +207,7 @@ def _is_crowded(binned: bins.Binned) -> bool:
     """Whether bins of equal width put many distinct predictions into one or two bins, as for a rare event."""
     if not isinstance(binned.partition, Uniform) or binned.size <= 2 or len(binned.columns["bin"]) > 2:
         return False
-    return len(np.unique(binned.view.at[binned.view.w > 0])) >= _MANY
+    return len(np.unique(binned.view.partition_values[binned.view.w > 0])) >= _MANY
 
 
 def _panels(

@@ -87,7 +87,7 @@ class ReliabilityDiagram(BinnedPlot):
         bins, outside = (self.panels[name][: layout.MAX_PANELS] for name in ("bins", "bins_outside"))
         return bool((bins > outside).any()), bool(outside.sum())
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         low, high = float(view["y_low"]), float(view["y_high"])

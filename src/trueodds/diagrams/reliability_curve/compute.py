@@ -126,7 +126,7 @@ class ReliabilityCurve(Recipe):
     """
 
     name: ClassVar[str] = "reliability_curve"
-    by_count: ClassVar[tuple[str, ...]] = BY_COUNT
+    count_columns: ClassVar[tuple[str, ...]] = BY_COUNT
     band: Literal["confidence", "consistency"] | None = "confidence"
     level: Level = 0.9
     simultaneous: bool = False
@@ -140,7 +140,7 @@ class ReliabilityCurve(Recipe):
         super().__post_init__()
         KernelSpec(bandwidth=self.bandwidth, scale=self.scale)  # validates the two settings
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
         parts = [CurvePanel.of(view, self.bandwidth, self.scale, self.range) for view in views]
         parts = [parts[i] for i in decreasing_order(part.local for part in parts)]

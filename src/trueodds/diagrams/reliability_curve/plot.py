@@ -119,7 +119,7 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         scope = "simultaneous" if self.settings["simultaneous"] else "pointwise"
         return f"{level} consistency band ({scope})" if consistent else f"{level} {scope} band"
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, size = self.rows(panel), styling.type_size(ax)
         wide = self.square(ax, size)

@@ -85,26 +85,26 @@ class RiskCoverage(Recipe):
 
     name: ClassVar[str] = "selective_risk"
     lens: ClassVar[str | None] = "confidence"
-    clusters: ClassVar[bool] = True
-    by_chance: ClassVar[tuple[str, ...]] = ("low", "high")
-    exempt: ClassVar[dict[str, str]] = {
+    supports_clusters: ClassVar[bool] = True
+    random_columns: ClassVar[tuple[str, ...]] = ("low", "high")
+    exemptions: ClassVar[dict[str, str]] = {
         "class order": "it depends on the predicted class only, whichever class that is"
     }
     n_queries: Count | None = None
     level: Level = 0.95
     resamples: BandDraws = 1000
 
-    def of_models(
+    def compare_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """The diagram of one model, with the clusters of its rows."""
         if len(models) != 1:
-            return super().of_models(models, lens, rng)  # raises an error
+            return super().compare_models(models, lens, rng)  # raises an error
         (rows,) = models.values()
         cluster = rows.cluster if isinstance(rows, Predictions) else None
         return self._of(views_of(rows, lens), cluster, as_generator(rng))
 
-    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+    def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of a view whose rows are assumed independent."""
         return self._of(views, None, rng)
 

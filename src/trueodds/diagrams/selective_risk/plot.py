@@ -53,7 +53,7 @@ class RiskPlot(Diagram):
             entries.append((Patch(facecolor=styling.GRID, hatch="///", edgecolor="#C0C0C0"), "no prediction"))
         return entries
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = styling.type_size(ax)

@@ -97,7 +97,7 @@ class Simplex(SimplexRecipe):
     name: ClassVar[str] = "simplex"
     ellipses: bool = False
 
-    def of_named_outcomes(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
+    def diagram_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""
         arrows = [body for view in views for body in self._triangles(view, names)]
         evidence = [-body.log_adjusted_pvalue for body in arrows]

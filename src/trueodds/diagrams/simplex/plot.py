@@ -24,7 +24,7 @@ class SimplexDiagram(Diagram):
     unit = "cells"
     ranked = "strongest evidence"
     aspect_ratio = 1.0
-    bare = True
+    hides_axes = True
 
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
@@ -51,7 +51,7 @@ class SimplexDiagram(Diagram):
             made.append((handle, f"head if calibrated ({level})"))
         return made or [(Line2D([], [], linestyle="none"), "")]
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one triangle."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size, alone = styling.type_size(ax), len(self.panels["view"]) == 1

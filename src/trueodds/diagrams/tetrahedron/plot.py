@@ -54,7 +54,7 @@ class TetrahedronDiagram(Diagram):
         """The one row of `panels`."""
         return {name: column[0] for name, column in self.panels.items()}
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw the tetrahedron from its viewing angles."""
         rows, view = dict(self.rows(panel)), self.view()
         corners = simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
@@ -184,7 +184,7 @@ def html_fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = Tr
     """The figure as HTML, optionally with the script and the table of cells."""
     diagram = diagram.printable()
     data = scene_data(diagram)
-    summary = f"{diagram.name_of_picture} {diagram.summary}"
+    summary = f"{diagram.picture_title} {diagram.summary}"
     name = f"{summary} A tetrahedron with an arrow for each cell. Rotate it with the arrow keys; Home resets the view. "
     name += "The table below contains the numbers."
     # JSON inside HTML must not contain anything that looks like a tag.
@@ -213,7 +213,7 @@ def html_page(diagram: TetrahedronDiagram) -> str:
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; form-action "
         "'none'"
     )
-    heading = [f"<h1>{escape(diagram.name_of_picture)}</h1>", f"<p>{escape(diagram.summary)}</p>"]
+    heading = [f"<h1>{escape(diagram.picture_title)}</h1>", f"<p>{escape(diagram.summary)}</p>"]
     return "\n".join(
         [
             "<!doctype html>",
@@ -223,7 +223,7 @@ def html_page(diagram: TetrahedronDiagram) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="referrer" content="no-referrer">',
-            f"<title>{escape(diagram.name_of_picture)}</title>",
+            f"<title>{escape(diagram.picture_title)}</title>",
             f"<style>{style}</style>",
             "</head>",
             "<body>",

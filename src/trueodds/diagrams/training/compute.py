@@ -88,11 +88,11 @@ class Training(BinnedRecipe):
     """
 
     name: ClassVar[str] = "training"
-    several: ClassVar[bool] = True
-    vectors: ClassVar[bool] = True
-    by_chance: ClassVar[tuple[str, ...]] = ("noise_floor", "pvalue")
-    by_count: ClassVar[tuple[str, ...]] = ("n", "log_loss_low", "log_loss_high", "accuracy_low", "accuracy_high")
-    exempt: ClassVar[dict[str, str]] = {
+    accepts_several_models: ClassVar[bool] = True
+    accepts_joint_views: ClassVar[bool] = True
+    random_columns: ClassVar[tuple[str, ...]] = ("noise_floor", "pvalue")
+    count_columns: ClassVar[tuple[str, ...]] = ("n", "log_loss_low", "log_loss_high", "accuracy_low", "accuracy_high")
+    exemptions: ClassVar[dict[str, str]] = {
         "class order": "each epoch has one row for all classes, and ties are predicted as the first class"
     }
     level: Level = 0.95
@@ -102,7 +102,7 @@ class Training(BinnedRecipe):
         """Raise an error, because views without model names have no epoch."""
         raise epoch_name_error("views without a model name")
 
-    def of_models(
+    def compare_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """The diagram of models named by their epochs."""
@@ -281,7 +281,7 @@ def mean_log_loss(rows: Predictions | Tally) -> tuple[float, float]:
         loss_sums = ProperScoreSums.of(np.mean(per_label, axis=0), rows.weight)
     else:
         (view,) = (Confidence() if rows.kind == "confidence" else Canonical()).views(rows)
-        loss_sums = ProperScoreSums.of(LogLoss().rows(view), view.w)
+        loss_sums = ProperScoreSums.of(LogLoss().row_scores(view), view.w)
     return loss_sums.mean, loss_sums.standard_error
 
 

@@ -24,7 +24,7 @@ class TrainingPlot(Diagram):
     layers = ("intervals", "noise_floor", "threshold", "lowest_log_loss")
     size = (6.4, 5.2)
     unit = "epochs"
-    divided = True
+    has_inset_axes = True
 
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
@@ -64,7 +64,7 @@ class TrainingPlot(Diagram):
             entries.append((Patch(facecolor=styling.FAINT, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
         return entries or [(Line2D([], [], **_run_style(0, 1)), "each epoch")]
 
-    def paint(self, ax: Any, panel: int) -> None:
+    def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw the four parts as inset axes, positioned in data coordinates."""
         rows = self.rows(panel)
         ax.set_axis_off()

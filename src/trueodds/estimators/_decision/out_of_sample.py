@@ -42,8 +42,8 @@ class OutOfSample(Mean):
     """
 
     needs_rows: ClassVar[bool] = True
-    clusters: ClassVar[bool] = False  # a fold would judge rows whose siblings taught the fit
-    exempt: ClassVar[dict[str, str]] = {
+    supports_clusters: ClassVar[bool] = False  # a fold would judge rows whose siblings taught the fit
+    exemptions: ClassVar[dict[str, str]] = {
         "row order": "which rows share a fold depends on their order",
         "weight two": "the copies of a row fall into different folds",
     }
@@ -105,7 +105,7 @@ class OutOfSample(Mean):
         """Value of each evaluated row, (j,)."""
         return (self.by_outcome(out_of_fold, view) * out_of_fold.Y).sum(axis=1)
 
-    def rows(self, view: View) -> Array:
+    def row_scores(self, view: View) -> Array:
         """Value of each row, scaled for rows without evaluation, which are 0."""
         out_of_fold = self.out_of_fold(view)
         recovered = np.zeros(len(view.w))

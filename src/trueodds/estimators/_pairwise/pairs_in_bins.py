@@ -19,7 +19,7 @@ class ByBin:
 
     def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
         self.of = of
-        self.view, self.frozen = view, view.cached(partition, lambda: partition.freeze(view))
+        self.view, self.frozen = view, view.cached(partition, lambda: partition.fit(view))
         self.size = self.frozen.size
         binned = view.binned(self.frozen)
         sums = np.zeros((4, self.size))
@@ -30,7 +30,7 @@ class ByBin:
     @cached_property
     def index(self) -> Array:
         """The bin of each row."""
-        return self.frozen.index(self.view.at)
+        return self.frozen.index(self.view.partition_values)
 
     def value(self) -> float:
         """The statistic of the view itself."""
@@ -52,7 +52,7 @@ class Pairs:
 
     def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
         self.of = of
-        bins = view.cached(partition, lambda: partition.freeze(view)).index(view.at)
+        bins = view.cached(partition, lambda: partition.fit(view)).index(view.partition_values)
         order = np.argsort(bins, kind="stable")
         self.size = len(bins)
         self.index = np.empty(self.size, dtype=np.int64)

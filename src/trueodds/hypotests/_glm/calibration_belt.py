@@ -76,7 +76,7 @@ def fit_belt(
     """
     levels = tuple(_as_levels("level", np.atleast_1d(levels)).tolist())
     test = GiViTI(fitted=fitted, max_degree=max_degree, min_prob=min_prob)
-    curve, result = test.curve(view), test.on(view)
+    curve, result = test.curve(view), test.evaluate(view)
     if curve.null_distribution is None:
         raise InputError(
             "TO205",

@@ -145,7 +145,7 @@ class _PowerCurve:
         (view,) = population.views if len(population.views) == 1 else (None,)
         asymptotic = isinstance(test, ViewTest) and test.null == "asymptotic" and plan.simulations is None
         asymptotic = asymptotic and population.preds.weight is None  # weights change the asymptotic distribution
-        self.degrees = test.degrees(view) if asymptotic and view is not None else None
+        self.degrees = test.degrees_of_freedom(view) if asymptotic and view is not None else None
         self._tried = 0.0
         self._sets: SimulatedPower | None = None
 
@@ -170,7 +170,7 @@ class _PowerCurve:
         (view,), truth = self.population.views, self.population.truth(x)
         assert isinstance(self.test, ViewTest)
         assert self.degrees is not None
-        gain = max(self.test.on(view.with_y(truth)).statistic, 0.0) * n / self.population.n
+        gain = max(self.test.evaluate(view.with_y(truth)).statistic, 0.0) * n / self.population.n
         return float(1 - chndtr(chdtri(self.degrees, self.plan.alpha), self.degrees, gain))
 
     def smallest(self, n: int) -> Power:

@@ -101,11 +101,11 @@ class Population:
         if self.preds.kind == "multilabel":
             return [R[:, c] for c in self.lens.columns(self._rows)]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
-        return [o.of_shares(R, m) for o, m in zip(self._outcomes, widths, strict=True)]
+        return [o.outcome_shares(R, m) for o, m in zip(self._outcomes, widths, strict=True)]
 
     @cached_property
     def _outcomes(self) -> list[Any]:
-        return self.lens.outcomes(self.preds)
+        return self.lens.outcome_codes(self.preds)
 
     def effect(self, x: float) -> float:
         """Effect of distortion x: the mean of |r − p| through the lens, in probability units."""
@@ -218,7 +218,7 @@ class SimulatedPower:
         if estimand is None:
             return self.test(sample, [lens], np.random.default_rng([self.key, s, 2])).pvalue
         draws = self._pool if self.pools_draws else self._drawn(s, sample, estimand)
-        return self.test.pvalue_of(estimand, draws, joint=sample.kind != "multilabel")
+        return self.test.pvalue_from_draws(estimand, draws, joint=sample.kind != "multilabel")
 
     def _drawn(self, s: int, sample: Predictions, estimand: Estimand) -> Array:
         """Null draws of one data set, (views, draws), which do not depend on its labels."""

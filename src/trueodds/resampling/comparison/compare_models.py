@@ -112,7 +112,7 @@ class ModelComparison(Settings):
                 if same:
                     key = list(before.key)
                     break
-            estimand = Estimand.of(self.estimator, self.lens, preds, self.aggregate)
+            estimand = Estimand.from_predictions(self.estimator, self.lens, preds, self.aggregate)
             sides.append(ComparedModel(name, preds, estimand, self.interval_spec, key, [2**20 + number]))
         return sides, pairing.notes()
 
@@ -305,11 +305,20 @@ def _exchanged_value(estimand: Estimand, other: Estimand, exchanged: Array) -> f
 
 def _exchanged_view(own: View, other: View, exchanged: Array) -> View:
     rows = exchanged[:, None] if own.joint else exchanged
-    p, y, at = (np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "at"))
-    plain = own.at is own.p and other.at is other.p
+    p, y, at = (np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "partition_values"))
+    plain = own.partition_values is own.p and other.partition_values is other.p
     w = np.where(exchanged, other.w, own.w)
     exact = Exchanged(own, other, exchanged)
-    return View(p, y, w, at=None if plain else at, name=own.name, classes=own.classes, votes=own.votes, exact=exact)
+    return View(
+        p,
+        y,
+        w,
+        partition_values=None if plain else at,
+        name=own.name,
+        classes=own.classes,
+        votes=own.votes,
+        exact=exact,
+    )
 
 
 class Exchanged:

@@ -102,7 +102,7 @@ class ComparedModel:
             self.method in PLAIN_BOOTSTRAP_METHODS
             and how == "auto"
             and self.preds.n > MAX_RESAMPLED_ROWS
-            and self.reported.linear is not None
+            and self.reported.cell_statistics is not None
         ):
             how = "rows"  # these methods resample the difference, which cells of one model cannot provide
         return bootstrap(self.preds, [self.reported], self.interval_spec.resamples, rng, how)[0]
@@ -135,8 +135,8 @@ class ComparedModel:
     @cached_property
     def squares(self) -> tuple[float, float, Array]:
         """Unbiased square, plug-in square, and the unbiased square of each resample."""
-        assert self.reported.linear is not None
-        view, one = self.reported.views[0], self.reported.linear[0]
+        assert self.reported.cell_statistics is not None
+        view, one = self.reported.views[0], self.reported.cell_statistics[0]
         t, _ = squared_error.debiased_squared_error(pooled_view(view, one))
         rng = np.random.default_rng(self.key)
         drawn = squared_error_draws(self.preds, view, one.index, one.size, self.interval_spec.resamples, rng)

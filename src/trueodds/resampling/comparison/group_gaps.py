@@ -32,12 +32,12 @@ class GroupErrors:
     def error_of_group(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
         """The error of a subgroup, from its rows only."""
         rows = preds[group.rows(preds)]
-        estimand = Estimand.of(self.estimator, self.lens, rows, self.aggregate)
+        estimand = Estimand.from_predictions(self.estimator, self.lens, rows, self.aggregate)
         return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number], [2**20 + number])
 
     def error_with_shared_clusters(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
         """The error of a subgroup that shares clusters with others; all use the same resamples of whole clusters."""
-        estimand = Estimand.of(self.estimator, group.of(self.lens), preds, self.aggregate)
+        estimand = Estimand.from_predictions(self.estimator, group.of(self.lens), preds, self.aggregate)
         return ComparedModel(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30], [2**20 + number])
 
 

@@ -18,7 +18,7 @@ from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import divide_or_zero
-from trueodds.estimators.base import Linear, shares
+from trueodds.estimators.base import CellStatistic, shares
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.residual_norm import lower_end_near_null
@@ -65,18 +65,18 @@ def folded_excess(z: Array) -> Array:
 
 def has_gaps(estimand: Estimand) -> bool:
     """Whether the value is a weighted mean of absolute gaps in cells that do not depend on the labels."""
-    if estimand.linear is None or estimand.aggregate == "max" or any(view.joint for view in estimand.views):
+    if estimand.cell_statistics is None or estimand.aggregate == "max" or any(view.joint for view in estimand.views):
         return False
-    return all(_gap_weights(one) is not None for one in estimand.linear)
+    return all(_gap_weights(one) is not None for one in estimand.cell_statistics)
 
 
 def gaps_of(estimand: Estimand, preds: Predictions | None) -> Gaps:
     """Gaps of all views, multiplied by the weights of the views."""
-    assert estimand.linear is not None
+    assert estimand.cell_statistics is not None
     cluster = None if preds is None else preds.cluster
     cells = [
         _cells(view, one, weight, cluster)
-        for view, one, weight in zip(estimand.views, estimand.linear, _weights(estimand), strict=True)
+        for view, one, weight in zip(estimand.views, estimand.cell_statistics, _weights(estimand), strict=True)
         if weight > 0
     ]
     return Gaps(*(np.concatenate(columns) for columns in zip(*cells, strict=True)))
@@ -219,12 +219,12 @@ def _independent(estimand: Estimand) -> bool:
     return not math.isclose(total, estimand.views[0].total, rel_tol=1e-3)
 
 
-def _gap_weights(one: Linear) -> Array | None:
+def _gap_weights(one: CellStatistic) -> Array | None:
     gap_weights = getattr(one, "gap_weights", None)
     return None if gap_weights is None else gap_weights()
 
 
-def _cells(view: View, one: Linear, weight: float, cluster: Array | None) -> tuple[Array, Array, Array, Array]:
+def _cells(view: View, one: CellStatistic, weight: float, cluster: Array | None) -> tuple[Array, Array, Array, Array]:
     """|gap|, both variances and the number of rows of the cells of one view."""
     weights = _gap_weights(one)
     assert weights is not None

@@ -73,15 +73,15 @@ def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustere
 
 def _has_norm(estimand: Estimand) -> bool:
     """Whether the error is a norm, so that it also measures the noise of the resampled residuals."""
-    if estimand.linear is None:
+    if estimand.cell_statistics is None:
         return False
-    return all(one.distance.norm for one in estimand.linear if isinstance(one, BinSums))
+    return all(one.distance.norm for one in estimand.cell_statistics if isinstance(one, BinSums))
 
 
 def _rows_per_bin(estimand: Estimand) -> float:
     """Rows per occupied bin; with few of them Sun's 95 % interval covers only 88 %."""
-    assert estimand.linear is not None
-    return estimand.views[0].n_rows / len(pooled_view(estimand.views[0], estimand.linear[0]).w)
+    assert estimand.cell_statistics is not None
+    return estimand.views[0].n_rows / len(pooled_view(estimand.views[0], estimand.cell_statistics[0]).w)
 
 
 def is_root_mean_square(estimand: Estimand) -> bool:
@@ -89,7 +89,7 @@ def is_root_mean_square(estimand: Estimand) -> bool:
     error = estimand.estimator
     if not (isinstance(error, BinnedError) and error.order == 2 and str(error.distance) == "tv"):
         return False
-    return len(estimand.views) == 1 and not estimand.views[0].joint and estimand.linear is not None
+    return len(estimand.views) == 1 and not estimand.views[0].joint and estimand.cell_statistics is not None
 
 
 def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) -> None:
@@ -197,14 +197,14 @@ class _IntervalData:
 
 
 def _sun_interval(of: _IntervalData) -> Interval:
-    assert of.estimand.linear is not None
-    return squared_error.sun_interval(pooled_view(of.estimand.views[0], of.estimand.linear[0]), of.level)
+    assert of.estimand.cell_statistics is not None
+    return squared_error.sun_interval(pooled_view(of.estimand.views[0], of.estimand.cell_statistics[0]), of.level)
 
 
 def _debiased_squares(of: _IntervalData) -> Interval:
-    assert of.estimand.linear is not None
+    assert of.estimand.cell_statistics is not None
     assert of.preds is not None
-    view, one = of.estimand.views[0], of.estimand.linear[0]
+    view, one = of.estimand.views[0], of.estimand.cell_statistics[0]
     t, _ = squared_error.debiased_squared_error(pooled_view(view, one))
     draws = squared_error_draws(of.preds, view, one.index, one.size, of.spec.resamples, of.rng)
     square = float(of.estimand.values[0]) ** 2
@@ -231,7 +231,7 @@ def _bca(of: _IntervalData) -> Interval:
 
 
 def _noise_floor(of: _IntervalData) -> Interval:
-    power = of.estimand.estimator.power
+    power = of.estimand.estimator.norm_power
     return residual_norm.noise_floor_interval(of.value, of.draws, of.null_draws, of.level, of.n, power)
 
 
@@ -257,7 +257,7 @@ def _residual_norm(of: _IntervalData) -> Interval:
     assert of.resampled.centered_norms is not None
     estimator = of.estimand.estimator
     norms = of.estimand.combined(of.resampled.centered_norms)
-    smooth = estimator.smooth and of.estimand.aggregate != "max" and not np.isinf(getattr(estimator, "order", 1.0))
+    smooth = estimator.is_smooth and of.estimand.aggregate != "max" and not np.isinf(getattr(estimator, "order", 1.0))
     return residual_norm.residual_norm_interval(of.value, of.draws, norms, of.null_draws, of.level, of.n, smooth=smooth)
 
 

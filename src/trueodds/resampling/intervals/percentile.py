@@ -10,7 +10,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import Linear, Mean
+from trueodds.estimators.base import CellStatistic, Mean
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 
@@ -55,10 +55,13 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
     """Statistic of each view with one row (or cluster) left out, (views, n or clusters)."""
     unit = np.arange(preds.n) if preds.cluster is None else preds.cluster
     if isinstance(estimand.estimator, Mean):
-        return np.stack([_jackknife_mean(estimand.estimator.rows(view), view.w, unit) for view in estimand.views])
-    if estimand.linear is not None:
+        return np.stack([_jackknife_mean(estimand.estimator.row_scores(view), view.w, unit) for view in estimand.views])
+    if estimand.cell_statistics is not None:
         return np.stack(
-            [_jackknife_bins(view, one, unit) for view, one in zip(estimand.views, estimand.linear, strict=True)]
+            [
+                _jackknife_bins(view, one, unit)
+                for view, one in zip(estimand.views, estimand.cell_statistics, strict=True)
+            ]
         )
     units = int(np.max(unit)) + 1
     if units > MAX_EVALUATIONS:
@@ -78,7 +81,7 @@ def _jackknife_mean(score: Array, w: Array, unit: Array) -> Array:
         return np.asarray((total.sum() - total) / (mass.sum() - mass))
 
 
-def _jackknife_bins(view: View, one: Linear, unit: Array) -> Array:
+def _jackknife_bins(view: View, one: CellStatistic, unit: Array) -> Array:
     """Jackknife through the bin sums: a row changes only its own bin."""
     m = view.p.shape[1] if view.joint else 1
     units = int(np.max(unit)) + 1

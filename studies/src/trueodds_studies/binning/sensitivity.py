@@ -102,7 +102,8 @@ def score_binnings(preds: Predictions, redraws: int, seed: int) -> list[dict[str
     ]
     configurations += [(scheme, None, dict(settings)) for scheme, settings in ADAPTIVE_SETTINGS.items()]
     estimands = [
-        Estimand.of(ESTIMATORS.make("ece", settings), as_lens(LENS), preds) for _, _, settings in configurations
+        Estimand.from_predictions(ESTIMATORS.make("ece", settings), as_lens(LENS), preds)
+        for _, _, settings in configurations
     ]
     drawn = noise_floor_draws(preds, estimands, np.random.default_rng([seed, 7]), redraws)
     rows = []

@@ -131,7 +131,7 @@ def _noise_floor(world: DistortedWorld, lens: str, n: int) -> float:
     """The expected binned error of a calibrated model, from the normal approximation."""
     floors = []
     for view in _top_view(replace(world, amount=0.0), lens):
-        v = view.binned(Uniform(15).freeze(view)).sums("wwv") / view.total
+        v = view.binned(Uniform(15).fit(view)).sums("wwv") / view.total
         floors.append(np.sqrt(2 / np.pi * np.maximum(v, 0) / n).sum())
     return float(np.mean(floors))
 

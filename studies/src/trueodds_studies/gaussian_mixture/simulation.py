@@ -131,7 +131,7 @@ def population_edges(model: LogisticModel, kind: str, bins: int) -> tuple[float,
         edges = expit(model.first + model.second * mixture_quantiles(np.arange(1, bins) / bins))
         return tuple(np.sort(edges).tolist())
     p = expit(model.first + model.second * _sample())
-    tree = MedianVariance(max_bins=bins).freeze(View(p=p, y=model.comes(p)))
+    tree = MedianVariance(max_bins=bins).fit(View(p=p, y=model.comes(p)))
     assert isinstance(tree, Tree)
     return tuple(sorted(cut for cut, axis in zip(tree.cut, tree.axis, strict=True) if axis >= 0))
 

@@ -180,7 +180,7 @@ def score_crowd(votes: Array, seed: int) -> dict[str, float]:
     """Scores of the vote shares against as many new votes: the best possible result with this number of votes."""
     perfect = Predictions(votes, votes / votes.sum(axis=1, keepdims=True))
     every = [
-        Estimand.of(ESTIMATORS.make(name, settings), as_lens("canonical"), perfect)
+        Estimand.from_predictions(ESTIMATORS.make(name, settings), as_lens("canonical"), perfect)
         for _, name, settings in VOTE_MEASURES
     ]
     null_draws = noise_floor_draws(
@@ -220,9 +220,9 @@ def draw_votes(votes: Array, m: int, rng: np.random.Generator) -> Array:
 def check_claims(one: CrowdPredictions) -> dict[str, float]:
     """How often the problems described in the paper occur: equal entropy or order for different distributions."""
     (view,) = as_lens("canonical").views(one.against("votes"))
-    distant = DistributionError().rows(view) > MIN_DISTANCE
-    alike = np.abs(EntropyError(signed=True).rows(view)) < MAX_ENTROPY_GAP
-    ordered = RankAgreement().rows(view) == 1
+    distant = DistributionError().row_scores(view) > MIN_DISTANCE
+    alike = np.abs(EntropyError(signed=True).row_scores(view)) < MAX_ENTROPY_GAP
+    ordered = RankAgreement().row_scores(view) == 1
     other = one.P.argmax(axis=1) != one.votes.argmax(axis=1)
     return {
         "entropy alike": float(alike.mean()),

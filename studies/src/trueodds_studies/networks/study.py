@@ -285,7 +285,7 @@ def describe_groups(name: str) -> str:
 
 def _draw_line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
     diagram = draw(preds, "reliability", lens="confidence", level=LEVEL, style="deviation", **settings)
-    diagram.paint(ax, 0)
+    diagram.draw_panel(ax, 0)
     outside, bins = int(diagram.panels["bins_outside"][0]), int(diagram.panels["bins"][0])
     ax.set_title(f"{title}\n{outside} of {bins} outside", fontsize=9)
     return diagram
@@ -294,7 +294,7 @@ def _draw_line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: 
 def _draw_simplex(name: str, preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
     lens = "canonical" if NETWORKS[name].classes == 3 else groups_lens(NETWORKS[name].classes)
     diagram = draw(preds, "simplex", lens=lens, **settings).less("key")
-    diagram.paint(ax, 0)
+    diagram.draw_panel(ax, 0)
     beyond = diagram.table["beyond"]
     ax.set_title(f"{title}\n{int(beyond.sum())} of {len(beyond)} significant", fontsize=9)
     return diagram

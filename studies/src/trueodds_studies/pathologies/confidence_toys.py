@@ -59,7 +59,7 @@ def nine_samples() -> Predictions:
 def nine_bin_counts(bins: int) -> list[int]:
     """Number of the nine samples in each bin, including empty bins."""
     (view,) = as_lens("confidence").views(nine_samples())
-    return np.bincount(Uniform(bins).freeze(view).index(view.at), minlength=bins).tolist()
+    return np.bincount(Uniform(bins).fit(view).index(view.partition_values), minlength=bins).tolist()
 
 
 def nine_samples_toy(seed: int) -> Toy:
@@ -123,7 +123,7 @@ def nine_samples_toy(seed: int) -> Toy:
 
 def _sample_rows(preds: Predictions) -> list[dict[str, Any]]:
     (view,) = as_lens("confidence").views(preds)
-    place = Uniform(BINS).freeze(view).index(view.at)
+    place = Uniform(BINS).fit(view).index(view.partition_values)
     return [
         {
             "sample": i + 1,

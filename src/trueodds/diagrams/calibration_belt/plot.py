@@ -62,12 +62,12 @@ class BeltPlot(UnitSquarePlot):
         if self.has("curve"):
             degrees = self.panels["degree"]
             which = f", degree {degrees[0]}" if len(degrees) == 1 and self.long_labels else ""
-            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), f"fitted curve{which}"))
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), f"fitted curve{which}"))
         more = self.common()
         if self.has("ranges") and self._outside_rows(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
             label = f"diagonal outside the {widest} band" if self.long_labels else "outside"
-            more.insert(int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE, linewidth=3), label))
+            more.insert(int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3), label))
         return entries + more
 
     def _shades(self) -> list[tuple[float, str]]:
@@ -81,7 +81,7 @@ class BeltPlot(UnitSquarePlot):
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
-        rows, size = self.rows(panel), styling.type_size(ax)
+        rows, size = self.rows(panel), styling.font_size(ax)
         wide = self.square(ax, size)
         if self.has("strip"):
             shares, tallest = select_part(rows, "strip"), float(self.panels["tallest"][panel])
@@ -99,13 +99,13 @@ class BeltPlot(UnitSquarePlot):
             for low, high in zip(rows["x_low"][outside], rows["x_high"][outside], strict=True):
                 style = {"marker": "s", "markersize": 4} if low == high else {"solid_capstyle": "butt"}
                 ax.plot(
-                    [low, high], [low, high], color=styling.OUTSIDE, linewidth=3, zorder=2.5, label="range", **style
+                    [low, high], [low, high], color=styling.OUTSIDE_COLOR, linewidth=3, zorder=2.5, label="range", **style
                 )
         if self.has("curve"):
             mask = rows["part"] == "curve"
             alone = {"marker": "o", "markersize": 4} if mask.sum() == 1 else {}
             x, y = rows["x_low"][mask], rows["rate"][mask]
-            ax.plot(x, y, color=styling.INSIDE, linewidth=1.8 if wide else 1.3, zorder=3, label="curve", **alone)
+            ax.plot(x, y, color=styling.INSIDE_COLOR, linewidth=1.8 if wide else 1.3, zorder=3, label="curve", **alone)
 
 
 def _edge(i: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[Bars, ...]]
 STRIP_CELLS = 30  # equal cells of the strip where bins differ in width; their edges are edges of a tally's cells too
 
 
-class Binned:
+class BinnedView:
     """The bins of one view, lowest first. Bins without weight are omitted."""
 
     def __init__(self, view: View, partition: Partition | None) -> None:
@@ -97,6 +98,15 @@ def stack_tables(tables: Sequence[Mapping[str, Array]]) -> Columns:
     return table
 
 
+def stack_rows(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    """Convert table rows with the same names into read-only columns; texts become columns of objects."""
+    columns = {
+        name: np.array([row[name] for row in rows], dtype=object if isinstance(rows[0][name], str) else None)
+        for name in rows[0]
+    }
+    return stack_tables([columns])
+
+
 def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
     """Notes on how the bars were computed, where that is not the exact distribution for rows."""
     notes = []
@@ -142,7 +152,7 @@ NESTED_BIN_COUNTS = (5, 6, 8, 10, 12, 15, 16, 20, 24, 30, 32, 40)
 
 def score_histogram(view: View, count: int) -> dict[str, Array]:
     """The share of rows in each of `count` equal bins of their score."""
-    columns = Binned(view, Uniform(count)).columns
+    columns = BinnedView(view, Uniform(count)).columns
     names = {"x_low": "low", "x_high": "high", "n": "n", "weight": "weight", "share": "share"}
     return {name: columns[column] for name, column in names.items()}
 

@@ -17,7 +17,7 @@ from tests.diagrams.test_murphy import plot_height
 from tests.reference import data
 from trueodds.core.errors import InputError
 from trueodds.diagrams.comparison.compute import Comparison
-from trueodds.diagrams.model_lineup import COLORS, DASHES, MARKS
+from trueodds.diagrams.model_lineup import COLORS, LINE_STYLES, MARKERS
 from trueodds.diagrams.reliability.compute import Reliability
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
@@ -139,7 +139,7 @@ def test_a_model_alone_needs_no_name():
 
 
 def test_more_than_eight_models_are_refused():
-    assert len(set(COLORS)) == len(set(MARKS)) == len(set(map(str, DASHES))) == 8
+    assert len(set(COLORS)) == len(set(MARKERS)) == len(set(map(str, LINE_STYLES))) == 8
     assert to.draw(many(8, n=60), "comparison").settings["models"][7] == "model 7"
     with pytest.raises(InputError, match=r"TO705.*9 models"):
         to.draw(many(9, n=60), "comparison")
@@ -154,7 +154,7 @@ def test_models_of_like_lightness_have_other_marks_and_lines():
     for i in range(8):
         for j in range(i):
             assert abs(luminance(COLORS[i]) - luminance(COLORS[j])) > 0.12 or (
-                MARKS[i] != MARKS[j] and DASHES[i] != DASHES[j]
+                MARKERS[i] != MARKERS[j] and LINE_STYLES[i] != LINE_STYLES[j]
             )
 
 
@@ -258,7 +258,7 @@ def test_what_is_drawn_is_the_table(style, bars):
         for which, face in ((~rows["outside"], "white"), (rows["outside"], COLORS[i])):
             points = next(drawn)
             np.testing.assert_array_equal(points.get_ydata(), rows[y][which])
-            assert (points.get_markerfacecolor(), points.get_marker()) == (face, MARKS[i])
+            assert (points.get_markerfacecolor(), points.get_marker()) == (face, MARKERS[i])
         assert isinstance(bar, LineCollection)
         origin = rows["mean_prediction"] if style == "deviation" else 0.0
         np.testing.assert_array_equal(
@@ -340,7 +340,7 @@ def test_no_name_in_the_legend_stands_beside_nothing():
                 continue
             assert legend[name].get_color() == COLORS[i]
             assert legend[name].get_linestyle() != "None"
-            assert legend[name].get_marker() == (MARKS[i] if kind == "line" else "None")
+            assert legend[name].get_marker() == (MARKERS[i] if kind == "line" else "None")
 
 
 @pytest.mark.parametrize("order", ["abc", "cba", "bca"])
@@ -360,7 +360,7 @@ def test_models_that_tie_are_named_together(order):
 def test_eight_models_leave_the_marks_their_room():
     # The figure grows with what is said, listed and tabled.
     assert plot_height(to.draw(many(8), "comparison").draw()) >= 3.0
-    assert to.draw(many(2), "comparison").size[1] == pytest.approx(4.7 + 0.54)
+    assert to.draw(many(2), "comparison").figure_size[1] == pytest.approx(4.7 + 0.54)
 
 
 @pytest.mark.parametrize("style", ["deviation", "diagonal"])

@@ -149,8 +149,10 @@ def test_grouped_draws_hold_the_curve_of_sharp_predictions_where_chernoffs_law_d
     for band in (drawn, bands.continuous_band(scores, 0.9)):
         out = []
         for _ in range(40):
-            fit = isotonic_means(scores.w, rng.binomial(scores.n.astype(int), np.minimum(scores.at, 1)).astype(float))
-            out.append(sum(segment.share for segment in find_segments(band, scores.at, scores.w, fit)))
+            fit = isotonic_means(
+                scores.w, rng.binomial(scores.n.astype(int), np.minimum(scores.score, 1)).astype(float)
+            )
+            out.append(sum(segment.share for segment in find_segments(band, scores.score, scores.w, fit)))
         shares.append(np.mean(out))
     # In the mean over sets whose curves are each largely in or out: the share is below .1, sd over 40 sets at most .05.
     assert shares[0] < 0.1 + 3 * 0.05
@@ -173,9 +175,9 @@ def test_the_papers_rule():
 
 def drawn(view, rates, size=20000, rows=False):
     scores = sum_by_score(view)
-    labels = resampled_labels.ResampledLabels(scores, np.broadcast_to(rates, len(scores.at)).astype(float))
+    labels = resampled_labels.ResampledLabels(scores, np.broadcast_to(rates, len(scores.score)).astype(float))
     rng = np.random.default_rng(1)
-    return labels.with_rows(size, rng) if rows else labels.draw_events(size, rng)
+    return labels.draw_rows_and_events(size, rng) if rows else labels.draw_events(size, rng)
 
 
 def test_labels_come_with_their_rate_and_rows_keep_their_weight():
@@ -213,9 +215,9 @@ def test_a_tallys_cells_know_between_which_edges_their_rows_lie():
     p = rng.random(4000)
     rows = Predictions((rng.random(4000) < p).astype(int), p)
     cells = sum_by_score(Tally.from_predictions(rows).views("positive")[0])
-    assert (cells.low <= cells.at).all()
-    assert (cells.at <= cells.high).all()
-    place = np.clip(np.searchsorted(cells.high, p, "left"), 0, len(cells.at) - 1)
+    assert (cells.low <= cells.score).all()
+    assert (cells.score <= cells.high).all()
+    place = np.clip(np.searchsorted(cells.high, p, "left"), 0, len(cells.score) - 1)
     assert ((cells.low[place] <= p) & (p <= cells.high[place])).all()
     assert cells.n.sum() == 4000
 
@@ -224,11 +226,11 @@ def test_groups_for_draws_keep_all_rows_and_both_ends():
     rng = np.random.default_rng(0)
     p = np.sort(rng.beta(0.1, 2, 30000))
     scores = sum_by_score(View(p, rng.random(30000) < p))
-    groups = scores.by_place(1024)
-    assert len(groups.at) <= 1100
+    groups = scores.merge_for_isotonic_fit(1024)
+    assert len(groups.score) <= 1100
     assert groups.n.sum() == 30000
     assert groups.wy.sum() == scores.wy.sum()
-    assert (np.diff(groups.at) > 0).all()
-    np.testing.assert_array_equal(groups.at[:100], scores.at[:100])
-    np.testing.assert_array_equal(groups.at[-100:], scores.at[-100:])
-    assert scores.by_place(40000) is scores
+    assert (np.diff(groups.score) > 0).all()
+    np.testing.assert_array_equal(groups.score[:100], scores.score[:100])
+    np.testing.assert_array_equal(groups.score[-100:], scores.score[-100:])
+    assert scores.merge_for_isotonic_fit(40000) is scores

@@ -436,7 +436,7 @@ def test_axes_too_small_for_a_grid_hold_its_first_view_as_the_title_says(name):
         diagram.draw(ax)
         figure.draw_without_rendering()
         title, first = ax.get_title(), str(diagram.panels["title"][0])
-        assert views == 1 or title in (f"{first}: {diagram.ranked} of {views}", f"1 of {views}: {first}")
+        assert views == 1 or title in (f"{first}: {diagram.view_order} of {views}", f"1 of {views}: {first}")
 
 
 @pytest.mark.parametrize("k", [3, 10])
@@ -518,8 +518,8 @@ def test_the_legend_names_only_the_crosses_that_are_drawn():
 def test_where_every_cross_is_outside_the_legend_shows_the_bar_that_is_drawn():
     p = np.repeat([0.3, 0.7], 500)
     for y, color in (
-        (np.ones(1000), styling.OUTSIDE_BAR),
-        (np.r_[np.ones(500), np.arange(500) % 10 < 7], styling.INSIDE_BAR),
+        (np.ones(1000), styling.OUTSIDE_BAR_COLOR),
+        (np.r_[np.ones(500), np.arange(500) % 10 < 7], styling.INSIDE_BAR_COLOR),
     ):
         diagram = Reliability()([View(p, y, name="positive")])
         (bar,) = [mark for mark, label in diagram.legend() if label.endswith("consistency bar")]

@@ -62,7 +62,7 @@ def test_the_reference_numbers():
 
 @pytest.mark.parametrize("level", ["0.99", "0.95", "0.9", "0.8"])
 def test_the_boldest_maps_of_the_reference_lie_on_their_contours(level):
-    bold, plane = golden("recalibration/llo_boldness.json")["boldness"][level], LloLikelihood.of(reference())
+    bold, plane = golden("recalibration/llo_boldness.json")["boldness"][level], LloLikelihood.from_view(reference())
     theta = np.array([np.log(bold["delta"]), bold["gamma"]])
     assert float(plane.posterior(plane.log_likelihood_drop(theta))) == pytest.approx(float(level), abs=1e-6)
 
@@ -92,9 +92,9 @@ def test_every_point_of_the_map_is_the_posterior_there():
 @pytest.mark.parametrize("n", [400, 20_000])
 def test_contours_have_their_posterior(n):
     # 20,000 scores are 2,048 groups: the contour of 1e5 scores was right to 3e-6, so 1e-4 leaves room for fewer.
-    plane = LloLikelihood.of(biased(1, n))
+    plane = LloLikelihood.from_view(biased(1, n))
     for level in (0.95, 0.5):
-        line = plane.contour(level)
+        line = plane.posterior_contour(level)
         got = [float(plane.posterior(plane.log_likelihood_drop(theta))) for theta in line[::20]]
         np.testing.assert_allclose(got, level, atol=1e-8 if n == 400 else 1e-4)
         np.testing.assert_allclose(line[0], line[-1], atol=1e-9)
@@ -115,7 +115,7 @@ def test_a_calibrated_model_is_seldom_called_improbable():
     for seed in range(300):
         rng = np.random.default_rng(seed)
         p = rng.uniform(0.1, 0.9, 200)
-        plane = LloLikelihood.of(View(p, rng.random(200) < p))
+        plane = LloLikelihood.from_view(View(p, rng.random(200) < p))
         below += float(plane.posterior(plane.log_likelihood_drop(np.array([0.0, 1.0])))) < 0.5
     assert below <= 7
 
@@ -205,7 +205,7 @@ def test_contours_and_boldest_maps_of_rare_events_are_where_they_say():
     rng = np.random.default_rng(1)
     x = rng.normal(-5, 1.5, 4000)
     view = View(expit(x), rng.random(4000) < expit(0.8 * x - 0.3), name="positive")
-    plane, diagram = LloLikelihood.of(view), LloPosterior(resolution=2)([view])
+    plane, diagram = LloLikelihood.from_view(view), LloPosterior(resolution=2)([view])
     for level in (0.95, 0.9, 0.8):
         mark, line = rows_of(diagram, "boldest", level), rows_of(diagram, "contour", level)
         assert mark["posterior"][0] == pytest.approx(level, abs=1e-5)

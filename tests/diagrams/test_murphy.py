@@ -15,7 +15,7 @@ from tests.diagrams.test_drawing import _words, classwise, marks, view
 from tests.reference import data
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style import styling
-from trueodds.diagrams.model_lineup import MARKS
+from trueodds.diagrams.model_lineup import MARKERS
 from trueodds.diagrams.model_results import format_error
 from trueodds.diagrams.murphy.compute import Murphy
 from trueodds.diagrams.murphy.crossings import (
@@ -205,7 +205,7 @@ def test_which_model_is_better_for_whom_is_found():
     assert f"the curves cross {len(find_crossings(segments))} times" in diagram.finding
     # Where many stretches are told by number, the few of a small sample are told by name.
     models = constant(a=0.3, b=0.6)
-    assert f"the curves cross at {styling.percent(0.5)}." in to.draw(models, "murphy", band=None).finding
+    assert f"the curves cross at {styling.format_percent(0.5)}." in to.draw(models, "murphy", band=None).finding
 
 
 def test_a_curve_that_is_nowhere_above_is_reported_as_such():
@@ -354,8 +354,8 @@ def test_one_model_at_given_thresholds_is_described_at_these():
 def test_few_thresholds_are_marked_and_have_bars_since_one_point_is_no_line():
     diagram = to.draw(two(4000), "murphy", thresholds=[0.2], **QUICK)
     ax = diagram.draw().axes[0]
-    assert [line.get_marker() for line in marks(ax, "curve")] == list(MARKS[:2])
-    assert [handle.get_marker() for handle, _ in diagram.legend()[:2]] == list(MARKS[:2])
+    assert [line.get_marker() for line in marks(ax, "curve")] == list(MARKERS[:2])
+    assert [handle.get_marker() for handle, _ in diagram.legend()[:2]] == list(MARKERS[:2])
     for i, bars in enumerate(marks(ax, "band")):
         band = part(diagram, "band", ("good", "sure")[i])
         np.testing.assert_array_equal(bars.get_segments()[0][:, 1], [band["low"][0], band["high"][0]])

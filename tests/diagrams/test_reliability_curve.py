@@ -372,7 +372,7 @@ def test_bands_hold_as_often_as_they_say(scale, sharp):
         band_limits, columns, smoother, scores = limits(View(p, rng.random(n) < p**1.5), scale)
         x = smoother.on_scale(columns["score"])
         truth = kernel_regression(
-            x, smoother.on_scale(scores.at), scores.w, scores.w * scores.at**1.5, smoother.h, smoother.reflects
+            x, smoother.on_scale(scores.score), scores.w, scores.w * scores.score**1.5, smoother.h, smoother.reflects
         )[0]
         low, high = band_limits.confidence(0.9, 200, None)
         alone.append(((low <= truth) & (truth <= high)).mean())
@@ -416,7 +416,7 @@ def test_many_rows_cost_what_their_grid_costs():
     rng = np.random.default_rng(0)
     band_limits, columns, *_ = limits(View(p := rng.random(100_000), rng.random(100_000) < p))
     assert band_limits.groups.n.sum() == 100_000
-    assert len(band_limits.groups.at) < 1000
+    assert len(band_limits.groups.score) < 1000
     assert len(columns["score"]) < 1000
 
 

@@ -11,7 +11,7 @@ from tests import reference
 from trueodds.binning.equal_mass import Sweep
 from trueodds.binning.simplex_grid import Distinct
 from trueodds.binning.uniform import Uniform
-from trueodds.diagrams.bin_intervals import consistency
+from trueodds.diagrams.bin_intervals import consistency_bars
 from trueodds.hypotests.bins import BinByBin
 from trueodds.lenses.view import View
 
@@ -44,7 +44,7 @@ def test_a_bin_is_off_where_its_consistency_bar_says_so():
     rows = reference.frame("estimators/c_binary500.csv")
     view = View(rows["p"], rows["y"])
     parts = list(BinByBin(partition=Uniform(10)).evaluate(view).parts.values())
-    bars = consistency(view, Uniform(10).fit(view).index(view.partition_values), 10, 0.9)
+    bars = consistency_bars(view, Uniform(10).fit(view).index(view.partition_values), 10, 0.9)
     for b, part in enumerate(parts):
         low, high = known[str(b)]["poisson_binomial_5_95"]
         assert (part["n"], part["observed"]) == (known[str(b)]["n"], pytest.approx(known[str(b)]["obs"]))

@@ -30,7 +30,7 @@ class Diagram(DiagramContent):
     table : mapping of str to ndarray
         Read-only columns. Each row holds one mark of the picture.
     panels : mapping of str to ndarray
-        Read-only columns, one row per view, in the order that `ranked` names.
+        Read-only columns, one row per view, in the order that `view_order` names.
     settings : mapping
         The settings that were used.
     notes : tuple of Note
@@ -78,7 +78,7 @@ class Diagram(DiagramContent):
 
         Notes
         -----
-        Several views form a grid of at most 12 panels, in the order that `ranked` names. In given axes the grid is
+        Several views form a grid of at most 12 panels, in the order that `view_order` names. In given axes the grid is
         drawn inside them. If they are too small for a grid, only the first view is drawn, and the title says so.
 
         Given axes keep their position and size. They get a short title, and a legend if it covers no data.
@@ -107,7 +107,7 @@ class Diagram(DiagramContent):
         raw, shown = self._render("svg").decode(), self.printable()
         return embed_svg(raw, prefix, f"{shown.picture_title} {shown.finding}".replace("\n", " "))
 
-    def live(self) -> tuple[str, str] | None:
+    def interactive_parts(self) -> tuple[str, str] | None:
         """Return an interactive version of the picture.
 
         Returns

@@ -45,10 +45,10 @@ class BaselineRecipe(Recipe):
     def baseline_index(self, view: View) -> int | None:
         """The index of the baseline class in a view; None for the default, or if a name does not apply."""
         if isinstance(self.baseline, str):
-            return int(resolve_class_name(self.baseline, self.names(view.p.shape[1]))) if view.joint else None
+            return int(resolve_class_name(self.baseline, self.class_names(view.p.shape[1]))) if view.joint else None
         return self.baseline
 
-    def names(self, k: int) -> tuple[Any, ...]:
+    def class_names(self, k: int) -> tuple[Any, ...]:
         """One name for each of k classes."""
         if self.classes is None:
             return tuple(str(j) for j in range(k))

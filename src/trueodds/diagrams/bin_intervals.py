@@ -21,7 +21,7 @@ _TOLERANCE = 1e-12  # of comparisons with a quantile, which equality up to round
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class BinIntervals:
     """Interval of the event rate of each bin, and the method that gave it."""
 
     low: Array  # (bins,) event rates
@@ -31,7 +31,7 @@ class Bars:
     def excludes(self, rate: Array) -> Array:
         """Whether each rate lies outside its interval. Ends belong to the interval, up to rounding.
 
-        >>> Bars(np.array([0.0]), np.array([2 / 3]), ("exact",)).excludes(np.array([0.6 / 0.9])).tolist()
+        >>> BinIntervals(np.array([0.0]), np.array([2 / 3]), ("exact",)).excludes(np.array([0.6 / 0.9])).tolist()
         [False]
         """
         return (rate < self.low - _TOLERANCE) | (rate > self.high + _TOLERANCE)
@@ -46,7 +46,7 @@ def is_significant(p: Array, level: float) -> Array:
     return np.asarray(p <= 1 - level + _TOLERANCE)
 
 
-def consistency(view: View, index: Array, size: int, level: float) -> Bars:
+def consistency_bars(view: View, index: Array, size: int, level: float) -> BinIntervals:
     """Range of the observed event rate of each occupied bin with probability `level` if the model is calibrated.
 
     The ends are the quantiles (1 ± level)/2 of Σy/n, the smallest k with P[Σy ≤ k] ≥ q, where each label is drawn with
@@ -59,16 +59,18 @@ def consistency(view: View, index: Array, size: int, level: float) -> Bars:
     Units: probability. Cost: O(Σ min(n_b, 2000)²) over bins. Bins without weight are omitted. Source: Bröcker & Smith
     (2007), with the exact distribution in place of the binomial, which is wider where predictions differ.
 
-    >>> bars = consistency(View(p=[0.0, 0.5, 1.0], y=[0, 1, 1]), np.array([0, 1, 2]), 3, 0.9)
+    >>> bars = consistency_bars(View(p=[0.0, 0.5, 1.0], y=[0, 1, 1]), np.array([0, 1, 2]), 3, 0.9)
     >>> bars.low.tolist(), bars.high.tolist()
     ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0])
     """
-    (bars,) = consistency_ranges(view, index, size, (level,))
+    (bars,) = consistency_bars_at_levels(view, index, size, (level,))
     return bars
 
 
-def consistency_ranges(view: View, index: Array, size: int, levels: Sequence[float]) -> tuple[Bars, ...]:
-    """`consistency` at several levels; the distribution of each bin, the costly part, is computed once."""
+def consistency_bars_at_levels(
+    view: View, index: Array, size: int, levels: Sequence[float]
+) -> tuple[BinIntervals, ...]:
+    """`consistency_bars` at several levels; the distribution of each bin, the costly part, is computed once."""
     tails = [(1 - level) / 2 for level in levels]
     rows = np.flatnonzero(view.w > 0)
     rows = rows[np.argsort(index[rows], kind="stable")]
@@ -77,16 +79,16 @@ def consistency_ranges(view: View, index: Array, size: int, levels: Sequence[flo
     bin_ranges = [_of_bin(view, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start]
     ends = np.array([limits for limits, _ in bin_ranges]).reshape(-1, len(tails), 2)
     methods = tuple(method for _, method in bin_ranges)
-    return tuple(Bars(ends[:, i, 0], ends[:, i, 1], methods) for i in range(len(tails)))
+    return tuple(BinIntervals(ends[:, i, 0], ends[:, i, 1], methods) for i in range(len(tails)))
 
 
-def wilson(view: View, index: Array, size: int, level: float) -> Bars:
+def wilson_intervals(view: View, index: Array, size: int, level: float) -> BinIntervals:
     """Wilson interval of the event rate of each occupied bin, with effective sample size n = (Σw)²/Σw².
 
     Equal weights, whatever their size, leave n at the number of rows, because weights are importance weights and not
     counts. Units: probability. Source: Wilson (1927); Kish (1965) for the effective sample size.
 
-    >>> bars = wilson(View(p=[0.5] * 4, y=[0, 0, 0, 0]), np.zeros(4, dtype=int), 1, 0.95)
+    >>> bars = wilson_intervals(View(p=[0.5] * 4, y=[0, 0, 0, 0]), np.zeros(4, dtype=int), 1, 0.95)
     >>> bars.low.tolist(), bars.high.round(4).tolist()
     ([0.0], [0.4899])
     """
@@ -97,28 +99,28 @@ def wilson(view: View, index: Array, size: int, level: float) -> Bars:
     half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
     # Rounding must not put the rate outside its own interval.
     low, high = np.clip(np.minimum(middle - half, rate), 0, 1), np.clip(np.maximum(middle + half, rate), 0, 1)
-    return Bars(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
+    return BinIntervals(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
 
 
-def clopper_pearson(view: View, index: Array, size: int, level: float) -> Bars:
+def clopper_pearson_intervals(view: View, index: Array, size: int, level: float) -> BinIntervals:
     r"""Clopper-Pearson interval of each occupied bin: the event rates that neither one-sided test rejects.
 
     .. math:: B^{-1}_{(1-c)/2}(k,\, n-k+1) \quad\text{to}\quad B^{-1}_{(1+c)/2}(k+1,\, n-k)
 
     for k events in n rows at level c. Its coverage is at least c for rows of equal weight and equal probability. Rows
     with different probabilities make the count less variable. Unequal weights give the effective sample size n =
-    (Σw)²/Σw² and k = n·rate, as in `wilson`, and so do shares of votes. The interval is then approximate.
+    (Σw)²/Σw² and k = n·rate, as in `wilson_intervals`, and so do shares of votes. The interval is then approximate.
 
     Units: probability. Cost: O(n). Source: Clopper & Pearson (1934); Kish (1965) for the effective sample size.
 
-    >>> bars = clopper_pearson(View(p=[0.5] * 4, y=[0, 0, 0, 0]), np.zeros(4, dtype=int), 1, 0.95)
+    >>> bars = clopper_pearson_intervals(View(p=[0.5] * 4, y=[0, 0, 0, 0]), np.zeros(4, dtype=int), 1, 0.95)
     >>> bars.low.tolist(), bars.high.round(4).tolist()
     ([0.0], [0.6024])
     """
     binned = view.pool(index, size)
     n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
     low, high = exact_limits(n * rate, n, (1 - level) / 2)
-    return Bars(np.minimum(low, rate), np.maximum(high, rate), ("clopper-pearson",) * len(n))
+    return BinIntervals(np.minimum(low, rate), np.maximum(high, rate), ("clopper-pearson",) * len(n))
 
 
 def _of_bin(
@@ -170,13 +172,13 @@ def _refined_normal_quantile(mean: float, variance: float, third: float, count: 
 _BLOCK_SIZE = 2**22  # draws of cells in memory at a time
 
 
-def resampled_ranges(
+def resampled_consistency_bars(
     view: View, index: Array, size: int, levels: Sequence[float], resamples: int, rng: np.random.Generator
-) -> tuple[Bars, ...]:
+) -> tuple[BinIntervals, ...]:
     r"""Consistency range of the event rate of each occupied bin by resampling labels, one Bars per level.
 
     Each label is drawn with its predicted probability, with predictions and bins fixed. The ends are the smallest
-    :math:`v` with :math:`\#\{r^*_b \le v\} \ge qB` at q = (1 ± level)/2. Unlike `consistency` this needs no
+    :math:`v` with :math:`\#\{r^*_b \le v\} \ge qB` at q = (1 ± level)/2. Unlike `consistency_bars` this needs no
     approximation for rows of unequal weight. The labels of a tally's cell are drawn together, with a normal sum if the
     weights inside differ. Shares of votes keep the size of their residual and have its sign flipped, which is
     approximate.
@@ -185,7 +187,7 @@ def resampled_ranges(
     Source: Bröcker & Smith (2007), with the predictions fixed.
 
     >>> view = View(p=[0.0, 0.5, 1.0], y=[0, 1, 1])
-    >>> (bars,) = resampled_ranges(view, np.array([0, 1, 2]), 3, (0.9,), 99, np.random.default_rng(0))
+    >>> (bars,) = resampled_consistency_bars(view, np.array([0, 1, 2]), 3, (0.9,), 99, np.random.default_rng(0))
     >>> bars.low.tolist(), bars.high.tolist()
     ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0])
     """
@@ -202,7 +204,7 @@ def resampled_ranges(
     flipped = np.bincount(index, voted & (view.w > 0), size)[occupied] > 0
     method = tuple("flipped" if is_flipped else "redrawn" for is_flipped in flipped)
     return tuple(
-        Bars(_empirical_quantile(rates, (1 - level) / 2), _empirical_quantile(rates, (1 + level) / 2), method)
+        BinIntervals(_empirical_quantile(rates, (1 - level) / 2), _empirical_quantile(rates, (1 + level) / 2), method)
         for level in levels
     )
 
@@ -216,8 +218,8 @@ def _draw_labels(
     view: View, p: Array, index: Array, size: int, rows: Array, _voted: Array, resamples: int, rng: np.random.Generator
 ) -> Array:
     table = index[rows].astype(np.int32).reshape(1, -1, 1)
-    return random_labels.sum_draws(
-        p[rows, None], view.w[rows], table, size, stream_key(rng), 0, resamples, separate=True
+    return random_labels.sum_label_weights(
+        p[rows, None], view.w[rows], table, size, stream_key(rng), 0, resamples, independent=True
     )
 
 

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import default_for
+from trueodds.binning.partition_by_name import default_partition
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.diagrams.bin_intervals import Bars
+from trueodds.diagrams.bin_intervals import BinIntervals
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import EXACT_ROWS
 
 Columns = dict[str, Array]
-BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[Bars, ...]]
+BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[BinIntervals, ...]]
 STRIP_CELLS = 30  # equal cells of the strip where bins differ in width; their edges are edges of a tally's cells too
 
 
@@ -28,12 +28,12 @@ class BinnedView:
 
     def __init__(self, view: View, partition: Partition | None) -> None:
         self.view = view
-        self.partition = partition or default_for(view)
-        self.frozen = self.partition.fit(view)
-        self.index = np.asarray(self.frozen.index(view.partition_values))
-        self.size = self.frozen.size
-        binned = view.pool(self.index, self.size)
-        occupied = np.flatnonzero(np.bincount(self.index, view.w, self.size) > 0)
+        self.partition = partition or default_partition(view)
+        self.fitted_partition = self.partition.fit(view)
+        self.bin_index = np.asarray(self.fitted_partition.index(view.partition_values))
+        self.n_bins = self.fitted_partition.size
+        binned = view.pool(self.bin_index, self.n_bins)
+        occupied = np.flatnonzero(np.bincount(self.bin_index, view.w, self.n_bins) > 0)
         low, high = self._edges(occupied)
         self.order = np.argsort(low, kind="stable")
         columns = {
@@ -52,24 +52,24 @@ class BinnedView:
 
     def _edges(self, occupied: Array) -> tuple[Array, Array]:
         """The edges of the bins; for a tree, the smallest and largest prediction of each leaf."""
-        if isinstance(self.frozen, Bins):
-            return self.frozen.edges[:-1][occupied], self.frozen.edges[1:][occupied]
-        low, high = np.full(self.size, np.inf), np.full(self.size, -np.inf)
-        np.minimum.at(low, self.index, self.view.partition_values)
-        np.maximum.at(high, self.index, self.view.partition_values)
+        if isinstance(self.fitted_partition, Bins):
+            return self.fitted_partition.edges[:-1][occupied], self.fitted_partition.edges[1:][occupied]
+        low, high = np.full(self.n_bins, np.inf), np.full(self.n_bins, -np.inf)
+        np.minimum.at(low, self.bin_index, self.view.partition_values)
+        np.maximum.at(high, self.bin_index, self.view.partition_values)
         return low[occupied], high[occupied]
 
-    def bars(self, bar_function: BarFunction, levels: Sequence[float]) -> tuple[Bars, ...]:
+    def compute_bars(self, bar_function: BarFunction, levels: Sequence[float]) -> tuple[BinIntervals, ...]:
         """The range of each bin at each level, lowest bin first."""
         return tuple(
-            Bars(bars.low[self.order], bars.high[self.order], tuple(bars.method[i] for i in self.order))
-            for bars in bar_function(self.view, self.index, self.size, levels)
+            BinIntervals(bars.low[self.order], bars.high[self.order], tuple(bars.method[i] for i in self.order))
+            for bars in bar_function(self.view, self.bin_index, self.n_bins, levels)
         )
 
     @property
     def has_equal_widths(self) -> bool:
         """Whether all bins have equal width, so that heights in the strip are proportional to areas."""
-        width = np.diff(self.frozen.edges) if isinstance(self.frozen, Bins) else np.zeros(1)
+        width = np.diff(self.fitted_partition.edges) if isinstance(self.fitted_partition, Bins) else np.zeros(1)
         return bool((width > 0).all() and np.ptp(width) < 1e-9)
 
     @property
@@ -85,7 +85,7 @@ class BinnedView:
         return float(self.columns["share"] @ np.abs(self.columns["deviation"]))
 
 
-def pool_all(view: View) -> View:
+def pool_rows(view: View) -> View:
     """Pool all rows of a view into one cell."""
     return view.pool(np.zeros(len(view.w), dtype=np.intp), 1)
 
@@ -160,6 +160,6 @@ def score_histogram(view: View, count: int) -> dict[str, Array]:
 def freedman_diaconis_bins(scores: DistinctScoreSums) -> int:
     """Freedman and Diaconis's number of bins on [0, 1], from 5 to 40; 20 if half of the rows share a score."""
     reached = np.cumsum(scores.w) / scores.w.sum()
-    lower, upper = scores.at[np.searchsorted(reached, (0.25 - 1e-12, 0.75 - 1e-12))]
+    lower, upper = scores.score[np.searchsorted(reached, (0.25 - 1e-12, 0.75 - 1e-12))]
     wished = np.cbrt(scores.n.sum()) / (2 * (upper - lower)) if upper > lower else 20
     return next((count for count in NESTED_BIN_COUNTS if count >= wished), NESTED_BIN_COUNTS[-1])

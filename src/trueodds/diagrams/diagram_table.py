@@ -33,8 +33,8 @@ class DiagramTable:
     presentation: Presentation = field(default_factory=Presentation)
 
     layers: ClassVar[tuple[str, ...]] = ()  # layers that `less` can leave out
-    unit: ClassVar[str] = "bins"  # what a row of the table stands for
-    ranked: ClassVar[str] = "largest error"  # how views are ordered
+    row_noun: ClassVar[str] = "bins"  # what a row of the table stands for
+    view_order: ClassVar[str] = "largest error"  # how views are ordered
 
     def frame(self) -> Any:
         """Return the table as a data frame.
@@ -80,7 +80,7 @@ class DiagramTable:
         """
         n = int(np.max(self.panels["n"]))
         options = [str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key)]
-        rows = f"{len(self.table['view']):,} {self.unit}"
+        rows = f"{len(self.table['view']):,} {self.row_noun}"
         return to_printable(f"{self.name} · {rows} · n={n:,} · {', '.join([self.lens, *options])}")
 
     def __str__(self) -> str:
@@ -172,7 +172,7 @@ class DiagramTable:
         return layer not in self.without
 
     @property
-    def long_labels(self) -> bool:
+    def has_long_labels(self) -> bool:
         """Whether the axes are wide enough for long legend labels."""
         return self.has(_LONG_LABELS)
 
@@ -217,7 +217,7 @@ class DiagramTable:
         InputError
             TO203 for an invalid value.
         """
-        changed = self.presentation.updated(title=title, figsize=figsize, dpi=dpi, legend=legend)
+        changed = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
         return replace(self, presentation=changed)
 
 

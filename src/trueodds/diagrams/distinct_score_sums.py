@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.binning.sorted_scores import by_score, group_starts
+from trueodds.binning.sorted_scores import group_starts, sort_by_score
 from trueodds.core.typing import Array
-from trueodds.kernels.fine_grid import EDGES
-from trueodds.kernels.sort import find_score
+from trueodds.kernels.fine_grid import CELL_EDGES
+from trueodds.kernels.sort import find_scores
 from trueodds.lenses.view import View
 
 
@@ -18,7 +18,7 @@ from trueodds.lenses.view import View
 class DistinctScoreSums:
     """Sums over the rows of each distinct score, in increasing order, each (m,)."""
 
-    at: Array  # the score, or the mean score of a group
+    score: Array  # the score, or the mean score of a group
     low: Array  # smallest score of the group
     high: Array  # largest score of the group
     n: Array  # number of rows
@@ -27,7 +27,7 @@ class DistinctScoreSums:
     ww: Array
     wwr: Array | None = None  # Σw²(y−p)² and Σw²(y−p), only if outcomes are shares of votes
     wwd: Array | None = None
-    heaviest: float = 1.0  # the largest weight of a row
+    max_weight: float = 1.0  # the largest weight of a row
 
     @property
     def has_vote_shares(self) -> bool:
@@ -44,51 +44,51 @@ class DistinctScoreSums:
         """Kish's effective sample size (Σw)²/Σw²."""
         return float(self.w.sum() ** 2 / self.ww.sum())
 
-    def residual(self, rates: Array) -> Array:
+    def event_variance(self, rates: Array) -> Array:
         """The variance Σw²(y−r)² of Σwy around `rates`: observed for votes, otherwise Σw² r(1−r)."""
         if self.wwr is None or self.wwd is None:
             return self.ww * rates * (1 - rates)
-        deviation = self.at - rates
+        deviation = self.score - rates
         return np.maximum(self.wwr + 2 * deviation * self.wwd + self.ww * deviation * deviation, 0.0)
 
-    def pool(self, first: Array) -> DistinctScoreSums:
+    def merge_groups(self, first: Array) -> DistinctScoreSums:
         """Merge neighboring scores into groups; `first` holds the index of the first score of each group."""
-        if len(first) == len(self.at):
+        if len(first) == len(self.score):
             return self
-        wp = np.add.reduceat(self.w * self.at, first)
+        wp = np.add.reduceat(self.w * self.score, first)
         n, w, wy, ww = (np.add.reduceat(column, first) for column in (self.n, self.w, self.wy, self.ww))
         wwr, wwd = (None if column is None else np.add.reduceat(column, first) for column in (self.wwr, self.wwd))
-        low, high = self.low[first], self.high[np.append(first[1:], len(self.at)) - 1]
-        return DistinctScoreSums(wp / w, low, high, n, w, wy, ww, wwr, wwd, self.heaviest)
+        low, high = self.low[first], self.high[np.append(first[1:], len(self.score)) - 1]
+        return DistinctScoreSums(wp / w, low, high, n, w, wy, ww, wwr, wwd, self.max_weight)
 
-    def by_weight(self, max_groups: int) -> DistinctScoreSums:
+    def merge_by_weight(self, max_groups: int) -> DistinctScoreSums:
         """Merge neighbors into at most `max_groups` groups of about equal weight."""
-        return self.pool(group_starts(self.w, max_groups))
+        return self.merge_groups(group_starts(self.w, max_groups))
 
-    def by_place(self, max_groups: int) -> DistinctScoreSums:
+    def merge_for_isotonic_fit(self, max_groups: int) -> DistinctScoreSums:
         """Merge neighbors into about `max_groups` groups, fine wherever the isotonic fit changes quickly.
 
         A quarter of the cuts each are evenly spaced by weight, by score and by log odds. At either end an eighth of the
         groups are single scores, because the first and the last block of the fit may consist of one score only.
         """
-        m = len(self.at)
+        m = len(self.score)
         if m <= max_groups:
             return self
         by_weight, ends = group_starts(self.w, max_groups // 4), np.arange(max_groups // 8)
-        edges = np.linspace(self.at[0], self.at[-1], max_groups // 4)
-        low, high = logit(np.clip(self.at[[0, -1]], 1e-9, 1 - 1e-9)).tolist()
+        edges = np.linspace(self.score[0], self.score[-1], max_groups // 4)
+        low, high = logit(np.clip(self.score[[0, -1]], 1e-9, 1 - 1e-9)).tolist()
         odds = expit(np.linspace(low, high, max_groups // 4))
-        cuts = np.searchsorted(self.at, np.concatenate([edges, odds]))
+        cuts = np.searchsorted(self.score, np.concatenate([edges, odds]))
         first = np.unique(np.concatenate([by_weight, cuts, ends, m - 1 - ends]))
-        return self.pool(first[first < m])
+        return self.merge_groups(first[first < m])
 
 
 def sum_by_score(view: View) -> DistinctScoreSums:
     """Sum a binary view by distinct score. The cells of a tally also know the edges between which their rows lie."""
-    s, w, wy = by_score(view).sums()
+    s, w, wy = sort_by_score(view).sums_by_score()
     if view.is_unweighted and _has_binary_outcomes(view):
         return DistinctScoreSums(s, s, s, w, w, wy, w)
-    index = find_score(view.p, s)
+    index = find_scores(view.p, s)
 
     def summed(values: Array) -> Array:
         return np.bincount(index, values, len(s))
@@ -96,10 +96,10 @@ def sum_by_score(view: View) -> DistinctScoreSums:
     n, ww = summed(view.n), summed(view.sums("ww"))
     low = high = s
     if not view.is_rows:
-        cell = np.clip(np.searchsorted(EDGES, s, "left"), 1, len(EDGES) - 1)
-        low, high = np.minimum(EDGES[cell - 1], s), np.maximum(EDGES[cell], s)
+        cell = np.clip(np.searchsorted(CELL_EDGES, s, "left"), 1, len(CELL_EDGES) - 1)
+        low, high = np.minimum(CELL_EDGES[cell - 1], s), np.maximum(CELL_EDGES[cell], s)
     heaviest = float(view.w.max()) if view.is_rows else float((w / n).max())
-    rows = DistinctScoreSums(s, low, high, n, w, wy, ww, heaviest=heaviest)
+    rows = DistinctScoreSums(s, low, high, n, w, wy, ww, max_weight=heaviest)
     if _has_binary_outcomes(view):
         return rows
     if view.is_rows:

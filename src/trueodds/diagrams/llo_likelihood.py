@@ -15,7 +15,7 @@ from trueodds.calibrators._credal.likelihood_contour import (
     group_by_score,
     unit_vectors,
 )
-from trueodds.calibrators._glm.log_probabilities import LogProbabilities, log_ratio, min_prob_for, probability_pair
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, log_ratio, resolve_min_prob, probability_pair
 from trueodds.calibrators._glm.logistic_regression import fit_logistic, intercept_and_score, logistic_likelihood
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.llo import IDENTITY_PARAMETERS
@@ -46,7 +46,7 @@ def format_posterior(p: float) -> str:
     """
     if p < 1e-4:
         return "under 0.01\u00a0%"
-    return "over 99.99\u00a0%" if p > 0.9999 else styling.percent(p)
+    return "over 99.99\u00a0%" if p > 0.9999 else styling.format_percent(p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class LloLikelihood:
     rows and t identifiable parameters,
     :math:`P = \mathrm{logit}^{-1}[\tfrac t2 \log n + \mathrm{logit}\,\pi - (F - F_{\min})]`.
 
-    >>> plane = LloLikelihood.of(View([0.7, 0.3] * 2, [1, 1, 0, 0]))  # uninformative scores: the best fit is γ = 0
+    >>> plane = LloLikelihood.from_view(View([0.7, 0.3] * 2, [1, 1, 0, 0]))  # uninformative scores: the best fit is γ = 0
     >>> plane.theta.round(9).tolist(), plane.posterior(plane.log_likelihood_drop(plane.theta)).round(9).tolist()
     ([0.0, 0.0], 0.8)
     """
@@ -70,10 +70,10 @@ class LloLikelihood:
     prior: float
 
     @classmethod
-    def of(cls, view: View, min_prob: float = 1e-12, prior: float = 0.5) -> LloLikelihood:
+    def from_view(cls, view: View, min_prob: float = 1e-12, prior: float = 0.5) -> LloLikelihood:
         """The likelihood of a view with its best fit."""
         P, Y, w = rows_with_weight(view)
-        rows = group_by_score(log_ratio(P, min_prob_for(view, min_prob)), Y[:, 1], w)
+        rows = group_by_score(log_ratio(P, resolve_min_prob(view, min_prob)), Y[:, 1], w)
         top = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
         return cls(rows, top.theta, top.value, top.rank, top.converged, prior)
 
@@ -83,7 +83,7 @@ class LloLikelihood:
         return float(self.rows.w.sum())
 
     @property
-    def finite(self) -> bool:
+    def has_finite_maximum(self) -> bool:
         """Whether a finite shift and slope maximize the likelihood and both are identifiable."""
         return self.converged and self.rank == 2
 
@@ -122,13 +122,13 @@ class LloLikelihood:
         """The posterior probability of calibration for a decrease `rise` of the log-likelihood."""
         return np.asarray(expit(self.rank / 2 * np.log(self.n) + logit(self.prior) - rise))
 
-    def boldest(self, posterior: float, min_prob: float) -> BoldnessMap:
+    def boldest_map(self, posterior: float, min_prob: float) -> BoldnessMap:
         """The boldest map of that posterior (`BoldnessSpec`), of at most 1,024 groups of neighboring scores."""
         groups = self.groups
         share = groups.wy / groups.w
         spec = BoldnessSpec(posterior, self.prior, min_prob)
         bold = spec.fit(probability_pair(groups.x), np.stack([1 - share, share], axis=1), groups.w)
-        if groups is self.rows or not self.finite:
+        if groups is self.rows or not self.has_finite_maximum:
             return bold
         away, fall, step = np.array([bold.tau, bold.gamma]) - self.theta, spec.tolerance(self.n), 1.0
         for _ in range(
@@ -143,7 +143,7 @@ class LloLikelihood:
         tau, gamma = self.theta + step * away
         return replace(bold, tau=float(tau), gamma=float(gamma))
 
-    def contour(self, posterior: float) -> Array | None:
+    def posterior_contour(self, posterior: float) -> Array | None:
         """The contour of τ and γ, (m, 2), with that posterior; None if no map attains it."""
         fall = float(np.log(self.n) + logit(self.prior) - logit(posterior))
         if fall <= 0:

@@ -8,7 +8,7 @@ from typing import Any
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
-from trueodds.diagrams.recipe import views_of
+from trueodds.diagrams.recipe import lens_views
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
@@ -18,8 +18,8 @@ Models = Mapping[str, Predictions | Tally]
 # The colors of Okabe & Ito without yellow, which is hard to see on white, and a wine red: distinguishable with any
 # color vision. In grayscale, markers and dashes distinguish models.
 COLORS = ("#0072B2", "#C8450A", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#882255")
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "p")
-DASHES: tuple[Any, ...] = (
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+LINE_STYLES: tuple[Any, ...] = (
     "-",
     (0, (5, 1.6)),
     (0, (1.2, 1.2)),
@@ -43,7 +43,7 @@ def views_by_model(models: Models, lens: Lens, diagram: str) -> dict[str, tuple[
             f"{len(models)} models",
             "Draw fewer models; to.compare ranks any number of them.",
         )
-    sets = {name: views_of(rows, lens) for name, rows in models.items()}
+    sets = {name: lens_views(rows, lens) for name, rows in models.items()}
     first = next(iter(sets))
     view_names = [view.name for view in sets[first]]
     for name, views in sets.items():

@@ -21,23 +21,23 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.measure import estimate_error
 
-UNKNOWN = float("nan")
+MISSING = float("nan")
 
 
 @dataclass(frozen=True)
 class ModelResult:
     """Error of a model with interval and noise floor, and its difference to the first model (negative is better)."""
 
-    error: float = UNKNOWN
-    error_low: float = UNKNOWN
-    error_high: float = UNKNOWN
-    noise_floor: float = UNKNOWN
-    difference: float = UNKNOWN
-    difference_low: float = UNKNOWN
-    difference_high: float = UNKNOWN
+    error: float = MISSING
+    error_low: float = MISSING
+    error_high: float = MISSING
+    noise_floor: float = MISSING
+    difference: float = MISSING
+    difference_low: float = MISSING
+    difference_high: float = MISSING
 
     @property
-    def settled(self) -> int:
+    def significant_sign(self) -> int:
         """Significant sign of the difference: −1 if the model is better than the first, 1 if worse, else 0."""
         return int(self.difference_low > 0) - int(self.difference_high < 0)
 
@@ -98,13 +98,13 @@ def measure_models(
 
 def _single_result(estimate: Estimate) -> ModelResult:
     interval, noise_floor = estimate.interval, estimate.noise_floor
-    low, high = (interval.low, interval.high) if interval else (UNKNOWN, UNKNOWN)
-    return ModelResult(estimate.value, low, high, UNKNOWN if noise_floor is None else noise_floor)
+    low, high = (interval.low, interval.high) if interval else (MISSING, MISSING)
+    return ModelResult(estimate.value, low, high, MISSING if noise_floor is None else noise_floor)
 
 
 def _paired_result(one: ModelResult, pair: ErrorDifference, level: float) -> ModelResult:
     interval = pair.interval(level) if math.isfinite(pair.value) else None
-    low, high = (interval.low, interval.high) if interval else (UNKNOWN, UNKNOWN)
+    low, high = (interval.low, interval.high) if interval else (MISSING, MISSING)
     return ModelResult(one.error, one.error_low, one.error_high, one.noise_floor, pair.value, low, high)
 
 
@@ -185,7 +185,7 @@ def describe_comparison(names: Sequence[str], results: Sequence[ModelResult], un
 
 def _difference_sign(one: ModelResult) -> int | None:
     """Significant sign of the difference; None for a model identical to the first."""
-    return None if one.difference_low == one.difference_high == 0 else one.settled
+    return None if one.difference_low == one.difference_high == 0 else one.significant_sign
 
 
 def _same_or_smallest(leaders: Sequence[int], names: Sequence[str]) -> str:
@@ -216,7 +216,7 @@ def _describe_pair(names: Sequence[str], results: Sequence[ModelResult], unit: s
     low, high = sorted((sign * second.difference_low, sign * second.difference_high))
     if math.isnan(low):
         return f"{text} They differ by {format_error(abs(second.difference))}."
-    settled = "is significant" if second.settled else "is not significant"
+    settled = "is significant" if second.significant_sign else "is not significant"
     return f"{text} The difference, {format_error(abs(second.difference))}{format_interval(low, high)}, {settled}."
 
 

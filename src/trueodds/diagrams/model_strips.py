@@ -34,7 +34,7 @@ def table_height(models: int) -> float:
 
 def table_fits(ax: Any, models: int) -> bool:
     """Whether there is room for the table below the axes."""
-    wide, high = styling.inches(ax)
+    wide, high = styling.size_in_inches(ax)
     return wide > 3.4 and high > table_height(models) + 1.0
 
 
@@ -46,7 +46,7 @@ def figure_height(
         return usual + table  # the layout determines the height of a grid
     if plot is None:
         plot = MIN_PLOT_HEIGHT + HEIGHT_PER_MODEL * len(diagram.settings["models"])
-    head = fit_headers(diagram, diagram.summary, 72 * width - 72, layout.TYPE)[0].height / 72
+    head = fit_headers(diagram, diagram.summary, 72 * width - 72, layout.DEFAULT_FONT_SIZE)[0].height / 72
     return max(usual, head + plot / (1 - strip_height) + LABELS_HEIGHT) + table
 
 
@@ -97,7 +97,7 @@ def draw_number_table(ax: Any, names: Sequence[str], columns: Sequence[tuple[str
     right = first
     for (head, cells), width in zip(columns, widths, strict=True):
         right += width
-        ax.annotate(head, (0, 0), xytext=(right, -down), color=styling.FAINT, ha="right", **style)
+        ax.annotate(head, (0, 0), xytext=(right, -down), color=styling.MUTED_COLOR, ha="right", **style)
         for i, cell in enumerate(cells):
             y = -down - LINE_SPACING * size * (i + 1)
-            ax.annotate(cell, (0, 0), xytext=(right, y), color=styling.TEXT, ha="right", **style)
+            ax.annotate(cell, (0, 0), xytext=(right, y), color=styling.TEXT_COLOR, ha="right", **style)

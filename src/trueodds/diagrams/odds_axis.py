@@ -16,7 +16,9 @@ def set_odds_axis(ax: Any, low: float, high: float) -> None:
     ax.set_xscale("log")
     ax.set_xlim(low, high)
     room = 0.04 * np.log(high / low)  # half a label, so that none extends beyond the axes
-    ticks = [t for t in _round_ticks(low, high, 7 if styling.inches(ax)[0] > 3.2 else 3) if room < np.log(t / low)]
+    ticks = [
+        t for t in _round_ticks(low, high, 7 if styling.size_in_inches(ax)[0] > 3.2 else 3) if room < np.log(t / low)
+    ]
     ticks = [t for t in ticks if room < np.log(high / t)]
     # Two invisible ticks beyond the ends, so that the layout does not move the outer labels.
     ax.xaxis.set_major_locator(FixedLocator([low / 2, *ticks, 2 * high]))

@@ -63,12 +63,12 @@ class Presentation:
                 "TO203", "legend must be True, False or None.", repr(self.legend), "Omit it for the default."
             )
 
-    def updated(self, **changes: Any) -> Self:
+    def with_changes(self, **changes: Any) -> Self:
         """Return a copy with every change that is not None."""
         return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
     @property
-    def titled(self) -> bool:
+    def has_title(self) -> bool:
         """Whether there is a title."""
         return self.title is not False and self.title != ""
 

@@ -24,7 +24,7 @@ from trueodds.tallies.tally import Tally
 
 MIN_BAND_DRAWS = 99  # fewer draws do not determine the quantiles of a band
 BandDraws = Annotated[int, Range(MIN_BAND_DRAWS, 100_000_000)]
-IMPORTANCE = {"weight two": "weights are importance weights: the variance grows with their squares"}
+IMPORTANCE_WEIGHT_EXEMPTION = {"weight two": "weights are importance weights: the variance grows with their squares"}
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Recipe(Settings):
                 "Draw them one by one, or use the diagram 'comparison'.",
             )
         (rows,) = models.values()
-        return self(views_of(rows, lens), rng)
+        return self(lens_views(rows, lens), rng)
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram. A diagram without random draws ignores `rng`."""
@@ -102,12 +102,12 @@ class BinnedRecipe(Recipe):
         return cls(partition=as_partition(**partition_settings), **settings)
 
 
-def views_of(rows: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
+def lens_views(rows: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
     """The views of a lens on rows or on the cells of a tally."""
     return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
 
 
-def lens_of(views: Sequence[View]) -> str:
+def lens_name(views: Sequence[View]) -> str:
     """Name of the lens that gave these views."""
     if len(views) == 1:
         return views[0].name

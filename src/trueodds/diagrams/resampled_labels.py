@@ -26,7 +26,7 @@ class ResampledLabels:
     @cached_property
     def std(self) -> Array:
         """The standard deviation of Σwy at each score."""
-        return np.sqrt(self.scores.residual(self.rates))
+        return np.sqrt(self.scores.event_variance(self.rates))
 
     def draw_events(self, size: int, rng: np.random.Generator) -> Array:
         """Draw Σwy `size` times, (size, m), with the rows fixed."""
@@ -41,7 +41,7 @@ class ResampledLabels:
         wy[:, ~count] = (of.w * self.rates)[~count] + self.std[~count] * self._noise(size, rng)
         return wy
 
-    def with_rows(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    def draw_rows_and_events(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Σw and Σwy, each (size, m), of rows drawn with replacement and labels drawn for them."""
         of, count = self.scores, self.is_binomial
         rows = rng.multinomial(round(of.n.sum()), of.n / of.n.sum(), size)

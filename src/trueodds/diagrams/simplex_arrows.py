@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
-from trueodds.binning.partition import Partition, count_of_bins
+from trueodds.binning.partition import Partition, resolve_n_bins
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note
@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.data.labels import looks_like_a_number
 from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams._style import layout
-from trueodds.diagrams._style.styling import percent
+from trueodds.diagrams._style.styling import format_percent
 from trueodds.diagrams.bin_intervals import is_significant
 from trueodds.diagrams.bins import Columns, stack_tables
 from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, cell_tests
@@ -145,7 +145,7 @@ def _check_nested(partition: Partition, view: View) -> Partition:
     """The partition, or an error if it splits the cells of a tally."""
     own = _tally_grid(view)
     if own is not None and isinstance(partition, (Uniform, SimplexGrid)):
-        k = count_of_bins(partition.bins, view)
+        k = resolve_n_bins(partition.bins, view)
         if own % k:
             raise InputError(
                 "TO205",
@@ -221,8 +221,8 @@ def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
     if abs(top_predicted - top_observed) > np.abs(net).sum() / 2:
         direction = "Overconfident" if top_predicted > top_observed else "Underconfident"
         text = (
-            f"{direction} in the most probable outcome{where}: predicted {percent(top_predicted)}, observed "
-            f"{percent(top_observed)}."
+            f"{direction} in the most probable outcome{where}: predicted {format_percent(top_predicted)}, observed "
+            f"{format_percent(top_observed)}."
         )
     else:
         often, seldom = (_name_corner(corners[int(place(net))]) for place in (np.argmax, np.argmin))
@@ -235,7 +235,7 @@ def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
         if count == 1
         else f"{int(beyond.sum())} of {count} cells {_deviate_verb(int(beyond.sum()))}"
     )
-    return f"{text} {many} significantly, with {percent(float(share.sum()))} of the predictions."
+    return f"{text} {many} significantly, with {format_percent(float(share.sum()))} of the predictions."
 
 
 def stack_outcomes(table: Columns, name: str) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.binning.median_variance import Tree
-from trueodds.binning.partition import Partition, count_of_bins
+from trueodds.binning.partition import Partition, resolve_n_bins
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
@@ -39,7 +39,7 @@ def cell_bounds(partition: Partition, frozen: FittedPartition, view: View, index
         return _leaf_bounds(frozen, view.partition_values.shape[1])
     if not isinstance(partition, (Uniform, SimplexGrid)):
         return None
-    k = count_of_bins(partition.bins, view)
+    k = resolve_n_bins(partition.bins, view)
     one = np.zeros(frozen.size, dtype=np.intp)
     one[index] = np.arange(len(index))  # any row of a cell determines its bounds
     line = Bins(np.arange(k + 1) / k, partition.closed)

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
 
-SIGNIFICANT_COLOR, FADED_COLOR = styling.OUTSIDE, "#5C6670"
+SIGNIFICANT_COLOR, FADED_COLOR = styling.OUTSIDE_COLOR, "#5C6670"
 MIN_OPACITY, OPACITY_RANGE = (
     0.18,
     0.72,
@@ -22,7 +22,7 @@ def draw_arrows(ax: Any, tail: Array, head: Array, kind: str, **style: Any) -> A
     """Draw arrows between points (cells, 2) in true length; an arrow too short for a head is a dot."""
     from matplotlib.patheffects import withStroke
 
-    scale = float(np.interp(styling.inches(ax)[0], (1.2, 4.0), (0.6, 1.0)))
+    scale = float(np.interp(styling.size_in_inches(ax)[0], (1.2, 4.0), (0.6, 1.0)))
     return ax.quiver(
         *tail.T,
         *(head - tail).T,
@@ -55,7 +55,7 @@ def arrow_opacity(table: Mapping[str, Array], view: Mapping[str, Any]) -> Array:
 
 def key_fits(ax: Any) -> bool:
     """Whether there is room for the color key; the legend contains its ends, too."""
-    return styling.inches(ax)[0] > 1.5
+    return styling.size_in_inches(ax)[0] > 1.5
 
 
 def draw_key(ax: Any, view: Mapping[str, Any], box: tuple[float, float, float, float], size: float) -> Any:
@@ -70,8 +70,8 @@ def draw_key(ax: Any, view: Mapping[str, Any], box: tuple[float, float, float, f
     )
     bar.set_xticks([])
     bar.yaxis.tick_right()
-    bar.set_yticks([0, 1], [styling.share_text(view["share_low"]), styling.share_text(view["share_high"])])
-    bar.tick_params(labelsize=size - 1.5, labelcolor=styling.FAINT, length=2, pad=2, color="#9A9A9A")
+    bar.set_yticks([0, 1], [styling.format_share(view["share_low"]), styling.format_share(view["share_high"])])
+    bar.tick_params(labelsize=size - 1.5, labelcolor=styling.MUTED_COLOR, length=2, pad=2, color="#9A9A9A")
     for side in bar.spines.values():
         side.set_color("#9A9A9A")
         side.set_linewidth(0.6)
@@ -97,7 +97,7 @@ def legend_entries(diagram: Any, view: Mapping[str, Any]) -> list[tuple[Any, str
             color, width = (SIGNIFICANT_COLOR, 2.0) if layer == "arrows" else (FADED_COLOR, 1.0)
             made.append((Line2D([], [], color=color, linewidth=width, marker=">", markersize=3 + 1.5 * width), label))
     if diagram.has("cells"):
-        low, high = styling.share_text(view["share_low"]), styling.share_text(view["share_high"])
+        low, high = styling.format_share(view["share_low"]), styling.format_share(view["share_high"])
         text = f"share: {low} to {high}" + (", log" if view["share_log"] else "")
         made.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor="#9A9A9A"), text))
     return made
@@ -128,7 +128,7 @@ def hide_axes(ax: Any) -> None:
 
 def points_per_unit(ax: Any, *, wide: float, tall: float, alone: bool) -> float:
     """Minimum points per data unit; in a separate figure, title and legend may still reduce the height."""
-    width, height = (72 * length for length in styling.inches(ax))
+    width, height = (72 * length for length in styling.size_in_inches(ax))
     above = min(45 / height, 0.45) if alone else 0.0
     return min(width / wide, (1 - above) * height / tall)
 

@@ -13,7 +13,7 @@ from trueodds.core.settings import Level
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, views_of
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_views
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Groups, class_number
 from trueodds.lenses.ranked import TopK
@@ -27,7 +27,7 @@ class SimplexRecipe(BinnedRecipe):
 
     lens: ClassVar[str | None] = "canonical"
     accepts_joint_views: ClassVar[bool] = True
-    exemptions: ClassVar[dict[str, str]] = IMPORTANCE
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION
     level: Level = 0.95
     simultaneous: bool = True
 
@@ -38,7 +38,7 @@ class SimplexRecipe(BinnedRecipe):
         if len(models) != 1:
             return super().compare_models(models, lens, rng)
         (rows,) = models.values()
-        return self.diagram_with_names(views_of(rows, lens), outcome_names(rows, lens))
+        return self.diagram_with_names(lens_views(rows, lens), outcome_names(rows, lens))
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of joint views, with numbered outcomes."""

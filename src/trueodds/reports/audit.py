@@ -93,7 +93,7 @@ class Audit:
         """
         from trueodds.reports import html
 
-        live = [diagram.live() for diagram in self.diagrams]
+        live = [diagram.interactive_parts() for diagram in self.diagrams]
         still = [None if moves else diagram.svg() for diagram, moves in zip(self.diagrams, live, strict=True)]
         text = html.render_html(self.facts, still, live)
         if path is not None:

@@ -10,7 +10,7 @@ from trueodds.diagrams.diagram_table import DiagramTable
 class DiagramContent(DiagramTable):
     """A table of every plotted number, with the methods that draw it, which a diagram overrides."""
 
-    size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # inches of a figure with one panel
+    figure_size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # inches of a figure with one panel
     strip_height: ClassVar[float] = 0.0  # share of the height of the axes that the strip of predictions takes
     aspect_ratio: ClassVar[float] = 0.0  # height of a panel relative to its width, where x and y have equal units
     has_inset_axes: ClassVar[bool] = False  # whether a panel consists of several axes that fill it

@@ -28,7 +28,7 @@ def format_range(low: float, high: float, join: str = "from {}\u00a0% to {}") ->
     >>> [format_range(*ends).replace("\u00a0", " ") for ends in ((0.02, 0.144), (0.994, 0.9991), (0.5, 0.5))]
     ['from 2 % to 14 %', 'from 99.4 % to 99.91 %', 'at 50 %']
     """
-    for formatter in (_rounded_percent, styling.percent, _four_digit_percent):
+    for formatter in (_rounded_percent, styling.format_percent, _four_digit_percent):
         first, last = formatter(low), formatter(high)
         if first != last:
             return join.format(first.removesuffix("\u00a0%"), last)
@@ -88,7 +88,7 @@ def _rounded_percent(x: float) -> str:
         return f"{100 * x:.0f}\u00a0%"
     if x < 5e-5:
         return f"{100 * x:.1g}\u00a0%"
-    return f"{100 * x:.0f}\u00a0%" if 0.0095 <= x <= 0.9905 else styling.percent(x)
+    return f"{100 * x:.0f}\u00a0%" if 0.0095 <= x <= 0.9905 else styling.format_percent(x)
 
 
 def _four_digit_percent(x: float) -> str:

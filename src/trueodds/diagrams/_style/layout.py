@@ -16,7 +16,7 @@ DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, w
 MAX_PANELS = 12  # more are illegible on a page
 MAX_LEGEND_HEIGHT = 0.25  # largest share of the height of given axes for a legend above their parts
 NARROW = 2.9  # inches: axes of this width or less get short legend labels
-TYPE = 9.5  # points of ordinary text in a figure of usual size
+DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
 WIDE = 6.4  # inches of a figure with three or more columns of panels
 
 # Inches around and between the panels of a grid.
@@ -45,7 +45,7 @@ def check_axes(ax: Any, name: str, figsize: Any, dpi: Any) -> None:
 
 def draw_diagram(diagram: DiagramContent, ax: Any) -> Any:
     """Draw one panel or a grid, in `ax` or in a new Figure, and return the axes or the figure."""
-    width = _figure_size(diagram)[0] - LEFT if ax is None else styling.inches(ax)[0]
+    width = _figure_size(diagram)[0] - LEFT if ax is None else styling.size_in_inches(ax)[0]
     if width <= NARROW:
         diagram = diagram.with_short_labels()
     count = min(len(diagram.panels["view"]), MAX_PANELS)
@@ -56,7 +56,7 @@ def draw_diagram(diagram: DiagramContent, ax: Any) -> Any:
 
 
 def _figure_size(diagram: DiagramContent) -> tuple[float, float]:
-    return diagram.presentation.figsize or diagram.size
+    return diagram.presentation.figsize or diagram.figure_size
 
 
 def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
@@ -79,18 +79,18 @@ def _draw_labeled(diagram: DiagramContent, ax: Any) -> float:
     """Paint the first panel, label the axes, and return the type size of ordinary text in points."""
     _paint_panel(diagram, ax, 0)
     title_and_legend.attach_legend_entries(ax, diagram.legend())
-    size = styling.type_size(ax)
+    size = styling.font_size(ax)
     x, y = diagram.axis_labels()
     # A label may be long; the ticks leave room for a few letters beyond the axes.
-    across, up = (72 * 1.3 * side for side in styling.inches(ax))
-    ax.set_xlabel(styling.shorten_text(x, across, size), fontsize=size, color=styling.TEXT, parse_math=False)
-    ax.set_ylabel(styling.shorten_text(y, up, size), fontsize=size, color=styling.TEXT, parse_math=False)
+    across, up = (72 * 1.3 * side for side in styling.size_in_inches(ax))
+    ax.set_xlabel(styling.shorten_text(x, across, size), fontsize=size, color=styling.TEXT_COLOR, parse_math=False)
+    ax.set_ylabel(styling.shorten_text(y, up, size), fontsize=size, color=styling.TEXT_COLOR, parse_math=False)
     return size
 
 
 def _header_width(width: float, size: float) -> float:
     """Width in points for the header above the axes, without the room of tick and axis labels."""
-    return 72 * (width - size / TYPE)
+    return 72 * (width - size / DEFAULT_FONT_SIZE)
 
 
 def _expected(diagram: DiagramContent) -> dict[str, float]:
@@ -100,7 +100,7 @@ def _expected(diagram: DiagramContent) -> dict[str, float]:
     width, height = diagram.presentation.figsize
     part = min(max(width / 3.6, 0.7), 1.0)
     left, bottom = LEFT * part, BOTTOM * part
-    size = float(np.interp(width - left, *styling.TYPE_SIZES))
+    size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
     head = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
     wide, high = width - left - 0.1, height - bottom - head.height / 72 - 0.1
     if diagram.aspect_ratio:
@@ -114,7 +114,7 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
     for text in [text for text in ax.texts if text.get_gid() == "side"]:
         text.remove()  # there may be other axes beyond the right edge
     styling.align_outer_labels(ax)
-    width, height = (72 * side for side in styling.inches(ax))
+    width, height = (72 * side for side in styling.size_in_inches(ax))
     _set_title(ax, diagram.presentation.heading(diagram.caption()), width, size)
     always = diagram.presentation.legend is True
     if diagram.presentation.legend is False or (ax.get_legend() is not None and not always):
@@ -139,7 +139,7 @@ def _paint_panel(diagram: DiagramContent, ax: Any, panel: int) -> None:
 def _set_title(ax: Any, title: str, room: float, size: float) -> None:
     # A class may be called "$x$": names must not be parsed as formulas.
     lines = [styling.shorten_text(line, room, size + 1) for line in title.split("\n")]
-    ax.set_title("\n".join(lines), fontsize=size + 1, color=styling.TEXT, parse_math=False)
+    ax.set_title("\n".join(lines), fontsize=size + 1, color=styling.TEXT_COLOR, parse_math=False)
 
 
 def _extend_for_legend(ax: Any, share: float) -> None:
@@ -150,7 +150,7 @@ def _extend_for_legend(ax: Any, share: float) -> None:
 
 def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
     views = len(diagram.panels["view"])
-    order = f"{diagram.ranked} first."
+    order = f"{diagram.view_order} first."
     note = (
         f"{diagram.summary} Shown: {count} of {views} views, {order}"
         if views > count
@@ -159,7 +159,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
     figsize = diagram.presentation.figsize
     if ax is None and figsize is None:
         columns = _columns(count, equal=diagram.has_equal_units)
-        width = max(diagram.size[0], WIDE) if columns > 2 else diagram.size[0]
+        width = max(diagram.figure_size[0], WIDE) if columns > 2 else diagram.figure_size[0]
         size = _grid_type(width)
         grid = PanelGrid.for_width(width, columns, bare=diagram.hides_axes)
         head = fit_headers(diagram, note, 72 * (width - grid.left - grid.right), size)[0]
@@ -170,7 +170,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
             panel_height = min(diagram.aspect_ratio * grid.cell(width, 0, count)[0], TALL if rows > 2 else 1.3 * TALL)
         height = top + rows * (panel_height + grid.gap_y) + grid.bottom
     else:
-        width, height = figsize if ax is None and figsize is not None else styling.inches(ax)
+        width, height = figsize if ax is None and figsize is not None else styling.size_in_inches(ax)
         size = _grid_type(width)
         arrangement = _fitting(diagram, count, width, height, size, note if ax is None else None)
         if arrangement is None:
@@ -184,7 +184,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
     else:
         target, where, add = ax, ax.transAxes, ax.inset_axes
         ax.set_axis_off()
-        caption = f"{diagram.lens}, {diagram.ranked}: {diagram.panels['title'][0]}"
+        caption = f"{diagram.lens}, {diagram.view_order}: {diagram.panels['title'][0]}"
         _set_title(ax, diagram.presentation.heading(caption), 72 * width, size)
     cell = grid.cell(width, height - top, count)
     names = [(str(diagram.panels["title"][i]), str(diagram.panels["aside"][i])) for i in range(count)]
@@ -203,7 +203,7 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
     title_and_legend.attach_legend_entries(shared["sharex"] if ax is None else ax, diagram.legend())
     style: dict[str, Any] = {
         "fontsize": size,
-        "color": styling.TEXT,
+        "color": styling.TEXT_COLOR,
         "ha": "center",
         "va": "center",
         "transform": where,
@@ -231,7 +231,7 @@ def _columns(count: int, *, equal: bool) -> int:
 
 
 def _grid_type(width: float) -> float:
-    return TYPE if width > 4.5 else 8.0 if width > 2.6 else 7.0
+    return DEFAULT_FONT_SIZE if width > 4.5 else 8.0 if width > 2.6 else 7.0
 
 
 @dataclass(frozen=True)
@@ -292,8 +292,8 @@ def _draw_first_view(diagram: DiagramContent, ax: Any, size: float) -> Any:
     panels = {name: column[:1] for name, column in diagram.panels.items()}
     alone = replace(diagram, panels=panels, table=diagram.rows(0))
     if alone.presentation.title in (None, True):
-        room = 72 * (_figure_size(diagram)[0] - LEFT if ax is None else styling.inches(ax)[0])
-        long = f"{title}: {diagram.ranked} of {views}"
+        room = 72 * (_figure_size(diagram)[0] - LEFT if ax is None else styling.size_in_inches(ax)[0])
+        long = f"{title}: {diagram.view_order} of {views}"
         alone = alone.present(title=long if styling.text_width(long, size + 1) <= room else f"1 of {views}: {title}")
     return _draw_single(alone, ax)
 
@@ -322,9 +322,9 @@ def _figure(diagram: DiagramContent, width: float, height: float, **kwargs: Any)
 
 def _name(panel: Any, title: str, aside: str, room: float) -> None:
     """Write the name of the view at the left, and its result at the right if it fits."""
-    size = styling.type_size(panel)
-    style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT}
+    size = styling.font_size(panel)
+    style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT_COLOR}
     # A class may be called "$x$": names must not be parsed as formulas.
     panel.set_title(styling.shorten_text(title, room, size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style)
     if styling.text_width(title, size + 0.5, "bold") + styling.text_width(aside, size - 0.8) + 8 <= room:
-        panel.set_title(aside, loc="right", fontsize=size - 0.8, color=styling.FAINT, pad=3, parse_math=False)
+        panel.set_title(aside, loc="right", fontsize=size - 0.8, color=styling.MUTED_COLOR, pad=3, parse_math=False)

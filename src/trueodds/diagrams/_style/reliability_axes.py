@@ -15,17 +15,17 @@ NARROW = 2.9  # inches of width up to which lines are thinner
 class UnitSquarePlot(Diagram):
     """A plot of event rates against predicted probabilities, each panel above a strip of the predictions."""
 
-    unit = "parts"
+    row_noun = "parts"
 
     @property
     def aspect_ratio(self) -> float:  # type: ignore[override]
         """The height of a panel relative to its width, with equal units along x and y above the strip."""
-        return styling.square_height(*styling.RATES, self.strip_height)
+        return styling.equal_scale_aspect_ratio(*styling.RATE_LIMITS, self.strip_height)
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
         """The strip's share of the height."""
-        return styling.STRIP if self.has("strip") else 0.0
+        return styling.STRIP_HEIGHT if self.has("strip") else 0.0
 
     def default_title(self) -> str:
         """The question that the diagram answers."""
@@ -35,16 +35,16 @@ class UnitSquarePlot(Diagram):
         """Predicted along x, observed along y."""
         return self.predicted_label, self.observed_label
 
-    def square(self, ax: Any, size: float) -> bool:
+    def draw_axes(self, ax: Any, size: float) -> bool:
         """Draw grid, limits, ticks and diagonal, and return whether the axes are wide."""
         styling.style_axes(ax, size)
-        styling.probability_axis(ax)
-        styling.rate_axis(ax, *styling.RATES, self.strip_height)
+        styling.set_probability_axis(ax)
+        styling.set_rate_axis(ax, *styling.RATE_LIMITS, self.strip_height)
         if self.has("diagonal"):
-            ax.plot([0, 1], [0, 1], color=styling.FAINT, linewidth=1, zorder=2, label="diagonal")
-        return styling.inches(ax)[0] > NARROW
+            ax.plot([0, 1], [0, 1], color=styling.MUTED_COLOR, linewidth=1, zorder=2, label="diagonal")
+        return styling.size_in_inches(ax)[0] > NARROW
 
-    def common(self) -> list[tuple[Any, str]]:
+    def shared_legend_entries(self) -> list[tuple[Any, str]]:
         """The legend entries of diagonal and strip."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
@@ -53,12 +53,12 @@ class UnitSquarePlot(Diagram):
         if self.has("diagonal"):
             entries.append(
                 (
-                    Line2D([], [], color=styling.FAINT, linewidth=1),
-                    "perfect calibration" if self.long_labels else "diagonal",
+                    Line2D([], [], color=styling.MUTED_COLOR, linewidth=1),
+                    "perfect calibration" if self.has_long_labels else "diagonal",
                 )
             )
         if self.has("strip"):
-            entries.append((Patch(facecolor=styling.ROWS), "predictions"))
+            entries.append((Patch(facecolor=styling.STRIP_COLOR), "predictions"))
         return entries
 
 
@@ -75,14 +75,16 @@ class BinnedPlot(Diagram):
     """A plot of bins at their mean prediction, in one of two styles; tables hold event rates in both styles."""
 
     @property
-    def deviation(self) -> bool:
+    def shows_deviation(self) -> bool:
         """Whether the difference between observed and predicted is drawn."""
         return bool(self.settings["style"] == "deviation")
 
     @property
     def aspect_ratio(self) -> float:  # type: ignore[override]
         """The height relative to the width that puts the diagonal at 45 degrees; 0 for deviations."""
-        return 0.0 if self.deviation else styling.square_height(*styling.RATES, self.strip_height)
+        return (
+            0.0 if self.shows_deviation else styling.equal_scale_aspect_ratio(*styling.RATE_LIMITS, self.strip_height)
+        )
 
     def default_title(self) -> str:
         """The question that the diagram answers."""
@@ -91,26 +93,28 @@ class BinnedPlot(Diagram):
     def axis_labels(self) -> tuple[str, str]:
         """Predicted along x; along y observed, or observed minus predicted."""
         x, y = self.predicted_label, self.observed_label
-        if self.deviation:
+        if self.shows_deviation:
             y = "Accuracy − confidence" if self.lens == "confidence" else "Observed − predicted"
         return x, y
 
-    def axes(self, ax: Any, low: float, high: float) -> None:
+    def draw_axes(self, ax: Any, low: float, high: float) -> None:
         """Draw grid, limits and ticks for y from `low` to `high`."""
-        styling.style_axes(ax, styling.type_size(ax))
-        styling.probability_axis(ax)
-        (styling.difference_axis if self.deviation else styling.rate_axis)(ax, low, high, self.strip_height)
+        styling.style_axes(ax, styling.font_size(ax))
+        styling.set_probability_axis(ax)
+        (styling.set_difference_axis if self.shows_deviation else styling.set_rate_axis)(
+            ax, low, high, self.strip_height
+        )
 
-    def calibrated(self, ax: Any) -> None:
+    def draw_calibration_line(self, ax: Any) -> None:
         """Draw the line of perfect calibration."""
-        style: dict[str, Any] = {"color": styling.FAINT, "linewidth": 1, "zorder": 1.5, "label": "diagonal"}
-        x, y = (styling.PROBABILITIES, (0, 0)) if self.deviation else ((0, 1), (0, 1))
+        style: dict[str, Any] = {"color": styling.MUTED_COLOR, "linewidth": 1, "zorder": 1.5, "label": "diagonal"}
+        x, y = (styling.PROBABILITY_LIMITS, (0, 0)) if self.shows_deviation else ((0, 1), (0, 1))
         ax.plot(x, y, **style)
 
     def marker_positions(self, rows: Mapping[str, Array]) -> tuple[Array, Array, Array]:
         """Heights of marks and of both ends of bars in the style of the diagram; without bars, the marks' heights."""
-        origin = rows["mean_prediction"] if self.deviation else 0.0
-        y = rows["deviation" if self.deviation else "outcome_rate"]
+        origin = rows["mean_prediction"] if self.shows_deviation else 0.0
+        y = rows["deviation" if self.shows_deviation else "outcome_rate"]
         if "bar_low" not in rows:
             return y, y, y
         return y, rows["bar_low"] - origin, rows["bar_high"] - origin
@@ -119,7 +123,7 @@ class BinnedPlot(Diagram):
 def y_limits(style: str, tables: Sequence[Mapping[str, Array]]) -> tuple[float, float]:
     """The range of y; for deviations it holds all marks, and the bars of bins with at least 1 % of the rows."""
     if style == "diagonal":
-        return styling.RATES
+        return styling.RATE_LIMITS
     low, high = [-0.02], [0.02]
     for table in tables:
         low.append(float(table["deviation"].min()))

@@ -12,16 +12,16 @@ import numpy as np
 from trueodds.core.typing import Array
 
 # Okabe & Ito's blue and vermillion are distinguishable with any color vision, and in gray.
-INSIDE, OUTSIDE = "#0072B2", "#C8450A"
-INSIDE_BAR, OUTSIDE_BAR = "#B4BEC8", "#F0B595"
-ROWS, GAP, TEXT, FAINT, GRID = "#8FBBDD", "#F8E8D8", "#222222", "#666666", "#E8E8E8"
-TYPE_SIZES = (1.6, 4.6), (7.0, 9.5)  # inches of axes and points of ordinary text, for `np.interp`
-STRIP = 0.17  # share of the height of the axes that the strip of predictions takes
+INSIDE_COLOR, OUTSIDE_COLOR = "#0072B2", "#C8450A"
+INSIDE_BAR_COLOR, OUTSIDE_BAR_COLOR = "#B4BEC8", "#F0B595"
+STRIP_COLOR, GAP_COLOR, TEXT_COLOR, MUTED_COLOR, GRID_COLOR = "#8FBBDD", "#F8E8D8", "#222222", "#666666", "#E8E8E8"
+FONT_SIZE_BY_WIDTH = (1.6, 4.6), (7.0, 9.5)  # inches of axes and points of ordinary text, for `np.interp`
+STRIP_HEIGHT = 0.17  # share of the height of the axes that the strip of predictions takes
 
 
-def type_size(ax: Any) -> float:
+def font_size(ax: Any) -> float:
     """Type size of ordinary text in points, by the width of the axes."""
-    return float(np.interp(inches(ax)[0], *TYPE_SIZES))
+    return float(np.interp(size_in_inches(ax)[0], *FONT_SIZE_BY_WIDTH))
 
 
 @lru_cache(4096)
@@ -76,31 +76,31 @@ def shorten_text(text: str, room: float, size: float, weight: str = "normal") ->
 def style_axes(ax: Any, size: float) -> None:
     """Draw a light grid behind the marks, a frame of two lines, and small ticks."""
     ax.set_axisbelow(True)
-    ax.grid(True, color=GRID, linewidth=0.8, linestyle="-")
+    ax.grid(True, color=GRID_COLOR, linewidth=0.8, linestyle="-")
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         ax.spines[side].set_color("#9A9A9A")
         ax.spines[side].set_linewidth(0.8)
-    ax.tick_params(labelsize=size - 0.5, colors=TEXT, length=3, width=0.8, color="#9A9A9A")
+    ax.tick_params(labelsize=size - 0.5, colors=TEXT_COLOR, length=3, width=0.8, color="#9A9A9A")
     ax.set_facecolor("white")
 
 
-PROBABILITIES = -0.025, 1.025  # limits of a probability axis, with room for a mark at either end
-RATES = -0.06, 1.04  # limits of an axis of observed event rates
+PROBABILITY_LIMITS = -0.025, 1.025  # limits of a probability axis, with room for a mark at either end
+RATE_LIMITS = -0.06, 1.04  # limits of an axis of observed event rates
 
 
-def square_height(low: float, high: float, strip_height: float) -> float:
+def equal_scale_aspect_ratio(low: float, high: float, strip_height: float) -> float:
     """Height of axes relative to their width if low..high above a strip has the scale of a probability axis."""
-    return (high - low) / (1 - strip_height) / (PROBABILITIES[1] - PROBABILITIES[0])
+    return (high - low) / (1 - strip_height) / (PROBABILITY_LIMITS[1] - PROBABILITY_LIMITS[0])
 
 
-def probability_axis(ax: Any) -> None:
+def set_probability_axis(ax: Any) -> None:
     """Set up a probability axis along x, from 0 % to 100 %."""
-    room = inches(ax)[0]
+    room = size_in_inches(ax)[0]
     ticks = np.arange(6) / 5 if room > 3.2 else np.arange(3) / 2 if room > 1.2 else np.arange(2.0)
     labels = [f"{tick:.0%}".replace("%", "\u00a0%") for tick in ticks]
-    ax.set_xlim(*PROBABILITIES)
+    ax.set_xlim(*PROBABILITY_LIMITS)
     ax.set_xticks(ticks, labels)
     if len(ticks) <= 3:  # a panel of a grid
         align_outer_labels(ax)
@@ -128,19 +128,27 @@ def draw_boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **
 
 def draw_strip(ax: Any, low: Array, high: Array, share: Array, tallest: float, size: float, *, label: bool) -> Any:
     """Draw the share of rows in each bin, in axes of their own at the bottom of `ax`."""
-    strip_axes = ax.inset_axes((0, 0, 1, STRIP), zorder=3)
+    strip_axes = ax.inset_axes((0, 0, 1, STRIP_HEIGHT), zorder=3)
     strip_axes.set_label("strip")
     strip_axes.set_xlim(ax.get_xlim())
     strip_axes.set_ylim(0, tallest * 1.12)
     draw_boxes(
-        strip_axes, low, high, np.zeros(1), share, facecolor=ROWS, edgecolor="white", linewidth=0.5, label="share"
+        strip_axes,
+        low,
+        high,
+        np.zeros(1),
+        share,
+        facecolor=STRIP_COLOR,
+        edgecolor="white",
+        linewidth=0.5,
+        label="share",
     )
     # A line marks bins as occupied even if they hold one row in a thousand.
-    strip_axes.hlines(np.zeros(len(low)), low, high, colors=ROWS, linewidth=1.6, zorder=3)
+    strip_axes.hlines(np.zeros(len(low)), low, high, colors=STRIP_COLOR, linewidth=1.6, zorder=3)
     strip_axes.set_xticks([])
-    strip_axes.set_yticks([tallest], [share_text(tallest)] if label else [""])
+    strip_axes.set_yticks([tallest], [format_share(tallest)] if label else [""])
     strip_axes.tick_params(
-        axis="y", labelsize=size - 1.5, labelcolor=FAINT, length=2, width=0.8, color="#9A9A9A", pad=2
+        axis="y", labelsize=size - 1.5, labelcolor=MUTED_COLOR, length=2, width=0.8, color="#9A9A9A", pad=2
     )
     for side in ("right", "bottom"):
         strip_axes.spines[side].set_visible(False)
@@ -156,20 +164,20 @@ def set_limits_above_strip(ax: Any, low: float, high: float, strip_height: float
     ax.set_ylim(low - (high - low) * strip_height / (1 - strip_height), high)
 
 
-def rate_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
+def set_rate_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
     """Set up an axis of event rates in percent along y, above a strip."""
     set_limits_above_strip(ax, low, high, strip_height)
-    ticks = np.arange(6) / 5 if inches(ax)[1] > 2 else np.arange(3) / 2
+    ticks = np.arange(6) / 5 if size_in_inches(ax)[1] > 2 else np.arange(3) / 2
     ax.set_yticks([tick for tick in ticks if low <= tick <= high])
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
 
 
-def difference_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
+def set_difference_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
     """Set up an axis of signed differences in percent along y, above a strip."""
     from matplotlib.ticker import MaxNLocator
 
     set_limits_above_strip(ax, low, high, strip_height)
-    room = inches(ax)[1]
+    room = size_in_inches(ax)[1]
     max_ticks = 8 if room > 2.5 else 5 if room > 1 else 3
     lowest = low + 0.05 * (high - low) * (strip_height > 0)  # a tick label there would overlap the one of the strip
     ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
@@ -185,21 +193,21 @@ def _signed(value: float, _: Any = None) -> str:
 
 def bar_width(ax: Any, bins: int) -> float:
     """Width of bars in points: visible, and narrow enough not to overlap."""
-    return float(np.clip(72 * inches(ax)[0] / max(bins, 1) * 0.28, 1.6, 9.0))
+    return float(np.clip(72 * size_in_inches(ax)[0] / max(bins, 1) * 0.28, 1.6, 9.0))
 
 
-def share_text(share: float) -> str:
+def format_share(share: float) -> str:
     """Format a share in a few characters."""
     return f"{100 * share:.0f}\u00a0%" if share >= 0.095 else f"{100 * share:.2g}\u00a0%"
 
 
-def percent(x: float) -> str:
+def format_percent(x: float) -> str:
     """Format a probability with one decimal, or two near 0 and 1, such as 99.97 %."""
     near_the_end = 0 < min(abs(x), abs(1 - x)) < 0.005
     return f"{100 * x:.{2 if near_the_end else 1}f}\u00a0%"
 
 
-def inches(ax: Any) -> tuple[float, float]:
+def size_in_inches(ax: Any) -> tuple[float, float]:
     """Current width and height of axes in inches."""
     box = ax.get_window_extent()
     return box.width / ax.figure.dpi, box.height / ax.figure.dpi
@@ -223,4 +231,4 @@ def add_axis_strip(ax: Any, height: float) -> tuple[Any, float]:
         strip.spines[side].set_linewidth(0.8)
     strip.set_facecolor("#F7F9FB")
     first, last = strip.get_xlim()
-    return strip, 72 * inches(ax)[0] / (last - first)
+    return strip, 72 * size_in_inches(ax)[0] / (last - first)

@@ -33,7 +33,7 @@ def fit_headers(diagram: DiagramContent, note: str, room: float, size: float) ->
     full = Header(
         diagram,
         headline,
-        note if presentation.titled and diagram.has("finding") else "",
+        note if presentation.has_title and diagram.has("finding") else "",
         room,
         size,
         legend=presentation.legend is not False,
@@ -155,9 +155,11 @@ class Header:
         self.put_legend(figure, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
         style: dict[str, Any] = {"ha": "left", "va": "bottom", "linespacing": 1.22, "parse_math": False}
         if self.finding:
-            figure.text(*corner, self.finding, transform=finding, fontsize=self.size, color=styling.FAINT, **style)
+            figure.text(
+                *corner, self.finding, transform=finding, fontsize=self.size, color=styling.MUTED_COLOR, **style
+            )
         if self.question:
-            style |= {"fontsize": self.size + self.larger, "fontweight": "bold", "color": styling.TEXT}
+            style |= {"fontsize": self.size + self.larger, "fontweight": "bold", "color": styling.TEXT_COLOR}
             figure.text(*corner, self.question, transform=question, **style)
 
     def put_legend(self, target: Any, columns: int | None = None, **where: Any) -> Any:
@@ -171,7 +173,7 @@ class Header:
             ncols=columns or self.columns,
             frameon=False,
             fontsize=self.size - 1,
-            labelcolor=styling.TEXT,
+            labelcolor=styling.TEXT_COLOR,
             borderpad=0,
             handlelength=1.6,
             handletextpad=0.5,

@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, join_words, merge_notes
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bins import BinnedView, stack_tables
+from trueodds.diagrams.bins import BinnedView, stack_rows, stack_tables
 from trueodds.diagrams.calibration_belt.condensed_view import condense_view
 from trueodds.diagrams.calibration_belt.plot import BeltPlot
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, Recipe, lens_name
@@ -138,86 +138,84 @@ class CalibrationBelt(Recipe):
         return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """Compute the bands of binary views."""
         all_logits = [Logits.of(view, self.min_prob, self.name) for view in views]
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
         results = [self._test().evaluate(view) for view in condensed_views]
-        order = decreasing_order([-one.pvalue for one in results], [one.statistic for one in results])
-        tables, rows, notes_by_view, tallest = [], [], list[tuple[str, list[Note]]](), 0.0
-        for place, i in enumerate(order):
-            view, made = views[i], None
-            doubts = [Note("TN260", doubt) for doubt in results[i].doubts]
-            notes_by_view.append((view.name, [*all_logits[i].notes(view, self.min_prob), *results[i].notes, *doubts]))
-            if place < layout.MAX_PANELS:
-                made = self._belt(condensed_views[i], CURVE_POINTS if len(views) == 1 else GRID_CURVE_POINTS)
+        order = decreasing_order([-result.pvalue for result in results], [result.statistic for result in results])
+        tables, panels, notes_by_view, tallest = [], [], list[tuple[str, list[Note]]](), 0.0
+        for rank, i in enumerate(order):
+            view, belt = views[i], None
+            warnings = [Note("TN260", warning) for warning in results[i].doubts]
+            notes_by_view.append((view.name, [*all_logits[i].notes(view, self.min_prob), *results[i].notes, *warnings]))
+            if rank < layout.MAX_PANELS:
+                belt = self._fit_belt(condensed_views[i], CURVE_POINTS if len(views) == 1 else GRID_CURVE_POINTS)
                 strip = BinnedView(view, Uniform(STRIP_BINS)).columns
                 tallest = max(tallest, float(strip["share"].max()))
-                tables.append(_table(view.name, made, strip))
-            rows.append(self._panel(view, results[i], made, len(views)))
-        for row in rows:
-            row["tallest"] = tallest
-        words = {"view", "title", "aside", "finding"}
+                tables.append(_table_rows(view.name, belt, strip))
+            panels.append(_panel_row(view, results[i], belt, len(views)))
+        for panel in panels:
+            panel["tallest"] = tallest
         return BeltPlot(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),
-            panels=stack_tables(
-                [{key: np.array([row[key] for row in rows], dtype=object if key in words else None) for key in rows[0]}]
-            ),
+            panels=stack_rows(panels),
             settings={field.name: getattr(self, field.name) for field in fields(self)},
-            notes=(*merge_notes(notes_by_view), *self._notes(views)),
+            notes=(*merge_notes(notes_by_view), *_notes_on_views(views)),
         )
 
-    def _belt(self, view: View, points: int) -> Belt:
+    def _fit_belt(self, view: View, n_points: int) -> Belt:
+        """Fit the belt at `n_points` probabilities evenly spaced in p, and as many in the log odds."""
         p = view.p[view.w > 0]
         low, high = float(p.min()), float(p.max())
-        by_odds = expit(np.linspace(logit(low), logit(high), points))[1:-1]
-        at = np.sort(np.concatenate([np.linspace(low, high, points), by_odds]))
-        at = at[np.diff(at, prepend=-1.0) > 1e-9 * at]  # equal up to rounding
-        return fit_belt(view, self.levels, at, fitted=self.fitted, max_degree=self.max_degree)
-
-    def _panel(self, view: View, result: ViewResult, made: Belt | None, views: int) -> dict[str, Any]:
-        title = view.name.removeprefix("class:")
-        text = "" if made is None else _finding(view.name, result.pvalue, made)
-        return {
-            "view": view.name,
-            "title": title,
-            "aside": format_pvalue(result.pvalue),
-            "finding": f"{title}: {text[0].lower()}{text[1:]}" if views > 1 and text else text,
-            "n": view.n_rows,
-            "weight": view.total,
-            "statistic": result.statistic,
-            "pvalue": result.pvalue,
-            "degree": int(result.parts["curve"]["degree"]),
-            "effect": result.effect,
-        }
-
-    def _notes(self, views: tuple[View, ...]) -> list[Note]:
-        notes = []
-        if len(views) > layout.MAX_PANELS:
-            text = (
-                f"Only the {layout.MAX_PANELS} views with the smallest p of {len(views)} are drawn, with bands. panels"
-                " holds the tests of all."
-            )
-            notes.append(Note("TN245", text))
-        if any(not np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9) for view in views):
-            text = (
-                "Outcomes are shares of votes, which vary less than single labels: band and p-value are conservative."
-            )
-            notes.append(Note("TN262", text))
-        if not all(view.is_rows for view in views):
-            notes.append(
-                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
-            )
-        return notes
+        even_log_odds = expit(np.linspace(logit(low), logit(high), n_points))[1:-1]
+        points = np.sort(np.concatenate([np.linspace(low, high, n_points), even_log_odds]))
+        points = points[np.diff(points, prepend=-1.0) > 1e-9 * points]  # drops points that are equal up to rounding
+        return fit_belt(view, self.levels, points, fitted=self.fitted, max_degree=self.max_degree)
 
 
-def _finding(name: str, pvalue: float, made: Belt) -> str:
-    band = f"The {100 * made.levels[-1]:.4g}\u00a0% band"
-    outside = [segment for segment in made.segments if segment.level == made.levels[-1]]
+def _panel_row(view: View, result: ViewResult, belt: Belt | None, n_views: int) -> dict[str, Any]:
+    """Return the row of `panels` for one view, without `tallest`; `belt` is None if the view is not drawn."""
+    title = view.name.removeprefix("class:")
+    text = "" if belt is None else _describe_finding(view.name, result.pvalue, belt)
+    return {
+        "view": view.name,
+        "title": title,
+        "aside": format_pvalue(result.pvalue),
+        "finding": f"{title}: {text[0].lower()}{text[1:]}" if n_views > 1 and text else text,
+        "n": view.n_rows,
+        "weight": view.total,
+        "statistic": result.statistic,
+        "pvalue": result.pvalue,
+        "degree": int(result.parts["curve"]["degree"]),
+        "effect": result.effect,
+    }
+
+
+def _notes_on_views(views: tuple[View, ...]) -> list[Note]:
+    """Return the notes on views that are not drawn, shares of votes and tallies."""
+    notes = []
+    if len(views) > layout.MAX_PANELS:
+        text = (
+            f"Only the {layout.MAX_PANELS} views with the smallest p of {len(views)} are drawn, with bands. panels"
+            " holds the tests of all."
+        )
+        notes.append(Note("TN245", text))
+    if any(not np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9) for view in views):
+        text = "Outcomes are shares of votes, which vary less than single labels: band and p-value are conservative."
+        notes.append(Note("TN262", text))
+    if not all(view.is_rows for view in views):
+        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
+    return notes
+
+
+def _describe_finding(name: str, pvalue: float, belt: Belt) -> str:
+    """Return the sentence on where the widest band excludes the diagonal; `name` is that of the view."""
+    band = f"The {100 * belt.levels[-1]:.4g}\u00a0% band"
+    outside = [segment for segment in belt.segments if segment.level == belt.levels[-1]]
     if not outside:
-        rest = ", but the test rejects calibration" if pvalue < ALPHA else ""
-        return f"{band} contains the whole diagonal{rest} ({format_pvalue(pvalue)})."
+        contrast = ", but the test rejects calibration" if pvalue < ALPHA else ""
+        return f"{band} contains the whole diagonal{contrast} ({format_pvalue(pvalue)})."
     underestimates, overestimates = (phrase.removeprefix("is ") for phrase in bias_phrases(name))
     phrases: list[str] = []
     for side, bias in (("above", underestimates), ("below", overestimates)):
@@ -227,22 +225,23 @@ def _finding(name: str, pvalue: float, made: Belt) -> str:
     return f"{band} is {join_words(phrases)} ({format_pvalue(pvalue)})."
 
 
-def _table(name: str, made: Belt, strip: dict[str, Array]) -> dict[str, Array]:
-    p, t = made.table["p"], made.table
-    parts: list[dict[str, Any]] = [{"part": "curve", "x_low": p, "x_high": p, "rate": t["curve"]}]
-    for level in made.levels:
-        ends = {"low": t[f"low_{level:g}"], "high": t[f"high_{level:g}"]}
-        parts.append({"part": "belt", "level": level, "x_low": p, "x_high": p, **ends})
-    for segment in made.segments:
+def _table_rows(name: str, belt: Belt, strip: dict[str, Array]) -> dict[str, Array]:
+    """Return the rows of `table` for one view: curve, bands, ranges, and the histogram `strip` of its scores."""
+    points, belt_table = belt.table["p"], belt.table
+    parts: list[dict[str, Any]] = [{"part": "curve", "x_low": points, "x_high": points, "rate": belt_table["curve"]}]
+    for level in belt.levels:
+        limits = {"low": belt_table[f"low_{level:g}"], "high": belt_table[f"high_{level:g}"]}
+        parts.append({"part": "belt", "level": level, "x_low": points, "x_high": points, **limits})
+    for segment in belt.segments:
         ends = {"x_low": np.array([segment.start]), "x_high": np.array([segment.stop])}
         parts.append({"part": "range", "level": segment.level, "side": segment.side, **ends})
     parts.append({"part": "strip", "x_low": strip["low"], "x_high": strip["high"], "rate": strip["share"]})
     sizes = [len(part["x_low"]) for part in parts]
     table = {"view": np.full(sum(sizes), name, dtype=object)}
     for key in ("part", "level", "side", "x_low", "x_high", "rate", "low", "high"):
-        words = key in ("part", "side")
+        missing, dtype = ("", object) if key in ("part", "side") else (np.nan, None)
         columns = [
-            np.broadcast_to(np.asarray(part.get(key, "" if words else np.nan), dtype=object if words else None), size)
+            np.broadcast_to(np.asarray(part.get(key, missing), dtype=dtype), size)
             for part, size in zip(parts, sizes, strict=True)
         ]
         table[key] = np.concatenate(columns)

@@ -10,12 +10,12 @@ from trueodds.hypotests._glm.logits import Logits
 from trueodds.lenses.view import View
 
 MAX_CELLS = 1024  # up to so many distinct scores each one is a cell
-_SPANS = MAX_CELLS // 4  # intervals of log odds, each with two nodes for events and two for non-events
+_N_INTERVALS = MAX_CELLS // 4  # of the log odds, each with two nodes for events and two for non-events
 _LINEAR_WIDTH = 2.0  # log odds beyond which intervals widen, since the likelihood is flat there
 
 
 def condense_view(view: View, logits: Logits) -> View:
-    r"""A view of at most 1,024 cells on which curves of the log odds x fit as on the rows.
+    r"""Return a view of at most 1,024 cells on which curves of the log odds x fit as on the rows.
 
     The log-likelihood is a sum of smooth functions of x, :math:`-\sum wy \log(1 + e^{-\eta(x)})` over events and
     :math:`-\sum w(1 - y) \log(1 + e^{\eta(x)})` over non-events. Up to 1,024 distinct scores each one is a cell.
@@ -31,52 +31,62 @@ def condense_view(view: View, logits: Logits) -> View:
     mask = logits.w > 0
     p, x, w, ww, y, n = (column[mask] for column in (logits.p, logits.x, logits.w, logits.ww, view.y, view.n))
     if len(np.unique(p[: 4 * MAX_CELLS])) <= MAX_CELLS:  # avoids sorting all rows if already the first have too many
-        at, where = np.unique(p, return_inverse=True)
-        if len(at) <= MAX_CELLS:
-            mass, square, outcomes, rows = (np.bincount(where, column) for column in (w, ww, w * y, n))
-            return _cells_view(at, outcomes / mass, mass, square, rows)
+        scores, cell = np.unique(p, return_inverse=True)
+        if len(scores) <= MAX_CELLS:
+            cell_w, cell_ww, cell_wy, cell_n = (np.bincount(cell, column) for column in (w, ww, w * y, n))
+            return _view_of_cells(scores, cell_wy / cell_w, cell_w, cell_ww, cell_n)
     scaled_x = np.arcsinh(x / _LINEAR_WIDTH)
     low, high = scaled_x.min(), scaled_x.max()
-    span = np.minimum((_SPANS * (scaled_x - low) / (high - low)).astype(np.intp), _SPANS - 1)
-    mass, square, rows = (np.bincount(span, column, _SPANS) for column in (w, ww, n))
-    middle = np.divide(np.bincount(span, w * x, _SPANS), mass, out=np.zeros(_SPANS), where=mass > 0)
+    interval = np.minimum((_N_INTERVALS * (scaled_x - low) / (high - low)).astype(np.intp), _N_INTERVALS - 1)
+    interval_w, interval_ww, interval_n = (np.bincount(interval, column, _N_INTERVALS) for column in (w, ww, n))
+    occupied = interval_w > 0
+    mean_x = np.divide(
+        np.bincount(interval, w * x, _N_INTERVALS), interval_w, out=np.zeros(_N_INTERVALS), where=occupied
+    )
     nodes = [
-        (*_quadrature_nodes(span, x - middle[span], part), outcome)
-        for part, outcome in ((w * (1 - y), 0.0), (w * y, 1.0))
+        (*_quadrature_nodes(interval, x - mean_x[interval], outcome_w), outcome)
+        for outcome_w, outcome in ((w * (1 - y), 0.0), (w * y, 1.0))
     ]
-    node_spans = np.concatenate([spans for spans, _, _, _ in nodes])
-    odds = np.concatenate([middle[spans] + offset for spans, offset, _, _ in nodes])
-    weight = np.concatenate([weight for _, _, weight, _ in nodes])
-    outcomes = np.concatenate([np.full(len(spans), outcome) for spans, _, _, outcome in nodes])
+    node_interval = np.concatenate([intervals for intervals, _, _, _ in nodes])
+    node_x = np.concatenate([mean_x[intervals] + offsets for intervals, offsets, _, _ in nodes])
+    node_w = np.concatenate([weights for _, _, weights, _ in nodes])
+    node_y = np.concatenate([np.full(len(intervals), outcome) for intervals, _, _, outcome in nodes])
     # expit rounds to 1 for the largest log odds.
-    at = np.clip(expit(odds), np.nextafter(0, 1), np.nextafter(1, 0))
-    square, rows = (weight * (total / np.where(mass > 0, mass, 1.0))[node_spans] for total in (square, rows))
-    return _cells_view(at, outcomes, weight, square, rows)
+    node_p = np.clip(expit(node_x), np.nextafter(0, 1), np.nextafter(1, 0))
+    node_ww, node_n = (
+        node_w * (total / np.where(occupied, interval_w, 1.0))[node_interval] for total in (interval_ww, interval_n)
+    )
+    return _view_of_cells(node_p, node_y, node_w, node_ww, node_n)
 
 
-def _quadrature_nodes(span: Array, offset: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Intervals, offsets and weights of the nodes that preserve Σw, Σwz, Σwz² and Σwz³ of each interval."""
-    mass = np.bincount(span, weight, _SPANS)
-    some = np.flatnonzero(mass > 0)
+def _quadrature_nodes(interval: Array, offset: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Return the two nodes that preserve Σw, Σwz, Σwz² and Σwz³ of each interval.
 
-    def mean(values: Array) -> Array:
-        means: Array = np.bincount(span, weight * values, _SPANS)[some] / mass[some]
+    The arguments, each (n,), are the interval of each row, its offset z of the log odds, and its weight w. The results,
+    each (nodes,), are the interval, offset and weight of each node.
+    """
+    total_weight = np.bincount(interval, weight, _N_INTERVALS)
+    occupied = np.flatnonzero(total_weight > 0)
+
+    def interval_means(values: Array) -> Array:
+        means: Array = np.bincount(interval, weight * values, _N_INTERVALS)[occupied] / total_weight[occupied]
         return means
 
-    center = mean(offset)
-    shifted = offset - np.bincount(some, center, _SPANS)[span]
-    std = np.sqrt(mean(shifted**2))
-    skew = np.divide(mean(shifted**3), std**3, out=np.zeros(len(some)), where=std > 1e-9)
-    root = np.sqrt(1 + skew**2 / 4)
-    share = (1 - skew / 2 / root) / 2  # of the upper node
-    spans = np.concatenate([some, some])
-    places = np.concatenate([center + std * (skew / 2 + root), center + std * (skew / 2 - root)])
-    weights = np.concatenate([mass[some] * share, mass[some] * (1 - share)])
+    mean = interval_means(offset)
+    centered = offset - np.bincount(occupied, mean, _N_INTERVALS)[interval]
+    std = np.sqrt(interval_means(centered**2))
+    skewness = np.divide(interval_means(centered**3), std**3, out=np.zeros(len(occupied)), where=std > 1e-9)
+    root = np.sqrt(1 + skewness**2 / 4)
+    upper_fraction = (1 - skewness / 2 / root) / 2  # of the weight, at the upper node
+    intervals = np.concatenate([occupied, occupied])
+    offsets = np.concatenate([mean + std * (skewness / 2 + root), mean + std * (skewness / 2 - root)])
+    weights = np.concatenate([total_weight[occupied] * upper_fraction, total_weight[occupied] * (1 - upper_fraction)])
     mask = weights > 0
-    return spans[mask], places[mask], weights[mask]
+    return intervals[mask], offsets[mask], weights[mask]
 
 
-def _cells_view(p: Array, y: Array, w: Array, ww: Array, n: Array) -> View:
+def _view_of_cells(p: Array, y: Array, w: Array, ww: Array, n: Array) -> View:
+    """Return the view of cells with score p, event rate y, Σw, Σw² and n rows, each (cells,)."""
     v = p * (1 - p)
     sums = {
         "ww": ww,

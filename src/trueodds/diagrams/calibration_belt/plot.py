@@ -19,8 +19,8 @@ class BeltPlot(UnitSquarePlot):
     """The calibration belt: nested bands, curve, diagonal and the strip of predictions."""
 
     layers = ("belt", "curve", "diagonal", "ranges", "strip")
-    ranked = "smallest p"
-    size = (5.2, 6.4)
+    view_order = "smallest p"
+    figure_size = (5.2, 6.4)
 
     def ranges(self) -> dict[str, Array]:
         """Return the ranges over which each band excludes the diagonal.
@@ -42,7 +42,7 @@ class BeltPlot(UnitSquarePlot):
         entries: list[tuple[Any, str]] = []
         if self.has("belt"):
             shades = self._shades()
-            if self.long_labels:
+            if self.has_long_labels:
                 entries += [
                     (
                         Patch(facecolor=shade, edgecolor=_edge(i), linewidth=0.8),
@@ -61,12 +61,12 @@ class BeltPlot(UnitSquarePlot):
                 )
         if self.has("curve"):
             degrees = self.panels["degree"]
-            which = f", degree {degrees[0]}" if len(degrees) == 1 and self.long_labels else ""
+            which = f", degree {degrees[0]}" if len(degrees) == 1 and self.has_long_labels else ""
             entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), f"fitted curve{which}"))
-        more = self.common()
+        more = self.shared_legend_entries()
         if self.has("ranges") and self._outside_rows(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
-            label = f"diagonal outside the {widest} band" if self.long_labels else "outside"
+            label = f"diagonal outside the {widest} band" if self.has_long_labels else "outside"
             more.insert(int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3), label))
         return entries + more
 
@@ -82,7 +82,7 @@ class BeltPlot(UnitSquarePlot):
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, size = self.rows(panel), styling.font_size(ax)
-        wide = self.square(ax, size)
+        wide = self.draw_axes(ax, size)
         if self.has("strip"):
             shares, tallest = select_part(rows, "strip"), float(self.panels["tallest"][panel])
             styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["rate"], tallest, size, label=wide)
@@ -99,7 +99,13 @@ class BeltPlot(UnitSquarePlot):
             for low, high in zip(rows["x_low"][outside], rows["x_high"][outside], strict=True):
                 style = {"marker": "s", "markersize": 4} if low == high else {"solid_capstyle": "butt"}
                 ax.plot(
-                    [low, high], [low, high], color=styling.OUTSIDE_COLOR, linewidth=3, zorder=2.5, label="range", **style
+                    [low, high],
+                    [low, high],
+                    color=styling.OUTSIDE_COLOR,
+                    linewidth=3,
+                    zorder=2.5,
+                    label="range",
+                    **style,
                 )
         if self.has("curve"):
             mask = rows["part"] == "curve"

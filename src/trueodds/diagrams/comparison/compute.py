@@ -17,8 +17,8 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import Columns, stack_tables
 from trueodds.diagrams.comparison.plot import ComparisonDiagram
 from trueodds.diagrams.model_lineup import Models, views_by_model
-from trueodds.diagrams.model_results import UNKNOWN, ModelResult, describe_comparison, measure_models
-from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, lens_of
+from trueodds.diagrams.model_results import MISSING, ModelResult, describe_comparison, measure_models
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.compute import Reliability
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.base import Lens
@@ -107,7 +107,7 @@ class Comparison(BinnedRecipe):
         "difference_low",
         "difference_high",
     )
-    exemptions: ClassVar[dict[str, str]] = IMPORTANCE
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION
     style: Annotated[str, OneOf(STYLES)] = "deviation"
     bars: Literal["confidence", "consistency"] | None = "confidence"
     paired: bool | None = None
@@ -138,7 +138,7 @@ class Comparison(BinnedRecipe):
         if results is not None and len(order) == 1:
             alone = [results]
         first = next(iter(made.values()))
-        lens = lens_of(next(iter(sets.values())))
+        lens = lens_name(next(iter(sets.values())))
         table = [
             part
             for i in range(len(order))
@@ -174,8 +174,8 @@ class Comparison(BinnedRecipe):
         once = list({note.code: note for note in own if note.code != "TN246"}.values())
         if self.bars == "consistency":
             text = (
-                f"The bars are pointwise: up to {styling.percent(1 - self.level)} of the marks of a calibrated model "
-                "fall outside."
+                f"The bars are pointwise: up to {styling.format_percent(1 - self.level)} of the marks of a calibrated "
+                "model fall outside."
             )
             once.append(Note("TN246", text))
         if views > layout.MAX_PANELS:
@@ -194,14 +194,14 @@ RESULT_COLUMNS = tuple(ModelResult.__dataclass_fields__)
 def bin_rows(diagram: Diagram, name: str) -> Columns:
     """The bins of one model."""
     table, count = diagram.table, len(diagram.table["bin"])
-    absent = {column: np.full(count, UNKNOWN) for column in ("bar_low", "bar_high")}
+    absent = {column: np.full(count, MISSING) for column in ("bar_low", "bar_high")}
     outside = {"outside": np.zeros(count, dtype=bool)}
     return {
         "view": table["view"],
         "model": np.full(count, name, dtype=object),
         "part": np.full(count, "bin", dtype=object),
         **{column: values for column, values in {**absent, **outside, **table}.items() if column != "view"},
-        **{column: np.full(count, UNKNOWN) for column in RESULT_COLUMNS},
+        **{column: np.full(count, MISSING) for column in RESULT_COLUMNS},
     }
 
 
@@ -220,7 +220,7 @@ def aggregate_row(lens: str, name: str, one: ModelResult) -> Columns:
 def _overall_row(view: str, name: str, one: ModelResult, totals: Mapping[str, Any]) -> Columns:
     numbers = ("low", "high", "weight", "share", "mean_prediction", "outcome_rate", "deviation", "bar_low", "bar_high")
     row = {"view": view, "model": name, "part": "model", "bin": -1, "n": 0, "outside": False}
-    row |= dict.fromkeys(numbers, UNKNOWN) | dict(totals) | {column: getattr(one, column) for column in RESULT_COLUMNS}
+    row |= dict.fromkeys(numbers, MISSING) | dict(totals) | {column: getattr(one, column) for column in RESULT_COLUMNS}
     return {
         column: np.array([value], dtype=object if column in TEXT_COLUMNS else None) for column, value in row.items()
     }

@@ -11,7 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.reliability_axes import BinnedPlot
-from trueodds.diagrams.model_lineup import COLORS, DASHES, MARKS, legend_name, sentence_name
+from trueodds.diagrams.model_lineup import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
 from trueodds.diagrams.model_results import format_error, format_interval
 
 MODEL_OFFSET = 2.2  # horizontal offset in points between models, so that equal bins do not hide each other
@@ -21,15 +21,15 @@ class ComparisonDiagram(BinnedPlot):
     """Marks joined by lines, bars, strips and numbers of each model."""
 
     layers = ("bars", "lines", "marks", "strip", "numbers", "diagonal")
-    unit = "rows"
+    row_noun = "rows"
 
     @property
-    def size(self) -> tuple[float, float]:  # type: ignore[override]
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height: the diagonal style is square, and the table of numbers has a line per model."""
         table = model_strips.table_height(len(self.names)) if self.has("numbers") and len(self.names) > 1 else 0.0
-        if self.deviation:
+        if self.shows_deviation:
             return 6.4, model_strips.figure_height(self, 6.4, 4.7, self.strip_height, table)
-        square = (5.8 - model_strips.LABELS_WIDTH) * styling.square_height(*styling.RATES, 0.0)
+        square = (5.8 - model_strips.LABELS_WIDTH) * styling.equal_scale_aspect_ratio(*styling.RATE_LIMITS, 0.0)
         return 5.8, model_strips.figure_height(self, 5.8, 4.7, self.strip_height, table, square)
 
     @property
@@ -56,9 +56,9 @@ class ComparisonDiagram(BinnedPlot):
         entries: list[tuple[Any, str]] = []
         barred = self.settings["bars"] is not None and self.has("bars")
         for i, name in enumerate(self.names):
-            style: dict[str, Any] = {"linestyle": DASHES[i] if self.has("lines") else "none"}
+            style: dict[str, Any] = {"linestyle": LINE_STYLES[i] if self.has("lines") else "none"}
             if self.has("marks"):
-                style |= {"marker": MARKS[i], "markersize": 5}
+                style |= {"marker": MARKERS[i], "markersize": 5}
             elif barred and not self.has("lines"):
                 style = {"linestyle": "-"}  # the bars alone have the model's color
             # Skip entries that would have neither a line nor a mark.
@@ -71,24 +71,30 @@ class ComparisonDiagram(BinnedPlot):
             consistency = self.settings["bars"] == "consistency"
             if self.has("bars"):
                 says = f"{level} consistency bar" if consistency else f"{level} interval"
-                entries.append((Line2D([], [], color=styling.FAINT, linewidth=5 if consistency else 1.3), says))
+                entries.append((Line2D([], [], color=styling.MUTED_COLOR, linewidth=5 if consistency else 1.3), says))
             if self.has("marks"):
                 hollow = Line2D(
-                    [], [], linestyle="none", marker="o", markersize=5, color=styling.FAINT, markerfacecolor="white"
+                    [],
+                    [],
+                    linestyle="none",
+                    marker="o",
+                    markersize=5,
+                    color=styling.MUTED_COLOR,
+                    markerfacecolor="white",
                 )
                 entries.append((hollow, "hollow: not significant"))
         if self.has("strip"):
-            entries.append((Patch(facecolor=styling.FAINT, alpha=0.55), "predictions"))
+            entries.append((Patch(facecolor=styling.MUTED_COLOR, alpha=0.55), "predictions"))
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = styling.type_size(ax)
+        size = styling.font_size(ax)
         low, high = float(view["y_low"]), float(view["y_high"])
-        self.axes(ax, low, high)
+        self.draw_axes(ax, low, high)
         if self.has("diagonal"):
-            self.calibrated(ax)
+            self.draw_calibration_line(ax)
         tables = [_select_rows(rows, name, "bin") for name in self.names]
         for i, table in enumerate(tables):
             self._model(ax, i, table, low, high)
@@ -103,7 +109,7 @@ class ComparisonDiagram(BinnedPlot):
 
         color, x = COLORS[i], rows["mean_prediction"]
         y, bottom, top = self.marker_positions(rows)
-        small = styling.inches(ax)[0] < 3.4
+        small = styling.size_in_inches(ax)[0] < 3.4
         step = (i - (len(self.names) - 1) / 2) * MODEL_OFFSET * (0.5 if small else 1.0)
         aside = ax.transData + ScaledTranslation(step / 72, 0, ax.figure.dpi_scale_trans)
         if self.settings["bars"] is not None and self.has("bars"):
@@ -117,7 +123,7 @@ class ComparisonDiagram(BinnedPlot):
                     at, height, linestyle="none", marker=mark, markersize=3, color=color, zorder=3.5, transform=aside
                 )
         if self.has("lines"):
-            dashes: dict[str, Any] = {"color": color, "linestyle": DASHES[i], "linewidth": 1.0, "alpha": 0.8}
+            dashes: dict[str, Any] = {"color": color, "linestyle": LINE_STYLES[i], "linewidth": 1.0, "alpha": 0.8}
             ax.plot(x, y, zorder=3.2, label="lines", transform=aside, **dashes)
         if self.has("marks"):
             outside = rows["outside"] if self.settings["bars"] is not None else np.ones(len(x), dtype=bool)
@@ -126,7 +132,7 @@ class ComparisonDiagram(BinnedPlot):
                     x[which],
                     y[which],
                     linestyle="none",
-                    marker=MARKS[i],
+                    marker=MARKERS[i],
                     markersize=3.4 if small else 5.0,
                     markeredgewidth=0.8 if small else 1.2,
                     markeredgecolor=color,

@@ -12,7 +12,7 @@ from trueodds.diagrams import bin_intervals, bins
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.confidence_histogram.plot import ConfidenceHistogramPlot
-from trueodds.diagrams.recipe import BinnedRecipe, lens_of
+from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.lenses.view import View
 
 
@@ -62,9 +62,11 @@ class ConfidenceHistogram(BinnedRecipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
-        binned = [bins.Binned(view, self.partition) for view in views]
-        totals = [bins.pool_all(view) for view in views]
-        bars = [bin_intervals.consistency(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views]
+        binned = [bins.BinnedView(view, self.partition) for view in views]
+        totals = [bins.pool_rows(view) for view in views]
+        bars = [
+            bin_intervals.consistency_bars(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views
+        ]
         order = decreasing_order(abs(float(total.y[0] - total.p[0])) for total in totals)
         tables = [binned[i].columns for i in order]
         top = [max(float(table["share"].max()) for table in tables[: layout.MAX_PANELS])] * len(views)
@@ -76,10 +78,10 @@ class ConfidenceHistogram(BinnedRecipe):
         notes = [
             note for note in notes if note.code != "TN247"
         ]  # the band pools all rows and does not depend on the bins
-        notes += layout.panel_limit_notes(len(views), ConfidenceHistogramPlot.ranked)
+        notes += layout.panel_limit_notes(len(views), ConfidenceHistogramPlot.view_order)
         return ConfidenceHistogramPlot(
             name=self.name,
-            lens=lens_of(views),
+            lens=lens_name(views),
             table=bins.stack_tables(tables),
             panels=bins.stack_tables([panels]),
             settings={"partition": str(partition), "level": self.level},
@@ -87,13 +89,13 @@ class ConfidenceHistogram(BinnedRecipe):
         )
 
 
-def _row(view: View, total: View, bars: bin_intervals.Bars, tallest: float) -> dict[str, Any]:
+def _row(view: View, total: View, bars: bin_intervals.BinIntervals, tallest: float) -> dict[str, Any]:
     p, y, low, high = float(total.p[0]), float(total.y[0]), float(bars.low[0]), float(bars.high[0])
     outside = bool(bars.excludes(total.y)[0])
     return {
         "view": view.name,
         "title": view.name.removeprefix("class:"),
-        "aside": f"{styling.percent(p)} / {styling.percent(y)}",
+        "aside": f"{styling.format_percent(p)} / {styling.format_percent(y)}",
         "finding": _finding(view.name, p, y, low, high, outside=outside),
         "n": int(total.n[0]),
         "weight": float(total.w[0]),
@@ -109,12 +111,12 @@ def _row(view: View, total: View, bars: bin_intervals.Bars, tallest: float) -> d
 
 def _finding(name: str, p: float, y: float, low: float, high: float, *, outside: bool) -> str:
     confident = name == "confidence"
-    text = f"Mean {'confidence' if confident else 'predicted'} {styling.percent(p)}, "
-    text += f"{'accuracy' if confident else 'observed'} {styling.percent(y)}"
+    text = f"Mean {'confidence' if confident else 'predicted'} {styling.format_percent(p)}, "
+    text += f"{'accuracy' if confident else 'observed'} {styling.format_percent(y)}"
     if name.startswith("class:"):
         text = f"{name.removeprefix('class:')}: {text[0].lower()}{text[1:]}"
     biases = ("underconfident", "overconfident") if confident else ("too low", "too high")
     side = biases[int(y < p)]
     where = "outside" if outside else "inside"
-    interval = f"({styling.percent(low)} to {styling.percent(high)})"
+    interval = f"({styling.format_percent(low)} to {styling.format_percent(high)})"
     return f"{text}: {100 * abs(y - p):.1f} points {side}, {where} the consistency range {interval}."

@@ -13,9 +13,9 @@ from trueodds.diagrams.base import Diagram
 class ConfidenceHistogramPlot(Diagram):
     """The confidence histogram: a histogram and two vertical lines."""
 
-    size = (6.4, 4.2)
+    figure_size = (6.4, 4.2)
     layers = ("bars", "band", "lines")
-    ranked = "largest gap"
+    view_order = "largest gap"
 
     def default_title(self) -> str:
         """The question that the diagram answers."""
@@ -44,34 +44,36 @@ class ConfidenceHistogramPlot(Diagram):
                 "accuracy" if self.lens == "confidence" else "observed",
             )
             if len(self.panels["view"]) == 1:
-                predicted_label += f": {styling.percent(float(self.panels['mean_prediction'][0]))}"
-                observed_label += f": {styling.percent(float(self.panels['outcome_rate'][0]))}"
-            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=2), predicted_label))
+                predicted_label += f": {styling.format_percent(float(self.panels['mean_prediction'][0]))}"
+                observed_label += f": {styling.format_percent(float(self.panels['outcome_rate'][0]))}"
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=2), predicted_label))
             entries.append(
-                (Line2D([], [], color=styling.OUTSIDE, linewidth=2, linestyle=(0, (4, 1.5))), observed_label)
+                (Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=2, linestyle=(0, (4, 1.5))), observed_label)
             )
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.8), f"{level} consistency range"))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR, alpha=0.8), f"{level} consistency range"))
         if not entries and self.has("bars"):
-            entries.append((Patch(facecolor=styling.ROWS), "predictions"))
+            entries.append((Patch(facecolor=styling.STRIP_COLOR), "predictions"))
         return entries or [(Line2D([], [], linestyle="none"), "")]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        styling.style_axes(ax, styling.type_size(ax))
-        styling.probability_axis(ax)
+        styling.style_axes(ax, styling.font_size(ax))
+        styling.set_probability_axis(ax)
         ax.grid(False, axis="x")
         ax.set_ylim(0, view["top"])
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
         if self.has("bars"):
-            style = {"facecolor": styling.ROWS, "edgecolor": "white", "linewidth": 0.6, "label": "share"}
+            style = {"facecolor": styling.STRIP_COLOR, "edgecolor": "white", "linewidth": 0.6, "label": "share"}
             styling.draw_boxes(ax, rows["low"], rows["high"], np.zeros(1), rows["share"], **style)
         if self.has("band"):
-            style = {"color": styling.INSIDE_BAR, "alpha": 0.8, "linewidth": 0, "zorder": 1.5, "label": "band"}
+            style = {"color": styling.INSIDE_BAR_COLOR, "alpha": 0.8, "linewidth": 0, "zorder": 1.5, "label": "band"}
             ax.axvspan(view["bar_low"], view["bar_high"], **style)
         if self.has("lines"):
             style = {"linewidth": 2, "zorder": 3}
-            ax.axvline(view["mean_prediction"], color=styling.INSIDE, label="predicted", **style)
-            ax.axvline(view["outcome_rate"], color=styling.OUTSIDE, linestyle=(0, (4, 1.5)), label="observed", **style)
+            ax.axvline(view["mean_prediction"], color=styling.INSIDE_COLOR, label="predicted", **style)
+            ax.axvline(
+                view["outcome_rate"], color=styling.OUTSIDE_COLOR, linestyle=(0, (4, 1.5)), label="observed", **style
+            )

@@ -49,7 +49,7 @@ def choose_band_method(scores: DistinctScoreSums, band: str) -> str:
 
     Votes are always resampled, because the asymptotic distributions are those of labels.
     """
-    n, unique = float(scores.n.sum()), len(scores.at)
+    n, unique = float(scores.n.sum()), len(scores.score)
     if band == "confidence" or scores.has_vote_shares or n <= max(1000, min(5000, 50 * unique)):
         return "resampling"
     return "discrete" if n >= 8 * unique**2 else "continuous"
@@ -71,10 +71,10 @@ def resampled_band(
     variance Σw²r(1−r). Votes keep the size of their residual y − r and draw its sign, and are normal in a tally.
     Cost: O(resamples · m) for m ≤ 4,096 distinct scores or groups of them.
     """
-    scores = scores.by_place(MAX_SCORES)
-    rates = np.clip(scores.at if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
+    scores = scores.merge_for_isotonic_fit(MAX_SCORES)
+    rates = np.clip(scores.score if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
     labels = ResampledLabels(scores, rates)
-    points = _band_points(scores.at)
+    points = _band_points(scores.score)
     fits = np.empty((resamples, len(points)))
     block = max(1, BLOCK_SIZE // len(rates))
     for start in range(0, resamples, block):
@@ -82,11 +82,11 @@ def resampled_band(
         if redraw == "labels":
             drawn = isotonic_means(scores.w, labels.draw_events(size, rng))[:, points]
         else:
-            drawn = _interpolate_fits(scores.at, *labels.with_rows(size, rng), points)
+            drawn = _interpolate_fits(scores.score, *labels.draw_rows_and_events(size, rng), points)
         fits[start : start + size] = drawn
     read = np.quantile if redraw == "labels" else np.nanquantile
     low, high = np.clip(read(fits, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
-    at = scores.at[points]
+    at = scores.score[points]
     return Band(at, at, low, high, f"{resamples:,} draws of labels{' and rows' if redraw == 'both' else ''}")
 
 
@@ -95,9 +95,9 @@ def discrete_band(scores: DistinctScoreSums, band: str, level: float) -> Band:
 
     Where a confidence band would have zero width, at rates of 0 and 1 between other scores, it is interpolated.
     """
-    z, at = ndtri((1 + level) / 2), scores.at
+    z, at = ndtri((1 + level) / 2), scores.score
     rates = np.clip(at if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
-    half = z * np.sqrt(scores.residual(rates)) / scores.w
+    half = z * np.sqrt(scores.event_variance(rates)) / scores.w
     low, high = np.clip(rates - half, 0, 1), np.clip(rates + half, 0, 1)
     if band == "confidence":
         known = (rates > 0) & (rates < 1)
@@ -115,7 +115,7 @@ def continuous_band(scores: DistinctScoreSums, level: float) -> Band:
     0, .01, …, 1. Source: Dimitriadis, Gneiting & Jordan (2021); Chen (1999).
     """
     x, n = np.arange(101) / 100, scores.effective_n
-    density = FirstBetaKernel(scores.at, n**-0.4, 0.0, 1.0).at(x, scores.w / scores.w.sum())
+    density = FirstBetaKernel(scores.score, n**-0.4, 0.0, 1.0).at(x, scores.w / scores.w.sum())
     with np.errstate(divide="ignore"):
         scale = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
     half = chernoff_quantile((1 + level) / 2) * scale

@@ -19,7 +19,7 @@ from trueodds.diagrams.corp import bands, honest_band
 from trueodds.diagrams.corp.bands import BandSegment, find_segments
 from trueodds.diagrams.corp.curve import CorpCurve, CorpPanel
 from trueodds.diagrams.corp.plot import CorpDiagram
-from trueodds.diagrams.recipe import IMPORTANCE, BandDraws, Recipe, lens_of
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
 from trueodds.estimators.corp import SCORES
 from trueodds.lenses.view import View
 
@@ -116,7 +116,7 @@ class Corp(Recipe):
     """
 
     name: ClassVar[str] = "corp"
-    exemptions: ClassVar[dict[str, str]] = IMPORTANCE
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION
     band: Literal["consistency", "confidence", "honest"] | None = "consistency"
     level: Level = 0.9
     style: Literal["miscalibration", "discrimination"] = "miscalibration"
@@ -146,7 +146,7 @@ class Corp(Recipe):
         parts = [self._parts(curve, count, rng if curve in shown else None) for curve in curves]
         return CorpDiagram(
             name=self.name,
-            lens=lens_of(views),
+            lens=lens_name(views),
             table=stack_tables([part.table() for part in parts]),
             panels=stack_tables([self._panels(parts)]),
             settings={name: getattr(self, name) for name in self.accepts()} | {"bins": count},
@@ -169,8 +169,8 @@ class Corp(Recipe):
             band = bands.discrete_band(scores, self.band, self.level)
         else:
             band = bands.continuous_band(scores, self.level)
-        out = find_segments(band, scores.at, scores.w, curve.fit if self.band == "consistency" else None)
-        return CorpPanel(curve, count, self.style, band.within(scores.at[0], scores.at[-1]), out, crossed)
+        out = find_segments(band, scores.score, scores.w, curve.fit if self.band == "consistency" else None)
+        return CorpPanel(curve, count, self.style, band.within(scores.score[0], scores.score[-1]), out, crossed)
 
     def _panels(self, parts: Sequence[CorpPanel]) -> dict[str, Any]:
         drawn = parts[: layout.MAX_PANELS]
@@ -201,7 +201,7 @@ class Corp(Recipe):
             whose = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
             methods = ", ".join(dict.fromkeys(part.band.method for part in parts if part.band))
             text = (
-                f"The band is pointwise: at {styling.percent(1 - self.level)} of the scores {whose} is expected"
+                f"The band is pointwise: at {styling.format_percent(1 - self.level)} of the scores {whose} is expected"
                 f" outside. Method: {methods}."
             )
             if self.band == "confidence":

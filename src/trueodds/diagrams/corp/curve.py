@@ -30,7 +30,7 @@ class CorpCurve:
         self.numbers = self.corp.parts(view)
         # Sums by score do not depend on the order of rows, not even by rounding.
         w = self.scores.w.sum()
-        self.mean_prediction = float((self.scores.w * self.scores.at).sum() / w)
+        self.mean_prediction = float((self.scores.w * self.scores.score).sum() / w)
         self.outcome_rate = float(self.scores.wy.sum() / w)
 
     @property
@@ -44,8 +44,8 @@ class CorpCurve:
         first = np.flatnonzero(np.diff(self.fit, prepend=-1.0) > 0)
         last = np.append(first[1:], len(self.fit)) - 1
         return {
-            "x_low": self.scores.at[first],
-            "x_high": self.scores.at[last],
+            "x_low": self.scores.score[first],
+            "x_high": self.scores.score[last],
             "rate": self.fit[first],
             "n": np.add.reduceat(self.scores.n, first),
             "weight": np.add.reduceat(self.scores.w, first),
@@ -135,10 +135,10 @@ class CorpPanel:
             **curve.numbers,
             "mean_prediction": curve.mean_prediction,
             "outcome_rate": curve.outcome_rate,
-            "scores": len(curve.scores.at),
+            "scores": len(curve.scores.score),
             "blocks": len(curve.blocks["rate"]),
             "band_method": "" if self.band is None else self.band.method,
             "share_outside": math.fsum(segment.share for segment in self.out),
             # An increasing curve cannot pass through both corners.
-            "corner": "upper left" if np.interp(0.5, curve.scores.at, curve.fit) <= 0.6 else "lower right",
+            "corner": "upper left" if np.interp(0.5, curve.scores.score, curve.fit) <= 0.6 else "lower right",
         }

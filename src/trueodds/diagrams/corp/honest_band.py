@@ -80,9 +80,9 @@ def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int
     Valid only if the true event rate never decreases with the score. Cost: O(m²) quantiles, 0.1 s for n = 10⁴ and 0.4 s
     for 10⁶. Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023).
     """
-    groups = scores.by_weight(max_groups)
-    exact = not scores.has_vote_shares and bool(np.isclose(scores.w, scores.heaviest * scores.n, rtol=1e-9).all())
-    m = len(groups.at)
+    groups = scores.merge_by_weight(max_groups)
+    exact = not scores.has_vote_shares and bool(np.isclose(scores.w, scores.max_weight * scores.n, rtol=1e-9).all())
+    m = len(groups.score)
     tail = (1 - level) / (m * (m + 1)) / (1.0 if exact else np.e)
     first, last = np.triu_indices(m)
 
@@ -92,8 +92,8 @@ def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int
 
     n, events, mass = (
         np.rint(range_sums(groups.n)),
-        range_sums(groups.wy / groups.heaviest),
-        range_sums(groups.w / groups.heaviest),
+        range_sums(groups.wy / groups.max_weight),
+        range_sums(groups.w / groups.max_weight),
     )
     min_events, max_events = (
         (np.rint(events), np.rint(events)) if exact else (np.floor(events + 1e-9), np.ceil(events - 1e-9))

@@ -20,17 +20,17 @@ class CorpDiagram(UnitSquarePlot):
     """The CORP diagram: curve, band, strips and score decomposition."""
 
     layers = ("band", "curve", "marks", "strip", "numbers", "diagonal", "means")
-    ranked = "largest MCB"
+    view_order = "largest MCB"
 
     @property
-    def size(self) -> tuple[float, float]:  # type: ignore[override]
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Inches of the figure, with room for the strip below and, in the style `discrimination`, at the right."""
         return (6.0, 6.7) if self._beside else (5.2, 6.7)
 
     @property
     def aspect_ratio(self) -> float:  # type: ignore[override]
         """The height of the axes relative to their width, which the strip at the right enlarges."""
-        return super().aspect_ratio * (1 - styling.STRIP * self._beside)
+        return super().aspect_ratio * (1 - styling.STRIP_HEIGHT * self._beside)
 
     @property
     def _beside(self) -> bool:
@@ -53,26 +53,26 @@ class CorpDiagram(UnitSquarePlot):
         if self.has("marks"):
             style |= {"marker": "o", "markersize": 4}
         if self.has("curve") or self.has("marks"):
-            label = "observed, isotonic" if self.long_labels else "observed"
-            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8, **style), label))
+            label = "observed, isotonic" if self.has_long_labels else "observed"
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8, **style), label))
             if out:
                 consistent = self.settings["band"] == "consistency"
                 where = "outside the band" if consistent else "diagonal outside the band"
-                where = where if self.long_labels else "outside"
-                entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3.0, **style), where))
+                where = where if self.has_long_labels else "outside"
+                entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.0, **style), where))
         if self.settings["band"] and self.has("band"):
-            entries.append((Patch(facecolor=styling.INSIDE_BAR), self._band_says()))
-        more = self.common()
+            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_says()))
+        more = self.shared_legend_entries()
         if self.settings["style"] == "discrimination" and self.has("means"):
             place = 1 if self.has("diagonal") else 0
             more.insert(
-                place, (Line2D([], [], **_MEAN), "means: predicted |, observed —" if self.long_labels else "means")
+                place, (Line2D([], [], **_MEAN), "means: predicted |, observed —" if self.has_long_labels else "means")
             )
         return entries + more
 
     def _band_says(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
-        if not self.long_labels:
+        if not self.has_long_labels:
             return f"{level} {'consistency' if self.settings['band'] == 'consistency' else 'interval'}"
         return {
             "consistency": f"{level} consistency band (pointwise)",
@@ -83,11 +83,11 @@ class CorpDiagram(UnitSquarePlot):
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = styling.type_size(ax)
-        wide = self.square(ax, size)
+        size = styling.font_size(ax)
+        wide = self.draw_axes(ax, size)
         if self._beside:
             left, right = ax.get_xlim()
-            ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP))
+            ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP_HEIGHT))
             _draw_rate_strip(ax, select_part(rows, "rates"), view["tallest_rate"])
         if self.has("strip"):
             strip = select_part(rows, "strip")
@@ -107,22 +107,22 @@ class CorpDiagram(UnitSquarePlot):
         }
         for layer, style in styles.items():
             if self.has(layer):
-                ax.plot(x, y, color=styling.INSIDE, zorder=3, label=layer, **style)
+                ax.plot(x, y, color=styling.INSIDE_COLOR, zorder=3, label=layer, **style)
                 for low, high in zip(out["x_low"], out["x_high"], strict=True):
                     _draw_outside(ax, x, y, low, high, label=f"{layer} outside", **style)
-        if self.has("numbers") and min(styling.inches(ax)) > 2.2:
+        if self.has("numbers") and min(styling.size_in_inches(ax)) > 2.2:
             _draw_decomposition(ax, view, self.settings["score"], size)
 
 
-_MEAN: dict[str, Any] = {"color": styling.TEXT, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+_MEAN: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
 
 
 def _draw_band(ax: Any, band: Mapping[str, Array]) -> None:
     x = np.stack([band["x_low"], band["x_high"]], axis=1).ravel()
     low, high = np.repeat(band["low"], 2), np.repeat(band["high"], 2)
-    ax.fill_between(x, low, high, facecolor=styling.INSIDE_BAR, alpha=0.55, linewidth=0, zorder=1.4, label="band")
+    ax.fill_between(x, low, high, facecolor=styling.INSIDE_BAR_COLOR, alpha=0.55, linewidth=0, zorder=1.4, label="band")
     if len(x) == 2 and x[0] == x[1]:  # a single score: draw the range as a line
-        ax.vlines(x[0], low[0], high[0], colors=styling.INSIDE_BAR, linewidth=7, zorder=1.4, label="band")
+        ax.vlines(x[0], low[0], high[0], colors=styling.INSIDE_BAR_COLOR, linewidth=7, zorder=1.4, label="band")
 
 
 def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -> None:
@@ -138,15 +138,15 @@ def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style:
         first, last = np.interp(ends, x, y)
         x = np.concatenate([ends[:1], x[within], ends[1:]])
         y = np.concatenate([[first], y[within], [last]])
-    ax.plot(x, y, color=styling.OUTSIDE, zorder=3.1, **style)
+    ax.plot(x, y, color=styling.OUTSIDE_COLOR, zorder=3.1, **style)
 
 
 def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], tallest: float) -> None:
     """Draw the share of rows by recalibrated rate along the right edge, above the strip."""
     # In data coordinates, since a legend may still extend the y axis.
-    low, high = styling.RATES
+    low, high = styling.RATE_LIMITS
     where = ax.get_yaxis_transform()
-    side = ax.inset_axes((1 - styling.STRIP, low, styling.STRIP, high - low), transform=where, zorder=3)
+    side = ax.inset_axes((1 - styling.STRIP_HEIGHT, low, styling.STRIP_HEIGHT, high - low), transform=where, zorder=3)
     side.set_label("strip")
     side.set_xlim(0, tallest * 1.12)
     side.set_ylim(low, high)
@@ -156,7 +156,7 @@ def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], tallest: float) -> Non
         rates["share"],
         rates["low"],
         rates["high"],
-        facecolor=styling.ROWS,
+        facecolor=styling.STRIP_COLOR,
         edgecolor="white",
         linewidth=0.5,
         label="share",
@@ -184,7 +184,7 @@ def _draw_decomposition(ax: Any, view: Mapping[str, Any], score: str, size: floa
         1.0 if left else 0.0,
         "\n".join(lines),
         fontsize=size - 1,
-        color=styling.TEXT,
+        color=styling.TEXT_COLOR,
         ha="left" if left else "right",
         va="top" if left else "bottom",
         linespacing=1.35,

@@ -17,7 +17,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.cumulative.cumulative_residuals import MAX_VERTICES, CumulativeResiduals
 from trueodds.diagrams.cumulative.plot import CumulativeResidualsPlot
-from trueodds.diagrams.recipe import Recipe, lens_of
+from trueodds.diagrams.recipe import Recipe, lens_name
 from trueodds.lenses.view import View
 
 # Scores for ticks, in order of priority: if two labels overlap, the first is shown.
@@ -116,7 +116,7 @@ class Cumulative(Recipe):
         words = {"view", "title", "aside", "finding"}
         return CumulativeResidualsPlot(
             name=self.name,
-            lens=lens_of(views),
+            lens=lens_name(views),
             table=stack_tables([_table(cumulative_residuals) for cumulative_residuals in drawn]),
             panels=stack_tables(
                 [{key: np.array([row[key] for row in rows], dtype=object if key in words else None) for key in rows[0]}]

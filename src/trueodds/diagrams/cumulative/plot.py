@@ -19,9 +19,9 @@ class CumulativeResidualsPlot(Diagram):
     """The cumulative diagram: curve, band, extremes, steepest segment, and a strip with the scores."""
 
     layers = ("band", "curve", "extremes", "segment", "ticks", "numbers")
-    unit = "parts"
-    ranked = "most significant range"
-    size = (6.4, 4.8)
+    row_noun = "parts"
+    view_order = "most significant range"
+    figure_size = (6.4, 4.8)
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
@@ -51,50 +51,57 @@ class CumulativeResidualsPlot(Diagram):
         entries: list[tuple[Any, str]] = []
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.55), f"simultaneous band ({level})"))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR, alpha=0.55), f"simultaneous band ({level})"))
         if self.has("curve"):
-            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "cumulative residual"))
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), "cumulative residual"))
         if self.has("segment") and (self.table["part"] == "segment").any():
             slopes = self.panels["slope"]
             which = f" (slope {slopes[0]:+.2g})".replace("-", "−") if len(slopes) == 1 else ""
-            entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3), f"steepest segment{which}"))
+            entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3), f"steepest segment{which}"))
         if self.has("extremes"):
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
-            entries.append((Line2D([], [], color=styling.TEXT, **style), "minimum, maximum"))
+            entries.append((Line2D([], [], color=styling.TEXT_COLOR, **style), "minimum, maximum"))
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = styling.type_size(ax)
-        wide = styling.inches(ax)[0] > 3.2
+        size = styling.font_size(ax)
+        wide = styling.size_in_inches(ax)[0] > 3.2
         styling.style_axes(ax, size)
-        styling.probability_axis(ax)
+        styling.set_probability_axis(ax)
         low, high = float(view["y_low"]), float(view["y_high"])
         ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
         ax.set_yticks(_levels(ax, low, high))
         ax.yaxis.set_major_formatter(_signed)
-        ax.axhline(0, color=styling.FAINT, linewidth=1, zorder=1.5)
+        ax.axhline(0, color=styling.MUTED_COLOR, linewidth=1, zorder=1.5)
         if self.has("band"):
             band = float(view["band"])
             ax.fill_between(
-                [0, 1], -band, band, color=styling.INSIDE_BAR, alpha=0.55, linewidth=0, zorder=1, label="band"
+                [0, 1], -band, band, color=styling.INSIDE_BAR_COLOR, alpha=0.55, linewidth=0, zorder=1, label="band"
             )
         curve = select_part(rows, "curve")
         x, y = curve["share_low"], curve["difference"]
         if self.has("curve"):
-            ax.plot(x, y, color=styling.INSIDE, linewidth=1.6 if wide else 1.2, zorder=3, label="curve")
+            ax.plot(x, y, color=styling.INSIDE_COLOR, linewidth=1.6 if wide else 1.2, zorder=3, label="curve")
         if self.has("segment"):
             segments = select_part(rows, "segment")
             for first, last in zip(segments["share_low"], segments["share_high"], strict=True):
                 mask = (x >= first) & (x <= last)
                 ax.plot(
-                    x[mask], y[mask], color=styling.OUTSIDE, linewidth=3 if wide else 2, zorder=3.1, label="segment"
+                    x[mask],
+                    y[mask],
+                    color=styling.OUTSIDE_COLOR,
+                    linewidth=3 if wide else 2,
+                    zorder=3.1,
+                    label="segment",
                 )
         if self.has("extremes"):
             ends = select_part(rows, "extreme")
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5 if wide else 3.5}
-            ax.plot(ends["share_low"], ends["difference"], color=styling.TEXT, zorder=4, label="extremes", **style)
+            ax.plot(
+                ends["share_low"], ends["difference"], color=styling.TEXT_COLOR, zorder=4, label="extremes", **style
+            )
         if self.has("ticks"):
             _draw_axis_strip(ax, select_part(rows, "tick"), size)
         if self.has("numbers") and len(self.panels["view"]) == 1:
@@ -105,7 +112,7 @@ def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
     """Draw the strip of scores: a tick at the share of rows with scores up to a round one."""
     strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
-    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.FAINT, "va": "center", "gid": "score"}
+    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "score"}
     word = "score:"
     occupied = [(first, first + (styling.text_width(word, size - 1.5) + 10) / points)]
     strip.text(first + 4 / points, 0.4, word, ha="left", **style)
@@ -125,16 +132,16 @@ def _numbers(ax: Any, view: Mapping[str, Any], size: float) -> None:
         f"ECCE-MAD {100 * view['ecce_mad']:.2f} points, {format_pvalue(view['pvalue_mad'])}  ·  "
         f"ECCE-R {100 * view['ecce_r']:.2f} points, {format_pvalue(view['pvalue_r'])}"
     )
-    if styling.text_width(text, size - 1) > 72 * styling.inches(ax)[0] * 0.95:
+    if styling.text_width(text, size - 1) > 72 * styling.size_in_inches(ax)[0] * 0.95:
         return
-    style: dict[str, Any] = {"fontsize": size - 1, "color": styling.TEXT, "ha": "right", "va": "top"}
+    style: dict[str, Any] = {"fontsize": size - 1, "color": styling.TEXT_COLOR, "ha": "right", "va": "top"}
     ax.text(1.0, float(view["y_high"]), text, gid="numbers", zorder=3.5, **style)
 
 
 def _levels(ax: Any, low: float, high: float) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
-    room = styling.inches(ax)[1]
+    room = styling.size_in_inches(ax)[1]
     max_ticks = 7 if room > 2.5 else 5 if room > 1 else 3
     ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     lowest = low + 0.05 * (high - low)  # a label there would overlap the strip

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, min_prob_for, replacement_notes
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, resolve_min_prob, replacement_notes
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import ONE, Probability, Range
@@ -18,7 +18,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, rows_with_weight
 from trueodds.diagrams.llo_posterior.plot import PosteriorPlot
-from trueodds.diagrams.recipe import Recipe, lens_of
+from trueodds.diagrams.recipe import Recipe, lens_name
 from trueodds.lenses.view import View
 
 OUTER_POSTERIOR = 0.01  # the posterior whose contour determines the limits of the axes
@@ -94,11 +94,11 @@ class LloPosterior(Recipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least probable first."""
-        planes = [LloLikelihood.of(view, self.min_prob, self.prior) for view in views]
+        planes = [LloLikelihood.from_view(view, self.min_prob, self.prior) for view in views]
         drops = [float(plane.log_likelihood_drop(_UNCHANGED)) for plane in planes]
-        order = decreasing_order([plane.finite for plane in planes], drops)
+        order = decreasing_order([plane.has_finite_maximum for plane in planes], drops)
         views, planes = tuple(views[i] for i in order), [planes[i] for i in order]
-        shown = [plane for plane in planes if plane.finite][: layout.MAX_PANELS]
+        shown = [plane for plane in planes if plane.has_finite_maximum][: layout.MAX_PANELS]
         frames = [_map_limits(plane) for plane in shown]
         low, high = (
             (np.min([frame[0] for frame in frames], axis=0), np.max([frame[1] for frame in frames], axis=0))
@@ -108,7 +108,7 @@ class LloPosterior(Recipe):
         tables, notes = [], list[Note]()
         for i, (view, plane) in enumerate(zip(views, planes, strict=True)):
             P, Y, _ = rows_with_weight(view)
-            notes += replacement_notes(P, Y, min_prob_for(view, self.min_prob))
+            notes += replacement_notes(P, Y, resolve_min_prob(view, self.min_prob))
             tables.append(self._rows(view.name, plane, low, high, notes, mapped=i < layout.MAX_PANELS))
         rows = [self._panel(view, plane, low, high) for view, plane in zip(views, planes, strict=True)]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
@@ -121,7 +121,7 @@ class LloPosterior(Recipe):
             notes.append(Note("TN245", text))
         return PosteriorPlot(
             name=self.name,
-            lens=lens_of(views),
+            lens=lens_name(views),
             table=stack_tables(tables),
             panels=stack_tables([panels]),
             settings={
@@ -137,7 +137,7 @@ class LloPosterior(Recipe):
         self, name: str, plane: LloLikelihood, low: Array, high: Array, notes: list[Note], *, mapped: bool
     ) -> dict[str, Array]:
         """Map, contours and marks of one view; only the marks if it is not drawn."""
-        if not plane.finite:
+        if not plane.has_finite_maximum:
             text = (
                 f"{name}: no finite shift and slope maximize the likelihood, because the scores separate the outcomes "
                 "or are all equal. There is no map."
@@ -151,7 +151,7 @@ class LloPosterior(Recipe):
         grid = np.stack(np.meshgrid(tau, gamma), axis=-1).reshape(-1, 2)
         parts = [("grid", np.nan, grid, plane.log_likelihood_drops(tau, gamma).ravel())]
         for level in self.posteriors:
-            line = plane.contour(level)
+            line = plane.posterior_contour(level)
             if line is None:
                 text = (
                     f"With {plane.n:,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
@@ -161,7 +161,7 @@ class LloPosterior(Recipe):
                 continue
             fall = np.log(plane.n / level * (1 - level) * self.prior / (1 - self.prior))
             parts.append(("contour", level, line, np.full(len(line), fall)))
-            bold = plane.boldest(level, self.min_prob)
+            bold = plane.boldest_map(level, self.min_prob)
             parts.append(_mark("boldest", level, np.array([bold.tau, bold.gamma]), plane))
         return _table(name, parts + marks, plane)
 
@@ -170,7 +170,7 @@ class LloPosterior(Recipe):
         before, after = float(plane.posterior(rise)), float(plane.posterior(np.zeros(())))
         title = view.name.removeprefix("class:")
         inside = bool((low <= _UNCHANGED).all() and (high >= _UNCHANGED).all())
-        if plane.finite:
+        if plane.has_finite_maximum:
             aside = f"posterior {format_posterior(before).replace('under', '<').replace('over', '>')}"
             finding = (
                 f"{title + ': c' if view.name.startswith('class:') else 'C'}alibrated with posterior probability "
@@ -189,7 +189,7 @@ class LloPosterior(Recipe):
             "weight": view.total,
             "posterior_predicted": before,
             "posterior_best_fit": after,
-            "finite": plane.finite,
+            "finite": plane.has_finite_maximum,
             "identity_inside": inside,
             "delta_low": float(np.exp(low[0])),
             "delta_high": float(np.exp(high[0])),
@@ -203,9 +203,9 @@ _UNCHANGED = np.array([0.0, 1.0])
 
 def _map_limits(plane: LloLikelihood) -> tuple[Array, Array]:
     """Limits of the map in τ and γ: they include the outermost contour, and the identity if it is near."""
-    line = plane.contour(OUTER_POSTERIOR)
+    line = plane.posterior_contour(OUTER_POSTERIOR)
     if line is None:  # very few rows: some standard errors instead
-        line = plane.contour(0.5 * float(plane.posterior(np.zeros(()))))
+        line = plane.posterior_contour(0.5 * float(plane.posterior(np.zeros(()))))
     assert line is not None
     low, high = line.min(axis=0), line.max(axis=0)
     wide = high - low

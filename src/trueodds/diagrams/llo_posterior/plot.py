@@ -10,19 +10,19 @@ from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.odds_axis import set_odds_axis
 
-_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.ROWS)
-_OPTIMUM: dict[str, Any] = {"marker": "o", "color": styling.INSIDE, "markersize": 7, "markeredgecolor": "white"}
-_IDENTITY: dict[str, Any] = {"marker": "X", "color": styling.OUTSIDE, "markersize": 9, "markeredgecolor": "white"}
-_BOLDEST: dict[str, Any] = {"marker": "D", "color": styling.TEXT, "markersize": 5, "markeredgecolor": "white"}
+_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.STRIP_COLOR)
+_OPTIMUM: dict[str, Any] = {"marker": "o", "color": styling.INSIDE_COLOR, "markersize": 7, "markeredgecolor": "white"}
+_IDENTITY: dict[str, Any] = {"marker": "X", "color": styling.OUTSIDE_COLOR, "markersize": 9, "markeredgecolor": "white"}
+_BOLDEST: dict[str, Any] = {"marker": "D", "color": styling.TEXT_COLOR, "markersize": 5, "markeredgecolor": "white"}
 
 
 class PosteriorPlot(Diagram):
     """Shades, contours and marks."""
 
     layers = ("map", "contours", "marks")
-    unit = "points"
-    ranked = "least probable"
-    size = (6.4, 5.0)
+    row_noun = "points"
+    view_order = "least probable"
+    figure_size = (6.4, 5.0)
 
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
@@ -49,7 +49,7 @@ class PosteriorPlot(Diagram):
         )
         return [
             *([(Patch(facecolor=_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
-            *([(Line2D([], [], color=styling.TEXT, linewidth=1.2), f"posterior {levels}")] if contours else []),
+            *([(Line2D([], [], color=styling.TEXT_COLOR, linewidth=1.2), f"posterior {levels}")] if contours else []),
             *([(identity, "unchanged (1, 1)"), (optimum, "best fit")] if marks else []),
             *([(boldest, bold)] if marks and drawn else []),
         ]
@@ -59,7 +59,7 @@ class PosteriorPlot(Diagram):
         from matplotlib.colors import LinearSegmentedColormap
 
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = styling.type_size(ax)
+        size = styling.font_size(ax)
         styling.style_axes(ax, size)
         ax.grid(False)
         set_odds_axis(ax, view["delta_low"], view["delta_high"])
@@ -74,11 +74,11 @@ class PosteriorPlot(Diagram):
             steps = np.arange(21) / 20
             ax.contourf(x, y, z, levels=steps, cmap=shades, antialiased=False, zorder=0.5).set_label("map")
         for axis in (ax.axhline, ax.axvline):
-            axis(1, color=styling.FAINT, linewidth=0.8, zorder=1.5)
-        scale = 1.0 if styling.inches(ax)[0] > 2.4 else 0.7
+            axis(1, color=styling.MUTED_COLOR, linewidth=0.8, zorder=1.5)
+        scale = 1.0 if styling.size_in_inches(ax)[0] > 2.4 else 0.7
         for level in self.settings["posteriors"] if self.has("contours") else ():
             at = (rows["kind"] == "contour") & (rows["level"] == level)
-            style = {"color": styling.TEXT, "linewidth": 1.2 * scale**2, "zorder": 2, "label": "contour"}
+            style = {"color": styling.TEXT_COLOR, "linewidth": 1.2 * scale**2, "zorder": 2, "label": "contour"}
             ax.plot(rows["delta"][at], rows["gamma"][at], **style)
         if not self.has("marks"):
             return
@@ -92,7 +92,7 @@ class PosteriorPlot(Diagram):
 
 
 def _draw_empty(ax: Any, size: float) -> None:
-    style = {"ha": "center", "va": "center", "fontsize": size, "color": styling.FAINT, "transform": ax.transAxes}
+    style = {"ha": "center", "va": "center", "fontsize": size, "color": styling.MUTED_COLOR, "transform": ax.transAxes}
     ax.text(0.5, 0.5, "no finite shift\nand slope", **style)
 
 
@@ -112,7 +112,7 @@ def _draw_pointer(ax: Any, view: dict[str, Any], size: float) -> None:
         xytext=away,
         textcoords="offset points",
         fontsize=size - 1,
-        color=styling.OUTSIDE,
+        color=styling.OUTSIDE_COLOR,
         ha=across,
         va=up,
     )

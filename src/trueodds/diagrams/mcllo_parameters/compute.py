@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from trueodds.calibrators._glm.baseline_logits import baseline_index
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, min_prob_for, replacement_notes
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, resolve_min_prob, replacement_notes
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
@@ -20,7 +20,7 @@ from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.llo_likelihood import rows_with_weight
 from trueodds.diagrams.mcllo_parameters.plot import ParameterPlot
-from trueodds.diagrams.recipe import IMPORTANCE, lens_of
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, lens_name
 from trueodds.hypotests._glm.mcllo_likelihood import NEAR, Odds
 from trueodds.lenses.view import View
 
@@ -89,7 +89,7 @@ class MclloParameters(BaselineRecipe):
     name: ClassVar[str] = "mcllo_parameters"
     lens: ClassVar[str | None] = "canonical"
     accepts_joint_views: ClassVar[bool] = True
-    exemptions: ClassVar[dict[str, str]] = IMPORTANCE
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION
     min_prob: MinProb = MIN_PROB
     level: Level = 0.95
     ellipses: bool = True
@@ -115,7 +115,7 @@ class MclloParameters(BaselineRecipe):
             notes.append(Note("TN245", text))
         return ParameterPlot(
             name=self.name,
-            lens=lens_of(views),
+            lens=lens_name(views),
             table=stack_tables([table for table, _, _ in fits]),
             panels=stack_tables(
                 [{name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}]
@@ -132,10 +132,10 @@ class MclloParameters(BaselineRecipe):
     def _fit_view(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
         """The table of a view, its baseline, and its distance from the identity."""
         P, Y, _ = rows_with_weight(view)
-        min_prob = min_prob_for(view, self.min_prob)
+        min_prob = resolve_min_prob(view, self.min_prob)
         notes += replacement_notes(P, Y, min_prob)
         odds = Odds.of(view, self.baseline_index(view), min_prob, self.name)
-        names = self.names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
+        names = self.class_names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
         baseline = str(names[odds.baseline])
         theta = np.asarray(odds.mle.theta).reshape(-1, 2)
         covariance = np.full((len(theta), 2, 2), np.nan)

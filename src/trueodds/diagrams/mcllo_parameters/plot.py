@@ -13,8 +13,8 @@ from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.odds_axis import set_odds_axis
 
-_INSIDE: dict[str, Any] = {"color": styling.INSIDE, "marker": "o", "markersize": 6, "markerfacecolor": "white"}
-_OUTSIDE: dict[str, Any] = {"color": styling.OUTSIDE, "marker": "D", "markersize": 6, "markeredgecolor": "white"}
+_INSIDE: dict[str, Any] = {"color": styling.INSIDE_COLOR, "marker": "o", "markersize": 6, "markerfacecolor": "white"}
+_OUTSIDE: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "marker": "D", "markersize": 6, "markeredgecolor": "white"}
 _FILL = 0.13  # opacity of ellipses
 _MANY = 12  # classes, beyond which only ellipses that exclude (1, 1) are filled, because fills hide each other
 
@@ -23,9 +23,9 @@ class ParameterPlot(Diagram):
     """Intervals as crosses, and confidence ellipses."""
 
     layers = ("ellipses", "intervals", "names", "marks", "sides")
-    unit = "rows"
-    ranked = "farthest from (1, 1)"
-    size = (6.4, 5.0)
+    row_noun = "rows"
+    view_order = "farthest from (1, 1)"
+    figure_size = (6.4, 5.0)
     strip_height = 0.08
 
     def default_title(self) -> str:
@@ -54,7 +54,7 @@ class ParameterPlot(Diagram):
         any_inside = bool((self.panels["classes"] > self.panels["classes_outside"])[: layout.MAX_PANELS][shown].any())
         inside, outside = (mark if self.has("marks") else {"color": mark["color"]} for mark in (_INSIDE, _OUTSIDE))
         colored = self.has("marks") or self.has("intervals") or self._ellipses
-        one = Line2D([], [], linestyle="none", color=styling.TEXT, marker="+", markersize=9, markeredgewidth=1.6)
+        one = Line2D([], [], linestyle="none", color=styling.TEXT_COLOR, marker="+", markersize=9, markeredgewidth=1.6)
         # Without lines in the figure the legend has none.
         long = {"linewidth": 1.2} if self.has("intervals") or self._ellipses else {"linestyle": "none"}
         return [
@@ -76,7 +76,7 @@ class ParameterPlot(Diagram):
         from matplotlib.collections import PolyCollection
 
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size, wide = styling.type_size(ax), styling.inches(ax)[0] > 2.4
+        size, wide = styling.font_size(ax), styling.size_in_inches(ax)[0] > 2.4
         styling.style_axes(ax, size)
         set_odds_axis(ax, view["delta_low"], view["delta_high"])
         low, high = view["gamma_low"], view["gamma_high"]
@@ -86,20 +86,20 @@ class ParameterPlot(Diagram):
                 "ha": "center",
                 "va": "center",
                 "fontsize": size,
-                "color": styling.FAINT,
+                "color": styling.MUTED_COLOR,
                 "transform": ax.transAxes,
             }
             ax.text(0.5, 0.5, "no finite shifts\nand slopes", **style)
             return
         for line in (ax.axhline, ax.axvline):
-            line(1, color=styling.FAINT, linewidth=0.9, zorder=1.5)
+            line(1, color=styling.MUTED_COLOR, linewidth=0.9, zorder=1.5)
         own = rows["kind"] == "estimate"
         outlines = np.stack([rows["delta"], rows["gamma"]], axis=1)[~own].reshape(int(own.sum()), -1, 2)
         many = view["classes"] > _MANY
         fill = min(_FILL, 0.6 / view["classes"]) if many else _FILL
         faint = {"alpha": 0.45} if many else {}
         if self.has("marks"):
-            style = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": styling.TEXT, "zorder": 5}
+            style = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": styling.TEXT_COLOR, "zorder": 5}
             ax.plot([1], [1], label="identity", **style)
         for which, mark in ((~rows["outside"], _INSIDE), (rows["outside"], _OUTSIDE)):
             at = which & own
@@ -126,7 +126,7 @@ class ParameterPlot(Diagram):
 
 def _draw_side_labels(ax: Any, view: Mapping[str, Any], size: float) -> None:
     """Label the directions along the x-axis, and at the end of the line γ = 1 that is farther from (1, 1)."""
-    style = {"fontsize": size, "color": styling.FAINT, "zorder": 3.5}
+    style = {"fontsize": size, "color": styling.MUTED_COLOR, "zorder": 3.5}
     ax.text(0.01, 0.012, "← overpredicted", ha="left", va="bottom", transform=ax.transAxes, **style)
     ax.text(0.99, 0.012, "underpredicted →", ha="right", va="bottom", transform=ax.transAxes, **style)
     left = view["delta_low"] * view["delta_high"] < 1
@@ -140,7 +140,7 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
     """Write the name of each class near its estimate, where it is closest to it and overlaps no other name.
 
     A name that has no place beside its estimate is written farther away, with a line to it, unless there are many."""
-    width, height = (72 * side for side in styling.inches(ax))
+    width, height = (72 * side for side in styling.size_in_inches(ax))
     left, right = np.log(view["delta_low"]), np.log(view["delta_high"])
     x = (rows["tau"] - left) / (right - left) * width
     # Title, legend and labels will reduce the height, and names must not overlap then.
@@ -169,7 +169,7 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
                     ha=("right", "center", "left")[across + 1],
                     va=("top", "center", "bottom")[up + 1],
                     fontsize=size,
-                    color=styling.TEXT,
+                    color=styling.TEXT_COLOR,
                     zorder=6,
                     parse_math=False,
                     annotation_clip=True,
@@ -191,7 +191,7 @@ _SIDES = (
 )  # sides of an estimate, in the order in which they are tried for its name
 _DISTANCES = (5.0, 20.0, 35.0, 50.0)  # points from an estimate to its own name, in the order in which they are tried
 _NEAR = 11.0  # smallest distance in points from an estimate to other names
-_LEADER: dict[str, Any] = {"arrowstyle": "-", "color": styling.TEXT, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 4}
+_LEADER: dict[str, Any] = {"arrowstyle": "-", "color": styling.TEXT_COLOR, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 4}
 
 
 def _label_box(

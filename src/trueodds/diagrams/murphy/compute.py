@@ -17,12 +17,12 @@ from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.model_lineup import Models, views_by_model
-from trueodds.diagrams.model_results import UNKNOWN, ModelResult, describe_comparison, measure_models
+from trueodds.diagrams.model_results import MISSING, ModelResult, describe_comparison, measure_models
 from trueodds.diagrams.murphy.curves import Columns, MurphyModel, bootstrap_bands, threshold_grid, turning_points
 from trueodds.diagrams.murphy.mcb_dsc_plot import PlaneDiagram, plane_limits
 from trueodds.diagrams.murphy.plot import MurphyDiagram
 from trueodds.diagrams.murphy.text import SCORE_NAMES, describe_curves, describe_plane
-from trueodds.diagrams.recipe import IMPORTANCE, BandDraws, Recipe, lens_of
+from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES
 from trueodds.estimators.corp import Corp as CorpError
@@ -121,7 +121,7 @@ class Murphy(Recipe):
     name: ClassVar[str] = "murphy"
     accepts_several_models: ClassVar[bool] = True
     random_columns: ClassVar[tuple[str, ...]] = ("low", "high", "difference_low", "difference_high", "beyond")
-    exemptions: ClassVar[dict[str, str]] = IMPORTANCE | {
+    exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION | {
         "tally": "thresholds at scores depend on exact scores, and a tally replaces them by the mean of a cell",
     }
     style: Literal["murphy", "plane"] = "murphy"
@@ -227,8 +227,8 @@ class MurphyBuilder:
         """The diagram, with the results of each model over all views."""
         recipe, alone = self.recipe, len(self.panels) == 1
         # The noise floor of a score is not a bias to be reported.
-        scores = {name: replace(one, noise_floor=UNKNOWN) for name, one in scores.items()}
-        lens = lens_of([models[0].view for models in self.panels])
+        scores = {name: replace(one, noise_floor=MISSING) for name, one in scores.items()}
+        lens = lens_name([models[0].view for models in self.panels])
         table: list[Columns] = []
         for i, models in enumerate(self.panels):
             if recipe.style == "murphy":
@@ -278,7 +278,7 @@ class MurphyBuilder:
         if mcb is not None:
             row |= {"low": np.array([mcb.error_low]), "high": np.array([mcb.error_high])}
         row["view"][:] = lens
-        row["beyond"][:] = score.settled
+        row["beyond"][:] = score.significant_sign
         return row
 
     @staticmethod
@@ -356,7 +356,7 @@ class MurphyBuilder:
         if self.recipe.style == "murphy":
             sentences = []
             if any(self.bands):
-                sentences.append(POINTWISE_NOTE.format(share=styling.percent(1 - self.recipe.level)))
+                sentences.append(POINTWISE_NOTE.format(share=styling.format_percent(1 - self.recipe.level)))
             if self.coarse:
                 sentences.append(
                     f"Curves are evaluated exactly at {self.coarse:,} thresholds. Jumps between them appear as slopes."

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.binning.sorted_scores import by_score, group_starts
+from trueodds.binning.sorted_scores import group_starts, sort_by_score
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.diagrams.model_results import UNKNOWN, ModelResult
+from trueodds.diagrams.model_results import MISSING, ModelResult
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.bootstrap import Resampler
 from trueodds.kernels.isotonic import isotonic_means
@@ -54,7 +54,7 @@ class MurphyCurve:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.s, w, wy = by_score(view).sums()
+        self.s, w, wy = sort_by_score(view).sums_by_score()
         self.w, self.wy = w / w.sum(), wy / w.sum()
         self.fit = np.clip(isotonic_means(self.w, self.wy), 0.0, 1.0)
         self.rate = float(self.wy.sum())
@@ -142,7 +142,7 @@ class MurphyModel:
         table = {name: np.full(size, word, dtype=object) for name, word in words.items()}
         table["side"] = np.array([side] * size if isinstance(side, str) else side, dtype=object)
         for name in NUMERIC_COLUMNS:
-            table[name] = np.broadcast_to(np.asarray(columns.get(name, UNKNOWN), dtype=np.float64), size).copy()
+            table[name] = np.broadcast_to(np.asarray(columns.get(name, MISSING), dtype=np.float64), size).copy()
         return table
 
     def curve(self, thresholds: Array, *, exact: bool) -> Columns:
@@ -173,7 +173,7 @@ class MurphyModel:
         more: dict[str, float] = {}
         if result is not None:
             more = {name: getattr(result, name) for name in ("difference", "difference_low", "difference_high")}
-            more["beyond"] = result.settled
+            more["beyond"] = result.significant_sign
         if mcb is not None:
             more |= {"low": mcb.error_low, "high": mcb.error_high}
         return self.rows("model", 1, self.numbers | more)
@@ -243,7 +243,7 @@ def resample_rows(
     resampler = Resampler(slots, mass, np.zeros_like(mass), events, size * len(views), cluster)
 
     def of(times: Array) -> list[Array]:
-        w, _, wy = resampler.sums(times)
+        w, _, wy = resampler.sum_cells(times)
         cost_draws = []
         for i in range(len(views)):
             columns = slice(i * size, (i + 1) * size)
@@ -262,7 +262,7 @@ def resample_cells(view: View, thresholds: Array, resamples: int, rng: np.random
     The draws are the events and nonevents between successive thresholds.
     """
     size = 2 * len(thresholds) + 1
-    s, w, wy = by_score(view).sums()
+    s, w, wy = sort_by_score(view).sums_by_score()
     place = threshold_places(s, thresholds)
     events, nonevents = np.bincount(place, wy, size), np.bincount(place, w - wy, size)
     share = np.clip(np.concatenate([events, nonevents]), 0.0, None)

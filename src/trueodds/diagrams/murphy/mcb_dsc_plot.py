@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.diagrams import model_strips
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_lineup import COLORS, MARKS, legend_name
+from trueodds.diagrams.model_lineup import COLORS, MARKERS, legend_name
 from trueodds.diagrams.model_results import ModelResult
 from trueodds.diagrams.murphy.curves import MurphyModel
 from trueodds.diagrams.murphy.plot import score_columns
@@ -20,10 +20,10 @@ class PlaneDiagram(Diagram):
     """Marks with the interval of MCB, lines of equal score, and numbers."""
 
     layers = ("marks", "bars", "lines", "labels", "numbers")
-    unit = "rows"
+    row_noun = "rows"
 
     @property
-    def size(self) -> tuple[float, float]:  # type: ignore[override]
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height, with a line for each model in the table of numbers."""
         with_table = self.has("numbers") and len(self.panels["view"]) == 1
         return 6.4, 4.9 + (0.18 * (len(self.names) + 1) if with_table else 0.0)
@@ -48,11 +48,11 @@ class PlaneDiagram(Diagram):
         entries: list[tuple[Any, str]] = []
         if self.has("marks"):
             for i, name in enumerate(self.names):
-                mark = Line2D([], [], linestyle="none", color=COLORS[i], marker=MARKS[i], markersize=6)
+                mark = Line2D([], [], linestyle="none", color=COLORS[i], marker=MARKERS[i], markersize=6)
                 entries.append((mark, legend_name(name)))
         if self.has("bars") and np.isfinite(self.table["low"]).any():
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Line2D([], [], color=styling.FAINT, linewidth=1.3), f"{level} interval of MCB"))
+            entries.append((Line2D([], [], color=styling.MUTED_COLOR, linewidth=1.3), f"{level} interval of MCB"))
         if self.has("lines"):
             score = {"brier": "Brier score", "log_loss": "log loss"}[self.settings["score"]]
             entries.append((Line2D([], [], color="#B8B8B8", linewidth=0.9), f"equal {score}"))
@@ -64,7 +64,7 @@ class PlaneDiagram(Diagram):
             self.rows(panel),
             {name: float(column[panel]) for name, column in self.panels.items() if column.dtype.kind == "f"},
         )
-        size = styling.type_size(ax)
+        size = styling.font_size(ax)
         styling.style_axes(ax, size)
         ax.grid(False)
         x, y = (view["x_low"], view["x_high"]), (view["y_low"], view["y_high"])
@@ -72,7 +72,7 @@ class PlaneDiagram(Diagram):
         ax.set_ylim(y)
         _set_ticks(ax, *x, *y)
         model_rows = {name: values[rows["part"] == "model"] for name, values in rows.items()}
-        small = styling.inches(ax)[0] < 3.4
+        small = styling.size_in_inches(ax)[0] < 3.4
         if self.has("lines"):
             _draw_isolines(ax, view, float(model_rows["unc"][0]), size, label=self.has("labels") and not small)
         for i in range(len(self.names)):
@@ -96,7 +96,7 @@ class PlaneDiagram(Diagram):
                     "markeredgewidth": 0.5 if small else 1.0,
                 }
                 ax.plot(
-                    [at], [height], linestyle="none", marker=MARKS[i], color=color, zorder=4, label="marks", **style
+                    [at], [height], linestyle="none", marker=MARKERS[i], color=color, zorder=4, label="marks", **style
                 )
         if self.has("numbers") and len(self.panels["view"]) == 1 and model_strips.table_fits(ax, len(self.names)):
             tables = [{name: values[i : i + 1] for name, values in model_rows.items()} for i in range(len(self.names))]
@@ -154,14 +154,14 @@ def _draw_isolines(ax: Any, view: Mapping[str, float], unc: float, size: float, 
         where: dict[str, Any] = {"ha": "right", "va": "top"} if inside else {"ha": "right", "va": "center"}
         text = f"{score:.{places}f}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        ax.annotate(text, place, xytext=(1, 0), textcoords="offset points", color=styling.FAINT,
+        ax.annotate(text, place, xytext=(1, 0), textcoords="offset points", color=styling.MUTED_COLOR,
                     fontsize=size - 2, zorder=1.3, bbox=box, gid="score", **where)  # fmt: skip
 
 
 def _set_ticks(ax: Any, left: float, right: float, low: float, high: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    wide, tall = styling.inches(ax)
+    wide, tall = styling.size_in_inches(ax)
     across = MaxNLocator(6 if wide > 3.4 else 3 if wide > 1.2 else 2).tick_values(0.0, right)
     along = MaxNLocator(6 if tall > 2.5 else 4 if tall > 1 else 2).tick_values(low, high)
     ax.set_xticks([float(tick) for tick in across if left <= tick <= right])

@@ -11,7 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_lineup import COLORS, DASHES, MARKS, legend_name, sentence_name
+from trueodds.diagrams.model_lineup import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
 from trueodds.diagrams.model_results import format_error, format_interval
 
 PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
@@ -24,11 +24,11 @@ class MurphyDiagram(Diagram):
     """Curves with bands, strips and numbers."""
 
     layers = ("curves", "band", "beyond", "parts", "strip", "numbers")
-    unit = "rows"
-    ranked = "largest miscalibration"
+    row_noun = "rows"
+    view_order = "largest miscalibration"
 
     @property
-    def size(self) -> tuple[float, float]:  # type: ignore[override]
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Width and height, with a line for each model in the table of numbers."""
         return 6.4, model_strips.figure_height(
             self,
@@ -88,40 +88,40 @@ class MurphyDiagram(Diagram):
         entries: list[tuple[Any, str]] = []
         if self.has("curves"):
             for i, name in enumerate(self.names):
-                mark: dict[str, Any] = {"marker": MARKS[i], "markersize": 4} if self._at_points else {}
-                line = Line2D([], [], color=COLORS[i], linestyle=DASHES[i], linewidth=1.6, **mark)
+                mark: dict[str, Any] = {"marker": MARKERS[i], "markersize": 4} if self._at_points else {}
+                line = Line2D([], [], color=COLORS[i], linestyle=LINE_STYLES[i], linewidth=1.6, **mark)
                 entries.append((line, "cost" if alone else legend_name(name)))
         if self._banded:
             level = f"{100 * self.settings['level']:.4g}\u00a0% interval"
-            entries.append((Patch(facecolor=COLORS[0] if alone else styling.FAINT, alpha=0.22), level))
+            entries.append((Patch(facecolor=COLORS[0] if alone else styling.MUTED_COLOR, alpha=0.22), level))
         if self._shows_decomposition:
             for part, dashes in PART_DASHES.items():
-                color = styling.FAINT if part == "unc" or not alone else COLORS[0]
+                color = styling.MUTED_COLOR if part == "unc" or not alone else COLORS[0]
                 entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
         if self._shows_difference:
-            thick = Line2D([], [], color=styling.FAINT, **BEYOND_STYLE)
+            thick = Line2D([], [], color=styling.MUTED_COLOR, **BEYOND_STYLE)
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
             entries.append((thick, f"differs from {legend_name(self.names[0])} ({level})"))
         if self.has("strip"):
-            entries.append((Patch(facecolor=COLORS[0] if alone else styling.FAINT, alpha=0.55), "predictions"))
+            entries.append((Patch(facecolor=COLORS[0] if alone else styling.MUTED_COLOR, alpha=0.55), "predictions"))
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = styling.type_size(ax)
+        size = styling.font_size(ax)
         styling.style_axes(ax, size)
-        styling.probability_axis(ax)
+        styling.set_probability_axis(ax)
         high = float(view["y_high"])
         styling.set_limits_above_strip(ax, 0.0, high, self.strip_height)
         _set_ticks(ax, high)
-        small = styling.inches(ax)[0] < 3.4
+        small = styling.size_in_inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
             self._model(ax, i, {part: _select_rows(rows, name, part) for part in ("curve", "band")}, small=small)
         if self._shows_decomposition:
             curve = _select_rows(rows, self.names[0], "curve")
             style: dict[str, Any] = {
-                "color": styling.FAINT,
+                "color": styling.MUTED_COLOR,
                 "linestyle": PART_DASHES["unc"],
                 "label": "unc",
                 "zorder": 2.4,
@@ -144,8 +144,8 @@ class MurphyDiagram(Diagram):
                 ax.fill_between(*limits, color=color, alpha=0.2, linewidth=0, zorder=2, label="band")
         if self.has("curves"):
             wide = 1.1 if small else 1.6
-            mark = {"marker": MARKS[i], "markersize": 3 if small else 4} if self._at_points else {}
-            style: dict[str, Any] = {"linestyle": DASHES[i], "linewidth": wide, "zorder": 3.2, "label": "curve"}
+            mark = {"marker": MARKERS[i], "markersize": 3 if small else 4} if self._at_points else {}
+            style: dict[str, Any] = {"linestyle": LINE_STYLES[i], "linewidth": wide, "zorder": 3.2, "label": "curve"}
             ax.plot(x, curve["score"], color=color, **style, **mark)
         if self.has("beyond") and len(band["threshold"]):
             at = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
@@ -191,6 +191,6 @@ def _select_rows(rows: Mapping[str, Array], name: str, part: str) -> dict[str, A
 def _set_ticks(ax: Any, high: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    room = styling.inches(ax)[1]
+    room = styling.size_in_inches(ax)[1]
     ticks = MaxNLocator(6 if room > 2.5 else 4 if room > 1 else 2).tick_values(0.0, high)
     ax.set_yticks([float(tick) for tick in ticks if 0 <= tick <= high])

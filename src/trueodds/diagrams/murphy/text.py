@@ -281,4 +281,4 @@ def _beyond_ranges(band: Mapping[str, Array], sign: int, word: str) -> str:
 
 
 def _format_threshold(threshold: float) -> str:
-    return styling.percent(float(threshold))
+    return styling.format_percent(float(threshold))

@@ -16,7 +16,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     MinProb,
     floored_logs,
     log_ratio,
-    min_prob_for,
+    resolve_min_prob,
     softmax,
 )
 from trueodds.calibrators.llo import LloSpec
@@ -31,7 +31,7 @@ from trueodds.diagrams.baseline_recipe import BaselineRecipe
 from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, rows_with_weight
 from trueodds.diagrams.recalibration_lines.plot import LinePlot
-from trueodds.diagrams.recipe import lens_of
+from trueodds.diagrams.recipe import lens_name
 from trueodds.hypotests._glm.mcllo_likelihood import NEAR
 from trueodds.lenses.view import View
 
@@ -143,7 +143,7 @@ class RecalibrationLines(BaselineRecipe):
             settings = {"baseline": against, "prior": self.prior, "min_prob": self.min_prob}
         return LinePlot(
             name=self.name,
-            lens=lens_of(views),
+            lens=lens_name(views),
             table=stack_tables(tables),
             panels=stack_tables(
                 [{name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}]
@@ -157,7 +157,7 @@ class RecalibrationLines(BaselineRecipe):
     ) -> list[tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]]:
         """Paths up to the fit, which determine the order of panels, with functions that add the other path points."""
         if view.joint:
-            names = self.names(view.p.shape[1])
+            names = self.class_names(view.p.shape[1])
             ways = class_paths(view, names, self.baseline_index(view), self.prior, self.min_prob, notes)
             return [(way, lambda _, way=way: way) for way in ways]  # type: ignore[misc]
         return [binary_path(view, self.posteriors, self.prior, self.min_prob)]
@@ -291,7 +291,7 @@ def binary_path(
 ) -> tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]:
     """Path with predicted probabilities and best fit, and a function that adds boldness recalibrations and notes."""
     P, Y, w = rows_with_weight(view)
-    plane, min_prob = LloLikelihood.of(view, min_prob, prior), min_prob_for(view, min_prob)
+    plane, min_prob = LloLikelihood.from_view(view, min_prob, prior), resolve_min_prob(view, min_prob)
     spec = LloSpec(min_prob)
     calibration_map = spec.fit(P, Y, w)
     x, title = log_ratio(P, min_prob), view.name.removeprefix("class:")
@@ -309,7 +309,7 @@ def binary_path(
 
     def add_boldest(notes: list[Note]) -> RecalibrationPath:
         notes += spec.notes(calibration_map, P, Y, w)
-        if posteriors and not plane.finite:
+        if posteriors and not plane.has_finite_maximum:
             text = (
                 f"{title}: no finite shift and slope maximize the likelihood, because the scores separate the outcomes "
                 "or are all equal. Boldness recalibrations are omitted."
@@ -319,7 +319,7 @@ def binary_path(
         names, parts = list(short.names), []
         for level in posteriors:
             try:
-                bold = plane.boldest(level, min_prob)
+                bold = plane.boldest_map(level, min_prob)
             except InputError:  # the settings were checked, so there are too few rows
                 text = (
                     f"With {w.sum():,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
@@ -343,7 +343,7 @@ def class_paths(
     view: View, names: Sequence[str], baseline: int | None, prior: float, min_prob: float, notes: list[Note]
 ) -> list[RecalibrationPath]:
     """Paths with predicted probabilities and the best fit against the baseline, for each class."""
-    (P, Y, w), stated, min_prob = rows_with_weight(view), view.P[view.w > 0], min_prob_for(view, min_prob)
+    (P, Y, w), stated, min_prob = rows_with_weight(view), view.P[view.w > 0], resolve_min_prob(view, min_prob)
     spec = MclloSpec(baseline=baseline, min_prob=min_prob)
     calibration_map = spec.fit(P, Y, w)
     assert isinstance(calibration_map, MclloMap)

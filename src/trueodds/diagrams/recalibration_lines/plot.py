@@ -13,17 +13,17 @@ from trueodds.diagrams.base import Diagram
 _WORDS = {"predicted": "predicted", "best_fit": "best fit", "fit": "fit"}
 _SHORT = {"predicted": "pred.", "best fit": "best", "fit": "fit", "boldest": "bold"}
 _BESIDE = 0.32  # margin beside the first and the last path point, in distances between path points
-_EVENT: dict[str, Any] = {"color": styling.INSIDE, "linestyle": "-"}
-_NO_EVENT: dict[str, Any] = {"color": styling.OUTSIDE, "linestyle": (0, (3.5, 1.4))}
+_EVENT: dict[str, Any] = {"color": styling.INSIDE_COLOR, "linestyle": "-"}
+_NO_EVENT: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "linestyle": (0, (3.5, 1.4))}
 
 
 class LinePlot(Diagram):
     """Lines between path points."""
 
     layers = ("lines", "path_points")
-    unit = "points"
-    ranked = "largest change"
-    size = (6.4, 5.0)
+    row_noun = "points"
+    view_order = "largest change"
+    figure_size = (6.4, 5.0)
 
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
@@ -52,16 +52,16 @@ class LinePlot(Diagram):
         from matplotlib.collections import LineCollection
 
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size, wide = styling.type_size(ax), styling.inches(ax)[0]
+        size, wide = styling.font_size(ax), styling.size_in_inches(ax)[0]
         styling.style_axes(ax, size)
         count = int(view["path_points"])
         ax.set_ylim(-0.02, 1.02)
-        ticks = np.arange(6) / 5 if styling.inches(ax)[1] > 1.6 else np.arange(3) / 2
+        ticks = np.arange(6) / 5 if styling.size_in_inches(ax)[1] > 1.6 else np.arange(3) / 2
         ax.set_yticks(ticks, [f"{100 * tick:.0f}\u00a0%" for tick in ticks])
         ax.grid(False, axis="x")
         if self.has("path_points"):
             for place in rows["place"][:count]:
-                ax.axvline(place, color=styling.INSIDE_BAR, linewidth=1.2, zorder=1, label="path points")
+                ax.axvline(place, color=styling.INSIDE_BAR_COLOR, linewidth=1.2, zorder=1, label="path points")
         # Panels share their axes, so all have the ticks of the panel with the most path points; labels prefer own rows.
         places, first = np.unique(np.concatenate([rows["place"], self.table["place"]]), return_index=True)
         point_columns = {
@@ -106,7 +106,7 @@ class LinePlot(Diagram):
                 _two_line_labels(short, texts),
                 *tries,
             ]  # the engine makes room for a second line
-        size = styling.type_size(ax) - 0.5
+        size = styling.font_size(ax) - 0.5
         labels = next((candidate for candidate in tries if _labels_fit(ax, candidate, size)), tries[-1])
         while size > 5 and not _labels_fit(ax, labels, size):
             size -= 0.5
@@ -129,7 +129,7 @@ def _two_line_labels(words: list[str], texts: list[str]) -> list[str]:
 
 def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:
     """Whether labels do not overlap and stay inside the axes."""
-    spacing = 72 * styling.inches(ax)[0] / (len(labels) - 1 + 2 * _BESIDE)
+    spacing = 72 * styling.size_in_inches(ax)[0] / (len(labels) - 1 + 2 * _BESIDE)
     widths = [max(styling.text_width(line, size) for line in label.split("\n")) for label in labels]
     inside = max(widths[0], widths[-1]) / 2 <= _BESIDE * spacing + 4
     return inside and max(a + b for a, b in pairwise(widths)) / 2 + 4 <= spacing

@@ -17,7 +17,7 @@ from trueodds.diagrams import bin_intervals as chance
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.reliability_axes import STYLES, y_limits
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.recipe import BinnedRecipe, lens_of
+from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.plot import ReliabilityDiagram
 from trueodds.diagrams.reliability.text import describe_finding, describe_outside_bins
 from trueodds.lenses.view import View
@@ -107,7 +107,7 @@ class Reliability(BinnedRecipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
-        binned = [bins.Binned(view, self.partition) for view in views]
+        binned = [bins.BinnedView(view, self.partition) for view in views]
         binned = [binned[i] for i in decreasing_order(view_bins.error for view_bins in binned)]
         count = sum(len(view_bins.columns["bin"]) for view_bins in binned)
         joint_level = 1 - (1 - self.level) / count  # Bonferroni
@@ -123,7 +123,7 @@ class Reliability(BinnedRecipe):
         partition = binned[0].partition
         return ReliabilityDiagram(
             name=self.name,
-            lens=lens_of(views),
+            lens=lens_name(views),
             table=bins.stack_tables(tables),
             panels=bins.stack_tables([_panels(binned, tables, jointly_outside, self)]),
             settings={
@@ -149,29 +149,29 @@ class Reliability(BinnedRecipe):
 
     def _bar_function(self, rng: np.random.Generator) -> bins.BarFunction:
         if self._draws:
-            return partial(bin_intervals.resampled_ranges, resamples=self.resamples, rng=rng)
+            return partial(bin_intervals.resampled_consistency_bars, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
-            return chance.consistency_ranges
+            return chance.consistency_bars_at_levels
         interval_function = _INTERVALS[self.interval]
         return lambda view, index, size, levels: tuple(interval_function(view, index, size, level) for level in levels)
 
     def _with_bars(
-        self, binned: bins.Binned, level: float, joint_level: float, rng: np.random.Generator
+        self, binned: bins.BinnedView, level: float, joint_level: float, rng: np.random.Generator
     ) -> tuple[bins.Columns, bool, tuple[str, ...]]:
         """The columns with bars, whether a bin lies outside its Bonferroni bar, and the method of each bar."""
         columns = binned.columns
         if self.bars is None:
             return columns, False, ()
-        bars, wide = binned.bars(self._bar_function(rng), (level, joint_level))
+        bars, wide = binned.compute_bars(self._bar_function(rng), (level, joint_level))
         tested = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
         # Compare rates, not differences: equal counts must compare as equal in any order of summation.
         outside, jointly_outside = (ranges.excludes(tested) for ranges in (bars, wide))
         columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
         return columns, bool(jointly_outside.any()), bars.method
 
-    def _notes(self, binned: list[bins.Binned], level: float, flipped: bool) -> list[Note]:
+    def _notes(self, binned: list[bins.BinnedView], level: float, flipped: bool) -> list[Note]:
         views = len(binned)
-        notes = layout.panel_limit_notes(views, ReliabilityDiagram.ranked)
+        notes = layout.panel_limit_notes(views, ReliabilityDiagram.view_order)
         crowded = sum(_is_crowded(view_bins) for view_bins in binned)
         if crowded:
             who = "All predictions lie" if views == 1 else f"In {crowded} of {views} views all predictions lie"
@@ -181,8 +181,8 @@ class Reliability(BinnedRecipe):
             notes.append(
                 Note(
                     "TN246",
-                    f"Bars are pointwise: for a calibrated model up to {styling.percent(1 - self.level)} of the crosses"
-                    " are expected outside. Pass simultaneous=True for simultaneous bars.",
+                    f"Bars are pointwise: for a calibrated model up to {styling.format_percent(1 - self.level)} of the"
+                    " crosses are expected outside. Pass simultaneous=True for simultaneous bars.",
                 )
             )
         if self._draws:
@@ -198,20 +198,20 @@ class Reliability(BinnedRecipe):
         return notes
 
 
-_INTERVALS = {"wilson": chance.wilson, "clopper-pearson": chance.clopper_pearson}
+_INTERVALS = {"wilson": chance.wilson_intervals, "clopper-pearson": chance.clopper_pearson_intervals}
 _MANY = 20  # distinct predictions, which more bins would separate
 _STEADY = 10  # resamples beyond an end that fix its distance from the mean of a normal distribution to a tenth
 
 
-def _is_crowded(binned: bins.Binned) -> bool:
+def _is_crowded(binned: bins.BinnedView) -> bool:
     """Whether bins of equal width put many distinct predictions into one or two bins, as for a rare event."""
-    if not isinstance(binned.partition, Uniform) or binned.size <= 2 or len(binned.columns["bin"]) > 2:
+    if not isinstance(binned.partition, Uniform) or binned.n_bins <= 2 or len(binned.columns["bin"]) > 2:
         return False
     return len(np.unique(binned.view.partition_values[binned.view.w > 0])) >= _MANY
 
 
 def _panels(
-    binned: list[bins.Binned], tables: list[bins.Columns], jointly_outside: list[bool], recipe: Reliability
+    binned: list[bins.BinnedView], tables: list[bins.Columns], jointly_outside: list[bool], recipe: Reliability
 ) -> bins.Columns:
     """One row per view; the range of y is shared, so that panels can be compared."""
     low, high = y_limits(recipe.style, tables[: layout.MAX_PANELS])
@@ -222,7 +222,7 @@ def _panels(
     ]
     tallest = max(float(strip.max()) for strip in strips[: layout.MAX_PANELS])
     for view_bins, table, beyond, strip in zip(binned, tables, jointly_outside, strips, strict=True):
-        total = bins.pool_all(view_bins.view)
+        total = bins.pool_rows(view_bins.view)
         count = len(table["bin"])
         outside = int(table["outside"].sum()) if "outside" in table else None
         place = ""

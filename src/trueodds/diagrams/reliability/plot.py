@@ -20,12 +20,12 @@ class ReliabilityDiagram(BinnedPlot):
     @property
     def strip_height(self) -> float:  # type: ignore[override]
         """The strip's share of the height."""
-        return styling.STRIP if self.has("strip") else 0.0
+        return styling.STRIP_HEIGHT if self.has("strip") else 0.0
 
     @property
-    def size(self) -> tuple[float, float]:  # type: ignore[override]
+    def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Inches of the figure; the unit square needs room for the header above it."""
-        return (6.4, 4.6) if self.deviation else (5.2, 6.7)
+        return (6.4, 4.6) if self.shows_deviation else (5.2, 6.7)
 
     def legend(self) -> list[tuple[Any, str]]:
         """The legend entries of the layers that are drawn."""
@@ -41,32 +41,32 @@ class ReliabilityDiagram(BinnedPlot):
         inside_drawn, _ = self._sides_drawn()
         if bars and kind == "consistency":
             # If every cross is outside, no gray bar is drawn.
-            color = styling.INSIDE_BAR if inside_drawn else styling.OUTSIDE_BAR
-            label = f"{level} consistency bar" if self.long_labels else f"{level} consistency"
+            color = styling.INSIDE_BAR_COLOR if inside_drawn else styling.OUTSIDE_BAR_COLOR
+            label = f"{level} consistency bar" if self.has_long_labels else f"{level} consistency"
             entries.append((Line2D([], [], color=color, linewidth=7, solid_capstyle="butt"), label))
         elif bars and not crosses:
-            color = styling.INSIDE if inside_drawn else styling.OUTSIDE
+            color = styling.INSIDE_COLOR if inside_drawn else styling.OUTSIDE_COLOR
             entries.append((Line2D([], [], color=color, linewidth=1.3), f"{level} confidence interval"))
         if crosses:
             for color, style, label in self._cross_labels(level, bars=bars):
                 entries.append((Line2D([], [], linestyle="none", color=color, **style), label))
         if self._gaps:
-            entries.append((Patch(facecolor=styling.GAP), "gap"))
+            entries.append((Patch(facecolor=styling.GAP_COLOR), "gap"))
         if self.has("strip"):
-            entries.append((Patch(facecolor=styling.ROWS), "predictions"))
-        return entries or [(Line2D([], [], color=styling.FAINT, linewidth=1), "perfect calibration")]
+            entries.append((Patch(facecolor=styling.STRIP_COLOR), "predictions"))
+        return entries or [(Line2D([], [], color=styling.MUTED_COLOR, linewidth=1), "perfect calibration")]
 
     @property
     def _gaps(self) -> bool:
         """Whether gaps are drawn: beside consistency bars they would mark the same distance twice."""
-        return self.has("gaps") and not self.deviation and self.settings["bars"] != "consistency"
+        return self.has("gaps") and not self.shows_deviation and self.settings["bars"] != "consistency"
 
     def _cross_labels(self, level: str, *, bars: bool) -> list[tuple[str, dict[str, Any], str]]:
         """Color, mark and label of the crosses that are drawn; the label names the level if no bar does."""
         kind = self.settings["bars"]
         if kind is None:
             labels = "observed", ""
-        elif not self.long_labels:
+        elif not self.has_long_labels:
             suffix = "" if kind == "consistency" and bars else f" ({level})"
             labels = f"inside{suffix}", f"outside{suffix}"
         elif kind == "confidence" and bars:
@@ -76,7 +76,7 @@ class ReliabilityDiagram(BinnedPlot):
         else:
             suffix = "" if bars else f" the {level} consistency bar"
             labels = f"observed, inside{suffix}", f"observed, outside{suffix}"
-        looks = (styling.INSIDE, _INSIDE), (styling.OUTSIDE, _OUTSIDE)
+        looks = (styling.INSIDE_COLOR, _INSIDE), (styling.OUTSIDE_COLOR, _OUTSIDE)
         candidates = zip(looks, labels, self._sides_drawn(), strict=True)
         return [(color, style, label) for (color, style), label, drawn in candidates if drawn]
 
@@ -91,8 +91,8 @@ class ReliabilityDiagram(BinnedPlot):
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         low, high = float(view["y_low"]), float(view["y_high"])
-        self.axes(ax, low, high)
-        self.calibrated(ax)
+        self.draw_axes(ax, low, high)
+        self.draw_calibration_line(ax)
         if self._gaps:
             _gaps(ax, rows)
         y, bar_low, bar_high = self.marker_positions(rows)
@@ -101,14 +101,14 @@ class ReliabilityDiagram(BinnedPlot):
             thick = styling.bar_width(ax, len(rows["low"]))
             consistency = self.settings["bars"] == "consistency"
             _bars(ax, rows["mean_prediction"], bar_low, bar_high, rows["outside"], thick, consistency=consistency)
-        wide = styling.inches(ax)[0] > 3.4
+        wide = styling.size_in_inches(ax)[0] > 3.4
         if self.has("crosses"):
             outside = rows.get("outside", np.zeros(len(y), dtype=bool))
             _draw_crosses(ax, rows["mean_prediction"], y, outside, wide=wide)
         if self.has("strip"):
-            styling.draw_strip(ax, *_shares(rows, view), view["tallest"], styling.type_size(ax), label=wide)
-        if wide and self.deviation and self.has("sides"):
-            _label_sides(ax, styling.type_size(ax), low, high, confident=self.lens == "confidence")
+            styling.draw_strip(ax, *_shares(rows, view), view["tallest"], styling.font_size(ax), label=wide)
+        if wide and self.shows_deviation and self.has("sides"):
+            _label_sides(ax, styling.font_size(ax), low, high, confident=self.lens == "confidence")
 
 
 _INSIDE: dict[str, Any] = {"marker": "x", "markersize": 7.0, "markeredgewidth": 1.8}
@@ -125,26 +125,26 @@ def _shares(rows: Mapping[str, Array], view: Mapping[str, Any]) -> tuple[Array, 
 
 
 def _gaps(ax: Any, rows: Mapping[str, Array]) -> None:
-    style = {"facecolor": styling.GAP, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
+    style = {"facecolor": styling.GAP_COLOR, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
     styling.draw_boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
 
 
 def _draw_crosses(ax: Any, x: Array, y: Array, outside: Array, *, wide: bool) -> None:
     scale = 1.0 if wide and len(x) <= 30 else 0.7
-    for which, color, mark in ((~outside, styling.INSIDE, _INSIDE), (outside, styling.OUTSIDE, _OUTSIDE)):
+    for which, color, mark in ((~outside, styling.INSIDE_COLOR, _INSIDE), (outside, styling.OUTSIDE_COLOR, _OUTSIDE)):
         sizes = {name: mark[name] * scale for name in ("markersize", "markeredgewidth")}
         ax.plot(x[which], y[which], linestyle="none", color=color, zorder=4, label="crosses", **(mark | sizes))
 
 
 def _bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: float, *, consistency: bool) -> None:
     if consistency:
-        colors = np.where(outside, styling.OUTSIDE_BAR, styling.INSIDE_BAR)
+        colors = np.where(outside, styling.OUTSIDE_BAR_COLOR, styling.INSIDE_BAR_COLOR)
         ax.vlines(x, low, high, colors=colors, linewidth=thick, zorder=2, label="bars")
         # The ends mark a bar of length zero, as at predictions of 0 and 1.
         for end in (low, high):
             ax.scatter(x, end, marker="_", s=(thick + 2) ** 2, c=colors, linewidths=1.2, zorder=2.1)
         return
-    colors = np.where(outside, styling.OUTSIDE, styling.INSIDE)
+    colors = np.where(outside, styling.OUTSIDE_COLOR, styling.INSIDE_COLOR)
     ax.vlines(x, low, high, colors=colors, linewidth=1.3, zorder=3, label="bars")
     for end in (low, high):
         ax.scatter(x, end, marker="_", s=(0.6 * thick + 3) ** 2, c=colors, linewidths=1.3, zorder=3)
@@ -154,18 +154,20 @@ def _draw_cut_bars(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: floa
     """Draw small arrows where a bar continues beyond the axes."""
     for edge, marker, beyond in ((high, "^", bar_high > high), (low, "v", bar_low < low)):
         at = x[beyond]
-        ax.scatter(at, np.full(len(at), edge), marker=marker, s=14, color=styling.FAINT, zorder=3.5, clip_on=False)
+        ax.scatter(
+            at, np.full(len(at), edge), marker=marker, s=14, color=styling.MUTED_COLOR, zorder=3.5, clip_on=False
+        )
 
 
 def _label_sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
     """Write along the right edge, if there is room, what values above and below zero mean."""
     above, below = ("underconfident →", "← overconfident") if confident else ("underpredicts →", "← overpredicts")
     points = (
-        72 * styling.inches(ax)[1] * 0.8 * (1 - styling.STRIP) / (high - low)
+        72 * styling.size_in_inches(ax)[1] * 0.8 * (1 - styling.STRIP_HEIGHT) / (high - low)
     )  # title and labels take about a fifth
     for text, extent, sign, where in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
         if styling.text_width(text, size - 1.5) < points * extent:
-            style = {"fontsize": size - 1.5, "color": styling.FAINT, "rotation": 90, "ha": "left", "va": where}
+            style = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "rotation": 90, "ha": "left", "va": where}
             ax.annotate(
                 text,
                 (1.015, 0),

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import bdtrc
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style.styling import percent
-from trueodds.diagrams.bins import Binned
+from trueodds.diagrams._style.styling import format_percent
+from trueodds.diagrams.bins import BinnedView
 from trueodds.lenses.view import View
 
 _MIN_SHARE = 0.1  # smallest share of the error outside the bars for which a segment is named
@@ -152,11 +152,11 @@ def describe_outside_bins(
     return f"{place}: {many} {lies} outside {bars}."
 
 
-def describe_finding(binned: Binned, total: View, place: str, *, views: int, largest: bool) -> str:
+def describe_finding(binned: BinnedView, total: View, place: str, *, views: int, largest: bool) -> str:
     """Describe where the view is miscalibrated, and its mean prediction and event rate."""
     name = binned.view.name
     predicted, observed = ("confidence", "accuracy") if name == "confidence" else ("predicted", "observed")
-    text = f"Mean {predicted} {percent(float(total.p[0]))}, {observed} {percent(float(total.y[0]))}."
+    text = f"Mean {predicted} {format_percent(float(total.p[0]))}, {observed} {format_percent(float(total.y[0]))}."
     text = f"{place} {text}" if place else text
     if views == 1:
         return text

@@ -18,7 +18,7 @@ from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bins, score_histogram, stack_tables
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
-from trueodds.diagrams.recipe import BandDraws, Recipe, lens_of
+from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name
 from trueodds.diagrams.reliability_curve.plot import ReliabilityCurveDiagram
 from trueodds.diagrams.reliability_curve.smoother import (
     CurveSmoother,
@@ -157,7 +157,7 @@ class ReliabilityCurve(Recipe):
         words = {"view", "title", "aside", "finding", "scale"}
         return ReliabilityCurveDiagram(
             name=self.name,
-            lens=lens_of(views),
+            lens=lens_name(views),
             table=stack_tables([part.table(shares) for part, shares in zip(parts, strips, strict=True)]),
             panels=stack_tables(
                 [
@@ -272,13 +272,13 @@ class CurvePanel:
     @cached_property
     def local(self) -> float:
         """The mean local error: the mean distance of the curve from the reference over the predictions."""
-        error = np.abs(np.interp(self.scores.at, self.columns["score"], self.columns["error"]))
+        error = np.abs(np.interp(self.scores.score, self.columns["score"], self.columns["error"]))
         return float(self.scores.w @ error / self.scores.w.sum())
 
     @cached_property
     def miscalibrated_segments(self) -> list[CurveSegment]:
         """The segments where the model is miscalibrated."""
-        return find_segments(self.columns, self.scores.at, self.scores.w) if "outside" in self.columns else []
+        return find_segments(self.columns, self.scores.score, self.scores.w) if "outside" in self.columns else []
 
     @property
     def bins(self) -> int:
@@ -319,7 +319,7 @@ class CurvePanel:
             "finding": text,
             "n": self.view.n_rows,
             "weight": self.view.total,
-            "mean_prediction": float(self.scores.w @ self.scores.at / total),
+            "mean_prediction": float(self.scores.w @ self.scores.score / total),
             "outcome_rate": float(self.scores.wy.sum() / total),
             "local_error": self.local,
             "scale": self.smoother.scale,

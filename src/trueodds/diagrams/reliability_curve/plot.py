@@ -29,8 +29,8 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
     """The reliability curve: curve, band, reference, strip and diagonal."""
 
     layers = ("band", "curve", "reference", "strip", "diagonal")
-    size = (5.2, 6.7)
-    ranked = "largest local error"
+    figure_size = (5.2, 6.7)
+    view_order = "largest local error"
 
     def at(self, score: float, view: str | None = None) -> LocalEstimate:
         """Return the recalibrated probability of a prediction, with limits.
@@ -98,31 +98,31 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         entries: list[tuple[Any, str]] = []
         if self.has("curve"):
             curve_label, outside_label = (
-                ("observed, smoothed", "outside the band") if self.long_labels else ("observed", "outside")
+                ("observed, smoothed", "outside the band") if self.has_long_labels else ("observed", "outside")
             )
-            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), curve_label))
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), curve_label))
             if self.table["outside"].any():
-                entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3.2), outside_label))
+                entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.2), outside_label))
         if self.settings["band"] and self.has("band"):
-            entries.append((Patch(facecolor=styling.INSIDE_BAR), self._band_says()))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_says()))
         if self.has("reference"):
             entries.append(
-                (Line2D([], [], **_REFERENCE), "expected if calibrated" if self.long_labels else "if calibrated")
+                (Line2D([], [], **_REFERENCE), "expected if calibrated" if self.has_long_labels else "if calibrated")
             )
-        return entries + self.common()
+        return entries + self.shared_legend_entries()
 
     def _band_says(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         consistent = self.settings["band"] == "consistency"
-        if not self.long_labels:
+        if not self.has_long_labels:
             return f"{level} {'consistency' if consistent else 'interval'}"
         scope = "simultaneous" if self.settings["simultaneous"] else "pointwise"
         return f"{level} consistency band ({scope})" if consistent else f"{level} {scope} band"
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
-        rows, size = self.rows(panel), styling.type_size(ax)
-        wide = self.square(ax, size)
+        rows, size = self.rows(panel), styling.font_size(ax)
+        wide = self.draw_axes(ax, size)
         if self.has("strip"):
             shares = select_part(rows, "strip")
             tallest = float(self.panels["tallest"][panel])
@@ -138,14 +138,14 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
             # A band based on a row or two must look less certain than one based on thousands.
             strength = min(float(np.nanmax(rows["effective"])) / OPAQUE_ROWS, 1.0)
             style: dict[str, Any] = {"zorder": 1.4, "label": "band"}
-            fill = {"facecolor": styling.INSIDE_BAR, "alpha": 0.12 + 0.43 * strength, "linewidth": 0}
+            fill = {"facecolor": styling.INSIDE_BAR_COLOR, "alpha": 0.12 + 0.43 * strength, "linewidth": 0}
             ax.fill_between(x, rows["low"], rows["high"], **fill, **style)
             if x[-1] - x[0] < 0.004:  # keeps a very narrow range visible
                 ax.vlines(
                     x[:1],
                     rows["low"][:1],
                     rows["high"][:1],
-                    colors=styling.INSIDE_BAR,
+                    colors=styling.INSIDE_BAR_COLOR,
                     linewidth=(0.7 + 1.3 * strength) * thick,
                     **style,
                 )
@@ -153,10 +153,12 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
             ax.plot(x, rows["reference"], zorder=2.5, label="reference", **_REFERENCE)
         if self.has("curve"):
             dot = {"marker": "o", "markersize": 2.2 * thick} if x[-1] - x[0] < 0.004 else {}
-            ax.plot(x, rows["rate"], color=styling.INSIDE, linewidth=thick, zorder=3, label="curve", **dot)
+            ax.plot(x, rows["rate"], color=styling.INSIDE_COLOR, linewidth=thick, zorder=3, label="curve", **dot)
             if rows["outside"].any():
                 outside = np.where(rows["outside"], rows["rate"], np.nan)
-                ax.plot(x, outside, color=styling.OUTSIDE, linewidth=1.8 * thick, zorder=3.1, label="outside", **dot)
+                ax.plot(
+                    x, outside, color=styling.OUTSIDE_COLOR, linewidth=1.8 * thick, zorder=3.1, label="outside", **dot
+                )
 
 
-_REFERENCE: dict[str, Any] = {"color": styling.TEXT, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+_REFERENCE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}

@@ -95,9 +95,9 @@ class CurveSmoother:
 
     def groups(self, scores: DistinctScoreSums) -> DistinctScoreSums:
         """Merge neighboring scores within a quarter of a bandwidth."""
-        z = self.on_scale(scores.at)
+        z = self.on_scale(scores.score)
         cell = np.floor((z - z[0]) * (GROUPS_PER_BANDWIDTH / self.h)).astype(np.int64)
-        return scores.pool(np.flatnonzero(np.diff(cell, prepend=-1)))
+        return scores.merge_groups(np.flatnonzero(np.diff(cell, prepend=-1)))
 
 
 def choose_smoother(
@@ -107,9 +107,9 @@ def choose_smoother(
     w = scores.w * (view.n_represented / view.total)
     low = _range_start(view, scores, range) if scale == "probability" else 0.0
     if scale == "probability":
-        return CurveSmoother(scale, low, select_bandwidth(scores.at, w, bandwidth, scale))
+        return CurveSmoother(scale, low, select_bandwidth(scores.score, w, bandwidth, scale))
     return CurveSmoother(
-        scale, low, select_bandwidth(log_odds(scores.at, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB))
+        scale, low, select_bandwidth(log_odds(scores.score, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB))
     )
 
 
@@ -119,11 +119,11 @@ def smooth_view(
     """The scores of a view, its smoother, and the columns of the curve: smoothed outcomes and smoothed predictions."""
     scores = sum_by_score(view)
     smoother = choose_smoother(view, scores, bandwidth, scale, range)
-    at, piece = smoother.places(scores.at)
-    z, x = smoother.on_scale(scores.at), smoother.on_scale(at)
+    at, piece = smoother.places(scores.score)
+    z, x = smoother.on_scale(scores.score), smoother.on_scale(at)
     rate, reference = (
         kernel_regression(x, *bin_scores(z, scores.w, sums, smoother.h), smoother.h, smoother.reflects)[0]
-        for sums in (scores.wy, scores.w * scores.at)
+        for sums in (scores.wy, scores.w * scores.score)
     )
     rate, reference = np.clip(rate, 0.0, 1.0), np.clip(reference, 0.0, 1.0)
     columns = {"piece": piece, "score": at, "rate": rate, "reference": reference}
@@ -152,7 +152,7 @@ def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array
 def _range_start(view: View, scores: DistinctScoreSums, range: Span | None) -> float:
     if range == "auto":
         known = view.name == "confidence" and view.classes >= 2
-        return 1 / view.classes if known and scores.at[0] >= 1 / view.classes - BELOW else 0.0
+        return 1 / view.classes if known and scores.score[0] >= 1 / view.classes - BELOW else 0.0
     return KernelDensityError(range=range).span(view)[0]
 
 
@@ -181,7 +181,7 @@ class SmootherBand:
         """The band of a curve and its scores."""
         groups = smoother.groups(scores)
         near = kernel_weights(
-            smoother.on_scale(groups.at), smoother.on_scale(columns["score"]), smoother.h, mirrored=smoother.reflects
+            smoother.on_scale(groups.score), smoother.on_scale(columns["score"]), smoother.h, mirrored=smoother.reflects
         )
         return cls(groups, near, columns["rate"], columns["reference"])
 
@@ -203,7 +203,7 @@ class SmootherBand:
         fit = (self.near @ (self.rate / self.mass)) / (self.near @ (1 / self.mass))
         binomial_variance = float((self.groups.ww * fit * (1 - fit)).sum())
         return (
-            min(max(float(self.groups.residual(fit).sum()) / binomial_variance, 1e-6), 1.0)
+            min(max(float(self.groups.event_variance(fit).sum()) / binomial_variance, 1e-6), 1.0)
             if binomial_variance > 0
             else 1.0
         )
@@ -218,7 +218,7 @@ class SmootherBand:
         m, tail = self.effective / self.dispersion, (1 - level) / 2
         if rng is not None:
             g = self.groups
-            w, wy = ResampledLabels(g, np.clip(g.wy / g.w, 0.0, 1.0)).with_rows(draws, rng)
+            w, wy = ResampledLabels(g, np.clip(g.wy / g.w, 0.0, 1.0)).draw_rows_and_events(draws, rng)
             # Divide by the observed weight, since that of a draw may be close to zero.
             deviation = np.abs(wy @ self.near - self.rate * (w @ self.near)) / self.mass
             std_error = np.sqrt(self.rate * (1 - self.rate) / m)
@@ -238,8 +238,8 @@ class SmootherBand:
         the band with probability `level`.
         """
         g, p, tail = self.groups, self.reference, (1 - level) / 2
-        predicted = np.clip(g.at, 0.0, 1.0)
-        variance = (g.residual(predicted) @ self.near**2) / self.mass**2
+        predicted = np.clip(g.score, 0.0, 1.0)
+        variance = (g.event_variance(predicted) @ self.near**2) / self.mass**2
         free = (variance > 0) & (p > 0) & (p < 1)  # where the curve is random
         m, p = (p * (1 - p))[free] / variance[free], p[free]
         if rng is not None and free.any():

@@ -17,7 +17,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.recipe import BandDraws, Recipe, views_of
+from trueodds.diagrams.recipe import BandDraws, Recipe, lens_views
 from trueodds.diagrams.selective_risk.plot import RiskPlot
 from trueodds.lenses.base import Lens
 from trueodds.lenses.selective_risk import SelectiveRisk, risk_of
@@ -102,7 +102,7 @@ class RiskCoverage(Recipe):
             return super().compare_models(models, lens, rng)  # raises an error
         (rows,) = models.values()
         cluster = rows.cluster if isinstance(rows, Predictions) else None
-        return self._of(views_of(rows, lens), cluster, as_generator(rng))
+        return self._of(lens_views(rows, lens), cluster, as_generator(rng))
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of a view whose rows are assumed independent."""
@@ -163,8 +163,8 @@ def _panel(view: View, curve: SelectiveRisk) -> dict[str, Any]:
 def _finding(curve: SelectiveRisk) -> str:
     assert curve.interval is not None
     half = int(np.argmin(np.abs(curve.at["coverage"] - curve.at["coverage"][-1] / 2)))
-    surer = styling.percent(float(curve.at["risk"][half]))
-    overall = styling.percent(curve.random)
+    surer = styling.format_percent(float(curve.at["risk"][half]))
+    overall = styling.format_percent(curve.random)
     text = f"The error rate is {overall} over all predictions and {surer} over the more confident half"
     if curve.n_queries > curve.answered:
         text += f"; {curve.n_queries - curve.answered:,} of {curve.n_queries:,} cases have no prediction"

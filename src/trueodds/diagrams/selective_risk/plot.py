@@ -18,8 +18,8 @@ class RiskPlot(Diagram):
     """Curve, band, the line of random order, the unanswered cases, and confidence thresholds below the axis."""
 
     layers = ("band", "curve", "random", "unanswered", "thresholds")
-    unit = "coverages"
-    size = (6.4, 4.6)
+    row_noun = "coverages"
+    figure_size = (6.4, 4.6)
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
@@ -41,40 +41,46 @@ class RiskPlot(Diagram):
 
         entries: list[tuple[Any, str]] = []
         if self.has("curve"):
-            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "most confident first"))
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), "most confident first"))
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            more = ", pointwise" if self.long_labels else ""
-            entries.append((Patch(facecolor=styling.ROWS, alpha=0.45), f"{level} band{more}"))
+            more = ", pointwise" if self.has_long_labels else ""
+            entries.append((Patch(facecolor=styling.STRIP_COLOR, alpha=0.45), f"{level} band{more}"))
         if self.has("random"):
-            label = f"random order: {styling.percent(float(self.panels['random'][0]))}"
-            entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
+            label = f"random order: {styling.format_percent(float(self.panels['random'][0]))}"
+            entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
         if self.has("unanswered") and self._unanswered():
-            entries.append((Patch(facecolor=styling.GRID, hatch="///", edgecolor="#C0C0C0"), "no prediction"))
+            entries.append((Patch(facecolor=styling.GRID_COLOR, hatch="///", edgecolor="#C0C0C0"), "no prediction"))
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = styling.type_size(ax)
+        size = styling.font_size(ax)
         styling.style_axes(ax, size)
-        styling.probability_axis(ax)
+        styling.set_probability_axis(ax)
         high, end = float(view["y_high"]), float(view["coverage"])
         ax.set_ylim(-high * self.strip_height / (1 - self.strip_height), high)
         ax.set_yticks(_risk_ticks(ax, high))
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
         x = rows["coverage"]
         if self.has("unanswered") and self._unanswered():
-            style = {"facecolor": styling.GRID, "edgecolor": "#C0C0C0", "hatch": "///", "linewidth": 0, "zorder": 0.6}
+            style = {
+                "facecolor": styling.GRID_COLOR,
+                "edgecolor": "#C0C0C0",
+                "hatch": "///",
+                "linewidth": 0,
+                "zorder": 0.6,
+            }
             ax.fill_between([end, 1.0], 0, high, label="unanswered", **style)
         if self.has("band"):
-            style = {"color": styling.ROWS, "alpha": 0.45, "linewidth": 0, "zorder": 1, "label": "band"}
+            style = {"color": styling.STRIP_COLOR, "alpha": 0.45, "linewidth": 0, "zorder": 1, "label": "band"}
             ax.fill_between(x, rows["low"], rows["high"], **style)
         if self.has("random"):
-            style = {"colors": styling.OUTSIDE, "linewidth": 1.6, "linestyles": (0, (4, 1.5)), "zorder": 2}
+            style = {"colors": styling.OUTSIDE_COLOR, "linewidth": 1.6, "linestyles": (0, (4, 1.5)), "zorder": 2}
             ax.hlines([float(view["random"])], 0, end, label="random", **style)
         if self.has("curve"):
-            ax.plot(x, rows["risk"], color=styling.INSIDE, linewidth=1.8, zorder=3, label="curve")
+            ax.plot(x, rows["risk"], color=styling.INSIDE_COLOR, linewidth=1.8, zorder=3, label="curve")
         if self.has("thresholds"):
             _draw_axis_strip(ax, x, rows["threshold"], size)
 
@@ -86,7 +92,7 @@ def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) ->
     """Label ticks along x with the confidence threshold of each coverage, if there is room."""
     strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
-    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.FAINT, "va": "center", "gid": "threshold"}
+    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "threshold"}
     word = "confidence:"
     free = first + (styling.text_width(word, size - 1.5) + 12) / points
     strip.text(first + 4 / points, 0.42, word, ha="left", **style)
@@ -112,6 +118,6 @@ def _format_confidence(confidence: float) -> str:
 def _risk_ticks(ax: Any, high: float) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
-    room = styling.inches(ax)[1]
+    room = styling.size_in_inches(ax)[1]
     ticks = MaxNLocator(6 if room > 2.5 else 4 if room > 1 else 2, steps=[1, 2, 2.5, 5, 10]).tick_values(0, high)
     return [float(tick) for tick in ticks if 0 <= tick <= high]

@@ -11,7 +11,7 @@ from trueodds.diagrams import simplex_recipe
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.recipe import lens_of
+from trueodds.diagrams.recipe import lens_name
 from trueodds.diagrams.simplex.plot import SimplexDiagram
 from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_partition, method_notes, panel_rows
 from trueodds.diagrams.simplex_recipe import SimplexRecipe
@@ -117,7 +117,7 @@ class Simplex(SimplexRecipe):
         if self.ellipses:
             settings["level_of_each_ellipse"] = cell_level
         notes = method_notes(arrows, self.level, simultaneous=self.simultaneous)
-        notes += layout.panel_limit_notes(len(arrows), SimplexDiagram.ranked)
+        notes += layout.panel_limit_notes(len(arrows), SimplexDiagram.view_order)
         if any(view.p.shape[1] > 3 for view in views):
             text = (
                 "Each panel shows a class, its closest rival and the other classes combined. The closest rival is the "
@@ -125,7 +125,7 @@ class Simplex(SimplexRecipe):
             )
             notes.append(Note("TN253", text))
         return SimplexDiagram(
-            self.name, lens_of(views), stack_tables(tables), panel_rows(arrows, tables), settings, tuple(notes)
+            self.name, lens_name(views), stack_tables(tables), panel_rows(arrows, tables), settings, tuple(notes)
         )
 
     def _triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:

@@ -20,9 +20,9 @@ class SimplexDiagram(Diagram):
     """One triangle for three outcomes, or one for each class with its rival and the rest."""
 
     layers = ("cells", "arrows", "faded", "ellipses", "key")
-    size = (6.4, 5.6)
-    unit = "cells"
-    ranked = "strongest evidence"
+    figure_size = (6.4, 5.6)
+    row_noun = "cells"
+    view_order = "strongest evidence"
     aspect_ratio = 1.0
     hides_axes = True
 
@@ -47,14 +47,16 @@ class SimplexDiagram(Diagram):
         made = simplex_marks.legend_entries(self, {name: column[0] for name, column in self.panels.items()})
         if "ellipse_long" in self.table and self.has("ellipses") and simplex_marks.significance_shown(self)[0]:
             level = f"{100 * self.settings['level_of_each_ellipse']:.4g}\u00a0%"
-            handle = Line2D([], [], linestyle="none", marker="o", markerfacecolor="none", markeredgecolor=styling.TEXT)
+            handle = Line2D(
+                [], [], linestyle="none", marker="o", markerfacecolor="none", markeredgecolor=styling.TEXT_COLOR
+            )
             made.append((handle, f"head if calibrated ({level})"))
         return made or [(Line2D([], [], linestyle="none"), "")]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one triangle."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size, alone = styling.type_size(ax), len(self.panels["view"]) == 1
+        size, alone = styling.font_size(ax), len(self.panels["view"]) == 1
         keyed = alone and self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
         simplex_marks.hide_axes(ax)
         around = np.vstack([simplex_geometry.TRIANGLE, simplex_geometry.TRIANGLE[:1]])
@@ -120,7 +122,7 @@ def _draw_ellipses(ax: Any, rows: Mapping[str, Array], tail: Array) -> None:
         offsets=tail,
         transOffset=ax.transData,
         facecolors="none",
-        edgecolors=styling.TEXT,
+        edgecolors=styling.TEXT_COLOR,
         linewidths=0.5,
         zorder=2.5,
         label="ellipses",
@@ -153,7 +155,7 @@ def _draw_names(ax: Any, names: tuple[str, ...], size: float, side: float, *, al
             va=va,
             fontsize=size,
             fontweight="bold",
-            color=styling.TEXT,
+            color=styling.TEXT_COLOR,
             zorder=5,
             parse_math=False,
         )

@@ -29,8 +29,8 @@ class TetrahedronDiagram(Diagram):
     """The tetrahedron viewed from `azimuth` and `elevation`; `to_html` writes a page that can rotate it."""
 
     layers = ("cells", "arrows", "faded", "key")
-    size = (6.4, 5.8)
-    unit = "cells"
+    figure_size = (6.4, 5.8)
+    row_noun = "cells"
 
     def default_title(self) -> str:
         """The question that the diagram answers, its default title."""
@@ -58,7 +58,7 @@ class TetrahedronDiagram(Diagram):
         """Draw the tetrahedron from its viewing angles."""
         rows, view = dict(self.rows(panel)), self.view()
         corners = simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
-        size = styling.type_size(ax)
+        size = styling.font_size(ax)
         keyed = self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
         simplex_marks.hide_axes(ax)
         for (a, b), behind in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners), strict=True):
@@ -72,7 +72,7 @@ class TetrahedronDiagram(Diagram):
             colors = np.array(simplex_marks.cell_colors(rows, view))
             ax.scatter(
                 *tail[order, :2].T,
-                s=dot_areas(rows, view)[order] * min(styling.inches(ax)[0] / 4.5, 1.0) ** 2,
+                s=dot_areas(rows, view)[order] * min(styling.size_in_inches(ax)[0] / 4.5, 1.0) ** 2,
                 c=colors[order].tolist(),
                 edgecolors="#53616E",
                 linewidths=0.6,
@@ -109,7 +109,7 @@ class TetrahedronDiagram(Diagram):
         """
         return html_fragment(self, script=script)
 
-    def live(self) -> tuple[str, str]:
+    def interactive_parts(self) -> tuple[str, str]:
         """The fragment without its table, and the script that rotates it."""
         return html_fragment(self, script=False, table=False), rotation_script()
 
@@ -164,7 +164,7 @@ def _draw_names(ax: Any, names: tuple[str, ...], corners: Array, size: float, si
             va="bottom" if dy > 0.5 else "top" if dy < -0.5 else "center",
             fontsize=size,
             fontweight="bold",
-            color=styling.TEXT if near > -0.5 * CIRCUMRADIUS else styling.FAINT,
+            color=styling.TEXT_COLOR if near > -0.5 * CIRCUMRADIUS else styling.MUTED_COLOR,
             zorder=5,
             parse_math=False,
         )
@@ -227,7 +227,7 @@ def html_page(diagram: TetrahedronDiagram) -> str:
             f"<style>{style}</style>",
             "</head>",
             "<body>",
-            *(heading if diagram.presentation.titled else []),
+            *(heading if diagram.presentation.has_title else []),
             html_fragment(diagram, script=True),
             *(f"<p>{escape(str(note))}</p>" for note in diagram.notes),
             "</body>",
@@ -305,7 +305,7 @@ def _html_legend(diagram: TetrahedronDiagram) -> str:
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
     how = "Holm correction over all cells" if diagram.settings["simultaneous"] else "unadjusted"
     view = diagram.view()
-    low, high = styling.share_text(view["share_low"]), styling.share_text(view["share_high"])
+    low, high = styling.format_share(view["share_low"]), styling.format_share(view["share_high"])
     text = (
         "Each arrow goes from the mean prediction to the observed frequency of a cell. "
         "Closer to a corner means a higher probability of its outcome. "
@@ -325,7 +325,7 @@ def _html_table(diagram: TetrahedronDiagram) -> str:
     for i in np.argsort(rows["pvalue"], kind="stable"):
         cells = [
             f"{int(rows['n'][i]):,}",
-            *(styling.percent(float(x)) for x in (rows["share"][i], *predicted[i], *observed[i])),
+            *(styling.format_percent(float(x)) for x in (rows["share"][i], *predicted[i], *observed[i])),
         ]
         cells += [f"{rows['pvalue'][i]:.2g}", "yes" if rows["beyond"][i] else "no"]
         lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
@@ -338,7 +338,7 @@ def _html_table(diagram: TetrahedronDiagram) -> str:
 
 def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p: float) -> str:
     parts = (
-        f"{a}: {styling.percent(float(x))} → {styling.percent(float(y))}"
+        f"{a}: {styling.format_percent(float(x))} → {styling.format_percent(float(y))}"
         for a, x, y in zip(names, predicted, observed, strict=True)
     )
     return f"{'; '.join(parts)}. n = {n:,}, p = {p:.2g}"

@@ -18,7 +18,7 @@ from trueodds.core.settings import Level, Resamples
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.bin_intervals import is_significant, wilson
+from trueodds.diagrams.bin_intervals import is_significant, wilson_intervals
 from trueodds.diagrams.recipe import BinnedRecipe
 from trueodds.diagrams.training.plot import TrainingPlot
 from trueodds.estimators.binned import BinnedError
@@ -150,7 +150,7 @@ class Training(BinnedRecipe):
         right = correctness_view(rows)
         accuracy, low, high = (math.nan,) * 3
         if right is not None:
-            bars = wilson(right, np.zeros(len(right.w), dtype=np.intp), 1, self.level)
+            bars = wilson_intervals(right, np.zeros(len(right.w), dtype=np.intp), 1, self.level)
             accuracy, low, high = float(right.w @ right.y / right.total), float(bars.low[0]), float(bars.high[0])
         return {
             "view": str(lens),
@@ -278,10 +278,10 @@ def mean_log_loss(rows: Predictions | Tally) -> tuple[float, float]:
         return sums["mean"], sums["standard_error"]
     if rows.kind == "multilabel":
         per_label = [log_loss(p, y) for p, y in zip(rows.P.T, rows.Y.T, strict=True)]
-        loss_sums = ProperScoreSums.of(np.mean(per_label, axis=0), rows.weight)
+        loss_sums = ProperScoreSums.from_scores(np.mean(per_label, axis=0), rows.weight)
     else:
         (view,) = (Confidence() if rows.kind == "confidence" else Canonical()).views(rows)
-        loss_sums = ProperScoreSums.of(LogLoss().row_scores(view), view.w)
+        loss_sums = ProperScoreSums.from_scores(LogLoss().row_scores(view), view.w)
     return loss_sums.mean, loss_sums.standard_error
 
 

@@ -11,7 +11,7 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 
 # Okabe & Ito, from dark to light so that runs differ in grayscale too. Further runs share one color.
-_COLORS = (styling.INSIDE, styling.OUTSIDE, "#009E73", "#222222", "#CC79A7", "#E69F00")
+_COLORS = (styling.INSIDE_COLOR, styling.OUTSIDE_COLOR, "#009E73", "#222222", "#CC79A7", "#E69F00")
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _PARTS = (("log_loss", "Log loss"), ("accuracy", "Accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
 _NAME = 120.0  # points of the legend that the name of a run may take
@@ -22,8 +22,8 @@ class TrainingPlot(Diagram):
     """Lines over epochs in four parts."""
 
     layers = ("intervals", "noise_floor", "threshold", "lowest_log_loss")
-    size = (6.4, 5.2)
-    unit = "epochs"
+    figure_size = (6.4, 5.2)
+    row_noun = "epochs"
     has_inset_axes = True
 
     def default_title(self) -> str:
@@ -61,7 +61,7 @@ class TrainingPlot(Diagram):
         if self.has("threshold"):
             entries.append((Line2D([], [], **_THRESHOLD), f"p = {100 * (1 - level):.3g}\u00a0%"))
         if self.has("intervals"):
-            entries.append((Patch(facecolor=styling.FAINT, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
+            entries.append((Patch(facecolor=styling.MUTED_COLOR, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
         return entries or [(Line2D([], [], **_run_style(0, 1)), "each epoch")]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
@@ -70,7 +70,7 @@ class TrainingPlot(Diagram):
         ax.set_axis_off()
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)
-        wide, high = styling.inches(ax)
+        wide, high = styling.size_in_inches(ax)
         gap_x, gap_y = min(_GAP_X / wide, 0.3), min(_GAP_Y / high, 0.25)
         # Titles of the upper parts and the axis label below stay inside; only tick labels are outside the axes.
         top, bottom_margin = min(0.22 / high, 0.15), min(0.17 / high, 0.12)
@@ -85,14 +85,14 @@ class TrainingPlot(Diagram):
             if row == 0:
                 part.tick_params(labelbottom=False)
             else:
-                part.set_xlabel("Epoch", fontsize=styling.type_size(ax), color=styling.TEXT, labelpad=2)
+                part.set_xlabel("Epoch", fontsize=styling.font_size(ax), color=styling.TEXT_COLOR, labelpad=2)
 
     def _part(self, ax: Any, rows: dict[str, Array], column: str, title: str) -> None:
-        size = styling.type_size(ax)
+        size = styling.font_size(ax)
         styling.style_axes(ax, size)
-        room = 72 * styling.inches(ax)[0]
+        room = 72 * styling.size_in_inches(ax)[0]
         ax.set_title(styling.shorten_text(title, room, size + 0.5, "bold"), loc="left", pad=3, fontsize=size + 0.5,
-                     fontweight="bold", color=styling.TEXT)  # fmt: skip
+                     fontweight="bold", color=styling.TEXT_COLOR)  # fmt: skip
         runs = self.runs
         for i, run in enumerate(runs):
             own = {name: values[rows["run"] == run] for name, values in rows.items()}
@@ -140,8 +140,8 @@ class TrainingPlot(Diagram):
 _LOWEST_LOSS: dict[str, Any] = {
     "marker": "*", "markersize": 11, "color": "#FFD23F", "markeredgecolor": "#222222", "markeredgewidth": 0.8
 }  # fmt: skip
-_NOISE_FLOOR: dict[str, Any] = {"color": styling.FAINT, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
-_THRESHOLD: dict[str, Any] = {"color": styling.FAINT, "linestyle": (0, (4, 2)), "linewidth": 1.0}
+_NOISE_FLOOR: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
+_THRESHOLD: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.0}
 
 
 def _short_name(run: str) -> str:
@@ -150,7 +150,7 @@ def _short_name(run: str) -> str:
 
 def _run_style(i: int, runs: int) -> dict[str, Any]:
     if runs > len(_COLORS):
-        return {"color": styling.INSIDE, "linewidth": 0.8, "alpha": 0.7, "marker": ""}
+        return {"color": styling.INSIDE_COLOR, "linewidth": 0.8, "alpha": 0.7, "marker": ""}
     return {"color": _COLORS[i], "linewidth": 1.3, "marker": _MARKS[i]}
 
 
@@ -159,7 +159,7 @@ def _set_scales(ax: Any, rows: dict[str, Array], column: str) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
     epochs = rows["epoch"]
-    wide, high = styling.inches(ax)
+    wide, high = styling.size_in_inches(ax)
     span = float(np.ptp(epochs)) or 1.0
     ax.set_xlim(float(epochs.min()) - 0.04 * span, float(epochs.max()) + 0.04 * span)
     all_integer = bool((epochs == np.round(epochs)).all())

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.api.draw import draw
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.typing import Array
-from trueodds.diagrams.model_lineup import COLORS, MARKS
+from trueodds.diagrams.model_lineup import COLORS, MARKERS
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count
 from trueodds_studies.model_comparison.rankings import (
@@ -241,7 +241,7 @@ def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
             if not settled.get((first, second), False):
                 ax.plot([x, x], [at[first], at[second]], color="#c9c9c9", lw=11, solid_capstyle="round", zorder=1)
     for i, net in enumerate(order):
-        ax.plot(range(len(by_measure)), placed[:, i], marker=MARKS[i], ms=7, lw=1.6, color=COLORS[i], zorder=3)
+        ax.plot(range(len(by_measure)), placed[:, i], marker=MARKERS[i], ms=7, lw=1.6, color=COLORS[i], zorder=3)
         end = len(by_measure) - 1
         ax.text(-0.45, placed[0, i], f"{net}  {placed[0, i]}", ha="right", va="center", fontsize=9, color=COLORS[i])
         ax.text(

@@ -10,7 +10,7 @@ from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.near_isotonic import average_levels, near_isotonic
+from trueodds.kernels.near_isotonic import average_levels, near_isotonic_path
 
 
 def fit_map(P, y, w=None):
@@ -19,7 +19,7 @@ def fit_map(P, y, w=None):
 
 def path_of(rows):
     scores, which = np.unique(rows["p"], return_inverse=True)
-    return scores, near_isotonic(np.bincount(which).astype(float), np.bincount(which, rows["y"]))
+    return scores, near_isotonic_path(np.bincount(which).astype(float), np.bincount(which, rows["y"]))
 
 
 def test_two_models_are_averaged_by_their_bic():
@@ -41,7 +41,7 @@ def test_the_reference_numbers(key, file):
     reference, rows = golden("recalibration/enir.json"), frame(f"recalibration/{file}.csv")
     want, (scores, path) = reference[key], path_of(rows)
     assert path.lambdas == pytest.approx(np.array(want["lambdas"]), abs=1e-10)
-    assert path.sizes.tolist() == want["dfs"]
+    assert path.n_blocks.tolist() == want["dfs"]
     weights = average_path(path, np.log(len(rows["p"])))
     assert weights[0] == 0
     assert weights[1:] == pytest.approx(np.array(want["weights"]), abs=1e-12)
@@ -67,9 +67,9 @@ def test_with_the_price_of_the_authors_package_its_numbers_come_out(key, file):
 def test_no_model_that_matters_is_passed_over():
     rng = np.random.default_rng(0)
     p, w = np.sort(rng.random(400)), rng.random(400) + 0.5
-    path = near_isotonic(w, w * rng.binomial(3, 0.5 + 0.4 * np.sin(9 * p)) / 3)
+    path = near_isotonic_path(w, w * rng.binomial(3, 0.5 + 0.4 * np.sin(9 * p)) / 3)
     models = range(1, len(path.lambdas))
-    bic = np.array([path.sizes[m] * np.log(400) - 2 * model_log_likelihood(path, m) for m in models])
+    bic = np.array([path.n_blocks[m] * np.log(400) - 2 * model_log_likelihood(path, m) for m in models])
     every = np.exp(-(bic - bic.min()) / 2)
     assert average_path(path, np.log(400))[1:] == pytest.approx(every / every.sum(), abs=1e-15)
 
@@ -77,7 +77,7 @@ def test_no_model_that_matters_is_passed_over():
 def test_the_likelihood_never_rises_along_the_path():
     # The bound by which models are passed over: dℓ/dλ = −λ Σ c²/(W f (1 − f)) between meetings.
     _, outcomes = draw_predictions(300, 2, 1.5, 1)
-    path = near_isotonic(np.ones(300), outcomes.astype(float))
+    path = near_isotonic_path(np.ones(300), outcomes.astype(float))
     likelihoods = [model_log_likelihood(path, model) for model in range(len(path.lambdas))]
     assert (np.diff(likelihoods) <= 1e-9).all()
 

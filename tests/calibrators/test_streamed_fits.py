@@ -19,7 +19,7 @@ from trueodds.calibrators._glm.row_sums import PassCounter, Streamed
 from trueodds.calibrators.base import SummedSpec, TalliedSpec
 from trueodds.calibrators.fitting import fit_from_source, methods_fitted_from_sums
 from trueodds.io import read
-from trueodds.kernels.fine_grid import EDGES, MIDDLES
+from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES
 from trueodds.tallies import reservoir
 from trueodds.tallies.softmax_likelihood import Likelihood
 
@@ -364,9 +364,9 @@ def test_a_curve_of_cells_is_that_of_rows_whose_scores_are_those_of_their_cells(
     rng = np.random.default_rng(8)
     p = rng.beta(0.5, 0.5, 5_000)
     y = rng.random(5_000) < p**1.3
-    cell = np.searchsorted(EDGES, p, "left") - 1
-    mean = np.bincount(cell, p, len(MIDDLES)) / np.maximum(np.bincount(cell, minlength=len(MIDDLES)), 1)
-    snapped = (mean if name == "isotonic" else MIDDLES)[cell]
+    cell = np.searchsorted(CELL_EDGES, p, "left") - 1
+    mean = np.bincount(cell, p, len(CELL_MIDDLES)) / np.maximum(np.bincount(cell, minlength=len(CELL_MIDDLES)), 1)
+    snapped = (mean if name == "isotonic" else CELL_MIDDLES)[cell]
     calibrator = to.fit(Predictions(y, p), name, mode="tally", **settings)
     the_same(to.fit(Predictions(y, snapped), name, **settings), calibrator)
     assert "Scores within a cell are treated as equal" in next(

@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.hashed_order import evenly_by_weight, evenly_spaced, hashed_order
 from trueodds.estimators._pairwise.similarity_kernels import KERNELS, SimilarityKernel, median_distance
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.kernels.pairs import pairwise_distances, sum_along_line
+from trueodds.kernels.pairs import pairwise_distances, sum_exponential_kernel
 from trueodds.lenses.view import View
 
 RNG = np.random.default_rng(0)
@@ -72,7 +72,7 @@ def test_a_pass_along_the_line_is_the_sum_over_all_pairs(shape: str) -> None:
     np.fill_diagonal(k, 0.0)
     decay = kernel.decay(p)
     assert decay is not None
-    assert np.allclose(sum_along_line(e, decay), np.einsum("bi,ij,bj->b", e, k, e), rtol=1e-12, atol=1e-12)
+    assert np.allclose(sum_exponential_kernel(e, decay), np.einsum("bi,ij,bj->b", e, k, e), rtol=1e-12, atol=1e-12)
     assert SimilarityKernel("gaussian", 0.2).decay(p) is None
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.kernels import as_plain_array, compiled
+from trueodds.kernels import as_plain_array, compile_kernel
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 
 
-@compiled
+@compile_kernel
 def _prefetched_sum(x, places):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(places.shape[0]):

@@ -5,9 +5,9 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS, c_order
 from trueodds.kernels.bin_sums import class_sums, label_sums, row_sums
-from trueodds.kernels.bins import MAX_LINEAR_SEARCH, find_bins, scale, thresholds
-from trueodds.kernels.largest import largest_hits, largest_moments, largest_sums, row_maxima
-from trueodds.kernels.smoothing import moments
+from trueodds.kernels.bins import MAX_COMPARED_EDGES, bin_thresholds, exact_scale, find_bins
+from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums, row_maxima
+from trueodds.kernels.smoothing import cell_moments
 
 DTYPES = (np.float16, np.float32, np.float64)
 FIFTEEN = np.arange(16) / 15
@@ -49,7 +49,7 @@ def slow_classes(P, y, edges, closed):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("closed", ["right", "left"])
-@pytest.mark.parametrize("bins", [1, 2, 7, 15, MAX_LINEAR_SEARCH + 1, MAX_LINEAR_SEARCH + 2, 100])
+@pytest.mark.parametrize("bins", [1, 2, 7, 15, MAX_COMPARED_EDGES + 1, MAX_COMPARED_EDGES + 2, 100])
 def test_a_value_on_an_edge_and_its_neighbors_fall_where_comparing_puts_them(dtype, closed, bins):
     edges = np.arange(bins + 1) / bins
     at = edges.astype(dtype)
@@ -64,26 +64,26 @@ def test_edges_that_no_float32_meets_are_compared_exactly():
     x = np.array([below, np.nextafter(below, np.float32(1))])
     for closed in ("right", "left"):
         assert find_bins(x, edges, closed).tolist() == [0, 1]
-        assert len(thresholds(edges, closed, np.float32)) % 8 == 0
+        assert len(bin_thresholds(edges, closed, np.float32)) % 8 == 0
 
 
 @pytest.mark.parametrize("bins", [*range(1, 101), 3840])
 def test_arithmetic_is_trusted_only_where_every_edge_proves_it(bins):
     edges = np.arange(bins + 1) / bins
-    assert scale(edges, "right", np.float32) == bins  # known for float32: 24 bits and 12 make no rounding
+    assert exact_scale(edges, "right", np.float32) == bins  # known for float32: 24 bits and 12 make no rounding
     met = any(float(np.float32(x)) == x for x in edges[1:-1])  # 1/2 is a float32, and then belongs to the bin above
-    assert scale(edges, "left", np.float32) == (0 if met else bins)
+    assert exact_scale(edges, "left", np.float32) == (0 if met else bins)
     at = edges[1:-1]
     wrong = [np.ceil(x * bins) != i or np.ceil(np.nextafter(x, 2) * bins) != i + 1 for i, x in enumerate(at, 1)]
-    assert scale(edges, "right", np.float64) == (0 if any(wrong) else bins)
-    assert scale(np.concatenate((edges[:-1] ** 2, [1.0])), "right", np.float32) == (bins if bins == 1 else 0)
+    assert exact_scale(edges, "right", np.float64) == (0 if any(wrong) else bins)
+    assert exact_scale(np.concatenate((edges[:-1] ** 2, [1.0])), "right", np.float32) == (bins if bins == 1 else 0)
 
 
 def test_values_above_1_by_rounding_are_in_the_last_bin():
     P = np.array([[1 + 1e-3, 0.0], [2.0, 0.0]], dtype=np.float32)  # of many classes in float16 the excess is no trifle
     y = np.array([0, 1])
     assert class_sums(P, y, FIFTEEN, "right")[0, 14, 0] == 2
-    assert largest_sums(P, y, FIFTEEN, "right")[0][14, :, 0].tolist() == [1, 1]
+    assert confidence_sums(P, y, FIFTEEN, "right")[0][14, :, 0].tolist() == [1, 1]
     assert label_sums(P[:, 0], y, 0, FIFTEEN, "right")[14, :, 0].tolist() == [1, 1]
     assert find_bins(P[:, 0], FIFTEEN, "right").tolist() == [14, 14]
 
@@ -91,7 +91,7 @@ def test_values_above_1_by_rounding_are_in_the_last_bin():
 @pytest.mark.parametrize("k", [2, 20, 300])
 def test_rows_of_negative_zeros_say_zero(k):
     P = np.full((5, k), -0.0, dtype=np.float32)
-    table, ties = largest_sums(P, np.zeros(5, dtype=np.int64), FIFTEEN, "right")
+    table, ties = confidence_sums(P, np.zeros(5, dtype=np.int64), FIFTEEN, "right")
     assert table[0].tolist() == [[0, 0, 0], [5, 0, 0]]
     assert ties == 5
     top, at, _ = row_maxima(P)
@@ -108,19 +108,19 @@ def test_no_value_is_placed_of_none():
 def test_largest_sums_equal_a_plain_loop(k, dtype, layout):
     P, y = table(41, k, dtype)
     expected, ties = slow_largest(P, y, FIFTEEN, "right")
-    sums, tied = largest_sums(layout(P), y, FIFTEEN, "right")
+    sums, tied = confidence_sums(layout(P), y, FIFTEEN, "right")
     np.testing.assert_allclose(sums, expected, rtol=1e-13)
     assert tied == ties
     top, at, tie_count = row_maxima(layout(P))
     assert top.tolist() == P.max(axis=1).tolist()
     assert at.tolist() == P.argmax(axis=1).tolist()
     assert tie_count == ties
-    top, correct, tie_count = largest_hits(layout(P), y)
+    top, correct, tie_count = confidence_and_correctness(layout(P), y)
     assert top.tolist() == P.max(axis=1).tolist()
     assert correct.tolist() == (P.argmax(axis=1) == y).tolist()
     assert tie_count == ties
-    top_moments, tie_count = largest_moments(layout(P), y, 8, 4)
-    expected_moments = moments(top, lambda a, b: correct[a:b] - top[a:b].astype(np.float64), 8, 4)
+    top_moments, tie_count = confidence_moments(layout(P), y, 8, 4)
+    expected_moments = cell_moments(top, lambda a, b: correct[a:b] - top[a:b].astype(np.float64), 8, 4)
     np.testing.assert_allclose(top_moments, expected_moments, rtol=1e-12, atol=1e-14)
     assert tie_count == ties
 
@@ -133,7 +133,7 @@ def test_long_rows_are_seen_part_by_part(k, dtype):
     P[5, [3, k - 1]] = 0.5  # tied between the first part and the last
     P[6, [k - 2, k - 1]] = 0.5
     y[5], y[6], y[7] = k - 1, k - 2, P[7].argmax()
-    sums, tied = largest_sums(P, y, FIFTEEN, "right")
+    sums, tied = confidence_sums(P, y, FIFTEEN, "right")
     expected, ties = slow_largest(P, y, FIFTEEN, "right")
     np.testing.assert_allclose(sums, expected, rtol=1e-13)
     assert tied == ties >= 2
@@ -143,9 +143,9 @@ def test_long_rows_are_seen_part_by_part(k, dtype):
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_largest_sums_at_the_boundaries_of_blocks(n, closed):
     P, y = table(n, 3)
-    top, correct, _ = largest_hits(P, y)
+    top, correct, _ = confidence_and_correctness(P, y)
     assert (top.tolist(), correct.tolist()) == (P.max(axis=1).tolist(), (P.argmax(axis=1) == y).tolist())
-    sums, ties = largest_sums(P, y, FIFTEEN, closed)
+    sums, ties = confidence_sums(P, y, FIFTEEN, closed)
     expected, tied = slow_largest(P, y, FIFTEEN, closed)
     np.testing.assert_allclose(sums, expected, rtol=1e-13)
     assert ties == tied
@@ -161,7 +161,7 @@ def test_class_sums_equal_a_plain_loop(k, dtype, layout):
     )
 
 
-@pytest.mark.parametrize("bins", [1, 15, MAX_LINEAR_SEARCH + 6])
+@pytest.mark.parametrize("bins", [1, 15, MAX_COMPARED_EDGES + 6])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_class_sums_of_many_classes_equal_a_plain_loop(dtype, bins):
     edges = np.arange(bins + 1) / bins

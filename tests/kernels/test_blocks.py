@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trueodds.kernels import as_plain_array, in_blocks, summed, threads
-from trueodds.kernels.largest import largest_sums
+from trueodds.kernels import as_plain_array, count_threads, map_blocks, sum_blocks
+from trueodds.kernels.confidence import confidence_sums
 
 
 @pytest.fixture(params=["1", "2", "3"])
@@ -20,18 +20,18 @@ def some_threads(request, monkeypatch):
 
 
 def test_the_number_of_threads_is_that_of_the_environment(some_threads):
-    assert threads() == some_threads
+    assert count_threads() == some_threads
 
 
 @pytest.mark.parametrize("total", [0, 1, 9, 10, 11, 95])
 def test_blocks_come_in_order_and_cover_everything_once(total, some_threads):
-    blocks = in_blocks(lambda a, b: list(range(a, b)), total, 10)
+    blocks = map_blocks(lambda a, b: list(range(a, b)), total, 10)
     assert [i for block in blocks for i in block] == list(range(total))
     assert all(len(block) == 10 for block in blocks[:-1])
 
 
-def test_blocks_within_blocks_end(some_threads):
-    lengths = in_blocks(lambda a, b: sum(in_blocks(lambda c, d: d - c, b - a, 2)), 12, 3)
+def test_blocks_withmap_blocks_end(some_threads):
+    lengths = map_blocks(lambda a, b: sum(map_blocks(lambda c, d: d - c, b - a, 2)), 12, 3)
     assert lengths == [3, 3, 3, 3]
 
 
@@ -42,14 +42,15 @@ def test_an_error_in_a_block_is_raised_and_the_next_call_works(some_threads):
         return a
 
     with pytest.raises(ValueError, match="block 2"):
-        in_blocks(work, 100, 10)
-    assert in_blocks(lambda a, b: a, 30, 10) == [0, 10, 20]
+        map_blocks(work, 100, 10)
+    assert map_blocks(lambda a, b: a, 30, 10) == [0, 10, 20]
 
 
 def test_several_callers_share_the_threads(some_threads):
     results: dict[int, list[int]] = {}
     callers = [
-        threading.Thread(target=lambda i=i: results.update({i: in_blocks(lambda a, b: a + i, 50, 5)})) for i in range(8)
+        threading.Thread(target=lambda i=i: results.update({i: map_blocks(lambda a, b: a + i, 50, 5)}))
+        for i in range(8)
     ]
     for caller in callers:
         caller.start()
@@ -64,18 +65,18 @@ def test_sums_do_not_depend_on_the_number_of_threads(monkeypatch):
     sums = []
     for n_threads in ("1", "2", "5"):
         monkeypatch.setenv("TRUEODDS_THREADS", n_threads)
-        sums.append(largest_sums(P, y, np.arange(16) / 15, "right")[0])
+        sums.append(confidence_sums(P, y, np.arange(16) / 15, "right")[0])
     assert np.array_equal(sums[0], sums[1])
     assert np.array_equal(sums[0], sums[2])
 
 
 @pytest.mark.parametrize("total", [0, 1, 7, 1000])
-def test_summed_adds_every_row_once(total):
+def test_sum_blocks_adds_every_row_once(total):
     def add(start, stop, out):
         out[0] += stop - start
         out[1] += sum(range(start, stop))
 
-    assert summed(add, total, (2,), block=3).tolist() == [total, sum(range(total))]
+    assert sum_blocks(add, total, (2,), block=3).tolist() == [total, sum(range(total))]
 
 
 def test_plain_arrays_are_read_only_and_of_one_layout():
@@ -93,11 +94,11 @@ def test_plain_arrays_are_read_only_and_of_one_layout():
 def test_a_forked_process_computes_too():
     code = (
         "import os, numpy as np\n"
-        "from trueodds.kernels import in_blocks\n"
-        "first = in_blocks(lambda a, b: a, 40, 10)\n"
+        "from trueodds.kernels import map_blocks\n"
+        "first = map_blocks(lambda a, b: a, 40, 10)\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    os._exit(0 if in_blocks(lambda a, b: a, 40, 10) == first else 1)\n"
+        "    os._exit(0 if map_blocks(lambda a, b: a, 40, 10) == first else 1)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

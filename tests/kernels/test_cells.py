@@ -5,9 +5,9 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.covariance import add_covariance
-from trueodds.kernels.fine_grid import CELLS, EDGES, cells_of_classes, find_cells, find_column_cells
-from trueodds.kernels.row_statistics import ROWS
+from trueodds.kernels.covariance import add_class_bin_covariances
+from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_cells, find_class_cells, find_column_cells
+from trueodds.kernels.row_statistics import ROWS_PER_TILE
 from trueodds.tallies.cells import Cells
 
 DTYPES = (np.float32, np.float64)
@@ -15,21 +15,21 @@ DTYPES = (np.float32, np.float64)
 
 def compared(x):
     """By definition: right-closed cells between the stored edges, the first closed at 0; beyond 1 is the last."""
-    return np.searchsorted(EDGES[1:-1], np.asarray(x, dtype=np.float64), "left").tolist()
+    return np.searchsorted(CELL_EDGES[1:-1], np.asarray(x, dtype=np.float64), "left").tolist()
 
 
 def neighborhood(dtype):
-    at = EDGES.astype(dtype)
+    at = CELL_EDGES.astype(dtype)
     x = np.concatenate([at, np.nextafter(at, dtype(-1)), np.nextafter(at, dtype(2))])
     return x[(x >= 0) & (x <= np.nextafter(dtype(1), dtype(2)))]
 
 
 def put(x, exact):
     """The cells by `find_column_cells`, as many values at a time as it has room for."""
-    cell_index, room, q = np.empty(len(x), dtype=np.int32), np.empty(ROWS), np.empty(ROWS)
-    for start in range(0, len(x), ROWS):
-        part = x[start : start + ROWS]
-        find_column_cells(part, len(part), EDGES, exact, room, q, cell_index[start : start + ROWS])
+    cell_index, room, q = np.empty(len(x), dtype=np.int32), np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    for start in range(0, len(x), ROWS_PER_TILE):
+        part = x[start : start + ROWS_PER_TILE]
+        find_column_cells(part, len(part), CELL_EDGES, exact, room, q, cell_index[start : start + ROWS_PER_TILE])
     return cell_index.tolist()
 
 
@@ -45,7 +45,7 @@ def test_any_number_of_values_is_placed(dtype, n):
     rng = np.random.default_rng(n)
     x = np.concatenate([rng.random(n), 10 ** (-12 * rng.random(n)), 1 - 10 ** (-12 * rng.random(n))]).astype(dtype)
     wide, cells = x.astype(np.float64), np.empty(len(x), dtype=np.int32)
-    find_cells(wide, 1 - wide, EDGES, dtype == np.float32, cells)
+    find_cells(wide, 1 - wide, CELL_EDGES, dtype == np.float32, cells)
     assert cells.tolist() == compared(x)
 
 
@@ -62,11 +62,11 @@ def test_minus_zero_is_zero(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [0, 1, ROWS - 1, ROWS, ROWS + 1])
+@pytest.mark.parametrize("n", [0, 1, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS_PER_TILE + 1])
 def test_the_cells_of_some_classes_of_a_table(dtype, n):
     P, _ = rows(n, 4, dtype)
     for out in (np.full((n, 2), 9, dtype=np.uint16), np.full((2, n), 9, dtype=np.uint16).T):
-        cells_of_classes(inside(P), 1, 3, EDGES, dtype == np.float32, out)
+        find_class_cells(inside(P), 1, 3, CELL_EDGES, dtype == np.float32, out)
         assert out.T.tolist() == [compared(P[:, 1]), compared(P[:, 2])]
 
 
@@ -74,9 +74,9 @@ def test_the_cells_of_some_classes_of_a_table(dtype, n):
 @pytest.mark.parametrize("dtype", [np.float16, *DTYPES])
 def test_any_layout_is_placed_by_way_of_the_cells_of_a_view(dtype, layout):
     P, y = rows(60, 3, dtype)
-    cells = Cells.of(layout(P)[:, 1], y == 1)
+    cells = Cells.from_scores(layout(P)[:, 1], y == 1)
     assert cells.index.tolist() == sorted(set(compared(P[:, 1])))
-    assert cells.n.tolist() == np.bincount(compared(P[:, 1]), minlength=CELLS)[cells.index].tolist()
+    assert cells.n.tolist() == np.bincount(compared(P[:, 1]), minlength=N_CELLS)[cells.index].tolist()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -94,6 +94,6 @@ def test_the_covariance_of_bins_equals_its_definition(dtype, weighted, n, k):
             p, q = float(P[i, c]), float(P[i, d])
             expected[pair, report[cells[i, c]] * 3 + report[cells[i, d]]] += w[i] ** 2 * (p * (c == d) - p * q)
     out = np.zeros((len(pairs), 3, 3))
-    add_covariance(inside(P), inside(w if weighted else np.empty(0)), inside(report[cells]), out)
+    add_class_bin_covariances(inside(P), inside(w if weighted else np.empty(0)), inside(report[cells]), out)
     # sums of n terms of size 1 in another order
     np.testing.assert_allclose(out.reshape(-1, 9), expected, rtol=1e-12, atol=1e-14 * max(n, 1))

@@ -13,7 +13,7 @@ from trueodds import kernels
 from trueodds.core import printable, progress, typing
 
 pytestmark = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is compiled")
-KERNEL = "from trueodds.kernels import compiled\n\n\n@compiled\ndef {}():\n    return {}\n"
+KERNEL = "from trueodds.kernels import compile_kernel\n\n\n@compile_kernel\ndef {}():\n    return {}\n"
 
 
 @pytest.fixture

@@ -79,9 +79,9 @@ def table(n, k, dtype=np.float64):
 def test_the_random_bits_are_those_of_whole_numbers():
     for z in (0, 1, 2**63, WORD - 1, KEY):
         assert int(random_labels.mix_bits(np.uint64(z))) == mix(z)
-        assert int(random_labels.row_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
-        assert int(random_labels.uniform(np.uint64(z), 999)) == uniform(z, 999)
-        assert int(random_labels.threshold(0.3, random_labels.dither_of(np.uint64(z)))) == threshold(0.3, z)
+        assert int(random_labels.row_stream_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
+        assert int(random_labels.uniform_integer(np.uint64(z), 999)) == uniform(z, 999)
+        assert int(random_labels.label_threshold(0.3, random_labels.row_dither(np.uint64(z)))) == threshold(0.3, z)
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 8, 9, 40, 300])
@@ -89,13 +89,13 @@ def test_the_class_picked_is_the_first_beyond_the_number(k):
     cumulative = np.sort(np.random.default_rng(k).integers(0, 2**32, k)).astype(np.float64)
     cumulative[-1] = 2**32  # where rounding decides, thresholds repeat and stand on a border of the guide
     cumulative[: k // 2] = np.floor(cumulative[: k // 2] / 2**28) * 2**28
-    shift = 32 - random_labels.guide_bits(k)
+    shift = 32 - random_labels.n_guide_bits(k)
     guide = np.empty(2 ** (32 - shift), dtype=np.int32)
     random_labels.fill_guide(cumulative, shift, guide)
     near = (cumulative[:, None] + [-1, 0, 1]).ravel()
     for u in [0, 2**32 - 1, *near[(near >= 0) & (near < 2**32)].astype(np.uint32)]:
         expected = next(c for c in range(k) if u < cumulative[c])
-        assert random_labels.pick(cumulative, guide, shift, np.uint32(u)) == expected
+        assert random_labels.find_class(cumulative, guide, shift, np.uint32(u)) == expected
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -116,7 +116,7 @@ def test_labels_at_the_boundaries_of_blocks(count, n):
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_rows_of_a_cluster_share_their_number_in_a_share_of_the_draws(share):
     P, cluster = table(8, 3), np.arange(8) // 3
-    labels = random_labels.draw_labels(P, KEY, 0, 20, cluster=cluster, share=share)
+    labels = random_labels.draw_labels(P, KEY, 0, 20, cluster=cluster, cluster_probability=share)
     assert labels.tolist() == by_loops(P, 0, 20, cluster, share).tolist()
 
 
@@ -139,19 +139,21 @@ def counted(labels, w, tables, size):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("k", [2, 3, 16, random_labels.MAX_LINEAR_SEARCH, random_labels.MAX_LINEAR_SEARCH + 1])
+@pytest.mark.parametrize("k", [2, 3, 16, random_labels.MAX_COMPARED_CLASSES, random_labels.MAX_COMPARED_CLASSES + 1])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_equal_a_plain_loop(k, weighted, layout):
     P, tables = table(7, k), slots(7, k, 5)
     w = np.random.default_rng(1).random(7) if weighted else np.ones(7)
-    sums = random_labels.sum_draws(layout(P), w, layout(tables.transpose(1, 2, 0)).transpose(2, 0, 1), 5, KEY, 2, 6)
+    sums = random_labels.sum_label_weights(
+        layout(P), w, layout(tables.transpose(1, 2, 0)).transpose(2, 0, 1), 5, KEY, 2, 6
+    )
     np.testing.assert_allclose(sums, counted(by_loops(P, 2, 6), w, tables, 5), rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_clusters_equal_a_plain_loop(dtype):
     P, tables, cluster, w = table(7, 3, dtype), slots(7, 3, 4), np.arange(7) // 2, np.arange(7) / 4
-    sums = random_labels.sum_draws(P, w, tables, 4, KEY, 0, 9, cluster=cluster, share=0.5)
+    sums = random_labels.sum_label_weights(P, w, tables, 4, KEY, 0, 9, cluster=cluster, cluster_probability=0.5)
     np.testing.assert_allclose(sums, counted(by_loops(P, 0, 9, cluster, 0.5), w, tables, 4), rtol=1e-13)
 
 
@@ -161,10 +163,12 @@ def test_rows_in_another_order_keep_the_labels_of_their_numbers(count, weighted)
     P, tables, cluster = table(30, 4), slots(30, 4, 6), np.arange(30) // 4
     w = np.random.default_rng(2).random(30) if weighted else np.ones(30)
     rows = np.random.default_rng(3).permutation(30)
-    for settings in ({}, {"cluster": cluster, "share": 0.5}):
-        expected = random_labels.sum_draws(P, w, tables, 6, KEY, 3, 3 + count, **settings)
+    for settings in ({}, {"cluster": cluster, "cluster_probability": 0.5}):
+        expected = random_labels.sum_label_weights(P, w, tables, 6, KEY, 3, 3 + count, **settings)
         moved = settings | ({"cluster": cluster[rows]} if settings else {})
-        sums = random_labels.sum_draws(P[rows], w[rows], tables[:, rows], 6, KEY, 3, 3 + count, rows=rows, **moved)
+        sums = random_labels.sum_label_weights(
+            P[rows], w[rows], tables[:, rows], 6, KEY, 3, 3 + count, row_numbers=rows, **moved
+        )
         np.testing.assert_allclose(sums, expected, rtol=1e-13)
 
 
@@ -172,9 +176,9 @@ def test_rows_in_another_order_keep_the_labels_of_their_numbers(count, weighted)
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
 def test_sums_at_the_boundaries_of_blocks(n, beyond):
     size = 3
-    count = random_labels.AT_ONCE + beyond
+    count = random_labels.MAX_DRAWS_PER_BLOCK + beyond
     P, tables = table(n, 3), slots(n, 3, size)
-    sums = random_labels.sum_draws(P, np.ones(n), tables, size, KEY, 0, count)
+    sums = random_labels.sum_label_weights(P, np.ones(n), tables, size, KEY, 0, count)
     assert sums.tolist() == counted(by_loops(P, 0, count).reshape(count, n), np.ones(n), tables, size).tolist()
 
 
@@ -190,5 +194,5 @@ def test_independent_labels_are_drawn_each_for_itself(dtype):
                     for bin_index in tables[:, i, c]:
                         if bin_index >= 0:
                             expected[r, bin_index] += w[i]
-    sums = random_labels.sum_draws(P, w, tables, 4, KEY, 4, 9, separate=True)
+    sums = random_labels.sum_label_weights(P, w, tables, 4, KEY, 4, 9, independent=True)
     np.testing.assert_allclose(sums, expected, rtol=1e-13)

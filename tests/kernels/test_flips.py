@@ -5,7 +5,7 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.test_draws import KEY, WORD, integers_wrap_around, mix, row_key
-from trueodds.kernels import draws_at_once, sign_flips
+from trueodds.kernels import draws_per_block, sign_flips
 
 __all__ = ["integers_wrap_around"]
 
@@ -46,7 +46,7 @@ def test_sums_equal_a_plain_loop(dtype, layout):
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
 def test_sums_at_the_boundaries_of_blocks(n, beyond):
-    count = draws_at_once(2) + beyond
+    count = draws_per_block(2) + beyond
     slots, residuals = np.ones((n, 1), dtype=np.int64), np.full((n, 1), 0.5)
     sums = sign_flips.sum_sign_flips(np.arange(n), slots, residuals, 2, KEY, 0, count)
     assert sums.tolist() == by_loops(np.arange(n), slots, residuals, 2, 0, count).tolist()

@@ -23,7 +23,7 @@ def columns(P, Y):
     """Column by column; where float32 holds all of them, as float32."""
     narrow = P.astype(np.float32)
     P = narrow if (narrow == P).all() else P
-    return [sort.sort_keys(P[:, c].copy(), Y[:, c].copy()) for c in range(P.shape[1])]
+    return [sort.encode_and_sort(P[:, c].copy(), Y[:, c].copy()) for c in range(P.shape[1])]
 
 
 def same(actual, expected):
@@ -64,7 +64,7 @@ def test_float64_that_holds_float32_is_sorted_as_such():
     wide[400, 1] = 0.1
     actual = keyed.map_sorted_keys(wide, Y, np.copy)
     assert {keys.dtype for keys in actual} == {np.dtype(np.uint64)}
-    assert same(actual, [sort.sort_keys(wide[:, c].copy(), Y[:, c].copy()) for c in range(3)])
+    assert same(actual, [sort.encode_and_sort(wide[:, c].copy(), Y[:, c].copy()) for c in range(3)])
 
 
 def test_outcomes_that_are_no_yes_or_no_have_no_keys():

@@ -6,7 +6,7 @@ import pytest
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import rows
 from trueodds.kernels import random_labels
-from trueodds.kernels.random_labels import ROWS, draw_labels_by_row
+from trueodds.kernels.random_labels import ROWS_PER_BLOCK, draw_labels_by_row
 
 KEY = 2**62 + 12_345
 
@@ -21,7 +21,9 @@ def integers_wrap_around(monkeypatch):
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("k", [2, 5, 16, 17, random_labels.MAX_LINEAR_SEARCH, random_labels.MAX_LINEAR_SEARCH + 1])
+@pytest.mark.parametrize(
+    "k", [2, 5, 16, 17, random_labels.MAX_COMPARED_CLASSES, random_labels.MAX_COMPARED_CLASSES + 1]
+)
 @pytest.mark.parametrize("start", [0, 3])
 def test_they_are_the_labels_of_draws(k, dtype, layout, start):
     P, _ = rows(9, k, dtype)
@@ -30,7 +32,7 @@ def test_they_are_the_labels_of_draws(k, dtype, layout, start):
     assert labels.tolist() == random_labels.draw_labels(P, KEY, start, start + 5).T.tolist()
 
 
-@pytest.mark.parametrize("n", [1, ROWS - 1, ROWS, ROWS + 1])
+@pytest.mark.parametrize("n", [1, ROWS_PER_BLOCK - 1, ROWS_PER_BLOCK, ROWS_PER_BLOCK + 1])
 def test_at_the_boundaries_of_blocks_of_rows(n):
     P, _ = rows(n, 3)
     assert draw_labels_by_row(P, KEY, 0, 2).tolist() == random_labels.draw_labels(P, KEY, 0, 2).T.tolist()
@@ -40,5 +42,7 @@ def test_more_classes_than_a_byte_counts_and_rows_of_clusters():
     P = np.random.default_rng(0).dirichlet(np.ones(300), 6)
     assert draw_labels_by_row(P, KEY, 0, 3).dtype == np.uint16
     cluster = np.arange(6) // 3
-    labels = draw_labels_by_row(P, KEY, 0, 9, cluster=cluster, share=0.5)
-    assert labels.tolist() == random_labels.draw_labels(P, KEY, 0, 9, cluster=cluster, share=0.5).T.tolist()
+    labels = draw_labels_by_row(P, KEY, 0, 9, cluster=cluster, cluster_probability=0.5)
+    assert (
+        labels.tolist() == random_labels.draw_labels(P, KEY, 0, 9, cluster=cluster, cluster_probability=0.5).T.tolist()
+    )

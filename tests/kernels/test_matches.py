@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.pairs import DRAWS, HALF, RUN, add_matches, label_differences, match_differences
+from trueodds.kernels.pairs import (
+    DRAWS_PER_TILE,
+    HALF_SCALE,
+    PAIRS_PER_RUN,
+    add_label_matches,
+    label_differences,
+    match_differences,
+)
 
 
 def by_loops(k, labels, blocks=None):
@@ -27,7 +34,7 @@ def strips(k, labels, cuts, blocks=None):
     out = np.zeros((2, labels.shape[1]), dtype=np.int64)
     for top, bottom in itertools.pairwise([0, *cuts, n]):
         start = int(blocks[top]) if top < n else 0
-        add_matches(k[top:bottom, start:bottom], top, start, blocks, labels, out)
+        add_label_matches(k[top:bottom, start:bottom], top, start, blocks, labels, out)
     return out
 
 
@@ -68,16 +75,16 @@ def test_runs_and_blocks_of_draws_at_their_boundaries(beyond, monkeypatch):
 
 
 def test_no_run_overflows_when_all_rows_are_alike():
-    n = RUN + 9
+    n = PAIRS_PER_RUN + 9
     labels = np.zeros((n, 2), dtype=np.uint8)
     upper, lower = strips(np.ones((n, n)), labels, [n - 3])
     # n (n − 1) / 2 pairs of similarity 1, whose lower half is 0
-    assert upper.tolist() == [n * (n - 1) // 2 * HALF] * 2
+    assert upper.tolist() == [n * (n - 1) // 2 * HALF_SCALE] * 2
     assert lower.tolist() == [0, 0]
 
 
 def test_more_draws_than_stay_near():
-    draws = DRAWS + 5
+    draws = DRAWS_PER_TILE + 5
     labels = np.random.default_rng(2).integers(0, 2, (3, draws)).astype(np.uint8)
     k = similar(3)
     differences = match_differences(strips(k, labels, []))

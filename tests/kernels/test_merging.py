@@ -7,14 +7,14 @@ import pytest
 from scipy.optimize import isotonic_regression, lsq_linear
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.near_isotonic import average_levels, near_isotonic
+from trueodds.kernels.near_isotonic import average_levels, near_isotonic_path
 
 
 def levels(path, model):
     """The level of every value in one model."""
     blocks, level = path.levels(model)
-    values = np.empty(len(path.start))
-    for i, at in enumerate(path.start):
+    values = np.empty(len(path.initial_block))
+    for i, at in enumerate(path.initial_block):
         while at not in blocks:
             at = path.parent[at]
         values[i] = level[np.flatnonzero(blocks == at)[0]]
@@ -63,9 +63,9 @@ def rows(m, seed, integer_weights=True):
 def test_a_fall_that_meets_a_third_level_on_its_way():
     # Levels .2, .8, .5, .6, ten rows each. The fall .8 > .5 closes by λ/10 from both sides; .5 + λ/10 meets .6 at
     # λ = 1, where the second is at .7. Then .8 − λ/10 = (11 + λ)/20 at λ = 5/3: all three at 19/30, isotonic.
-    path = near_isotonic(np.full(4, 10.0), np.array([2.0, 8.0, 5.0, 6.0]))
+    path = near_isotonic_path(np.full(4, 10.0), np.array([2.0, 8.0, 5.0, 6.0]))
     assert path.lambdas == pytest.approx([0, 1, 5 / 3])
-    assert path.sizes.tolist() == [4, 3, 2]
+    assert path.n_blocks.tolist() == [4, 3, 2]
     assert levels(path, 1) == pytest.approx([0.2, 0.7, 0.6, 0.6])
     assert levels(path, 2) == pytest.approx([0.2, 19 / 30, 19 / 30, 19 / 30])
 
@@ -74,9 +74,9 @@ def test_a_fall_that_meets_a_third_level_on_its_way():
 @pytest.mark.parametrize("integer_weights", [True, False])
 def test_plain_loops_find_the_same_path(seed, integer_weights):
     mass, events = rows(int(2 + 3 * seed), seed, integer_weights)
-    path, want = near_isotonic(mass, events), by_loops(mass, events)
+    path, want = near_isotonic_path(mass, events), by_loops(mass, events)
     assert path.lambdas == pytest.approx([lam for lam, _, _ in want], abs=1e-9)
-    assert path.sizes.tolist() == [size for _, _, size in want]
+    assert path.n_blocks.tolist() == [size for _, _, size in want]
     for model, (_, level, _) in enumerate(want):
         assert levels(path, model) == pytest.approx(level, abs=1e-9)
 
@@ -85,7 +85,7 @@ def test_plain_loops_find_the_same_path(seed, integer_weights):
 def test_every_model_is_the_minimum_that_a_solver_of_the_dual_finds(seed):
     # With u in [0, λ] the multipliers of the falls, f_i = y_i − (u_i − u_{i−1})/w_i: least squares within bounds.
     mass, events = rows(14, seed, integer_weights=False)
-    path = near_isotonic(mass, events)
+    path = near_isotonic_path(mass, events)
     root = np.sqrt(mass)
     D = (np.eye(14, 13) - np.eye(14, 13, -1)) / root[:, None]
     for model in range(1, len(path.lambdas)):
@@ -96,35 +96,35 @@ def test_every_model_is_the_minimum_that_a_solver_of_the_dual_finds(seed):
 @pytest.mark.parametrize("m", [1, 2, 50, 3000])
 def test_it_ends_at_isotonic_regression(m):
     mass, events = rows(m, 0, integer_weights=False)
-    path = near_isotonic(mass, events)
+    path = near_isotonic_path(mass, events)
     want = isotonic_regression(events / mass, weights=mass).x
     assert average_levels(path, np.eye(len(path.lambdas))[-1]) == pytest.approx(want, abs=1e-12)
 
 
 def test_the_mean_of_models_is_that_of_their_levels():
     mass, events = rows(40, 1)
-    path = near_isotonic(mass, events)
+    path = near_isotonic_path(mass, events)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(path.lambdas)))
     want = sum(weight * levels(path, model) for model, weight in enumerate(weights))
     assert average_levels(path, weights) == pytest.approx(want, abs=1e-12)
 
 
 def test_what_rises_already_is_one_model():
-    path = near_isotonic(np.ones(3), np.array([0.1, 0.1, 0.7]))
+    path = near_isotonic_path(np.ones(3), np.array([0.1, 0.1, 0.7]))
     assert path.lambdas.tolist() == [0.0]
-    assert path.sizes.tolist() == [2]
+    assert path.n_blocks.tolist() == [2]
 
 
 def test_levels_that_happen_to_meet_at_once_are_one_block():
     # 1 and 0 meet at 1/2 (λ = 1/2), where a third has been lying all the time; by itself it does not move.
-    path = near_isotonic(np.ones(3), np.array([1.0, 0.0, 0.5]))
+    path = near_isotonic_path(np.ones(3), np.array([1.0, 0.0, 0.5]))
     assert path.lambdas == pytest.approx([0, 0.5])
-    assert path.sizes.tolist() == [3, 1]
+    assert path.n_blocks.tolist() == [3, 1]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_layout_gives_the_same(layout):
     mass, events = rows(30, 2)
-    path, other = near_isotonic(mass, events), near_isotonic(layout(mass), layout(events))
+    path, other = near_isotonic_path(mass, events), near_isotonic_path(layout(mass), layout(events))
     assert (path.lambdas == other.lambdas).all()
     assert (path.parent == other.parent).all()

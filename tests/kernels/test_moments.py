@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from trueodds.kernels import smoothing
-from trueodds.kernels.sliding_window import Windows, mean_absolute
-from trueodds.kernels.smoothing import moments
+from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
+from trueodds.kernels.smoothing import cell_moments
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -26,12 +26,12 @@ def test_moments_are_those_of_a_loop_over_the_rows(n: int, middle: float, dtype:
         expected[int(place)] += weight * (place - int(place) - middle) ** np.arange(powers)
     for values in (x, np.repeat(x, 2)[::2]):
         values.flags.writeable = False
-        actual = moments(values, lambda a, b: mass[a:b], cells, powers, first=first, last=last, middle=middle)
+        actual = cell_moments(values, lambda a, b: mass[a:b], cells, powers, first=first, last=last, middle=middle)
         assert actual == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_what_lies_beyond_the_ends_belongs_to_the_outer_cells() -> None:
-    actual = moments(np.array([-0.25, 1.0, 1.25]), lambda a, b: np.ones(b - a), 4, 2)
+    actual = cell_moments(np.array([-0.25, 1.0, 1.25]), lambda a, b: np.ones(b - a), 4, 2)
     assert actual.tolist() == [[1, -1], [0, 0], [0, 0], [2, 1 + 2]]  # u = −1 in the first, 1 and 2 in the last
 
 
@@ -45,7 +45,7 @@ def test_blocks_of_rows_are_put_together(n: int, monkeypatch: pytest.MonkeyPatch
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        results.append(moments(x, lambda a, b: mass[a:b], 10, 3))
+        results.append(cell_moments(x, lambda a, b: mass[a:b], 10, 3))
     assert results[0] == pytest.approx(expected, rel=1e-9)
     assert np.array_equal(*results)
 
@@ -56,9 +56,14 @@ def test_windows_over_blocks_of_scores_are_windows(m: int, width: float) -> None
     rng = np.random.default_rng(m)
     s = np.unique(rng.integers(0, 2**14, m) / 2**14 if m == 30 else rng.random(m))
     e = rng.normal(size=len(s))
-    assert mean_absolute(s, e, width) == pytest.approx(float(Windows(s, width).mean_absolute(e[None])[0]), rel=1e-11)
+    assert mean_absolute_window_sum(s, e, width) == pytest.approx(
+        float(SlidingWindows(s, width).mean_absolute_sums(e[None])[0]), rel=1e-11
+    )
 
 
 def test_windows_by_hand() -> None:
     # .25 alone for a in (−.25, 0], both for (0, .25], .5 alone for (.25, .5]; width .5
-    assert mean_absolute(np.array([0.25, 0.5]), np.array([1.0, -3.0]), 0.5) == (0.25 * 1 + 0.25 * 2 + 0.25 * 3) / 0.5
+    assert (
+        mean_absolute_window_sum(np.array([0.25, 0.5]), np.array([1.0, -3.0]), 0.5)
+        == (0.25 * 1 + 0.25 * 2 + 0.25 * 3) / 0.5
+    )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from trueodds.kernels import bootstrap
-from trueodds.kernels.bootstrap import Multiplicities, scramble
+from trueodds.kernels.bootstrap import BootstrapMultiplicities, scramble
 
 SLOW = bool(numba.config.DISABLE_JIT)  # plain Python makes a thousandth of the draws in the same time
 MANY = 4_000 if SLOW else 400_000
@@ -16,18 +16,18 @@ MANY = 4_000 if SLOW else 400_000
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 50])
 def test_every_resample_holds_exactly_as_many_rows_as_there_are(n):
     # With one row 1 in 240 Poisson numbers is 2 or more, so that the redrawing is seen at work.
-    assert (Multiplicities(n, 3).of_resamples(0, 1000).sum(axis=0, dtype=int) == n).all()
+    assert (BootstrapMultiplicities(n, 3).draw(0, 1000).sum(axis=0, dtype=int) == n).all()
 
 
 def test_two_rows_come_as_two_tosses_of_a_coin_say():
-    t = Multiplicities(2, 5).of_resamples(0, MANY)[0]
+    t = BootstrapMultiplicities(2, 5).draw(0, MANY)[0]
     shares = np.bincount(t, minlength=3) / MANY
     pmf = np.array([0.25, 0.5, 0.25])
     assert (np.abs(shares - pmf) < 4.5 * np.sqrt(pmf * (1 - pmf) / MANY)).all()  # 99.999 % each
 
 
 def test_three_rows_are_multinomial():
-    t = Multiplicities(3, 6).of_resamples(0, MANY).astype(int)
+    t = BootstrapMultiplicities(3, 6).draw(0, MANY).astype(int)
     for i in range(4):
         for j in range(4 - i):
             prob = math.factorial(3) / (math.factorial(i) * math.factorial(j) * math.factorial(3 - i - j)) / 27
@@ -37,7 +37,7 @@ def test_three_rows_are_multinomial():
 
 @pytest.mark.parametrize("n", [4, 9])
 def test_the_moments_are_those_of_multinomial_counts(n):
-    t = Multiplicities(n, 8).of_resamples(0, MANY).astype(float) - 1
+    t = BootstrapMultiplicities(n, 8).draw(0, MANY).astype(float) - 1
     v = 1 - 1 / n
     fourth = v * (1 + 3 * (n - 2) * v / n)  # of a Binomial(n, 1/n) around its mean
     assert np.abs(t.mean(axis=1)).max() < 4.5 * np.sqrt(v / MANY)
@@ -50,7 +50,7 @@ def test_the_moments_are_those_of_multinomial_counts(n):
 def test_rare_counts_are_as_rare_as_they_should_be():
     # Five and six are told by 16 bits and by the 32 after them; counts of single rows are Binomial(n, 1/n).
     n, resamples = (60, 60) if SLOW else (2000, 1000)
-    t = Multiplicities(n, 11).of_resamples(0, resamples)
+    t = BootstrapMultiplicities(n, 11).draw(0, resamples)
     for k in range(9):
         prob = math.comb(n, k) * (1 / n) ** k * (1 - 1 / n) ** (n - k)
         if t.size * prob >= 25:  # enough for a normal tolerance
@@ -61,7 +61,7 @@ def test_rare_counts_are_as_rare_as_they_should_be():
 def test_resamples_do_not_depend_on_each_other():
     # Neighbors share a 32-bit number: over n rows the mean product of two resamples has sd 1/√n.
     n, resamples = (200, 20) if SLOW else (20_000, 200)
-    t = Multiplicities(n, 13).of_resamples(0, resamples).astype(float) - 1
+    t = BootstrapMultiplicities(n, 13).draw(0, resamples).astype(float) - 1
     correlations = (t.T @ t / n)[np.triu_indices(resamples, 1)]
     assert np.abs(correlations).max() < 5.5 / np.sqrt(n)  # 20,000 of them at 1 − 4e-8
     assert abs((correlations**2).mean() * n - 1) < 4.5 * np.sqrt(2 / len(correlations))
@@ -69,12 +69,12 @@ def test_resamples_do_not_depend_on_each_other():
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 1), (1, 2), (7, 33), (8, 40), (39, 40)])
 def test_a_resample_is_the_same_whatever_others_are_made_with_it(start, stop):
-    full = Multiplicities(30, 17).of_resamples(0, 40)
-    np.testing.assert_array_equal(Multiplicities(30, 17).of_resamples(start, stop), full[:, start:stop])
+    full = BootstrapMultiplicities(30, 17).draw(0, 40)
+    np.testing.assert_array_equal(BootstrapMultiplicities(30, 17).draw(start, stop), full[:, start:stop])
 
 
 def test_another_key_gives_other_draws():
-    assert not np.array_equal(Multiplicities(30, 1).of_resamples(0, 8), Multiplicities(30, 2).of_resamples(0, 8))
+    assert not np.array_equal(BootstrapMultiplicities(30, 1).draw(0, 8), BootstrapMultiplicities(30, 2).draw(0, 8))
 
 
 def test_too_many_balls_are_drawn_anew(monkeypatch):
@@ -82,10 +82,10 @@ def test_too_many_balls_are_drawn_anew(monkeypatch):
     cuts = bootstrap._cuts
     attempts = []
     monkeypatch.setattr(bootstrap, "_cuts", lambda _n: cuts(10**12))
-    drawn = Multiplicities(6, 19)
+    drawn = BootstrapMultiplicities(6, 19)
     poisson = drawn._poisson
     drawn._poisson = lambda pairs, attempt: (attempts.append(attempt), poisson(pairs, attempt))[1]
-    t = drawn.of_resamples(0, MANY // 40)
+    t = drawn.draw(0, MANY // 40)
     assert max(attempts) > 2
     assert (t.sum(axis=0, dtype=int) == 6).all()
     assert np.abs(t.astype(float).mean(axis=1) - 1).max() < 4.5 * np.sqrt(5 / 6 / t.shape[1])
@@ -93,7 +93,7 @@ def test_too_many_balls_are_drawn_anew(monkeypatch):
 
 def test_many_rows_are_counted_beyond_sixteen_bits():
     n = 300 if SLOW else 100_000
-    assert (Multiplicities(n, 23).of_resamples(0, 3).sum(axis=0, dtype=int) == n).all()
+    assert (BootstrapMultiplicities(n, 23).draw(0, 3).sum(axis=0, dtype=int) == n).all()
 
 
 def test_the_bits_are_those_of_whole_numbers():

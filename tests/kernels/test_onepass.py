@@ -4,18 +4,23 @@ import numpy as np
 import pytest
 
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.covariance import add_rows, covariance_matrix, empty_sums, first_bin_edge
-from trueodds.kernels.fine_grid import CELLS, EDGES, MIDDLES
-from trueodds.kernels.grid_sums import add_by_hit, add_by_label, tally_rows
-from trueodds.kernels.row_statistics import ROWS, score_rows, survey_rows
+from trueodds.kernels.covariance import (
+    add_shared_bin_covariances,
+    covariance_matrix,
+    first_bin_edge,
+    zero_covariance_sums,
+)
+from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS
+from trueodds.kernels.grid_sums import tally_labels, tally_outcomes, tally_rows
+from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, survey_rows
 
 DTYPES = (np.float32, np.float64)
-SIZES = (0, 1, ROWS - 1, ROWS, ROWS + 1)
+SIZES = (0, 1, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS_PER_TILE + 1)
 NONE = np.empty(0)
 
 
 def report(bins):
-    return np.searchsorted(np.arange(1, bins) / bins, MIDDLES, "left").astype(np.uint32)
+    return np.searchsorted(np.arange(1, bins) / bins, CELL_MIDDLES, "left").astype(np.uint32)
 
 
 def covariance(P, w, bins):
@@ -23,7 +28,7 @@ def covariance(P, w, bins):
     n, k = P.shape
     cov, P = np.zeros((k * bins, k * bins)), P.astype(np.float64)
     for i in range(n):
-        bin_index = [c * bins + report(bins)[np.searchsorted(EDGES[1:-1], P[i, c], "left")] for c in range(k)]
+        bin_index = [c * bins + report(bins)[np.searchsorted(CELL_EDGES[1:-1], P[i, c], "left")] for c in range(k)]
         for c in range(k):
             cov[bin_index[c], bin_index[c]] += w[i] ** 2 * P[i, c] * (1 - P[i, c])
             for d in range(c + 1, k):
@@ -38,9 +43,9 @@ def test_the_covariance_of_classes_and_bins_equals_its_definition(dtype, weighte
     P, _ = rows(n, k, dtype)
     w = np.random.default_rng(n).random(n) if weighted else np.ones(n)
     first = first_bin_edge(report(bins), k)
-    sums = empty_sums(k, bins, first)
+    sums = zero_covariance_sums(k, bins, first)
     weights = inside(w if weighted else NONE)
-    add_rows(inside(P), weights, report(bins), bins, first, dtype == np.float32, EDGES, sums)
+    add_shared_bin_covariances(inside(P), weights, report(bins), bins, first, dtype == np.float32, CELL_EDGES, sums)
     # sums of n terms of size 1 in another order; where no two values ever meet it is 0
     expected = covariance(P, w, bins)
     cov = covariance_matrix(sums)
@@ -53,28 +58,32 @@ def test_the_covariance_of_classes_and_bins_equals_its_definition(dtype, weighte
 def test_the_covariance_at_the_boundaries_of_tiles(n, k):
     P, _ = rows(n, k)
     first = first_bin_edge(report(2), k)
-    sums = empty_sums(k, 2, first)
-    add_rows(inside(P), inside(NONE), report(2), 2, first, False, EDGES, sums)
-    np.testing.assert_allclose(covariance_matrix(sums), covariance(P, np.ones(n), 2), rtol=1e-12, atol=1e-15 * ROWS)
+    sums = zero_covariance_sums(k, 2, first)
+    add_shared_bin_covariances(inside(P), inside(NONE), report(2), 2, first, False, CELL_EDGES, sums)
+    np.testing.assert_allclose(
+        covariance_matrix(sums), covariance(P, np.ones(n), 2), rtol=1e-12, atol=1e-15 * ROWS_PER_TILE
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("n", "k", "ranks", "bins"), [(40, 2, 1, 15), (40, 3, 3, 0), (50, 6, 3, 4), (ROWS + 1, 3, 3, 2)]
+    ("n", "k", "ranks", "bins"), [(40, 2, 1, 15), (40, 3, 3, 0), (50, 6, 3, 4), (ROWS_PER_TILE + 1, 3, 3, 2)]
 )
 def test_one_pass_equals_the_single_kernels(dtype, n, k, ranks, bins):
     P, y = rows(n, k, dtype)
     P, y, exact = inside(P), inside(y), dtype == np.float32
     at, first = report(max(bins, 1)), first_bin_edge(report(max(bins, 1)), k)
-    size = (ranks + k) * CELLS
+    size = (ranks + k) * N_CELLS
     cells, sums = np.zeros(size, dtype=np.int64), np.zeros((size, 4))
     counts, extremes, scores, pairs = (
         np.zeros(5, dtype=np.int64),
         np.zeros(2),
         np.zeros((2, 3)),
-        empty_sums(k, bins, first),
+        zero_covariance_sums(k, bins, first),
     )
-    tally_rows(P, y, ranks, 1e-3, exact, k <= 2, EDGES, cells, sums, counts, extremes, scores, at, bins, first, pairs)
+    tally_rows(
+        P, y, ranks, 1e-3, exact, k <= 2, CELL_EDGES, cells, sums, counts, extremes, scores, at, bins, first, pairs
+    )
 
     which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
     expected_counts, expected_extremes = np.zeros(5, dtype=np.int64), np.zeros(2)
@@ -85,8 +94,8 @@ def test_one_pass_equals_the_single_kernels(dtype, n, k, ranks, bins):
     expected = np.zeros(size, dtype=np.int64), np.zeros((size, 4))
     top = inside(np.take_along_axis(P, which, axis=1))
     hit = inside(which == y[:, None])
-    add_by_hit(top, hit, 0, ranks, EDGES, exact, *(table[: ranks * CELLS] for table in expected))
-    add_by_label(P, y, 0, k, EDGES, exact, *(table[ranks * CELLS :] for table in expected))
+    tally_outcomes(top, hit, 0, ranks, CELL_EDGES, exact, *(table[: ranks * N_CELLS] for table in expected))
+    tally_labels(P, y, 0, k, CELL_EDGES, exact, *(table[ranks * N_CELLS :] for table in expected))
     np.testing.assert_array_equal(cells, expected[0])
     np.testing.assert_allclose(sums, expected[1], rtol=1e-13)
 
@@ -97,8 +106,8 @@ def test_one_pass_equals_the_single_kernels(dtype, n, k, ranks, bins):
     np.testing.assert_allclose(scores[1], (len(loss), loss.sum(), (loss**2).sum()), rtol=1e-12)
 
     if bins:
-        expected_pairs = empty_sums(k, bins, first)
-        add_rows(P, inside(NONE), at, bins, first, exact, EDGES, expected_pairs)
+        expected_pairs = zero_covariance_sums(k, bins, first)
+        add_shared_bin_covariances(P, inside(NONE), at, bins, first, exact, CELL_EDGES, expected_pairs)
         # Sums of n terms in two loops whose order the compiler chooses: each is off by n rounding errors at most.
         tolerance = n * np.finfo(np.float64).eps
         np.testing.assert_allclose(

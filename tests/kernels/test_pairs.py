@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.pairs import pair_product, pairwise_distances, sum_along_line, symmetric_product
+from trueodds.kernels.pairs import pair_product, pairwise_distances, sum_exponential_kernel, symmetric_product
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -47,14 +47,16 @@ def test_pairs_on_a_line_equal_a_plain_loop(dtype, layout):
     rng = np.random.default_rng(0)
     e, decay = rng.normal(size=(3, 9)).astype(dtype), rng.random(9)
     decay[4] = 0  # nothing is felt across a gap
-    np.testing.assert_allclose(sum_along_line(layout(e), layout(decay)), by_loops(e, decay), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        sum_exponential_kernel(layout(e), layout(decay)), by_loops(e, decay), rtol=1e-12, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("draws", [1, 15, 16, 17, 33])
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_pairs_on_a_line_at_the_boundaries_of_blocks(n, draws):
     e = np.random.default_rng(n).normal(size=(draws, n))
-    np.testing.assert_allclose(sum_along_line(e, np.full(n, 0.5)), by_loops(e, np.full(n, 0.5)), rtol=1e-12)
+    np.testing.assert_allclose(sum_exponential_kernel(e, np.full(n, 0.5)), by_loops(e, np.full(n, 0.5)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)

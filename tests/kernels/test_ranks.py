@@ -31,7 +31,7 @@ def ranked(x: Array, ranks: Array) -> Array | None:
 
 def row_keys(p: Array, y: Array) -> Array:
     """Scores and outcomes as keys."""
-    keys = sort.row_keys(p, y)
+    keys = sort.encode_rows(p, y)
     assert keys is not None
     return keys
 
@@ -139,7 +139,7 @@ def test_bins_between_ranks_have_the_sums_of_all_rows(n: int, kind: str, dtype: 
     last, following = np.sort(p)[ranks].astype(np.float64).reshape(2, -1)
     inner = np.unique((last + following) / 2)
     edges = np.concatenate(([0.0], inner[(inner > 0) & (inner < 1)], [1.0]))
-    table = selection.in_bins(edges, closed)
+    table = selection.sum_bins(edges, closed)
     assert table is not None
     side = "left" if closed == "right" else "right"
     at = np.clip(np.searchsorted(edges, p.astype(np.float64), side) - 1, 0, len(edges) - 2)
@@ -158,7 +158,7 @@ def test_bins_are_as_counting_all_rows_has_them_or_none_where_an_edge_cuts_a_seg
     assert selection is not None
     for inner, known in (([0.25], False), ([0.75], False), ([float(np.sort(p)[10_000])], True), ([], True)):
         edges = np.array([0.0, *inner, 1.0])
-        table = selection.in_bins(edges, "right")
+        table = selection.sum_bins(edges, "right")
         assert (table is not None) == known
         if table is not None:
             assert table == pytest.approx(key_sums(keys, edges, "right"), rel=1e-12)
@@ -171,7 +171,7 @@ def test_edges_beyond_all_keys_cut_nothing() -> None:
     selection = select_order_statistics(keys, np.array([1500]))
     assert selection is not None
     for above in (0.61, 0.99):
-        table = selection.in_bins(np.array([0.0, 0.1, 0.39, above, 1.0]), "right")
+        table = selection.sum_bins(np.array([0.0, 0.1, 0.39, above, 1.0]), "right")
         assert table is not None
         assert table[:, :, 0].tolist() == [[0, 0], [0, 0], [3000, 0], [0, 0]]
 
@@ -181,4 +181,4 @@ def test_an_edge_where_no_key_lies_cuts_a_segment_all_the_same() -> None:
     p = np.repeat(np.array([0.1, 0.3, 0.9], dtype=np.float32), 1000)
     selection = select_order_statistics(row_keys(p, np.zeros(3000)), np.array([2500]))
     assert selection is not None
-    assert selection.in_bins(np.array([0.0, 0.2, 1.0]), "right") is None
+    assert selection.sum_bins(np.array([0.0, 0.2, 1.0]), "right") is None

@@ -38,22 +38,22 @@ def test_sums_equal_plain_loops(n: int, m: int, resamples: int) -> None:
     data = _data(n, m, 4, 10 * n + m)
     times = np.random.default_rng(1).integers(0, 4, (n, resamples)).astype(np.uint8)
     made = VectorResampler(*data, 4)
-    assert _close(made.sums(made.multiplicities_in_order(times)), by_loops(*data, 4, np.arange(n), times))
-    assert made.numbers == 4 * (2 * m + 1)
+    assert _close(made.sum_vectors(made.sort_multiplicities(times)), by_loops(*data, 4, np.arange(n), times))
+    assert made.n_sums == 4 * (2 * m + 1)
 
 
 def test_rows_of_one_cluster_come_together() -> None:
     unit, data = np.array([0, 2, 1, 2, 0, 0, 1]), _data(7, 3, 3, 0)
     times = np.random.default_rng(2).integers(0, 5, (3, 4)).astype(np.uint8)
     made = VectorResampler(*data, 3, unit)
-    assert _close(made.sums(made.multiplicities_in_order(times)), by_loops(*data, 3, unit, times))
+    assert _close(made.sum_vectors(made.sort_multiplicities(times)), by_loops(*data, 3, unit, times))
 
 
 def test_a_row_without_weight_is_not_looked_at() -> None:
     # Its vector may be anything, even none.
     wp = np.array([[0.5, 0.5], [np.nan, np.nan]])
     made = VectorResampler(np.zeros(2, int), np.array([1.0, 0.0]), wp, wp, 1)
-    w, predicted, _ = made.sums(made.multiplicities_in_order(np.ones((2, 1), np.uint8)))
+    w, predicted, _ = made.sum_vectors(made.sort_multiplicities(np.ones((2, 1), np.uint8)))
     assert w.tolist() == [[1.0]]
     assert predicted.tolist() == [[[0.5, 0.5]]]
 
@@ -61,7 +61,7 @@ def test_a_row_without_weight_is_not_looked_at() -> None:
 def test_more_cells_than_sixteen_bits_hold() -> None:
     cell, one = np.array([70_000, 3, 65_536, 0, 3]), np.ones((5, 2))
     made = VectorResampler(cell, np.ones(5), one, one, 70_001)
-    counts = made.sums(made.multiplicities_in_order(np.array([[1], [2], [3], [4], [5]], dtype=np.uint8)))[0][0]
+    counts = made.sum_vectors(made.sort_multiplicities(np.array([[1], [2], [3], [4], [5]], dtype=np.uint8)))[0][0]
     assert {int(i): counts[i] for i in np.flatnonzero(counts)} == {70_000: 1, 3: 7, 65_536: 3, 0: 4}
 
 
@@ -69,6 +69,9 @@ def test_some_of_the_resamples_will_do() -> None:
     data = _data(90, 3, 5, 3)
     times = np.random.default_rng(4).integers(0, 4, (90, 10)).astype(np.uint8)
     made = VectorResampler(*data, 5)
-    some, every = made.sums(made.multiplicities_in_order(times)[3:7]), made.sums(made.multiplicities_in_order(times))
+    some, every = (
+        made.sum_vectors(made.sort_multiplicities(times)[3:7]),
+        made.sum_vectors(made.sort_multiplicities(times)),
+    )
     for one, other in zip(some, every, strict=True):
         np.testing.assert_array_equal(one, other[3:7])

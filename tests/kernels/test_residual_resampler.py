@@ -5,7 +5,7 @@ import pytest
 
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError
-from trueodds.kernels.bootstrap import Multiplicities, ResidualResampler, VectorResampler
+from trueodds.kernels.bootstrap import BootstrapMultiplicities, ResidualResampler, VectorResampler
 from trueodds.lenses.view import View
 
 
@@ -26,14 +26,14 @@ def test_norms_are_those_of_the_sums_of_each_resample(n: int, cells: int, cluste
     w[0] = 1.0
     unit = rng.integers(0, n // 2 + 1, n) if clustered else None
     units = n if unit is None else int(unit.max()) + 1
-    times = Multiplicities(units, 3).of_resamples(0, 40)
+    times = BootstrapMultiplicities(units, 3).draw(0, 40)
     arguments = (cell, w, w[:, None] * p, w[:, None] * y, cells, unit)
-    values, norms = ResidualResampler(*arguments).norms(times)
+    values, norms = ResidualResampler(*arguments).residual_norms(times)
 
     vectors = VectorResampler(*arguments)
-    mass, wp, wy = vectors.sums(vectors.multiplicities_in_order(times))
+    mass, wp, wy = vectors.sum_vectors(vectors.sort_multiplicities(times))
     ones = np.ones((units, 1), np.uint8)
-    totals = [x[0] for x in vectors.sums(vectors.multiplicities_in_order(ones))]
+    totals = [x[0] for x in vectors.sum_vectors(vectors.sort_multiplicities(ones))]
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.abs(wp - wy).sum(axis=(1, 2)) / mass.sum(axis=1)
         gap = np.abs((wp - wy) / mass[..., None] - ((totals[1] - totals[2]) / totals[0][:, None])).sum(axis=2)

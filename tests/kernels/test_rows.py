@@ -8,7 +8,7 @@ import pytest
 from tests.kernels.layouts import LAYOUTS, c_order
 from tests.kernels.samples import inside, rows
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.row_statistics import ROWS, score_rows, survey_rows
+from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, survey_rows
 from trueodds.tallies.cells import TallyRows
 from trueodds.tallies.row_counts import count_rows
 
@@ -57,7 +57,7 @@ def test_a_survey_equals_plain_loops(dtype, k, ranks):
     same(look(P, 1e-3, ranks), by_loops(P, 1e-3, ranks), ranks)
 
 
-@pytest.mark.parametrize("n", [0, 1, ROWS - 1, ROWS, ROWS + 1])
+@pytest.mark.parametrize("n", [0, 1, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS_PER_TILE + 1])
 def test_a_survey_at_the_boundaries_of_tiles(n):
     P, _ = rows(n, 3)
     same(look(P, 1e-3, 3), by_loops(P, 1e-3, 3), 3)
@@ -101,7 +101,9 @@ def test_any_layout_is_counted_by_way_of_predictions(dtype, layout, k):
     P = np.random.default_rng(k).dirichlet(np.ones(k), 20).astype(dtype)
     y, bins = np.arange(20) % k, 5 if k == 3 else None
     expected, actual = (
-        count_rows(TallyRows.of(Predictions(y, arrange(P), sum_tolerance=0.1), slice(None)), 3, range(k), bins)
+        count_rows(
+            TallyRows.from_predictions(Predictions(y, arrange(P), sum_tolerance=0.1), slice(None)), 3, range(k), bins
+        )
         for arrange in (c_order, layout)
     )
     for name in ("index", "n", "sums"):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from trueodds.kernels import softmax as kernel
-from trueodds.kernels.softmax import linear, powered, tempered_log_loss
+from trueodds.kernels.softmax import linear_log_loss, temper_probabilities, tempered_log_loss
 
 MIN_PROB = 1e-6
 
@@ -82,9 +82,11 @@ def test_linear_sums_are_those_of_a_loop(n, k, dtype, layout):
     x = X.astype(float).tolist()
     for theta in (-1.5, 0.0, 2.0):
         for outcomes, shares in ((Y, Y), (y, np.eye(k)[y])):
-            close(linear(layout(X), layout(outcomes), w, theta), looped(x, shares.tolist(), w.tolist(), theta), x)
+            close(
+                linear_log_loss(layout(X), layout(outcomes), w, theta), looped(x, shares.tolist(), w.tolist(), theta), x
+            )
         expected = looped(x, Y.tolist(), w.tolist(), theta, offset.astype(float).tolist())
-        close(linear(layout(X), Y, w, theta, layout(offset)), expected, x)
+        close(linear_log_loss(layout(X), Y, w, theta, layout(offset)), expected, x)
 
 
 def test_outcomes_that_are_nothing_leave_the_model_alone():
@@ -104,13 +106,13 @@ def test_tiles_are_put_together(n):
 
 def test_blocks_are_put_together_whoever_works_on_them(monkeypatch):
     P, _, y, w = data(501, 3)
-    direct, rows = tempered_log_loss(P, y, w, 0.7, MIN_PROB), powered(P, 0.7)
-    monkeypatch.setattr(kernel, "BLOCK", 30)
+    direct, rows = tempered_log_loss(P, y, w, 0.7, MIN_PROB), temper_probabilities(P, 0.7)
+    monkeypatch.setattr(kernel, "VALUES_PER_BLOCK", 30)
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         results.append(tempered_log_loss(P, y, w, 0.7, MIN_PROB))
-        assert (powered(P, 0.7) == rows).all()
+        assert (temper_probabilities(P, 0.7) == rows).all()
     assert results[0] == pytest.approx(direct, rel=1e-12)
     assert (results[0] == results[1]).all()
 
@@ -148,7 +150,7 @@ def test_the_row_of_the_largest_is_left_without_slope_to_the_bit():
 def test_powered_rows_are_those_of_a_loop(n, k, dtype, layout):
     P = data(n, k)[0].astype(dtype)
     for beta in (1e-3, 0.5, 1.0, 30.0):
-        probs = powered(layout(P), beta)
+        probs = temper_probabilities(layout(P), beta)
         assert probs.shape == (n, k)
         assert probs.dtype == np.float64
         for row, original in zip(probs.tolist(), P.astype(float).tolist(), strict=True):
@@ -159,8 +161,10 @@ def test_powered_rows_are_those_of_a_loop(n, k, dtype, layout):
 
 def test_equal_rows_are_equal_wherever_they_stand():
     P = np.tile(np.random.default_rng(0).dirichlet(np.ones(7)), (1001, 1))
-    assert (powered(P, 0.37) == powered(P[:1], 0.37)).all()
+    assert (temper_probabilities(P, 0.37) == temper_probabilities(P[:1], 0.37)).all()
 
 
 def test_numbers_that_are_hardly_there_keep_their_order():
-    assert powered(np.array([[1.0, 1e-310, 0.0]]), 0.5)[0, 1:].tolist() == pytest.approx([1e-155, 0.0], rel=2)
+    assert temper_probabilities(np.array([[1.0, 1e-310, 0.0]]), 0.5)[0, 1:].tolist() == pytest.approx(
+        [1e-155, 0.0], rel=2
+    )

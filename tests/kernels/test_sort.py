@@ -9,7 +9,7 @@ import pytest
 
 from trueodds.core.typing import Array
 from trueodds.kernels import sort
-from trueodds.kernels.bin_sums import _PART_ROWS, key_sums, sorted_sums
+from trueodds.kernels.bin_sums import _PART_ROWS, key_sums, sorted_key_sums
 
 BLOCK = sort._BLOCK
 SIZES = [1, 2, 5, 300]
@@ -41,7 +41,7 @@ def looped(p: Array, y: Array, w: Array) -> tuple[list[float], list[float], list
 @pytest.mark.parametrize("n", SIZES)
 def test_counts_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=ties)
-    keys = sort.sort_keys(p, y)
+    keys = sort.encode_and_sort(p, y)
     assert keys is not None
     assert [x.tolist() for x in sort.count_by_score(keys)] == list(looped(p, y, np.ones(n)))
     assert not any(np.signbit(x).any() for x in sort.count_by_score(keys))
@@ -52,11 +52,11 @@ def test_counts_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any
 @pytest.mark.parametrize("n", [0, *SIZES])
 def test_keys_of_rows_tell_what_the_rows_say(n: int, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=True)
-    keys = sort.row_keys(p, y)
+    keys = sort.encode_rows(p, y)
     assert keys is not None
     assert sort.decode_scores(keys).tolist() == np.abs(p).tolist()
     assert (keys & keys.dtype.type(1)).tolist() == y.tolist()
-    assert sorted(keys.tolist()) == sort.sort_keys(p, y).tolist()  # type: ignore[union-attr]
+    assert sorted(keys.tolist()) == sort.encode_and_sort(p, y).tolist()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -76,14 +76,14 @@ def test_sums_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) 
 @pytest.mark.parametrize("n", LARGE)
 def test_blocks_of_rows_are_put_together(n: int, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=False)
-    keys = sort.sort_keys(p, y)
+    keys = sort.encode_and_sort(p, y)
     assert keys is not None
     distinct, place = np.unique(p, return_inverse=True)
     s, count, n_events = sort.count_by_score(keys)
     assert (s == distinct).all()
     assert (count == np.bincount(place)).all()
     assert (n_events == np.bincount(place, y)).all()
-    assert (sort.find_score(p, s) == place).all()
+    assert (sort.find_scores(p, s) == place).all()
     for one, other in zip(
         sort.sum_by_score(p, y, np.ones(n), sort.argsort_scores(p)), (s, count, n_events), strict=True
     ):
@@ -93,7 +93,7 @@ def test_blocks_of_rows_are_put_together(n: int, dtype: Any) -> None:
 def test_nothing_has_no_scores() -> None:
     for dtype in (np.float32, np.float64):
         none = np.empty(0, dtype=dtype)
-        keys = sort.sort_keys(none, np.empty(0))
+        keys = sort.encode_and_sort(none, np.empty(0))
         assert keys is not None
         assert [len(x) for x in sort.count_by_score(keys)] == [0, 0, 0]
         assert [len(x) for x in sort.sum_by_score(none, np.empty(0), np.empty(0), sort.argsort_scores(none))] == [
@@ -101,36 +101,36 @@ def test_nothing_has_no_scores() -> None:
             0,
             0,
         ]
-        assert len(sort.find_score(none, np.array([0.5]))) == 0
+        assert len(sort.find_scores(none, np.array([0.5]))) == 0
     assert [len(x) for x in sort.sum_by_score(np.ones(3), np.ones(3), np.zeros(3), np.arange(3))] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_read_only_and_strided_rows_are_rows(dtype: Any) -> None:
     p, y = rows(90, dtype, ties=True)
-    keys = sort.sort_keys(p, y)
+    keys = sort.encode_and_sort(p, y)
     wide, strided = np.empty((90, 3), dtype=dtype), np.repeat(y, 2)[::2]
     wide[:, 1] = p
     p.flags.writeable = strided.flags.writeable = False
     for scores in (p, wide[:, 1], p[::-1][::-1]):
-        assert np.array_equal(sort.sort_keys(scores, strided), keys)
-        assert np.array_equal(sort.sort_keys(scores, strided == 1), keys)
+        assert np.array_equal(sort.encode_and_sort(scores, strided), keys)
+        assert np.array_equal(sort.encode_and_sort(scores, strided == 1), keys)
         assert np.array_equal(sort.argsort_scores(scores), sort.argsort_scores(p))
-        assert np.array_equal(sort.find_score(scores, np.array([0.0, 0.5])), p >= 0.5)
+        assert np.array_equal(sort.find_scores(scores, np.array([0.0, 0.5])), p >= 0.5)
 
 
 def test_outcomes_that_are_no_yes_or_no_have_no_keys() -> None:
     p = np.array([0.2, 0.4, 0.4])
-    assert sort.sort_keys(p, np.array([0.0, 0.5, 1.0])) is None
-    assert sort.sort_keys(p, np.array([0.0, 2.0, 1.0])) is None
-    assert sort.sort_keys(p, np.array([0.0, 0.0, 1.0])) is not None
+    assert sort.encode_and_sort(p, np.array([0.0, 0.5, 1.0])) is None
+    assert sort.encode_and_sort(p, np.array([0.0, 2.0, 1.0])) is None
+    assert sort.encode_and_sort(p, np.array([0.0, 0.0, 1.0])) is not None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_keys_order_neighbors_and_what_lies_a_hair_above_one(dtype: Any) -> None:
     one = dtype(1)
     near = [np.nextafter(one, dtype(0)), one, np.nextafter(one, dtype(2)), np.nextafter(dtype(0), one), dtype(0)]
-    keys = sort.sort_keys(np.array(near[::-1] + near, dtype=dtype), np.zeros(10))
+    keys = sort.encode_and_sort(np.array(near[::-1] + near, dtype=dtype), np.zeros(10))
     assert keys is not None
     s, n, _ = sort.count_by_score(keys)
     assert s.tolist() == sorted(float(x) for x in near)
@@ -142,7 +142,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
     rng = np.random.default_rng(m)
     for s in (np.unique(rng.random(m)), np.unique(rng.random(m) ** 30), np.unique(np.append(rng.random(m) / 5e3, 1.0))):
         p = np.concatenate((rng.random(200), s, np.nextafter(s, 0), np.nextafter(s, 2), [0.0, 1.0, 1.0 + 1e-7]))
-        assert (sort.find_score(p, s) == np.maximum(np.searchsorted(s, p, "right") - 1, 0)).all()
+        assert (sort.find_scores(p, s) == np.maximum(np.searchsorted(s, p, "right") - 1, 0)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -151,7 +151,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
 def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> None:
     for ties in (True, False):
         p, y = rows(n, dtype, ties=ties)
-        keys = sort.sort_keys(p, y)
+        keys = sort.encode_and_sort(p, y)
         assert keys is not None
         x = np.abs(p.astype(float))
         for edges in (
@@ -161,7 +161,7 @@ def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> No
             np.arange(201) / 200,
         ):
             place = np.searchsorted(edges[1:-1], x, "left" if closed == "right" else "right")
-            actual = sorted_sums(keys, edges, closed)
+            actual = sorted_key_sums(keys, edges, closed)
             expected = [np.bincount(place, weights, len(edges) - 1) for weights in (np.ones(n), x, y, x * y, x * x)]
             assert actual == pytest.approx(
                 np.stack(expected, axis=1), rel=n * 2**-53 + 1e-15
@@ -173,7 +173,7 @@ def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> No
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_sums_of_keys_are_those_of_a_loop_over_the_rows(n: int, closed: str, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=True)
-    keys = sort.row_keys(p, y)
+    keys = sort.encode_rows(p, y)
     assert keys is not None
     for edges in (np.arange(11) / 10, np.array([0, 1.0]), np.array([0, 0, 0.3, 0.3, 0.35, 1]), np.arange(201) / 200):
         expected = np.zeros((len(edges) - 1, 2, 3))
@@ -189,10 +189,10 @@ def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch
     results = []
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        keys = sort.sort_keys(p, y)
+        keys = sort.encode_and_sort(p, y)
         assert keys is not None
         edges = np.arange(16) / 15
-        some = key_sums(keys, edges, "right"), sorted_sums(keys, edges, "right")
-        results.append((keys, *some, sort.find_score(p, np.arange(9) / 10)))
+        some = key_sums(keys, edges, "right"), sorted_key_sums(keys, edges, "right")
+        results.append((keys, *some, sort.find_scores(p, np.arange(9) / 10)))
     for other in results[1:]:
         assert all(np.array_equal(x, z) for x, z in zip(results[0], other, strict=True))

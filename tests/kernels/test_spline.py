@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.kernels.splines import SUMS, spline_likelihood
+from trueodds.kernels.splines import N_SUMS, spline_likelihood
 
 
 def pieces(x, knots):
@@ -17,7 +17,7 @@ def pieces(x, knots):
 
 
 def by_loop(x, events, nonevents, knots, f, curvature):
-    out = np.zeros((len(knots) - 1, SUMS))
+    out = np.zeros((len(knots) - 1, N_SUMS))
     for s, m, n in zip(x, events, nonevents, strict=True):
         j, part = pieces(s, knots)
         eta = part @ [f[j], f[j + 1], curvature[j], curvature[j + 1]]

@@ -5,7 +5,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from trueodds.kernels.fine_grid import CELLS, EDGES, count_subcells
+from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, count_subcells
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -17,7 +17,7 @@ def test_pairs_of_bin_and_cell_equal_plain_loops(dtype, n):
     index[index == 3] = 2  # a bin without rows
     groups = defaultdict(list)
     for x, b in zip(p.astype(np.float64), index, strict=True):
-        cell = int(np.clip(np.searchsorted(EDGES, x, "left") - 1, 0, CELLS - 1))
+        cell = int(np.clip(np.searchsorted(CELL_EDGES, x, "left") - 1, 0, N_CELLS - 1))
         groups[int(b), cell].append(x)
     bins, count, mean = count_subcells(p, index, 6)
     assert bins.tolist() == [b for b, _ in sorted(groups)]

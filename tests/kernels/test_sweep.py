@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.monotonic_sweep import sweep
+from trueodds.kernels.monotonic_sweep import monotonic_sweep
 
 
 def bins_of(mass, s, k, by_mass):
@@ -64,7 +64,7 @@ def problem(m, seed, draws=3):
 def test_a_sweep_equals_trying_every_number(m, order, by_mass):
     for seed in range(6):
         w, wp, wy, s = problem(m, seed)
-        values, bins = sweep(w, wp, wy, s, max_bins=m, by_mass=by_mass, order=order)
+        values, bins = monotonic_sweep(w, wp, wy, s, max_bins=m, by_mass=by_mass, order=order)
         expected = [by_loops(*rows, s, m, by_mass, order) for rows in zip(w, wp, wy, strict=True)]
         assert bins.tolist() == [k for _, k in expected]
         np.testing.assert_allclose(values, [value for value, _ in expected], rtol=1e-12, atol=1e-15)
@@ -74,7 +74,7 @@ def test_a_sweep_equals_trying_every_number(m, order, by_mass):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_any_layout(dtype, layout):
     w, wp, wy, s = (x.astype(dtype) for x in problem(12, 1))
-    actual = sweep(*(layout(x) for x in (w, wp, wy, s)), max_bins=9, by_mass=True, order=1.0)
+    actual = monotonic_sweep(*(layout(x) for x in (w, wp, wy, s)), max_bins=9, by_mass=True, order=1.0)
     expected = [by_loops(*rows, s, 9, True, 1.0) for rows in zip(w, wp, wy, strict=True)]
     assert actual[1].tolist() == [k for _, k in expected]
     np.testing.assert_allclose(actual[0], [value for value, _ in expected], rtol=1e-12)
@@ -83,8 +83,10 @@ def test_any_layout(dtype, layout):
 @pytest.mark.parametrize("draws", [1, 3])
 def test_what_all_draws_share_is_given_once(draws):
     w, wp, wy, s = problem(9, 1, draws)
-    once = sweep(w[:1], wp[:1], np.repeat(wy[:1], draws, axis=0), s, max_bins=9, by_mass=True, order=1.0)
-    repeated = sweep(*(np.repeat(x[:1], draws, axis=0) for x in (w, wp, wy)), s, max_bins=9, by_mass=True, order=1.0)
+    once = monotonic_sweep(w[:1], wp[:1], np.repeat(wy[:1], draws, axis=0), s, max_bins=9, by_mass=True, order=1.0)
+    repeated = monotonic_sweep(
+        *(np.repeat(x[:1], draws, axis=0) for x in (w, wp, wy)), s, max_bins=9, by_mass=True, order=1.0
+    )
     assert [x.tolist() for x in once] == [x.tolist() for x in repeated]
 
 
@@ -93,6 +95,6 @@ def test_draws_at_the_boundaries_of_blocks():
     rng = np.random.default_rng(0)
     w, s = np.ones((1, m)), np.arange(m) / m
     wy = (rng.random((33, m)) < s).astype(np.float64)
-    values, bins = sweep(w, w * s, wy[:2], s, max_bins=3, by_mass=False, order=1.0)
+    values, bins = monotonic_sweep(w, w * s, wy[:2], s, max_bins=3, by_mass=False, order=1.0)
     for r in range(2):
         assert (values[r], bins[r]) == pytest.approx(by_loops(w[0], s, wy[r], s, 3, False, 1.0), rel=1e-12)

@@ -4,27 +4,27 @@ import numpy as np
 import pytest
 
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.fine_grid import CELLS, EDGES, merge_cells, occupied_cells
-from trueodds.kernels.grid_sums import add_by_hit, add_by_label, add_by_share
-from trueodds.kernels.row_statistics import ROWS
+from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, merge_cells, pop_occupied_cells
+from trueodds.kernels.grid_sums import tally_labels, tally_outcomes, tally_weighted_shares
+from trueodds.kernels.row_statistics import ROWS_PER_TILE
 
 DTYPES = (np.float32, np.float64)
-SIZES = (0, 1, 7, ROWS - 1, ROWS, ROWS + 1)
+SIZES = (0, 1, 7, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS_PER_TILE + 1)
 
 
 def cell(x):
-    return int(np.searchsorted(EDGES[1:-1], float(x), "left"))
+    return int(np.searchsorted(CELL_EDGES[1:-1], float(x), "left"))
 
 
 def empty(classes, width):
-    return np.zeros(classes * CELLS, dtype=np.int64), np.zeros((classes * CELLS, width))
+    return np.zeros(classes * N_CELLS, dtype=np.int64), np.zeros((classes * N_CELLS, width))
 
 
 def by_loops(P, outcome, first, last):
     n, sums = empty(last - first, 4)
     for i in range(len(P)):
         for c in range(first, last):
-            s, x, z = (c - first) * CELLS + cell(P[i, c]), float(P[i, c]), float(outcome[i, c])
+            s, x, z = (c - first) * N_CELLS + cell(P[i, c]), float(P[i, c]), float(outcome[i, c])
             n[s] += 1
             sums[s] += (x, x * x, z, z * x)
     return n, sums
@@ -41,7 +41,7 @@ def test_sums_by_label(dtype, n):
     P, y = rows(n, 4, dtype)
     expected = by_loops(P, y[:, None] == np.arange(4), 1, 3)  # labels of other classes add no outcome
     actual = empty(2, 4)
-    add_by_label(inside(P), inside(y), 1, 3, EDGES, dtype == np.float32, *actual)
+    tally_labels(inside(P), inside(y), 1, 3, CELL_EDGES, dtype == np.float32, *actual)
     same(actual, expected)
 
 
@@ -51,7 +51,7 @@ def test_sums_by_yes_and_no(dtype, n):
     P, _ = rows(n, 3, dtype)
     hit = np.random.default_rng(n).random((n, 3)) < 0.5
     actual = empty(2, 4)
-    add_by_hit(inside(P), inside(hit[:, 1:]), 1, 3, EDGES, dtype == np.float32, *actual)
+    tally_outcomes(inside(P), inside(hit[:, 1:]), 1, 3, CELL_EDGES, dtype == np.float32, *actual)
     same(actual, by_loops(P, hit, 1, 3))
 
 
@@ -64,13 +64,13 @@ def test_sums_of_weighted_shares(dtype, n):
     expected = empty(2, 9)
     for i in range(n):
         for c in range(2):
-            s, a, x, z = c * CELLS + cell(P[i, c]), w[i], float(P[i, c]), Y[i, c]
+            s, a, x, z = c * N_CELLS + cell(P[i, c]), w[i], float(P[i, c]), Y[i, c]
             expected[0][s] += 1
             expected[1][s] += (
                 a, a * x, a * z, a * a, a * x * x, a * x * z, a * z * z, a * a * x * (1 - x), a * a * (z - x) ** 2,
             )  # fmt: skip
     actual = empty(2, 9)
-    add_by_share(inside(P), inside(Y), inside(w), 0, 2, EDGES, dtype == np.float32, *actual)
+    tally_weighted_shares(inside(P), inside(Y), inside(w), 0, 2, CELL_EDGES, dtype == np.float32, *actual)
     np.testing.assert_array_equal(actual[0], expected[0])
     # Σw²p(1−p) of a p above 1 by rounding is a difference of numbers near 1
     np.testing.assert_allclose(actual[1], expected[1], rtol=1e-12, atol=1e-15)
@@ -85,11 +85,11 @@ def test_the_occupied_cells_are_listed_and_the_table_is_left_empty():
     n, sums = np.zeros(12, dtype=np.int64), np.zeros((12, 4))
     index, count, values = some([0, 3, 4, 11])
     n[index], sums[index] = count, values
-    for actual, expected in zip(occupied_cells(n, sums), (index, count, values), strict=True):
+    for actual, expected in zip(pop_occupied_cells(n, sums), (index, count, values), strict=True):
         np.testing.assert_array_equal(actual, expected)
     assert not n.any()
     assert not sums.any()
-    assert [len(array) for array in occupied_cells(n, sums)] == [0, 0, 0]
+    assert [len(array) for array in pop_occupied_cells(n, sums)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("width", [4, 9])

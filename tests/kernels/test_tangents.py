@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import isotonic_regression
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.isotonic import means_of_added_row
+from trueodds.kernels.isotonic import added_row_means
 
 
 def cells(m, kind, seed):
@@ -30,7 +30,7 @@ def refitted(mass, events, at, outcome):
 def test_means_are_those_of_a_fit_with_the_row(m, kind):
     for seed in range(4):
         mass, events = cells(m, kind, seed)
-        low, high = means_of_added_row(mass, events)
+        low, high = added_row_means(mass, events)
         for j in range(m):
             for offset in (0.0, 0.5):  # at the score, and on the side where the mean holds on
                 assert low[j] == pytest.approx(refitted(mass, events, j + offset, 0.0), abs=1e-12)
@@ -39,7 +39,7 @@ def test_means_are_those_of_a_fit_with_the_row(m, kind):
 
 def test_means_of_separated_rows_are_exact():
     # 0 0 1 1: a 0 at the third joins it, 1/2; at the fourth it joins both, 2/3. Mirrored for a 1.
-    low, high = means_of_added_row(np.ones(4), np.array([0.0, 0.0, 1.0, 1.0]))
+    low, high = added_row_means(np.ones(4), np.array([0.0, 0.0, 1.0, 1.0]))
     assert low == pytest.approx([0.0, 0.0, 1 / 2, 2 / 3])
     assert high == pytest.approx([1 / 3, 1 / 2, 1.0, 1.0])
 
@@ -47,24 +47,22 @@ def test_means_of_separated_rows_are_exact():
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sums_lie_in_memory_as_they_like(layout):
     mass, events = cells(30, "weights", 0)
-    for one, other in zip(
-        means_of_added_row(layout(mass), layout(events)), means_of_added_row(mass, events), strict=True
-    ):
+    for one, other in zip(added_row_means(layout(mass), layout(events)), added_row_means(mass, events), strict=True):
         assert (one == other).all()
 
 
 def test_no_scores_have_no_means():
-    assert [len(means) for means in means_of_added_row(np.empty(0), np.empty(0))] == [0, 0]
+    assert [len(means) for means in added_row_means(np.empty(0), np.empty(0))] == [0, 0]
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights"])
 def test_means_rise_and_do_not_cross(kind):
-    low, high = means_of_added_row(*cells(3000, kind, 1))
+    low, high = added_row_means(*cells(3000, kind, 1))
     assert (np.diff(low) >= 0).all()
     assert (np.diff(high) >= 0).all()
     assert (low <= high).all()
 
 
 def test_weights_that_swallow_the_row_leave_numbers():
-    low, high = means_of_added_row(np.full(5, 1e18), np.array([0.0, 1e18, 0.0, 1e18, 1e18]))
+    low, high = added_row_means(np.full(5, 1e18), np.array([0.0, 1e18, 0.0, 1e18, 1e18]))
     assert ((low >= 0) & (high <= 1)).all()

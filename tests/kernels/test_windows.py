@@ -7,7 +7,7 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from trueodds.kernels import sliding_window
-from trueodds.kernels.sliding_window import Windows, mean_absolute
+from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
 
 
 def by_loops(s, e, width):
@@ -35,8 +35,10 @@ def test_the_integral_equals_a_plain_loop(m, dtype, width):
     expected = [by_loops(s, row, width) for row in e]
     # Stops are x − width in float64; in float32 they round, each by half of its last bit.
     tolerance = 2 * m * m * np.finfo(dtype).eps / width
-    np.testing.assert_allclose(Windows(s, width).mean_absolute(e), expected, rtol=1e-12, atol=tolerance)
-    np.testing.assert_allclose([mean_absolute(s, row, width) for row in e], expected, rtol=1e-12, atol=tolerance)
+    np.testing.assert_allclose(SlidingWindows(s, width).mean_absolute_sums(e), expected, rtol=1e-12, atol=tolerance)
+    np.testing.assert_allclose(
+        [mean_absolute_window_sum(s, row, width) for row in e], expected, rtol=1e-12, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -45,8 +47,8 @@ def test_any_layout(dtype, layout):
     s, e = scores(12)
     e = e.astype(dtype)
     expected = [by_loops(s, row, 0.3) for row in e]
-    np.testing.assert_allclose(Windows(layout(s), 0.3).mean_absolute(layout(e)), expected, rtol=1e-12)
-    values = [mean_absolute(layout(s), layout(row), 0.3) for row in e.astype(np.float64)]
+    np.testing.assert_allclose(SlidingWindows(layout(s), 0.3).mean_absolute_sums(layout(e)), expected, rtol=1e-12)
+    values = [mean_absolute_window_sum(layout(s), layout(row), 0.3) for row in e.astype(np.float64)]
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
 
@@ -54,7 +56,9 @@ def test_any_layout(dtype, layout):
 def test_draws_at_the_boundaries_of_blocks(draws):
     s, _ = scores(4)
     e = np.random.default_rng(0).normal(size=(draws, 4))
-    np.testing.assert_allclose(Windows(s, 0.3).mean_absolute(e), [by_loops(s, row, 0.3) for row in e], rtol=1e-12)
+    np.testing.assert_allclose(
+        SlidingWindows(s, 0.3).mean_absolute_sums(e), [by_loops(s, row, 0.3) for row in e], rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("block", [1, 2, 7, 19, 20, 21])
@@ -62,8 +66,8 @@ def test_draws_at_the_boundaries_of_blocks(draws):
 def test_scores_at_the_boundaries_of_blocks(block, width, monkeypatch):
     monkeypatch.setattr(sliding_window, "_SCORES", block)
     s, e = scores(20)
-    assert mean_absolute(s, e[0], width) == pytest.approx(by_loops(s, e[0], width), rel=1e-12)
+    assert mean_absolute_window_sum(s, e[0], width) == pytest.approx(by_loops(s, e[0], width), rel=1e-12)
 
 
 def test_a_window_over_nothing_sees_nothing():
-    assert mean_absolute(np.empty(0), np.empty(0), 0.1) == 0
+    assert mean_absolute_window_sum(np.empty(0), np.empty(0), 0.1) == 0

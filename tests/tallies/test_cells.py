@@ -8,7 +8,7 @@ import pytest
 from tests.tallies.batches import softmaxed
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
-from trueodds.kernels.fine_grid import CELLS
+from trueodds.kernels.fine_grid import N_CELLS
 from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import SUMS, View
 from trueodds.tallies.cells import Cells
@@ -110,7 +110,7 @@ def test_single_precision_sums_do_not_drift():
 
 def test_views_stand_side_by_side():
     both = Cells.side_by_side([(0, Cells.of([0.2], [1])), (1, Cells.of([1.0], [0], [2.0]))])
-    assert both.index.tolist() == [Cells.of([0.2], [1]).index[0], 2 * CELLS - 1]
+    assert both.index.tolist() == [Cells.of([0.2], [1]).index[0], 2 * N_CELLS - 1]
     assert [both.view(i).w.tolist() for i in (0, 1, 2)] == [[1], [2], []]
 
 

@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import BinCount, Count, parse_digits
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins, Closed, FittedPartition
-from trueodds.kernels.monotonic_sweep import sweep
+from trueodds.kernels.monotonic_sweep import monotonic_sweep
 from trueodds.lenses.view import View
 
 
@@ -67,7 +67,9 @@ class Sweep(Partition):
         if not len(s):
             return Bins(np.array([0.0, 1.0]))
         max_bins, by_mass = round(view.n_represented) - 1, self.base == "equal-mass"
-        _, bins = sweep(mass[None], mass[None] * s, events[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0)
+        _, bins = monotonic_sweep(
+            mass[None], mass[None] * s, events[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0
+        )
         k = int(bins[0])
         return Bins(_mass_edges(by_score, _cuts(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
 

@@ -12,7 +12,7 @@ from trueodds.core.ordering import round_significant
 from trueodds.core.settings import Count
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import FittedPartition
-from trueodds.kernels.bootstrap import order_by_bin
+from trueodds.kernels.bootstrap import argsort_bins
 from trueodds.lenses.view import View
 
 
@@ -150,7 +150,7 @@ def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
             level[i].children = (-1, -1)
         parents = [(level[i], side) for i, side in np.argwhere(continued).tolist()]
         child = 2 * of_node + ~is_low
-        order = order_by_bin(child, 2 * len(starts))
+        order = argsort_bins(child, 2 * len(starts))
         order = order[continued.ravel()[child[order]]]
         part, mass = part[order], mass[order]
         starts = np.flatnonzero(np.diff(child[order], prepend=-1))
@@ -176,7 +176,7 @@ def _medians(values: Array, mass: Array, of_node: Array, starts: Array, total: A
     Each row represents `mass` rows.
     """
     order = np.argsort(values)
-    order = order[order_by_bin(of_node[order], len(starts))]
+    order = order[argsort_bins(of_node[order], len(starts))]
     up_to = np.cumsum(mass[order])
     middle = np.concatenate([[0.0], up_to])[starts] + total / 2
     tolerance = 1e-12 * total + 4 * np.finfo(float).eps * up_to[-1]

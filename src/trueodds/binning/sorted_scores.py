@@ -8,8 +8,8 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import sort
-from trueodds.kernels.bin_sums import key_sums, sorted_sums
-from trueodds.kernels.bins import MAX_LINEAR_SEARCH, Bins
+from trueodds.kernels.bin_sums import key_sums, sorted_key_sums
+from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins
 from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
 from trueodds.lenses.rows import by_outcome
 from trueodds.lenses.view import SORTED, View
@@ -48,13 +48,13 @@ class ByScore:
 
     def __init__(self, p: Array, y: Array, w: Array | None = None) -> None:
         even = w is None or bool((w == 1).all())
-        self._start(sort.row_keys(p, y) if even else None)
+        self._start(sort.encode_rows(p, y) if even else None)
         if self._keys is None:
             self._rows = p, y, np.ones(len(p)) if w is None else w, sort.argsort_scores(p)
 
     @classmethod
     def of_keys(cls, keys: Array) -> ByScore:
-        """Create from row keys (see `sort.row_keys`), which are sorted in place."""
+        """Create from row keys (see `sort.encode_rows`), which are sorted in place."""
         new = cls.__new__(cls)
         new._start(keys)
         return new
@@ -75,9 +75,9 @@ class ByScore:
             return None
         if self._prefers_counting(self._keys, bins.size):
             cut = self._near
-            table = None if cut is None else cut.in_bins(bins.edges, bins.closed)
+            table = None if cut is None else cut.sum_bins(bins.edges, bins.closed)
             return by_outcome(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
-        table = sorted_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
+        table = sorted_key_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
     def scores_at_mass(self, mass: Array) -> tuple[Array, Array]:
@@ -100,7 +100,7 @@ class ByScore:
 
     def _prefers_counting(self, keys: Array, bins: int) -> bool:
         """Whether counting is faster than sorting for this number of rows and bins."""
-        return not self._sorted and bins <= MAX_LINEAR_SEARCH and len(keys) >= MANY
+        return not self._sorted and bins <= MAX_COMPARED_EDGES and len(keys) >= MANY
 
     def _sorted_keys(self, keys: Array) -> Array:
         if not self._sorted:

@@ -21,7 +21,7 @@ from trueodds.calibrators._curves.one_vs_rest import (
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.kernels.near_isotonic import Path, average_levels, near_isotonic
+from trueodds.kernels.near_isotonic import NearIsotonicPath, average_levels, near_isotonic_path
 
 _NOTHING = 88.0  # difference in BIC from which a model has weight e^−44: 10⁵ of them do not change a digit
 
@@ -117,7 +117,7 @@ class EnirSpec(CalibratorSpec):
 def _curve(x: Array, y: Array, w: Array) -> PathKnots:
     n, w = effective_rows(w)
     knots, mass, events = ByScore(x, y, w).sums()
-    path = near_isotonic(mass, events)
+    path = near_isotonic_path(mass, events)
     level = average_levels(path, average_path(path, np.log(n)))
     # Knots inside a flat segment are dropped; its two ends are kept.
     keep = np.ones(len(knots), dtype=bool)
@@ -125,13 +125,13 @@ def _curve(x: Array, y: Array, w: Array) -> PathKnots:
     return PathKnots(knots[keep], level[keep])
 
 
-def average_path(path: Path, price: float) -> Array:
+def average_path(path: NearIsotonicPath, price: float) -> Array:
     """Weights of the models of the path, with sum 1, if each level costs `price` in BIC.
 
     Along the path both the likelihood and the number of levels decrease. No model between two others is better than the
     likelihood of the first with the levels of the second: intervals where this bound is hopeless are skipped.
     """
-    last, levels = len(path.lambdas) - 1, path.sizes
+    last, levels = len(path.lambdas) - 1, path.n_blocks
     bic = np.full(last + 1, np.inf)
     first = min(1, last)  # λ = 0 only if nothing falls
     log_likelihoods = {model: model_log_likelihood(path, model) for model in (first, last)}
@@ -150,7 +150,7 @@ def average_path(path: Path, price: float) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def model_log_likelihood(path: Path, model: int) -> float:
+def model_log_likelihood(path: NearIsotonicPath, model: int) -> float:
     """Log-likelihood of one model; −∞ if it gives an observed outcome probability 0."""
     alive, level = path.levels(model)
     mass, events = path.mass[alive], path.events[alive]

@@ -22,7 +22,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.kernels import isotonic, sort
-from trueodds.kernels.splines import SplineKnots, none_below
+from trueodds.kernels.splines import SplineKnots, all_or_none_below
 from trueodds.lenses.view import View
 
 _BETWEEN = ("linear", "step")
@@ -39,8 +39,8 @@ class MonotoneCurve:
     def __call__(self, x: Array) -> Array:
         """The values at x (n,)."""
         if self.between == "linear":
-            return self._knots.lines(x, self.y)
-        return self._knots.steps(x, np.append(self.y[0], self.y), right=True)
+            return self._knots.interpolate(x, self.y)
+        return self._knots.evaluate_steps(x, np.append(self.y[0], self.y), right=True)
 
     @cached_property
     def _knots(self) -> SplineKnots:
@@ -88,7 +88,7 @@ class IsotonicMap(OneVsRest):
         if len(self.curves) == 1:
             return np.asarray((self.apply(P) > 0).all(axis=1))
         # A row of zeros alone becomes uniform.
-        return none_below(P, np.array([curve.zero_up_to for curve in self.curves]))
+        return all_or_none_below(P, np.array([curve.zero_up_to for curve in self.curves]))
 
     def describe(self) -> str:
         """The number of knots."""
@@ -141,7 +141,7 @@ class IsotonicSpec(TalliedSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
         """Fit the curves."""
-        blocks = map_classes(P, Y, w, isotonic.fit_keys, isotonic.fit_rows)
+        blocks = map_classes(P, Y, w, isotonic.fit_sorted_keys, isotonic.fit_rows)
         return IsotonicMap(tuple(_curve(block, self.between) for block in blocks))
 
     def fit_views(self, views: Sequence[View]) -> IsotonicMap:
@@ -168,8 +168,8 @@ def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monot
     >>> curve.x.tolist(), curve.y.tolist()
     ([0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 1.0])
     """
-    keys = sort.sort_keys(x, y) if (w == 1).all() else None
-    return _curve(isotonic.fit_rows(x, y, w) if keys is None else isotonic.fit_keys(keys), between)
+    keys = sort.encode_and_sort(x, y) if (w == 1).all() else None
+    return _curve(isotonic.fit_rows(x, y, w) if keys is None else isotonic.fit_sorted_keys(keys), between)
 
 
 def _curve(blocks: isotonic.PooledBlocks, between: str) -> MonotoneCurve:

@@ -47,9 +47,9 @@ class TemperatureMap(CalibrationMap):
         """Powers divided by their row sums, computed in logarithms so that nothing underflows."""
         if isinstance(P, LogProbabilities):
             return softmax(self.beta * P.values)
-        from trueodds.kernels.softmax import powered
+        from trueodds.kernels.softmax import temper_probabilities
 
-        return powered(P, self.beta)
+        return temper_probabilities(P, self.beta)
 
     def terms(self, k: int) -> tuple[Term, ...]:
         """softmax(β log p)."""

@@ -18,8 +18,8 @@ from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.kernels import in_blocks
-from trueodds.kernels.isotonic import means_of_added_row
+from trueodds.kernels import map_blocks
+from trueodds.kernels.isotonic import added_row_means
 from trueodds.kernels.splines import SplineKnots
 
 _REST, _PAIRS = "one-vs-rest", "one-vs-one"
@@ -180,7 +180,7 @@ class VennAbersCurve:
     def ends(self, x: Array) -> tuple[Array, Array]:
         """p₀ and p₁ at each x (n,)."""
         low, high = self._knots
-        return low.steps(x, self.low_y, right=True), high.steps(x, self.high_y, right=False)
+        return low.evaluate_steps(x, self.low_y, right=True), high.evaluate_steps(x, self.high_y, right=False)
 
     @cached_property
     def _knots(self) -> tuple[SplineKnots, SplineKnots]:
@@ -227,7 +227,7 @@ class VennAbersCurve:
 
 def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve:
     """Both rates at any score, given Σw and Σwy at increasing scores s (m,); without rows they are 0 and 1."""
-    low, high = means_of_added_row(mass, events)
+    low, high = added_row_means(mass, events)
     low, high = np.append(0.0, low), np.append(high, 1.0)
     falls, rises = low[1:] != low[:-1], high[1:] != high[:-1]
     return VennAbersCurve(s[falls], np.append(0.0, low[1:][falls]), s[rises], np.append(high[:1], high[1:][rises]))
@@ -263,7 +263,7 @@ def fit_pair_curves(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, 
         return [made(*_pair_sums(P, Y, w, *pair)) for pair in pairs[start:stop]]
 
     pairs = list(combinations(range(P.shape[1]), 2))
-    return tuple(one for some in in_blocks(work, len(pairs), 1) for one in some)
+    return tuple(one for some in map_blocks(work, len(pairs), 1) for one in some)
 
 
 def _pair_sums(P: Array, Y: Array, w: Array, i: int, j: int) -> tuple[Array, Array, Array]:

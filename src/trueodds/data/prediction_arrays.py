@@ -97,10 +97,10 @@ class PredictionArrays:
             if self.p.ndim == 1:
                 self.record_tied(int((self.p == 1 - self.p).sum()))
             else:
-                from trueodds.kernels.largest import largest_sums
+                from trueodds.kernels.confidence import confidence_sums
 
                 y = np.zeros(self.n, dtype=np.int64) if self.y is None or self.y.ndim == 2 else self.y
-                self.record_tied(largest_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
+                self.record_tied(confidence_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
         assert self._tied is not None
         return self._tied
 

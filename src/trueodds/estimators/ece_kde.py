@@ -26,7 +26,7 @@ from trueodds.estimators._smoothing.kernel_density import (
 )
 from trueodds.estimators.base import one_score
 from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
-from trueodds.kernels.sort import find_score
+from trueodds.kernels.sort import find_scores
 from trueodds.lenses.view import View
 
 AT_ONCE = 2**20  # numbers held together while draws are smoothed: 8 MB
@@ -241,7 +241,7 @@ class KernelDensityError(UnbinnedError):
             scores = by_score(view).sums()[0]
             smooth = self.smoother(scores, view)
             assert isinstance(smooth, Beta)
-            faint = int((view.n * (smooth.masses() < 0.5)[find_score(view.p, scores)]).sum())
+            faint = int((view.n * (smooth.masses() < 0.5)[find_scores(view.p, scores)]).sum())
             if faint:
                 text = (
                     f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 have less than half their weight in"

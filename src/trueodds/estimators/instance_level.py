@@ -12,7 +12,7 @@ from trueodds.binning.sorted_scores import by_score, group_starts
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator, one_score
-from trueodds.kernels.sort import find_score
+from trueodds.kernels.sort import find_scores
 from trueodds.lenses.view import View
 
 Sums = tuple[Any, Any, Any, Any]  # Σwy, Σwy(1−p), Σw(1−y), Σw(1−y)p: numbers, or one per draw
@@ -225,7 +225,7 @@ class Sides:
         max_groups = min(max(2**24 // len(view), 256), 4096)  # leaving each row out once costs rows · groups
         s, mass, _ = by_score(view).sums()
         first = group_starts(mass, max_groups)
-        self.index, self.size = find_score(view.p, s[first]), len(first)
+        self.index, self.size = find_scores(view.p, s[first]), len(first)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))
         mean = ratio(wp, w, 0.0)
         self.if_yes = ratio(wpp, _zero_within_rounding(wp, w, 1e-8), mean)

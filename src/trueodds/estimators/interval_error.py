@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.estimators.unbinned import DISTINCT, DistinctScores, ScoreStatistic, UnbinnedError
-from trueodds.kernels.sliding_window import Windows, mean_absolute
+from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
 from trueodds.lenses.view import View
 
 HALVINGS = 30  # beyond, an interval is narrower than 1e-9, which is all that it could still gain
@@ -112,15 +112,15 @@ class Widths:
 
     def __init__(self, s: Array) -> None:
         self.s = s
-        self._made: dict[float, Windows] = {}
+        self._made: dict[float, SlidingWindows] = {}
 
     def error(self, width: float, residual: Array) -> Array:
         """The error on intervals of this width, for each row of residuals (draws, m)."""
         if len(self.s) > DISTINCT:
-            return np.array([mean_absolute(self.s, row, width) for row in residual])
+            return np.array([mean_absolute_window_sum(self.s, row, width) for row in residual])
         if width not in self._made:
-            self._made[width] = Windows(self.s, width)
-        return self._made[width].mean_absolute(residual)
+            self._made[width] = SlidingWindows(self.s, width)
+        return self._made[width].mean_absolute_sums(residual)
 
     def minimize(self, residual: Array) -> tuple[Array, Array]:
         """Error and width at the minimum of their sum, for each row of residuals (draws, m).

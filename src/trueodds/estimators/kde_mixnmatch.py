@@ -15,7 +15,7 @@ from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import KERNELS
 from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
-from trueodds.kernels.smoothing import moments
+from trueodds.kernels.smoothing import cell_moments
 from trueodds.lenses.view import View
 
 FIRST, LAST, NODES = -0.6, 1.6, 2**14  # the grid of the value, as published
@@ -182,10 +182,10 @@ def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
     step = (LAST - FIRST) / (NODES - 1)
     powers = BUMP.degree() + 1
     around: Any = {"first": FIRST - step / 2, "last": LAST + step / 2, "middle": 0.5}
-    cell_moments = np.zeros((NODES, powers))
+    moments = np.zeros((NODES, powers))
     for image in (x, np.where(x < 0.5, -x, 2 - x)):
-        cell_moments += moments(image, lambda a, b: mass[a:b], NODES, powers, **around)
-    cell_moments *= (-step / half) ** np.arange(powers)  # from places in a cell to distances from them
+        moments += cell_moments(image, lambda a, b: mass[a:b], NODES, powers, **around)
+    moments *= (-step / half) ** np.arange(powers)  # from places in a cell to distances from them
     lags = np.arange(NODES)
     u = np.concatenate([lags, lags - NODES]) * step / half
     near = np.abs(u) < 1
@@ -193,7 +193,7 @@ def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
     term = BUMP
     for k in range(powers):
         kernel = np.where(near, term(u), 0.0)
-        wave = wave + np.fft.rfft(cell_moments[:, k], 2 * NODES) * np.fft.rfft(kernel)
+        wave = wave + np.fft.rfft(moments[:, k], 2 * NODES) * np.fft.rfft(kernel)
         term = term.deriv() / (k + 1)
     return np.fft.irfft(wave, 2 * NODES)[:NODES] * (35 / 32 / half)
 

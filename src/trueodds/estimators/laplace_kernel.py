@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic
 from trueodds.estimators.skce import RowPairs, SquaredKernelError
 from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
-from trueodds.kernels.pairs import sum_along_line
+from trueodds.kernels.pairs import sum_exponential_kernel
 from trueodds.lenses.view import View
 
 FORMS = ("biased", "unbiased", "weighted")
@@ -238,7 +238,7 @@ def _decay(s: Array, bandwidth: float) -> Array:
 def _norm(e: Array, decay: Array) -> Array:
     """Kernel norm of point masses e (…, m) at sorted scores."""
     rows = e.reshape(-1, len(decay))
-    square = sum_along_line(rows, decay) + np.square(rows).sum(axis=1)
+    square = sum_exponential_kernel(rows, decay) + np.square(rows).sum(axis=1)
     return np.sqrt(np.maximum(square, 0.0)).reshape(e.shape[:-1])  # below 0 only by rounding
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
-from trueodds.kernels.smoothing import moments, residuals
+from trueodds.kernels.smoothing import cell_moments, residual_function
 from trueodds.lenses.view import View
 
 MANY, CELLS = 2**15, 4096  # rows beyond which they are not sorted, and the cells of the grid on which they are spread
@@ -128,7 +128,9 @@ class GriddedScores(DistinctScores):
         view = self.view
         if view.rows is not None and not view.has_columns:
             return view.rows.moments(CELLS, 4)
-        return moments(view.p, residuals(view.p, view.outcomes, None if view.is_unweighted else view.w), CELLS, 4)
+        return cell_moments(
+            view.p, residual_function(view.p, view.outcomes, None if view.is_unweighted else view.w), CELLS, 4
+        )
 
 
 NARROWEST = 1e-5  # smoothing over less than this tells scores apart that agree in the fifth digit

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.settings import Order, check
 from trueodds.core.typing import Array
 from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
-from trueodds.kernels.monotonic_sweep import sweep
+from trueodds.kernels.monotonic_sweep import monotonic_sweep
 from trueodds.lenses.view import View
 
 Base = Literal["equal-mass", "uniform"]
@@ -107,4 +107,4 @@ class SweepError(UnbinnedError):
     def _swept(self, w: Array, wp: Array, wy: Array, s: Array, max_bins: int) -> tuple[Array, Array]:
         by_mass = self.base == "equal-mass"
         w, wp, wy = (np.atleast_2d(x) for x in (w, wp, wy))
-        return sweep(w, wp, wy, s, max_bins=max_bins, by_mass=by_mass, order=self.order)
+        return monotonic_sweep(w, wp, wy, s, max_bins=max_bins, by_mass=by_mass, order=self.order)

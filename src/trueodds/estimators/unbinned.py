@@ -13,7 +13,7 @@ import numpy as np
 from trueodds.binning.sorted_scores import by_score, group_starts
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator, one_score
-from trueodds.kernels.sort import find_score
+from trueodds.kernels.sort import find_scores
 from trueodds.lenses.view import View
 
 ScoreStatistic = Callable[[Array, Array, Array], Array]
@@ -94,7 +94,7 @@ class DistinctScores:
     @cached_property
     def index(self) -> Array:
         """The group of each row."""
-        return find_score(self.view.p, self.groups.first)
+        return find_scores(self.view.p, self.groups.first)
 
     @cached_property
     def statistic_at_groups(self) -> ScoreStatistic:

@@ -18,7 +18,7 @@ from trueodds.estimators._pairwise.hashed_order import evenly_by_weight, hashed_
 from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity, SimilarityKernel, matrix
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
-from trueodds.kernels import in_blocks
+from trueodds.kernels import map_blocks
 from trueodds.lenses.view import View
 
 ROWS_PER_LOCATION = 10  # minimum rows per default location: a J × J covariance needs more than J rows
@@ -118,7 +118,7 @@ class Embedding:
         def work(a: int, b: int) -> Array:
             return self._quadratic_form(self.places.residuals(wy[a:b] - wp)).q
 
-        return np.concatenate([np.empty(0), *in_blocks(work, len(wy), self._block)])
+        return np.concatenate([np.empty(0), *map_blocks(work, len(wy), self._block)])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the statistic is not an error with a confidence interval."""
@@ -136,7 +136,7 @@ class Embedding:
             observed = labels.T[a:b, :, None] == self.places.outcome
             return self._quadratic_form(w * (observed - predicted)).q
 
-        return np.concatenate([np.empty(0), *in_blocks(work, labels.shape[1], self._block)])
+        return np.concatenate([np.empty(0), *map_blocks(work, labels.shape[1], self._block)])
 
     @property
     def _block(self) -> int:

@@ -18,11 +18,11 @@ from trueodds.kernels.code_cache import kernel_cache
 
 T = TypeVar("T")
 
-SERIAL_ROWS = 4096  # number of rows up to which a second thread costs more than it saves
+MAX_SERIAL_ROWS = 4096  # number of rows up to which a second thread costs more than it saves
 _inside = threading.local()  # nested calls run serially: a worker that waited for its own pool would deadlock
 
 
-def compiled(function: Callable[..., Any], **options: Any) -> Any:
+def compile_kernel(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function on first use and cache it on disk, or in memory if no folder is writable."""
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     dispatcher: Any = numba.njit(**options)(function)
@@ -33,10 +33,10 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
 
 def compile_reordering(function: Callable[..., Any]) -> Any:
     """Compile a function and allow the compiler to reorder sums, so that they can be vectorized."""
-    return compiled(function, fastmath={"reassoc", "nsz"})
+    return compile_kernel(function, fastmath={"reassoc", "nsz"})
 
 
-def threads() -> int:
+def count_threads() -> int:
     """Return the number of threads: TRUEODDS_THREADS, else the number of cores of this process."""
     setting = os.environ.get("TRUEODDS_THREADS", "")
     if setting.isdigit() and int(setting) > 0:
@@ -53,10 +53,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has the pool, but not its threads
 
 
-def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
+def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
     """Run `work(start, stop)` over fixed blocks on a thread pool; the results are in the order of the blocks."""
     spans = [(start, min(start + block, total)) for start in range(0, total, block)]
-    helpers = min(threads(), len(spans)) - 1
+    helpers = min(count_threads(), len(spans)) - 1
     if helpers < 1 or getattr(_inside, "blocks", False):
         return [work(*span) for span in spans]
     results: list[Any] = [None] * len(spans)
@@ -70,7 +70,7 @@ def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
         finally:
             _inside.blocks = False
 
-    waiting = [_pool(threads() - 1).submit(in_turn) for _ in range(helpers)]
+    waiting = [_pool(count_threads() - 1).submit(in_turn) for _ in range(helpers)]
     try:
         in_turn()
     finally:
@@ -80,7 +80,7 @@ def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
     return results
 
 
-def summed(
+def sum_blocks(
     add: Callable[[int, int, Array], None], total: int, shape: tuple[int, ...], *, block: int, room: int = 2**19
 ) -> Array:
     """Sum over the rows 0..total−1, where `add(start, stop, out)` adds rows to a float64 array `out` of this shape.
@@ -90,14 +90,14 @@ def summed(
     number of threads.
     """
     size = max(1, int(np.prod(shape)))
-    spans = 1 if total <= SERIAL_ROWS else max(2, min(64, room // size, -(-total // block)))
+    spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, room // size, -(-total // block)))
 
     def work(start: int, stop: int) -> Array:
         out = np.zeros(shape)
         add(start, stop, out)
         return out
 
-    parts = in_blocks(work, total, max(1, -(-total // spans)))
+    parts = map_blocks(work, total, max(1, -(-total // spans)))
     sums = parts[0] if parts else np.zeros(shape)
     for part in parts[1:]:
         sums += part
@@ -116,6 +116,6 @@ def as_plain_array(x: Array) -> Array:
     return x
 
 
-def draws_at_once(size: int) -> int:
+def draws_per_block(size: int) -> int:
     """Return the number of draws (4 to 128) that share a block of accumulators, so that it fits into the cache."""
     return max(4, min(128, 2**18 // max(1, size)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks
+from trueodds.kernels import compile_kernel, map_blocks
 
 _BLOCK = 2**16  # minimum number of scores per thread task
 
@@ -19,15 +19,15 @@ def upper_share(x: Any, low: Any, high: Any, swapped: bool) -> Any:
     return 1 - u if swapped else u
 
 
-_upper_share = compiled(upper_share)
+_upper_share = compile_kernel(upper_share)
 
 
-@compiled
+@compile_kernel
 def _is_beyond_edge(x, edge, right):  # type: ignore[no-untyped-def]
     return x > edge if right else x >= edge
 
 
-@compiled
+@compile_kernel
 def _bin_between_edges(p, y, inner, right, out):  # type: ignore[no-untyped-def]
     for r in range(p.shape[0]):
         edges, b = inner[min(r, inner.shape[0] - 1)], 0
@@ -39,7 +39,7 @@ def _bin_between_edges(p, y, inner, right, out):  # type: ignore[no-untyped-def]
             out[2, r, b] += y[r, i]
 
 
-@compiled
+@compile_kernel
 def _share_linearly(p, y, centers, right, swapped, out):  # type: ignore[no-untyped-def]
     c = np.empty(centers.shape[1])
     for r in range(p.shape[0]):
@@ -61,7 +61,7 @@ def _share_linearly(p, y, centers, right, swapped, out):  # type: ignore[no-unty
                 out[r, a] += above
 
 
-@compiled
+@compile_kernel
 def _bin_linearly(p, y, low, high, place, out):  # type: ignore[no-untyped-def]
     size = place.shape[0]
     for r in range(p.shape[0]):
@@ -119,4 +119,4 @@ def _slice_draws(x: Array, start: int, stop: int) -> Array:
 
 
 def _side_by_side(p: Array, work: Callable[[int, int], None]) -> None:
-    in_blocks(work, len(p), max(32, _BLOCK // max(1, p.shape[1])))
+    map_blocks(work, len(p), max(32, _BLOCK // max(1, p.shape[1])))

@@ -7,55 +7,63 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_reordering, compiled, summed
-from trueodds.kernels.bins import merge_outer_bins, number_bins, scale, thresholds
+from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering, sum_blocks
+from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins, number_bins
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
-from trueodds.kernels.sort import bits_of, decode_scores
+from trueodds.kernels.sort import decode_scores, score_bits
 
-ROWS = 1024  # number of rows binned at a time
+ROWS_PER_TILE = 1024  # number of rows binned at a time
 _COLUMN_ROWS = 2**16  # minimum number of rows per thread task
 
 
-@compiled
+@compile_kernel
 def add_label_sums(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """Add n, Σp and Σp² per bin of the rows with other labels and with this label to `out` (2·(bins + 2), 3)."""
-    bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), empty_sums(out.shape[0])
-    for start in range(0, p.shape[0], ROWS):
-        block, labels = p[start : start + ROWS], y[start : start + ROWS]
+    bin_index, none, sums = (
+        np.empty(ROWS_PER_TILE, dtype=np.int32),
+        np.zeros(ROWS_PER_TILE, dtype=np.int32),
+        zero_score_sums(out.shape[0]),
+    )
+    for start in range(0, p.shape[0], ROWS_PER_TILE):
+        block, labels = p[start : start + ROWS_PER_TILE], y[start : start + ROWS_PER_TILE]
         m = block.shape[0]
         number_bins(block, m, bounds, bins, by, none, bin_index)
         for i in range(m):
             bin_index[i] = bin_index[i] * 2 + np.int32(labels[i] == label)
-        scatter_scores(block, m, bin_index, sums)
-    add_sums(sums, out)
+        add_scores(block, m, bin_index, sums)
+    add_to_columns(sums, out)
 
 
-@compiled
+@compile_kernel
 def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """Add n, Σp and Σp² per bin of non-events and events, given as keys (see `sort.row_keys`), to `out`."""
-    bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), empty_sums(out.shape[0])
-    bits = np.empty(ROWS, dtype=keys.dtype)
+    bin_index, none, sums = (
+        np.empty(ROWS_PER_TILE, dtype=np.int32),
+        np.zeros(ROWS_PER_TILE, dtype=np.int32),
+        zero_score_sums(out.shape[0]),
+    )
+    bits = np.empty(ROWS_PER_TILE, dtype=keys.dtype)
     scores = bits.view(bounds.dtype)
-    for start in range(0, keys.shape[0], ROWS):
-        block = keys[start : start + ROWS]
+    for start in range(0, keys.shape[0], ROWS_PER_TILE):
+        block = keys[start : start + ROWS_PER_TILE]
         m = block.shape[0]
         for i in range(m):
             bits[i] = block[i] >> 1
         number_bins(scores, m, bounds, bins, by, none, bin_index)
         for i in range(m):
             bin_index[i] = bin_index[i] * 2 + np.int32(block[i] & 1)
-        scatter_scores(scores, m, bin_index, sums)
-    add_sums(sums, out)
+        add_scores(scores, m, bin_index, sums)
+    add_to_columns(sums, out)
 
 
-@compiled
-def empty_sums(size):  # type: ignore[no-untyped-def]
-    """Return the zero arrays for `scatter_scores`: count, Σp and Σp² by index, each (size,)."""
+@compile_kernel
+def zero_score_sums(size):  # type: ignore[no-untyped-def]
+    """Return the zero arrays for `add_scores`: count, Σp and Σp² by index, each (size,)."""
     return np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
 
 
-@compiled
-def scatter_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
+@compile_kernel
+def add_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
     """Add the first m scores p to the count, Σp and Σp² at their indices `bin_index`."""
     count, one, two = sums
     for i in range(m):
@@ -65,8 +73,8 @@ def scatter_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
         two[s] += x * x
 
 
-@compiled
-def add_sums(sums, out):  # type: ignore[no-untyped-def]
+@compile_kernel
+def add_to_columns(sums, out):  # type: ignore[no-untyped-def]
     """Add the arrays (size,) of `sums` to the columns of `out` (size, 3)."""
     count, one, two = sums
     for t in range(out.shape[0]):
@@ -75,12 +83,12 @@ def add_sums(sums, out):  # type: ignore[no-untyped-def]
         out[t, 2] += two[t]
 
 
-@compiled
+@compile_kernel
 def _of_rows(p, y, w, n, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """Add the ten sums of `row_sums` per bin to `out` (bins + 2, 10)."""
-    bin_index, none = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32)
-    for start in range(0, p.shape[0], ROWS):
-        m = min(ROWS, p.shape[0] - start)
+    bin_index, none = np.empty(ROWS_PER_TILE, dtype=np.int32), np.zeros(ROWS_PER_TILE, dtype=np.int32)
+    for start in range(0, p.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, p.shape[0] - start)
         block = p[start : start + m]
         number_bins(block, m, bounds, bins, by, none, bin_index)
         for i in range(m):
@@ -110,7 +118,7 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
             b = min(a + _COLUMN_ROWS, stop)
             add_label_sums(as_plain_array(p[a:b]), as_plain_array(y[a:b]), label, bounds, bins, by, out)
 
-    table = summed(add, len(p), (2 * (bins + 2), 3), block=_COLUMN_ROWS)
+    table = sum_blocks(add, len(p), (2 * (bins + 2), 3), block=_COLUMN_ROWS)
     return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
 
 
@@ -118,7 +126,7 @@ def key_sums(keys: Array, edges: Array, closed: str) -> Array:
     """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, from keys (see `sort.row_keys`) in any order."""
     bounds, bins, by = _bounds(decode_scores(keys[:0]), edges, closed)
     keys = as_plain_array(keys)
-    table = summed(
+    table = sum_blocks(
         lambda a, b, out: _of_keys(keys[a:b], bounds, bins, by, out), len(keys), (2 * (bins + 2), 3), block=_COLUMN_ROWS
     )
     return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
@@ -145,12 +153,12 @@ def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) 
                 out,
             )
 
-    return merge_outer_bins(summed(add, len(p), (bins + 2, 10), block=_COLUMN_ROWS))
+    return merge_outer_bins(sum_blocks(add, len(p), (bins + 2, 10), block=_COLUMN_ROWS))
 
 
 def _bounds(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
     dtype = np.float64 if p.dtype == np.float64 else np.float32
-    return thresholds(edges, closed, dtype), len(edges) - 1, scale(edges, closed, dtype)
+    return bin_thresholds(edges, closed, dtype), len(edges) - 1, exact_scale(edges, closed, dtype)
 
 
 _BUFFER = 512  # number of values binned at a time, so that they stay in the L1 cache
@@ -160,7 +168,7 @@ _CLASS_VALUES = 2**18  # minimum number of values per thread task
 _COPIED_VALUES = 2**18  # number of values copied at a time if the array is not C-contiguous
 
 
-@compiled
+@compile_kernel
 def _add_every_class(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
     """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4)."""
     n, k = P.shape
@@ -191,7 +199,7 @@ def _add_every_class(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-de
         out[t, 1] += total[t]
 
 
-@compiled
+@compile_kernel
 def _bin(x, bounds):  # type: ignore[no-untyped-def]
     low, high = 0, bounds.shape[0]
     while low < high:
@@ -203,7 +211,7 @@ def _bin(x, bounds):  # type: ignore[no-untyped-def]
     return low
 
 
-@compiled
+@compile_kernel
 def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-untyped-def]
     """Add the sums of `_add_every_class`, faster if few values of a row lie above the first bin.
 
@@ -240,7 +248,7 @@ def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
     """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
     n, k = P.shape
     dtype = np.float64 if P.dtype == np.float64 else np.float32
-    bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
+    bounds, by, bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
     words = np.int64 if dtype == np.float64 else np.int32
     limit = bounds[:1].view(words)[0] if len(bounds) else None
     ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
@@ -256,7 +264,7 @@ def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
                 _add_every_class(block, labels, bounds, bins, by, out)
 
     return merge_outer_bins(
-        summed(add, n, (k * (bins + 2), 4), block=max(1, _CLASS_VALUES // k)).reshape(k, bins + 2, 4)
+        sum_blocks(add, n, (k * (bins + 2), 4), block=max(1, _CLASS_VALUES // k)).reshape(k, bins + 2, 4)
     )
 
 
@@ -291,13 +299,13 @@ def _add_sorted_rows(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
 
 def edge_keys(edges: Array, closed: str, dtype: Any) -> list[Any]:
     """Return the largest key within each inner edge, or None if there is none."""
-    bounds = thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
+    bounds = bin_thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
     # The largest key of a score is that of an event, so it has the outcome bit set.
-    keys = (bits_of(np.maximum(bounds, 0)) << dtype.type(1)) | dtype.type(1)
+    keys = (score_bits(np.maximum(bounds, 0)) << dtype.type(1)) | dtype.type(1)
     return [None if bound < 0 else key for bound, key in zip(bounds, keys, strict=True)]
 
 
-def sorted_sums(keys: Array, edges: Array, closed: str) -> Array:
+def sorted_key_sums(keys: Array, edges: Array, closed: str) -> Array:
     """Return n, Σp, Σy, Σpy and Σp² per bin, (bins, 5), from sorted keys (see `sort.row_keys`)."""
     bins = len(edges) - 1
     within = edge_keys(edges, closed, keys.dtype)
@@ -309,4 +317,4 @@ def sorted_sums(keys: Array, edges: Array, closed: str) -> Array:
             block = keys[a : min(a + _PART_ROWS, stop)]
             _add_sorted_rows(decode_scores(block), block, a, ends, out)
 
-    return summed(add, len(keys), (bins, 5), block=_SORTED_ROWS)
+    return sum_blocks(add, len(keys), (bins, 5), block=_SORTED_ROWS)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, in_blocks
+from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
 
 Closed = Literal["left", "right"]
 
@@ -51,12 +51,12 @@ class Bins:
         return find_bins(at, self.edges, self.closed)
 
 
-MAX_LINEAR_SEARCH = 64  # number of inner edges up to which comparison with all is faster than binary search
+MAX_COMPARED_EDGES = 64  # number of inner edges up to which comparison with all is faster than binary search
 _STEP = 8  # number of edges compared in one pass over a buffer
 _BLOCK = 2**18
 
 
-def thresholds(edges: Array, closed: str, dtype: Any) -> Array:
+def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
     """Return the threshold that a value of this dtype must exceed to fall beyond each inner edge, padded with inf.
 
     The thresholds are exact. For right-closed bins, a threshold is the largest number of this dtype that is not above
@@ -70,20 +70,20 @@ def thresholds(edges: Array, closed: str, dtype: Any) -> Array:
         above = np.where(near < inner, np.nextafter(near, dtype(np.inf)), near)
         bound = np.nextafter(above, dtype(-np.inf))
     padded = np.full(
-        -(-len(bound) // _STEP) * _STEP if len(bound) <= MAX_LINEAR_SEARCH else len(bound), np.inf, dtype=dtype
+        -(-len(bound) // _STEP) * _STEP if len(bound) <= MAX_COMPARED_EDGES else len(bound), np.inf, dtype=dtype
     )
     padded[: len(bound)] = bound
     padded.flags.writeable = False
     return padded
 
 
-def scale(edges: Array, closed: str, dtype: Any) -> float:
+def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
     """Return the number of bins if ⌈x · bins⌉ numbers them from 1 exactly as comparison with the edges does, else 0.
 
     The product is monotone in x, so it is correct everywhere if it is correct on both sides of each edge.
     """
     bins = len(edges) - 1
-    below = thresholds(edges, closed, dtype)[: bins - 1]
+    below = bin_thresholds(edges, closed, dtype)[: bins - 1]
     above = np.nextafter(below, dtype(2))
     number = np.arange(1, bins)
     exact = (np.ceil(below.astype(np.float64) * bins) == number).all()
@@ -91,12 +91,12 @@ def scale(edges: Array, closed: str, dtype: Any) -> float:
     return float(bins) if exact else 0.0
 
 
-@compiled
+@compile_kernel
 def number_bins(x, m, bounds, bins, scale, base, bin_index):  # type: ignore[no-untyped-def]
     """Set bin_index[j] to base[j] plus the bin number of x[j], for the first m values x.
 
     Bins are numbered from 1. The numbers 0 and bins + 1 can occur for values in the first and the last bin (see
-    `merge_outer_bins`). `bounds` and `scale` are the results of `thresholds` and `scale`.
+    `merge_outer_bins`). `bounds` and `exact_scale` are the results of `bin_thresholds` and `exact_scale`.
     """
     if scale > 0:
         limit = np.float64(bins + 1)
@@ -105,7 +105,7 @@ def number_bins(x, m, bounds, bins, scale, base, bin_index):  # type: ignore[no-
             v = v if v < limit else limit
             bin_index[j] = base[j] + np.int32(v)
         return
-    if bounds.shape[0] > MAX_LINEAR_SEARCH:
+    if bounds.shape[0] > MAX_COMPARED_EDGES:
         for j in range(m):
             low, high = 0, bounds.shape[0]
             while low < high:
@@ -139,7 +139,7 @@ def find_bins(x: Array, edges: Array, closed: str) -> Array:
     """Return the bin index of each value x (n,), from 0, as (n,) int64; values outside belong to the outer bins."""
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
     dtype = np.float64 if x.dtype == np.float64 else np.float32
-    bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
+    bounds, by, bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
     out = np.zeros(len(x), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
@@ -147,5 +147,5 @@ def find_bins(x: Array, edges: Array, closed: str) -> Array:
         number_bins(as_plain_array(x[start:stop]), stop - start, bounds, bins, by, bin_index, bin_index)
         out[start:stop] = np.clip(bin_index - 1, 0, bins - 1)
 
-    in_blocks(work, len(x), _BLOCK)
+    map_blocks(work, len(x), _BLOCK)
     return out

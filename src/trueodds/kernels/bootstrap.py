@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled
+from trueodds.kernels import compile_kernel
 from trueodds.kernels.random_labels import mix_bits
 
 LEVELS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
@@ -17,7 +17,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _TURN = 4096  # number of rows whose multiplicities are summed in 16 bits: the sum is at most 4096 (TAIL − 1)
 
 
-class Multiplicities:
+class BootstrapMultiplicities:
     """Bootstrap multiplicity of each of n rows in each resample, with random access to any resample.
 
     A multinomial resample is generated from Poisson counts. The mean is slightly below 1, and the missing draws up to n
@@ -31,7 +31,7 @@ class Multiplicities:
         self.rows = _random_words(key, np.arange(n, dtype=np.uint64))
         self.levels, self.tail = _cuts(n)
 
-    def of_resamples(self, start: int, stop: int) -> Array:
+    def draw(self, start: int, stop: int) -> Array:
         """Return the multiplicities in the resamples start..stop−1, (n, stop − start) uint8."""
         first, last = start // 2, -(-stop // 2)  # two resamples share a 32-bit number
         pairs = np.arange(first, last, dtype=np.uint64)
@@ -74,7 +74,7 @@ def _cuts(n: int) -> tuple[Array, Array]:
     return np.cumsum(truncated[:LEVELS]).astype(np.uint16), np.rint(left / left[-1] * 2**32).astype(np.uint64)
 
 
-@compiled
+@compile_kernel
 def scramble(a, b, c, d):  # type: ignore[no-untyped-def]
     """Return 32 random bits from two pairs of 32-bit words; no product exceeds 64 bits."""
     x = np.uint32(a ^ c)
@@ -85,7 +85,7 @@ def scramble(a, b, c, d):  # type: ignore[no-untyped-def]
     return np.uint32(x ^ (x >> np.uint32(16)))
 
 
-@compiled
+@compile_kernel
 def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-def]
     l0, l1, l2, l3, l4, l5 = levels[0], levels[1], levels[2], levels[3], levels[4], levels[5]
     n, m = out.shape
@@ -115,7 +115,7 @@ def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-
                 count[r] = np.uint16(0)
 
 
-@compiled
+@compile_kernel
 def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
     t = 0
     while np.uint64(bits) >= tail[t]:
@@ -123,7 +123,7 @@ def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
     return np.uint8(t)
 
 
-@compiled
+@compile_kernel
 def _fill(pairs, total, out):  # type: ignore[no-untyped-def]
     n = out.shape[0]
     for r in range(out.shape[1]):
@@ -133,7 +133,7 @@ def _fill(pairs, total, out):  # type: ignore[no-untyped-def]
             out[i, r] += np.uint8(1)
 
 
-def order_by_bin(bin_index: Array, size: int) -> Array:
+def argsort_bins(bin_index: Array, size: int) -> Array:
     """Return the stable sort order of bin indices below `size`; 16-bit integers are radix-sorted ten times as fast."""
     return np.argsort(bin_index.astype(np.uint16) if size <= 2**16 else bin_index, kind="stable")
 
@@ -149,7 +149,7 @@ class Resampler:
     def __init__(self, slots: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
         counted = np.flatnonzero((w != 0).ravel())  # a row outside a subgroup adds nothing
         bin_index = slots.ravel()[counted]
-        order = order_by_bin(bin_index, size)
+        order = argsort_bins(bin_index, size)
         entry = counted[order]
         row = entry // slots.shape[1]
         self.unit = (row if unit is None else unit[row]).astype(np.uint32)
@@ -157,7 +157,7 @@ class Resampler:
         self.parts = np.stack([x.ravel()[entry] for x in (w, wp, wy)], axis=1).astype(np.float64)
         self.size = size
 
-    def sums(self, times: Array) -> Array:
+    def sum_cells(self, times: Array) -> Array:
         """Return Σw, Σwp and Σwy (3, resamples, size) for the multiplicities `times` (units, resamples) uint8."""
         out = np.zeros((self.size, 3, times.shape[1]))
         _add_cells(np.ascontiguousarray(times), self.unit, self.bin_index, self.parts, out)
@@ -189,7 +189,7 @@ def _sum_cells(times, unit, bin_index, parts, out):  # type: ignore[no-untyped-d
             i += 1
 
 
-_add_cells = compiled(_sum_cells, fastmath={"contract"})  # allow fused multiply-add instructions
+_add_cells = compile_kernel(_sum_cells, fastmath={"contract"})  # allow fused multiply-add instructions
 
 
 _TILE = 64  # number of rows whose multiplicities are transposed at a time
@@ -198,7 +198,7 @@ _TILE = 64  # number of rows whose multiplicities are transposed at a time
 def _rows_by_cell(cell: Array, w: Array, size: int) -> tuple[Array, Array]:
     """Return the rows of nonzero weight in the order of their cells, and the start of each cell, (size + 1,)."""
     counted = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
-    row = counted[order_by_bin(cell[counted], size)]
+    row = counted[argsort_bins(cell[counted], size)]
     return row, np.searchsorted(cell[row], np.arange(size + 1))
 
 
@@ -217,11 +217,11 @@ class VectorResampler:
         self.vectors = np.concatenate([w[row, None], wp[row], wy[row]], axis=1, dtype=np.float64)
 
     @property
-    def numbers(self) -> int:
+    def n_sums(self) -> int:
         """Number of sums per resample."""
         return (len(self.first) - 1) * self.vectors.shape[1]
 
-    def multiplicities_in_order(self, times: Array) -> Array:
+    def sort_multiplicities(self, times: Array) -> Array:
         """Return the multiplicities of the rows in sorted order, (resamples, rows) uint8.
 
         `times` (units, resamples) uint8 are the multiplicities of the units.
@@ -230,10 +230,10 @@ class VectorResampler:
         _arrange(np.ascontiguousarray(times), self.unit, out)
         return out
 
-    def sums(self, times: Array) -> tuple[Array, Array, Array]:
+    def sum_vectors(self, times: Array) -> tuple[Array, Array, Array]:
         """Return Σw (resamples, size), Σwp and Σwy (resamples, size, m).
 
-        `times` comes from `multiplicities_in_order`.
+        `times` comes from `sort_multiplicities`.
         """
         m = self.vectors.shape[1] // 2
         out = np.zeros((len(times), len(self.first) - 1, 2 * m + 1))
@@ -241,7 +241,7 @@ class VectorResampler:
         return out[..., 0], out[..., 1 : m + 1], out[..., m + 1 :]
 
 
-@compiled
+@compile_kernel
 def _arrange(times, unit, out):  # type: ignore[no-untyped-def]
     tile = np.empty((out.shape[0], _TILE), dtype=np.uint8)
     for start in range(0, unit.shape[0], _TILE):
@@ -266,7 +266,7 @@ def _sum_vectors(times, first, vectors, out):  # type: ignore[no-untyped-def]
                     sums[k] += t * vector[k]
 
 
-_add_vectors = compiled(_sum_vectors, fastmath={"contract"})  # allow fused multiply-add instructions
+_add_vectors = compile_kernel(_sum_vectors, fastmath={"contract"})  # allow fused multiply-add instructions
 
 
 class ResidualResampler:
@@ -284,7 +284,7 @@ class ResidualResampler:
         self.weight, self.means = sums[:, 0], np.zeros_like(sums[:, 1:])
         np.divide(sums[:, 1:], sums[:, :1], out=self.means, where=sums[:, :1] > 0)
 
-    def norms(self, times: Array) -> tuple[Array, Array]:
+    def residual_norms(self, times: Array) -> tuple[Array, Array]:
         """Return the mean norm of the residuals of a cell, and that of their difference from the observed residuals.
 
         Both are (resamples,), for the multiplicities `times` (units, resamples) uint8. The norm is the sum of absolute
@@ -334,4 +334,4 @@ def _sum_norms(times, unit, first, columns, weight, means, out):  # type: ignore
             out[2, r] += weight[cell] * size[r] if sums[0, r] > 0.0 else 0.0
 
 
-_add_norms = compiled(_sum_norms, fastmath={"contract"})  # allow fused multiply-add instructions
+_add_norms = compile_kernel(_sum_norms, fastmath={"contract"})  # allow fused multiply-add instructions

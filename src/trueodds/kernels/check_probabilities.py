@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_reordering, in_blocks
+from trueodds.kernels import as_plain_array, compile_reordering, map_blocks
 
 _ROWS = 256  # number of rows transposed at a time
 _WIDE = 16  # number of classes above which rows are summed without transposing
@@ -76,7 +76,7 @@ def check_table(P: Array, exact: float) -> TableCheck:
         bad_rows[1] += start
         return extremes.view(block.dtype), bad_rows, distance
 
-    parts = in_blocks(work, len(P), max(1, _VALUES // P.shape[1]))
+    parts = map_blocks(work, len(P), max(1, _VALUES // P.shape[1]))
     worst = max(range(len(parts)), key=lambda i: parts[i][2][0])  # the first one if tied
     low, high = (np.array([extremes[i] for extremes, _, _ in parts]) for i in (0, 1))
     n_inexact = int(sum(bad_rows[0] for _, bad_rows, _ in parts))

@@ -21,7 +21,7 @@ from trueodds.core.progress import announce_compilation
 
 _FOLDER = Path(__file__).parent
 _TARGET = "target.json"  # describes the processors on which the code in a folder of machine code runs
-PRECOMPILE = "TRUEODDS_PRECOMPILE"  # folder to which machine code is written while a platform wheel is built
+PRECOMPILE_VARIABLE = "TRUEODDS_PRECOMPILE"  # folder to which machine code is written while a platform wheel is built
 _IMPORTED = re.compile(r"trueodds\.kernels\.(\w+)")
 
 
@@ -49,14 +49,14 @@ class KernelCache(FunctionCache):
         self._cache_file._source_stamp = source
         self._precompiled, self._written = (
             None if folder is None else IndexDataCacheFile(str(folder), self._impl.filename_base, source)
-            for folder in (precompiled(), os.environ.get(PRECOMPILE))
+            for folder in (precompiled_folder(), os.environ.get(PRECOMPILE_VARIABLE))
         )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function for this signature from the cache of the user or of the package, or None."""
         result = super().load_overload(sig, target_context)
         if result is None and self._precompiled is not None:
-            data = self._precompiled.load(self._index_key(sig, Portable()))
+            data = self._precompiled.load(self._index_key(sig, PortableTarget()))
             result = None if data is None else self._impl.rebuild(target_context, data)
         if result is None:
             announce_compilation()
@@ -74,10 +74,10 @@ class KernelCache(FunctionCache):
             with suppress(OSError):
                 Path(self._cache_file._index_path).unlink()
         if self._written is not None and self._impl.check_cachable(data):
-            self._written.save(self._index_key(sig, Portable()), self._impl.reduce(data))
+            self._written.save(self._index_key(sig, PortableTarget()), self._impl.reduce(data))
 
 
-class Portable:
+class PortableTarget:
     """Stands for the processor in the keys of precompiled code, which runs on several ones."""
 
     def magic_tuple(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class Portable:
 
 
 @cache
-def precompiled() -> Path | None:
+def precompiled_folder() -> Path | None:
     """Return the folder of machine code of the package, or None if there is none for this processor."""
     folder = _FOLDER / "precompiled"
     try:

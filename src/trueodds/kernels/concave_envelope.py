@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueodds.kernels import compiled
+from trueodds.kernels import compile_kernel
 
 
-@compiled
+@compile_kernel
 def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-def]
     """Compute the concave envelope at 1/2 of D(t) = Σ height + slope · t over the intervals [low, high] that contain t.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_reordering, compiled
-from trueodds.kernels.fine_grid import EDGES, find_tile_cells
-from trueodds.kernels.row_statistics import ROWS
+from trueodds.kernels import compile_kernel, compile_reordering
+from trueodds.kernels.fine_grid import CELL_EDGES, find_tile_cells
+from trueodds.kernels.row_statistics import ROWS_PER_TILE
 
 _MAX_ALL_PAIRS = 4  # number of classes up to which a loop over all pairs is faster than separating the first bin
 _STEP = 4  # number of values per vector operation
@@ -22,10 +22,10 @@ def first_bin_edge(report: Array, k: int) -> float:
 
     `report` (CELLS,) maps fine cells to bins.
     """
-    return -1.0 if k <= _MAX_ALL_PAIRS else float(EDGES[np.count_nonzero(report == 0)])
+    return -1.0 if k <= _MAX_ALL_PAIRS else float(CELL_EDGES[np.count_nonzero(report == 0)])
 
 
-def empty_sums(k: int, bins: int, first: float) -> tuple[Array, ...]:
+def zero_covariance_sums(k: int, bins: int, first: float) -> tuple[Array, ...]:
     """Return zero arrays for Σ w²p(1 − p) by class and bin, and for Σ w²p_k p_l by both classes and both bins.
 
     Returns
@@ -58,19 +58,19 @@ def covariance_matrix(sums: tuple[Array, ...]) -> Array:
     return covariance
 
 
-@compiled
-def add_rows(P, w, report, bins, first, exact, edges, sums):  # type: ignore[no-untyped-def]
+@compile_kernel
+def add_shared_bin_covariances(P, w, report, bins, first, exact, edges, sums):  # type: ignore[no-untyped-def]
     """Add the rows of P (n, K) with weights w (n,), or (0,) for weight 1; `report` (CELLS,) maps fine cells to bins."""
     k = P.shape[1]
-    columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
-    x, q, room = np.empty(ROWS), np.empty(ROWS), covariance_buffers(k)
-    for start in range(0, P.shape[0], ROWS):
-        m = min(ROWS, P.shape[0] - start)
+    columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
+    x, q, room = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE), covariance_buffers(k)
+    for start in range(0, P.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, P.shape[0] - start)
         find_tile_cells(P, start, m, 0, edges, exact, columns, x, q, cells)
         add_covariance_tile(P, start, m, columns, cells, w, report, bins, first, sums, room)
 
 
-@compiled
+@compile_kernel
 def covariance_buffers(k):  # type: ignore[no-untyped-def]
     """Return the buffers of `add_covariance_tile` for K classes.
 
@@ -78,15 +78,15 @@ def covariance_buffers(k):  # type: ignore[no-untyped-def]
     list of values above the first bin they are the positions, rows, indices of class and bin, the entries with further
     values in their row, and w·p.
     """
-    size = k * ROWS
+    size = k * ROWS_PER_TILE
     of = np.empty((5, size + 1), dtype=np.uint32)
     for j in range(size):
         of[0, j] = j // k
-    low, rows = np.empty((k, ROWS)), np.zeros(size + _STEP)
-    return np.ones(ROWS), low, rows, of[0], of[1], of[2], of[3], of[4], np.empty(size)
+    low, rows = np.empty((k, ROWS_PER_TILE)), np.zeros(size + _STEP)
+    return np.ones(ROWS_PER_TILE), low, rows, of[0], of[1], of[2], of[3], of[4], np.empty(size)
 
 
-@compiled
+@compile_kernel
 def add_covariance_tile(P, start, m, columns, cells, w, report, bins, first, sums, room):  # type: ignore[no-untyped-def]
     """Add the rows start..start + m − 1 of P, given their transpose `columns` and its fine `cells`, both (K, ROWS)."""
     own, low, mixed, beyond = sums
@@ -124,7 +124,7 @@ def _add_first_bin(columns, m, first, w, low, bins, own, sums):  # type: ignore[
         for d in range(c + 1, k - 3, 4):  # four columns at a time, so that `values` is read once for them
             a, b, e, f = low[d], low[d + 1], low[d + 2], low[d + 3]
             of_a = of_b = of_e = of_f = 0.0
-            for i in range(ROWS):
+            for i in range(ROWS_PER_TILE):
                 x = values[i]
                 of_a += x * a[i]
                 of_b += x * b[i]
@@ -136,12 +136,12 @@ def _add_first_bin(columns, m, first, w, low, bins, own, sums):  # type: ignore[
             sums[c, d + 3] += of_f
         for d in range(k - (k - 1 - c) % 4, k):
             a, of_a = low[d], 0.0
-            for i in range(ROWS):
+            for i in range(ROWS_PER_TILE):
                 of_a += values[i] * a[i]
             sums[c, d] += of_a
 
 
-@compiled
+@compile_kernel
 def _positions_above(values, first, at):  # type: ignore[no-untyped-def]
     """Write the positions of the values above `first` to `at`; return their number."""
     n_beyond = 0
@@ -151,7 +151,7 @@ def _positions_above(values, first, at):  # type: ignore[no-untyped-def]
     return n_beyond
 
 
-@compiled
+@compile_kernel
 def _add_other_bins(values, n_beyond, cells, w, low_rows, row_of, at, report, bins, own, mixed, row, bin_index, x):  # type: ignore[no-untyped-def]
     """Add the terms of values above the first bin: w²p(1 − p), and products with first-bin values of the same row."""
     k, wide, count = np.uint32(cells.shape[0]), mixed.shape[1], np.uint32(bins)
@@ -166,10 +166,10 @@ def _add_other_bins(values, n_beyond, cells, w, low_rows, row_of, at, report, bi
         into, low = mixed[s], low_rows[np.uint32(i * k) :]
         for d in range(wide):
             into[d] += p * low[d]
-    row[n_beyond] = ROWS  # sentinel: no such row
+    row[n_beyond] = ROWS_PER_TILE  # sentinel: no such row
 
 
-@compiled
+@compile_kernel
 def _pairs(n_beyond, row, bin_index, x, live, beyond):  # type: ignore[no-untyped-def]
     """Add the products of two values above the first bin in the same row, at lag 1, then 2, and so on.
 
@@ -195,12 +195,12 @@ def _pairs(n_beyond, row, bin_index, x, live, beyond):  # type: ignore[no-untype
 _ROWS = 1000  # number of rows transposed at a time; with a power of two, columns would share cache sets
 
 
-@compiled
-def add_covariance(P, w, bins, out):  # type: ignore[no-untyped-def]
+@compile_kernel
+def add_class_bin_covariances(P, w, bins, out):  # type: ignore[no-untyped-def]
     """Add Σ w²(δ_kl p_k − p_k p_l) of each pair of classes k ≤ l and their bins to `out` (K(K + 1)/2, size, size).
 
     P is (n, K), w (n,), or (0,) for weight 1, and bins (n, K). The loop runs over the pairs of classes, so that the
-    sums of a pair fit the L1 cache. If all classes share their bins, as in a tally, `add_rows` is faster.
+    sums of a pair fit the L1 cache. If all classes share their bins, `add_shared_bin_covariances` is faster.
     """
     k, weighted = P.shape[1], w.shape[0] > 0
     x, scaled = np.empty((k, _ROWS)), np.empty((k, _ROWS))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueodds.kernels import compiled
+from trueodds.kernels import compile_kernel
 from trueodds.kernels.covariance import add_covariance_tile, covariance_buffers
-from trueodds.kernels.fine_grid import CELLS, find_column_cells, find_tile_cells
+from trueodds.kernels.fine_grid import N_CELLS, find_column_cells, find_tile_cells
 from trueodds.kernels.row_statistics import (
-    ROWS,
+    ROWS_PER_TILE,
     score_binary_row,
     score_row,
     survey_tile,
@@ -17,12 +17,12 @@ from trueodds.kernels.row_statistics import (
 )
 
 
-@compiled
-def add_tile(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
+@compile_kernel
+def add_tile_sums(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
     """Add counts, Σp and Σp² of m rows to n (k·CELLS,) and sums (k·CELLS, …), from `columns` and `cells` (k, ROWS)."""
     for c in range(columns.shape[0]):
         column, cell = columns[c], cells[c]
-        count, total = n[c * CELLS : (c + 1) * CELLS], sums[c * CELLS : (c + 1) * CELLS]
+        count, total = n[c * N_CELLS : (c + 1) * N_CELLS], sums[c * N_CELLS : (c + 1) * N_CELLS]
         for i in range(m):
             s, x = np.uint32(cell[i]), np.float64(column[i])
             count[s] += 1
@@ -30,66 +30,66 @@ def add_tile(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
             total[s, 1] += x * x
 
 
-@compiled
-def add_by_label(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+@compile_kernel
+def tally_labels(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
     """Add counts to n and Σp, Σp², Σy, Σpy to sums (…, 4) by class and cell, for labels y (n,).
 
     Only the classes first..last−1 of P are used; y is the indicator of the class.
     """
     k = last - first
-    columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
-    x, q = np.empty(ROWS), np.empty(ROWS)
-    for start in range(0, P.shape[0], ROWS):
-        m = min(ROWS, P.shape[0] - start)
+    columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
+    x, q = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    for start in range(0, P.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, P.shape[0] - start)
         find_tile_cells(P, start, m, first, edges, exact, columns, x, q, cells)
-        add_tile(columns, cells, m, n, sums)
+        add_tile_sums(columns, cells, m, n, sums)
         for i in range(m):
             c = y[start + i] - first
             if 0 <= c < k:
-                s = c * CELLS + np.int64(cells[c, i])
+                s = c * N_CELLS + np.int64(cells[c, i])
                 sums[s, 2] += 1.0
                 sums[s, 3] += np.float64(columns[c, i])
 
 
-@compiled
-def add_by_hit(P, hit, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
-    """Add the sums of `add_by_label`, with a binary outcome for each value, hit (n, last − first)."""
+@compile_kernel
+def tally_outcomes(P, hit, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """Add the sums of `tally_labels`, with a binary outcome for each value, hit (n, last − first)."""
     k = last - first
-    columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
-    x, q = np.empty(ROWS), np.empty(ROWS)
-    for start in range(0, P.shape[0], ROWS):
-        m = min(ROWS, P.shape[0] - start)
+    columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
+    x, q = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    for start in range(0, P.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, P.shape[0] - start)
         find_tile_cells(P, start, m, first, edges, exact, columns, x, q, cells)
-        add_tile(columns, cells, m, n, sums)
+        add_tile_sums(columns, cells, m, n, sums)
         for c in range(k):
             for i in range(m):
-                s, z = c * CELLS + np.int64(cells[c, i]), np.float64(hit[start + i, c])
+                s, z = c * N_CELLS + np.int64(cells[c, i]), np.float64(hit[start + i, c])
                 sums[s, 2] += z
                 sums[s, 3] += z * np.float64(columns[c, i])
 
 
-@compiled
-def add_by_share(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
-    """Add counts to n and the nine sums of `add_share` to sums (…, 9) by class and cell.
+@compile_kernel
+def tally_weighted_shares(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """Add counts to n and the nine sums of `add_weighted_outcome` to sums (…, 9) by class and cell.
 
     The rows have weights w (n,) and outcome shares Y (n, last − first).
     """
     k = last - first
-    columns, cell = np.empty((k, ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
-    x, q = np.empty(ROWS), np.empty(ROWS)
-    for start in range(0, P.shape[0], ROWS):
-        m = min(ROWS, P.shape[0] - start)
+    columns, cell = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=np.int32)
+    x, q = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    for start in range(0, P.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, P.shape[0] - start)
         transpose_rows(P, start, m, first, columns)
         for c in range(k):
             find_column_cells(columns[c], m, edges, exact, x, q, cell)
-            count, total = n[c * CELLS : (c + 1) * CELLS], sums[c * CELLS : (c + 1) * CELLS]
+            count, total = n[c * N_CELLS : (c + 1) * N_CELLS], sums[c * N_CELLS : (c + 1) * N_CELLS]
             for i in range(m):
-                add_share(np.uint32(cell[i]), w[start + i], x[i], Y[start + i, c], count, total)
+                add_weighted_outcome(np.uint32(cell[i]), w[start + i], x[i], Y[start + i, c], count, total)
 
 
-@compiled
-def add_by_bin(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
-    """Add counts to n (m,) and sums (m, 4) of `add_hit`, or (m, 9) of `add_share`, by `bin_index`.
+@compile_kernel
+def tally_bins(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
+    """Add counts to n (m,) and sums (m, 4) of `add_outcome`, or (m, 9) of `add_weighted_outcome`, by `bin_index`.
 
     P, the outcomes Y and `bin_index` are (n, k), the weights w (n,).
     """
@@ -97,13 +97,13 @@ def add_by_bin(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
         for c in range(P.shape[1]):
             s, p, z = bin_index[i, c], np.float64(P[i, c]), Y[i, c]
             if sums.shape[1] > 4:
-                add_share(s, w[i], p, z, n, sums)
+                add_weighted_outcome(s, w[i], p, z, n, sums)
             else:
-                add_hit(s, p, z, n, sums)
+                add_outcome(s, p, z, n, sums)
 
 
-@compiled
-def add_hit(s, p, z, n, sums):  # type: ignore[no-untyped-def]
+@compile_kernel
+def add_outcome(s, p, z, n, sums):  # type: ignore[no-untyped-def]
     """Add a value p with outcome z to the count, Σp, Σp², Σy and Σpy at index s."""
     n[s] += 1
     sums[s, 0] += p
@@ -112,8 +112,8 @@ def add_hit(s, p, z, n, sums):  # type: ignore[no-untyped-def]
     sums[s, 3] += z * p
 
 
-@compiled
-def add_share(s, a, p, z, n, sums):  # type: ignore[no-untyped-def]
+@compile_kernel
+def add_weighted_outcome(s, a, p, z, n, sums):  # type: ignore[no-untyped-def]
     """Add a value p with outcome share z and weight a to the count and the weighted sums at index s.
 
     The sums are Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1 − p) and Σw²(y − p)².
@@ -130,7 +130,7 @@ def add_share(s, a, p, z, n, sums):  # type: ignore[no-untyped-def]
     sums[s, 8] += a * a * (z - p) * (z - p)
 
 
-@compiled
+@compile_kernel
 def tally_rows(P, y, ranks, atol, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs):  # type: ignore[no-untyped-def]
     """Tally P (n, K) with labels y (n,), tile by tile, so that each row is read from memory once.
 
@@ -140,17 +140,17 @@ def tally_rows(P, y, ranks, atol, exact, single, edges, n, sums, counts, extreme
     the sums of `covariance.empty_sums`, unless `bins` is 0.
     """
     k = P.shape[1]
-    columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
-    x, q, none = np.empty(ROWS), np.empty(ROWS), np.empty(0)
+    columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
+    x, q, none = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE), np.empty(0)
     tile, pair_room = tile_buffers(P), covariance_buffers(k)
     _, square, top, at = tile
-    class_n, class_sums = n[ranks * CELLS :], sums[ranks * CELLS :]
-    for start in range(0, P.shape[0], ROWS):
-        m = min(ROWS, P.shape[0] - start)
+    class_n, class_sums = n[ranks * N_CELLS :], sums[ranks * N_CELLS :]
+    for start in range(0, P.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, P.shape[0] - start)
         labels = y[start : start + m]
         find_tile_cells(P, start, m, 0, edges, exact, columns, x, q, cells)
         survey_tile(columns, m, atol, ranks, tile, counts, extremes)
-        add_tile(columns, cells, m, class_n, class_sums)
+        add_tile_sums(columns, cells, m, class_n, class_sums)
         _labeled(columns, cells, labels, class_sums)
         _ranked(top, at, ranks, cells, labels, n, sums)
         _add_scores(columns, labels, square, single, scores)
@@ -158,27 +158,27 @@ def tally_rows(P, y, ranks, atol, exact, single, edges, n, sums, counts, extreme
             add_covariance_tile(P, start, m, columns, cells, none, report, bins, first, pairs, pair_room)
 
 
-@compiled
+@compile_kernel
 def _labeled(columns, cells, y, sums):  # type: ignore[no-untyped-def]
     for i in range(y.shape[0]):
         c = np.uint32(y[i])
-        s = np.uint32(c * np.uint32(CELLS) + np.uint32(cells[c, i]))
+        s = np.uint32(c * np.uint32(N_CELLS) + np.uint32(cells[c, i]))
         sums[s, 2] += 1.0
         sums[s, 3] += np.float64(columns[c, i])
 
 
-@compiled
+@compile_kernel
 def _ranked(top, at, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
     for rank in range(ranks):
         values, classes = top[rank], at[rank]
         for i in range(y.shape[0]):
             c = np.uint32(classes[i])
-            s = np.uint32(np.uint32(rank * CELLS) + np.uint32(cells[c, i]))
+            s = np.uint32(np.uint32(rank * N_CELLS) + np.uint32(cells[c, i]))
             x, z = np.float64(values[i]), np.float64(np.int64(c) == y[i])
-            add_hit(s, x, z, n, sums)
+            add_outcome(s, x, z, n, sums)
 
 
-@compiled
+@compile_kernel
 def _add_scores(columns, y, squares, single, scores):  # type: ignore[no-untyped-def]
     k, finite = columns.shape[0], 0
     brier = brier_squared = loss = loss_squared = 0.0

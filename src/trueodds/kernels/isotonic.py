@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, sort
+from trueodds.kernels import as_plain_array, compile_kernel, sort
 
 
 class PooledBlocks(NamedTuple):
@@ -19,7 +19,7 @@ class PooledBlocks(NamedTuple):
     events: Array  # Σwy
 
 
-@compiled
+@compile_kernel
 def pool_block(mass, events, last, k):  # type: ignore[no-untyped-def]
     """Pool the last of k blocks with all preceding blocks whose mean is not lower; return the number of blocks left.
 
@@ -33,7 +33,7 @@ def pool_block(mass, events, last, k):  # type: ignore[no-untyped-def]
     return k
 
 
-@compiled
+@compile_kernel
 def _of_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
     """Compute the isotonic blocks of sorted keys and return their number; `last` receives the index of their last key.
 
@@ -56,7 +56,7 @@ def _of_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
     return pool_block(mass, events, last, k + 1)
 
 
-@compiled
+@compile_kernel
 def _of_rows(p, y, w, order, low, high, mass, events):  # type: ignore[no-untyped-def]
     """Compute the isotonic blocks of the rows with positive weight, in the given order by score; return their number.
 
@@ -78,7 +78,7 @@ def _of_rows(p, y, w, order, low, high, mass, events):  # type: ignore[no-untype
     return k
 
 
-@compiled
+@compile_kernel
 def _means(w, wy, fit):  # type: ignore[no-untyped-def]
     m = wy.shape[1]
     mass, events, last = np.empty(m), np.empty(m), np.empty(m, dtype=np.int64)
@@ -105,7 +105,7 @@ def _means(w, wy, fit):  # type: ignore[no-untyped-def]
                 start += 1
 
 
-def fit_keys(keys: Array) -> PooledBlocks:
+def fit_sorted_keys(keys: Array) -> PooledBlocks:
     """Return the isotonic blocks of sorted keys (see `sort`) of rows of weight 1. The result is exact."""
     n = len(keys)
     if n == 0:
@@ -160,13 +160,13 @@ def isotonic_means(w: Array, wy: Array) -> Array:
     return fit.reshape(shape)
 
 
-@compiled
+@compile_kernel
 def _cross_product(ax, ay, bx, by, cx, cy):  # type: ignore[no-untyped-def]
     """Return the cross product of the vectors a → b and b → c, which is positive if the path turns left."""
     return (bx - ax) * (cy - by) - (by - ay) * (cx - bx)
 
 
-@compiled
+@compile_kernel
 def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
     """Compute the isotonic mean (rise/run) of an added event of weight 1, just below each of the sorted scores.
 
@@ -207,7 +207,7 @@ def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
         corners += 1
 
 
-def means_of_added_row(mass: Array, events: Array) -> tuple[Array, Array]:
+def added_row_means(mass: Array, events: Array) -> tuple[Array, Array]:
     """Return the isotonic means of an added non-event and of an added event of weight 1, each (m,).
 
     Given Σw and Σwy at sorted scores s (m,). The first mean applies from s_j up to, but excluding, the next score, and

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks
+from trueodds.kernels import compile_kernel, map_blocks
 
-TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a cumulative weight are equal to it
-FALL = 1e-12  # tolerance of equal rates for the rounding of sums, relative to the total weight
+CUT_TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a cumulative weight are equal to it
+RATE_TOLERANCE = 1e-12  # tolerance of equal rates for the rounding of sums, relative to the total weight
 
 
-@compiled
+@compile_kernel
 def _first_cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
     """Return the number j ≥ 1 of the first cut j · extent / k that is not below `at`."""
     if not at > 0:
@@ -24,7 +24,7 @@ def _first_cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
     return j
 
 
-@compiled
+@compile_kernel
 def _end(position, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
     """Return the number of cells at or below cut j, by binary search from t to m."""
     if j >= k:
@@ -40,14 +40,16 @@ def _end(position, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-de
     return low
 
 
-@compiled
+@compile_kernel
 def _decreases(mass, events, m, a, t, c):  # type: ignore[no-untyped-def]
     """Return whether the event rate of the cells t..c−1 is below that of the cells a..t−1."""
     before, after = mass[t] - mass[a], mass[c] - mass[t]
-    return (events[c] - events[t]) / after < (events[t] - events[a]) / before - FALL * mass[m] / min(before, after)
+    return (events[c] - events[t]) / after < (events[t] - events[a]) / before - RATE_TOLERANCE * mass[m] / min(
+        before, after
+    )
 
 
-@compiled
+@compile_kernel
 def _above_hull(mass, events, m, above, hull):  # type: ignore[no-untyped-def]
     """Return the number of points of the curve (mass, events) above its greatest convex minorant.
 
@@ -71,7 +73,7 @@ def _above_hull(mass, events, m, above, hull):  # type: ignore[no-untyped-def]
     return n_above
 
 
-@compiled
+@compile_kernel
 def _nondecreasing(mass, events, position, m, k, extent, tolerance, above, n_above):  # type: ignore[no-untyped-def]
     """Return whether the event rates of k bins are nondecreasing.
 
@@ -97,7 +99,7 @@ def _nondecreasing(mass, events, position, m, k, extent, tolerance, above, n_abo
     return True
 
 
-@compiled
+@compile_kernel
 def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  # type: ignore[no-untyped-def]
     """Write the binned error and the number of bins of the draws start..stop−1 to `values` and `bins`."""
     size = s.shape[0]
@@ -119,7 +121,7 @@ def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bi
             position[0] = -np.inf
             for i in range(1, m + 1):
                 position[i] = mass[i]
-            extent, tolerance = mass[m], TOLERANCE * mass[m]
+            extent, tolerance = mass[m], CUT_TOLERANCE * mass[m]
         else:
             position[m] = np.inf
             extent, tolerance = 1.0, 0.0
@@ -146,7 +148,7 @@ def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bi
         bins[r] = k
 
 
-def sweep(
+def monotonic_sweep(
     w: Array, wp: Array, wy: Array, s: Array, *, max_bins: int, by_mass: bool, order: float
 ) -> tuple[Array, Array]:
     """Return the binned error of each draw with the largest number of bins of nondecreasing rates, and that number.
@@ -159,5 +161,5 @@ def sweep(
     arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, s)]
     max_bins, order = max(1, max_bins), float(order)
     block = max(32, 2**17 // len(s))  # minimum work per thread task
-    list(in_blocks(lambda a, b: _sweep_draws(*arrays, max_bins, by_mass, order, a, b, values, bins), draws, block))
+    list(map_blocks(lambda a, b: _sweep_draws(*arrays, max_bins, by_mass, order, a, b, values, bins), draws, block))
     return values, bins

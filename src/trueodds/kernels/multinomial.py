@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_reordering, compiled, summed
+from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering, sum_blocks
 
 _ROOM = 2**16  # number of values per tile of rows, so that its arrays stay in the core's own cache
 _ROWS = 512  # minimum number of rows per tile, so that dot products of its columns are long sums
@@ -14,7 +14,7 @@ _BLOCK = 2**14  # minimum number of probabilities per thread task
 # Tiles are stored class by class, (K, rows): inner loops run along the rows and are vectorized for any K.
 
 
-@compiled
+@compile_kernel
 def _relative(eta, Y, start, top, where, observed):  # type: ignore[no-untyped-def]
     """Subtract the maximum of each row from η (K, m) in place.
 
@@ -34,7 +34,7 @@ def _relative(eta, Y, start, top, where, observed):  # type: ignore[no-untyped-d
             observed[i] += y[i] * eta[k, i]
 
 
-@compiled
+@compile_kernel
 def _outcomes(e, Y, w, start, where, others, r, q, v):  # type: ignore[no-untyped-def]
     """Compute r = w(q − y), √w q and v = w q(1 − q) from e = exp(η − max η), and Σe minus the largest into `others`.
 
@@ -64,7 +64,7 @@ def _total(x):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+@compile_kernel
 def _separate_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
     """Write the linear predictor o_k + a_k·F_k + b_k to `eta` (K, m), for m rows of F (K, d, n) from `start` on.
 
@@ -79,7 +79,7 @@ def _separate_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-d
             add_scaled(eta[k], theta[k, a], F[k, a, start:stop])
 
 
-@compiled
+@compile_kernel
 def _shared_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
     """Write the linear predictor o_k + a_k·F + b_k to `eta` (K, m), for features F (d, n) shared by the classes."""
     stop = start + eta.shape[1]
@@ -90,7 +90,7 @@ def _shared_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def
         weighted_sum(theta[k], F, start, eta[k])
 
 
-@compiled
+@compile_kernel
 def _separate_sums(F, start, r, q, v, room, gradient, own, across):  # type: ignore[no-untyped-def]
     """Add a tile of rows to the gradient and the terms of the Hessian, with f = (F, 1) by class.
 
@@ -120,7 +120,7 @@ def _separate_sums(F, start, r, q, v, room, gradient, own, across):  # type: ign
         cross_product(room[:-1], room[:-1], True, across)
 
 
-@compiled
+@compile_kernel
 def _shared_sums(F, start, r, q, room, gradient, across):  # type: ignore[no-untyped-def]
     """Add a tile of rows to the gradient and the terms of the Hessian, for features F (d, n) shared by the classes.
 
@@ -194,7 +194,7 @@ def likelihood_sums(
             else:
                 _separate_sums(f, i, r, q, v, room, gradient, blocks, rest)
 
-    return into(summed(add, n, (size,), block=max(1, _BLOCK // k)))
+    return into(sum_blocks(add, n, (size,), block=max(1, _BLOCK // k)))
 
 
 def _rows_last(x: Array) -> Array:
@@ -205,7 +205,7 @@ def _rows_last(x: Array) -> Array:
 # BLAS is not used here: its own threads would compete with those of `in_blocks`.
 
 
-@compiled
+@compile_kernel
 def pair_products(x, above, out):  # type: ignore[no-untyped-def]
     """Write the products x_a x_b of the rows of x (k, n), with b at least `above` after a, to the rows of `out`."""
     at = 0
@@ -218,7 +218,7 @@ def pair_products(x, above, out):  # type: ignore[no-untyped-def]
 
 def _compile_fused(function):  # type: ignore[no-untyped-def]
     """Compile a function and allow the compiler to reorder sums and to use fused multiply-add instructions."""
-    return compiled(function, fastmath={"reassoc", "nsz", "contract"})
+    return compile_kernel(function, fastmath={"reassoc", "nsz", "contract"})
 
 
 @_compile_fused
@@ -258,7 +258,7 @@ def _dots(a, b, c, d, x, y, z, u, out, p, q):  # type: ignore[no-untyped-def]
             out[p + i, q + j] += rows[i][j]
 
 
-@compiled
+@compile_kernel
 def cross_product(X, Y, symmetric, out):  # type: ignore[no-untyped-def]
     """Add X Yᵀ to `out` (a, b), for X (a, n) and Y (b, n); if `symmetric`, only on and above the diagonal."""
     a, b = X.shape[0] - X.shape[0] % 4, Y.shape[0] - Y.shape[0] % 4
@@ -284,7 +284,7 @@ def add_scaled(out, a, x):  # type: ignore[no-untyped-def]
         out[i] += a * x[i]
 
 
-@compiled
+@compile_kernel
 def weighted_sum(a, X, start, out):  # type: ignore[no-untyped-def]
     """Add Σ_k a_k X_k to `out` (m,), for m columns of X (k, n) from `start` on; a has at least k values."""
     stop, n_unrolled = start + out.shape[0], X.shape[0] - X.shape[0] % 4

@@ -8,14 +8,14 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled
+from trueodds.kernels import as_plain_array, compile_kernel
 
-EQUAL_LEVELS = 1e-12  # levels that differ by less are considered equal
-AT_ONCE = 1e-10  # merges whose λ differ by less than this share belong to the same model
+LEVEL_TOLERANCE = 1e-12  # levels that differ by less are considered equal
+PENALTY_TOLERANCE = 1e-10  # merges whose λ differ by less than this share belong to the same model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Path:
+class NearIsotonicPath:
     """All blocks of the path of near-isotonic fits: a block of weight W and mean m/W has the level (m + λc)/W.
 
     Blocks are numbered in the order of their creation, so the parts of a block have lower numbers than the block.
@@ -23,41 +23,43 @@ class Path:
 
     mass: Array  # (blocks,) W
     events: Array  # (blocks,) m = Σwy
-    pull: Array  # (blocks,) c: 1 if the left neighbor is higher, minus 1 if the right neighbor is lower
+    slope: Array  # (blocks,) c: 1 if the left neighbor is higher, minus 1 if the right neighbor is lower
     parent: Array  # (blocks,) int64, the block into which it was merged; −1 if none
-    born: Array  # (blocks,) int64, the first model that contains it
-    died: Array  # (blocks,) int64, the first later model that does not contain it
+    first_model: Array  # (blocks,) int64, the first model that contains it
+    end_model: Array  # (blocks,) int64, the first later model that does not contain it
     lambdas: Array  # (models,) sorted penalties, from 0
-    start: Array  # (m,) int64, the block of each value at λ = 0
+    initial_block: Array  # (m,) int64, the block of each value at λ = 0
 
     @property
-    def sizes(self) -> Array:
+    def n_blocks(self) -> Array:
         """Number of blocks of each model, (models,)."""
         models = len(self.lambdas)
-        changes = np.bincount(self.born, minlength=models + 1) - np.bincount(self.died, minlength=models + 1)
+        changes = np.bincount(self.first_model, minlength=models + 1) - np.bincount(
+            self.end_model, minlength=models + 1
+        )
         return np.cumsum(changes)[:models]
 
     def levels(self, model: int) -> tuple[Array, Array]:
         """Return the blocks of one model and their levels, clipped to [0, 1]."""
-        alive = np.flatnonzero((self.born <= model) & (self.died > model))
-        level = (self.events[alive] + self.lambdas[model] * self.pull[alive]) / self.mass[alive]
+        alive = np.flatnonzero((self.first_model <= model) & (self.end_model > model))
+        level = (self.events[alive] + self.lambdas[model] * self.slope[alive]) / self.mass[alive]
         return alive, np.clip(level, 0.0, 1.0)
 
 
-@compiled
+@compile_kernel
 def _meeting(a, b, now, mass, events, pull):  # type: ignore[no-untyped-def]
     """Return the λ ≥ `now` at which two neighboring blocks reach the same level; infinite if they never do."""
     gap = events[b] / mass[b] - events[a] / mass[a]
     closing = pull[a] / mass[a] - pull[b] / mass[b]
     left = gap - now * closing
-    if abs(left) <= EQUAL_LEVELS:
+    if abs(left) <= LEVEL_TOLERANCE:
         return now
     if closing != 0 and left / closing > 0:
         return max(gap / closing, now)
     return np.inf
 
 
-@compiled
+@compile_kernel
 def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: ignore[no-untyped-def]
     """Merge neighboring blocks in the order of their λ; return the numbers of blocks and models."""
     before, after = np.empty(2 * blocks, np.int64), np.empty(2 * blocks, np.int64)
@@ -76,7 +78,7 @@ def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: i
             break
         if parent[a] >= 0 or parent[b] >= 0:
             continue  # one of them has been merged since
-        if at > lambdas[model] * (1.0 + AT_ONCE):
+        if at > lambdas[model] * (1.0 + PENALTY_TOLERANCE):
             model += 1
             lambdas[model] = at
         new = blocks
@@ -94,12 +96,12 @@ def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: i
     return blocks, model + 1
 
 
-@compiled
+@compile_kernel
 def _merge_equal(mass, events, w, m, start):  # type: ignore[no-untyped-def]
     """Merge neighboring values with equal means; return the number of blocks. `start` receives each value's block."""
     blocks = 0
     for i in range(mass.shape[0]):
-        if blocks > 0 and abs(m[blocks - 1] / w[blocks - 1] - events[i] / mass[i]) <= EQUAL_LEVELS:
+        if blocks > 0 and abs(m[blocks - 1] / w[blocks - 1] - events[i] / mass[i]) <= LEVEL_TOLERANCE:
             w[blocks - 1] += mass[i]
             m[blocks - 1] += events[i]
         else:
@@ -109,14 +111,14 @@ def _merge_equal(mass, events, w, m, start):  # type: ignore[no-untyped-def]
     return blocks
 
 
-@compiled
+@compile_kernel
 def _handed_down(own, parent):  # type: ignore[no-untyped-def]
     for a in range(own.shape[0] - 1, -1, -1):
         if parent[a] >= 0:
             own[a] += own[parent[a]]
 
 
-def near_isotonic(mass: Array, events: Array) -> Path:
+def near_isotonic_path(mass: Array, events: Array) -> NearIsotonicPath:
     r"""Compute the whole path of nearly isotonic fits.
 
     The problem is :math:`\min_f \tfrac12\sum_i w_i(y_i - f_i)^2 + \lambda\sum_i (f_i - f_{i+1})_+`, λ ≥ 0. `mass` (m,)
@@ -136,18 +138,18 @@ def near_isotonic(mass: Array, events: Array) -> Path:
     )
     blocks, models = _merged(w, m, pull, parent, born, died, lambdas, blocks)
     died[died < 0] = models
-    return Path(
+    return NearIsotonicPath(
         w[:blocks], m[:blocks], pull[:blocks], parent[:blocks], born[:blocks], died[:blocks], lambdas[:models], start
     )
 
 
-def average_levels(path: Path, weights: Array) -> Array:
+def average_levels(path: NearIsotonicPath, weights: Array) -> Array:
     """Return the weighted mean of the models' levels at each value, (m,), for weights (models,) that sum to 1.
 
     The contribution of each block is passed on to its parts, so no single model is expanded. Cost: O(m).
     """
     share, moved = (np.concatenate([[0.0], np.cumsum(x)]) for x in (weights, weights * path.lambdas))
-    born, died = path.born, path.died
-    own = (path.events * (share[died] - share[born]) + path.pull * (moved[died] - moved[born])) / path.mass
+    born, died = path.first_model, path.end_model
+    own = (path.events * (share[died] - share[born]) + path.slope * (moved[died] - moved[born])) / path.mass
     _handed_down(own, path.parent)
-    return np.asarray(np.clip(own[path.start], 0.0, 1.0))
+    return np.asarray(np.clip(own[path.initial_block], 0.0, 1.0))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, in_blocks, summed
-from trueodds.kernels.bin_sums import ROWS, add_sums, edge_keys, empty_sums, key_sums, scatter_scores
+from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
+from trueodds.kernels.bin_sums import ROWS_PER_TILE, add_scores, add_to_columns, edge_keys, key_sums, zero_score_sums
 from trueodds.kernels.sort import decode_scores
 
 _BITS = 13
@@ -18,7 +18,7 @@ _SAMPLE = 1000  # number of sampled keys, from which the cells of the ranks are 
 _NEAR = 0.25  # maximum share of the sample in these cells; above it, sorting all keys is not slower
 
 
-@compiled
+@compile_kernel
 def _ends(keys):  # type: ignore[no-untyped-def]
     """Return the smallest and the largest key."""
     low = high = keys[0]
@@ -27,7 +27,7 @@ def _ends(keys):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@compiled
+@compile_kernel
 def _count_keys(keys, low, shift, out):  # type: ignore[no-untyped-def]
     """Add the number of keys in each cell to `out` (cells,)."""
     count = np.zeros(out.shape[0], dtype=np.int64)
@@ -37,18 +37,22 @@ def _count_keys(keys, low, shift, out):  # type: ignore[no-untyped-def]
         out[c] += np.float64(count[c])
 
 
-@compiled
+@compile_kernel
 def _partition_keys(keys, like, low, shift, segment, near, out):  # type: ignore[no-untyped-def]
     """Write the keys of segment 0 to `near` and return their number; add n, Σp and Σp² to `out`.
 
     `segment` (cells,) has the segment of each cell. `out` (2 · segments, 3) has rows for non-events and events of each
     segment.
     """
-    bin_index, bits, sums = np.empty(ROWS, dtype=np.int32), np.empty(ROWS, dtype=keys.dtype), empty_sums(out.shape[0])
+    bin_index, bits, sums = (
+        np.empty(ROWS_PER_TILE, dtype=np.int32),
+        np.empty(ROWS_PER_TILE, dtype=keys.dtype),
+        zero_score_sums(out.shape[0]),
+    )
     scores = bits.view(like.dtype)
     count = 0
-    for start in range(0, keys.shape[0], ROWS):
-        block = keys[start : start + ROWS]
+    for start in range(0, keys.shape[0], ROWS_PER_TILE):
+        block = keys[start : start + ROWS_PER_TILE]
         m = block.shape[0]
         for i in range(m):
             bits[i] = block[i] >> 1
@@ -57,8 +61,8 @@ def _partition_keys(keys, like, low, shift, segment, near, out):  # type: ignore
         for i in range(m):
             near[np.uint32(count)] = block[i]
             count += bin_index[i] < 2
-        scatter_scores(scores, m, bin_index, sums)
-    add_sums(sums, out)
+        add_scores(scores, m, bin_index, sums)
+    add_to_columns(sums, out)
     return count
 
 
@@ -78,7 +82,7 @@ class OrderStatistics:
             out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((size, 3))
             return out[: _partition_keys(keys[start:stop], scores, low, shift, segment, out, sums)].copy(), sums
 
-        listed, sums = zip(*in_blocks(work, len(keys), _BLOCK), strict=True)
+        listed, sums = zip(*map_blocks(work, len(keys), _BLOCK), strict=True)
         self.keys = np.concatenate(listed)
         self.keys.sort()
         self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
@@ -93,7 +97,7 @@ class OrderStatistics:
         """Return the cell of each rank."""
         return np.searchsorted(self._up_to, ranks, "right")
 
-    def in_bins(self, edges: Array, closed: str) -> Array | None:
+    def sum_bins(self, edges: Array, closed: str) -> Array | None:
         """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, or None if all keys are needed.
 
         All keys are needed if an edge lies within a segment, for instance.
@@ -123,13 +127,13 @@ def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None
     The keys, in any order, are those of `sort.row_keys`.
     """
     keys = as_plain_array(keys)
-    ends = np.array(in_blocks(lambda a, b: _ends(keys[a:b]), len(keys), _BLOCK), dtype=keys.dtype)
+    ends = np.array(map_blocks(lambda a, b: _ends(keys[a:b]), len(keys), _BLOCK), dtype=keys.dtype)
     low, high = ends.min(), ends.max()
     shift = keys.dtype.type(max(0, int(high - low).bit_length() - _BITS))
     some = np.sort((keys[:: max(1, len(keys) // _SAMPLE)] - low) >> shift)
     if _cell_mask(some[ranks * len(some) // len(keys)])[some].mean() > _NEAR:
         return None
-    count = summed(lambda a, b, out: _count_keys(keys[a:b], low, shift, out), len(keys), (_CELLS,), block=_BLOCK)
+    count = sum_blocks(lambda a, b, out: _count_keys(keys[a:b], low, shift, out), len(keys), (_CELLS,), block=_BLOCK)
     return OrderStatistics(keys, low, shift, count, ranks)
 
 

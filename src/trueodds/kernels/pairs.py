@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_reordering, compiled, in_blocks
+from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering, map_blocks
 
 
-@compiled
+@compile_kernel
 def _pairwise_distances(P, Q, absolute, out):  # type: ignore[no-untyped-def]
     for i in range(P.shape[0]):
         row = out[i]
@@ -24,7 +24,7 @@ def _pairwise_distances(P, Q, absolute, out):  # type: ignore[no-untyped-def]
                     row[j] += (x - Q[c, j]) * (x - Q[c, j])
 
 
-@compiled
+@compile_kernel
 def _sum_along(e, decay, out):  # type: ignore[no-untyped-def]
     for b in range(e.shape[0]):
         behind = before = total = 0.0
@@ -72,7 +72,7 @@ def pairwise_distances(P: Array, Q: Array, *, absolute: bool) -> Array:
     return out
 
 
-def sum_along_line(e: Array, decay: Array) -> Array:
+def sum_exponential_kernel(e: Array, decay: Array) -> Array:
     """Return Σ over i ≠ j of e_i e_j k_ij for each row of e (draws, n), with k the product of the decays between them.
 
     This is the exponential kernel of sorted numbers, in O(n) instead of O(n²). `decay[i]` lies between i − 1 and i.
@@ -84,7 +84,7 @@ def sum_along_line(e: Array, decay: Array) -> Array:
         _sum_along(e[a:b], decay, out)
         return out
 
-    return np.concatenate(list(in_blocks(work, len(e), 16)))
+    return np.concatenate(list(map_blocks(work, len(e), 16)))
 
 
 def symmetric_product(k: Array, XT: Array, top: int) -> Array:
@@ -103,18 +103,18 @@ def pair_product(k: Array, XT: Array, top: int) -> float:
     return float(_pair_product(as_plain_array(k), as_plain_array(XT), top))
 
 
-HALF = 2**21  # similarities are stored as multiples of 2⁻⁴², in an upper and a lower half of 21 bits
-RUN = 512  # number of pairs whose halves sum to less than 2³¹
-DRAWS = 1024  # number of draws whose sums stay in the L1 cache
-NOTHING = np.int32(0)
+HALF_SCALE = 2**21  # similarities are stored as multiples of 2⁻⁴², in an upper and a lower half of 21 bits
+PAIRS_PER_RUN = 512  # number of pairs whose halves sum to less than 2³¹
+DRAWS_PER_TILE = 1024  # number of draws whose sums stay in the L1 cache
+ZERO = np.int32(0)
 
 
-@compiled
+@compile_kernel
 def _where(same, x):  # type: ignore[no-untyped-def]
-    return x if same else NOTHING
+    return x if same else ZERO
 
 
-@compiled
+@compile_kernel
 def _run(own_labels, labels, start, stop, first, last, high, low, upper, lower):  # type: ignore[no-untyped-def]
     """Add the halves of the rows start..stop−1 whose label equals `own_labels`, for each draw in first..last−1."""
     j = start
@@ -143,23 +143,23 @@ def _run(own_labels, labels, start, stop, first, last, high, low, upper, lower):
         j += 1
 
 
-@compiled
+@compile_kernel
 def _matches(k, top, start, blocks, labels, out):  # type: ignore[no-untyped-def]
-    high, low = np.empty(RUN, dtype=np.int32), np.empty(RUN, dtype=np.int32)
-    upper, lower = np.empty(DRAWS, dtype=np.int32), np.empty(DRAWS, dtype=np.int32)
+    high, low = np.empty(PAIRS_PER_RUN, dtype=np.int32), np.empty(PAIRS_PER_RUN, dtype=np.int32)
+    upper, lower = np.empty(DRAWS_PER_TILE, dtype=np.int32), np.empty(DRAWS_PER_TILE, dtype=np.int32)
     bottom = top + k.shape[0]
-    for tile in range(start, bottom, RUN):  # the labels of a tile stay in the cache for all rows of the strip
-        for first in range(0, labels.shape[1], DRAWS):
-            last = min(first + DRAWS, labels.shape[1])
+    for tile in range(start, bottom, PAIRS_PER_RUN):  # the labels of a tile stay in the cache for all rows of the strip
+        for first in range(0, labels.shape[1], DRAWS_PER_TILE):
+            last = min(first + DRAWS_PER_TILE, labels.shape[1])
             for i in range(max(top, tile + 1), bottom):
-                begin, end = max(tile, blocks[i]), min(tile + RUN, i)
+                begin, end = max(tile, blocks[i]), min(tile + PAIRS_PER_RUN, i)
                 if begin >= end:
                     continue
                 for j in range(begin, end):
-                    x = k[i - top, j - start] * HALF
+                    x = k[i - top, j - start] * HALF_SCALE
                     integer_part = np.int32(x)
                     high[j - begin] = integer_part
-                    low[j - begin] = np.int32((x - integer_part) * HALF + 0.5)
+                    low[j - begin] = np.int32((x - integer_part) * HALF_SCALE + 0.5)
                 upper[:] = 0
                 lower[:] = 0
                 _run(labels[i, first:last], labels, begin, end, first, last, high, low, upper, lower)
@@ -168,7 +168,7 @@ def _matches(k, top, start, blocks, labels, out):  # type: ignore[no-untyped-def
                     out[1, first + r] += lower[r]
 
 
-@compiled
+@compile_kernel
 def _label_sums(table, labels, first, last, out):  # type: ignore[no-untyped-def]
     for i in range(labels.shape[0]):
         observed = table[i, labels[i, 0]]
@@ -176,7 +176,7 @@ def _label_sums(table, labels, first, last, out):  # type: ignore[no-untyped-def
             out[r - first] += table[i, labels[i, r]] - observed
 
 
-def add_matches(k: Array, top: int, start: int, blocks: Array, labels: Array, out: Array) -> None:
+def add_label_matches(k: Array, top: int, start: int, blocks: Array, labels: Array, out: Array) -> None:
     """Add to `out` (2, draws), int64, the similarities of pairs with the same label, for the rows of one strip.
 
     `k` (rows, earlier) in [0, 1] has the similarities of rows `top`, `top` + 1, … with rows `start`, `start` + 1, …;
@@ -190,7 +190,7 @@ def add_matches(k: Array, top: int, start: int, blocks: Array, labels: Array, ou
 def match_differences(sums: Array) -> Array:
     """Return the sum of each draw minus that of the first draw, from the halves (2, draws); 0 for the same pairs."""
     upper, lower = (half[1:] - half[0] for half in sums)
-    return np.asarray((upper * float(HALF) + lower) / float(HALF) ** 2)
+    return np.asarray((upper * float(HALF_SCALE) + lower) / float(HALF_SCALE) ** 2)
 
 
 def label_differences(table: Array, labels: Array) -> Array:
@@ -202,4 +202,4 @@ def label_differences(table: Array, labels: Array) -> Array:
         _label_sums(table, labels, first + 1, last + 1, out)
         return out
 
-    return np.concatenate([np.empty(0), *in_blocks(work, labels.shape[1] - 1, 256)])
+    return np.concatenate([np.empty(0), *map_blocks(work, labels.shape[1] - 1, 256)])

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, draws_at_once, in_blocks
+from trueodds.kernels import as_plain_array, compile_kernel, draws_per_block, map_blocks
 
 DRAW_RANGE = 4294967296.0  # random integers are below 2^32
-AT_ONCE = 512  # maximum number of draws per block with few classes, so that sums stay in the core's own cache
+MAX_DRAWS_PER_BLOCK = (
+    512  # maximum number of draws per block with few classes, so that sums stay in the core's own cache
+)
 
 
-@compiled
+@compile_kernel
 def mix_bits(z):  # type: ignore[no-untyped-def]
     """Return 64 random bits from a counter, by the finalizer of splitmix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -21,42 +23,42 @@ def mix_bits(z):  # type: ignore[no-untyped-def]
     return z ^ (z >> np.uint64(31))
 
 
-@compiled
-def uniform(row_key, draw):  # type: ignore[no-untyped-def]
+@compile_kernel
+def uniform_integer(row_stream_key, draw):  # type: ignore[no-untyped-def]
     """Return a uniform integer below 2^32, which depends only on the row's key and the number of the draw."""
-    bits = mix_bits(row_key + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
+    bits = mix_bits(row_stream_key + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
     return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
 
 
-@compiled
-def uniform_pairs(row_key, first, words):  # type: ignore[no-untyped-def]
+@compile_kernel
+def fill_uniform_words(row_stream_key, first, words):  # type: ignore[no-untyped-def]
     """Fill `words` with random bits: two uniform draws per word, from draw 2 · first on, the lower half first."""
     for j in range(words.shape[0]):
-        words[j] = mix_bits(row_key + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
+        words[j] = mix_bits(row_stream_key + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
 
 
-@compiled
-def threshold(share, dither):  # type: ignore[no-untyped-def]
+@compile_kernel
+def label_threshold(share, dither):  # type: ignore[no-untyped-def]
     """Return the number of the 2^32 integers that represent a probability; randomized rounding makes it unbiased.
 
-    `dither` in [0, 1) is the random number of the row (see `dither_of`).
+    `dither` in [0, 1) is the random number of the row (see `row_dither`).
     """
     return np.floor(share * DRAW_RANGE + dither)
 
 
-@compiled
-def row_key(key, row):  # type: ignore[no-untyped-def]
+@compile_kernel
+def row_stream_key(key, row):  # type: ignore[no-untyped-def]
     """Return the key of the random stream of one row."""
     return mix_bits(np.uint64(key) + np.uint64(row + 1) * np.uint64(0xD1B54A32D192ED03))
 
 
-@compiled
-def dither_of(stream):  # type: ignore[no-untyped-def]
+@compile_kernel
+def row_dither(stream):  # type: ignore[no-untyped-def]
     """Return a uniform random number in [0, 1) for the row with this stream."""
     return np.float64(mix_bits(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@compiled
+@compile_kernel
 def _accumulate(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
     """Write the cumulative thresholds of the classes of row i to `cumulative` (K,)."""
     total = 0.0
@@ -68,20 +70,20 @@ def _accumulate(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
         if P[i, c] > 0:
             last = c
     for c in range(k):
-        cumulative[c] = threshold(cumulative[c] / total, dither)
+        cumulative[c] = label_threshold(cumulative[c] / total, dither)
     for c in range(last, k):
         cumulative[c] = DRAW_RANGE  # a label with predicted probability 0 is never drawn
 
 
-@compiled
-def chance(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
+@compile_kernel
+def clustered_integer(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
     """Return the random integer of the row, or with probability `share` that of its cluster, in this draw."""
-    if share > 0.0 and uniform(mix_bits(cluster_stream), draw) < share * DRAW_RANGE:
-        return uniform(cluster_stream, draw)
-    return uniform(stream, draw)
+    if share > 0.0 and uniform_integer(mix_bits(cluster_stream), draw) < share * DRAW_RANGE:
+        return uniform_integer(cluster_stream, draw)
+    return uniform_integer(stream, draw)
 
 
-@compiled
+@compile_kernel
 def fill_guide(cumulative, shift, guide):  # type: ignore[no-untyped-def]
     """Write to `guide` the class of the smallest random integer with each value of the leading bits, u >> shift."""
     c = 0
@@ -92,8 +94,8 @@ def fill_guide(cumulative, shift, guide):  # type: ignore[no-untyped-def]
         guide[leading] = c
 
 
-@compiled
-def pick(cumulative, guide, shift, u):  # type: ignore[no-untyped-def]
+@compile_kernel
+def find_class(cumulative, guide, shift, u):  # type: ignore[no-untyped-def]
     """Return the first class whose cumulative threshold exceeds u, searched from the entry of `fill_guide` on."""
     c = guide[u >> shift]
     while cumulative[c] <= u:
@@ -101,8 +103,8 @@ def pick(cumulative, guide, shift, u):  # type: ignore[no-untyped-def]
     return c
 
 
-@compiled
-def guide_bits(k):  # type: ignore[no-untyped-def]
+@compile_kernel
+def n_guide_bits(k):  # type: ignore[no-untyped-def]
     """Return the number of leading bits for a guide of K classes: about two entries or more per class."""
     bits = 4
     while (1 << bits) < 2 * k and bits < 16:
@@ -110,30 +112,30 @@ def guide_bits(k):  # type: ignore[no-untyped-def]
     return bits
 
 
-@compiled
+@compile_kernel
 def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignore[no-untyped-def]
     """Write labels (rows, draws) of the rows P (rows, K); `numbers` (rows,) are the numbers of their streams."""
     k, draws = P.shape[1], labels.shape[1]
-    shift = 32 - guide_bits(k)
+    shift = 32 - n_guide_bits(k)
     cumulative, guide = np.empty(k), np.empty(1 << (32 - shift), dtype=np.int32)
     skipped = start & 1
     words = np.empty((draws + skipped + 1) >> 1, dtype=np.uint64)
     u = words.view(np.uint32)[skipped : skipped + draws]
     for i in range(P.shape[0]):
-        stream = row_key(key, numbers[i])
-        _accumulate(P, i, dither_of(stream), cumulative)
+        stream = row_stream_key(key, numbers[i])
+        _accumulate(P, i, row_dither(stream), cumulative)
         fill_guide(cumulative, shift, guide)
         if share > 0.0:
-            cluster_stream = row_key(~np.uint64(key), cluster[i])
+            cluster_stream = row_stream_key(~np.uint64(key), cluster[i])
             for r in range(draws):
-                u[r] = chance(stream, cluster_stream, share, start + r)
+                u[r] = clustered_integer(stream, cluster_stream, share, start + r)
         else:
-            uniform_pairs(stream, start >> 1, words)
+            fill_uniform_words(stream, start >> 1, words)
         for r in range(draws):
-            labels[i, r] = pick(cumulative, guide, shift, u[r])
+            labels[i, r] = find_class(cumulative, guide, shift, u[r])
 
 
-@compiled
+@compile_kernel
 def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
     """Add the weight of each row to the cell of its label, for labels (rows, draws) and sums `out` (cells, draws)."""
     for i in range(labels.shape[0]):
@@ -146,14 +148,14 @@ def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
                     out[bin_index, r] += weight
 
 
-@compiled
+@compile_kernel
 def _add_where_between(out, u, low, width, weight):  # type: ignore[no-untyped-def]
     """Add `weight` to `out` (draws,) where low ≤ u < low + width, with one comparison in unsigned arithmetic."""
     for r in range(u.shape[0]):
         out[r] += weight if np.uint32(u[r] - low) < width else weight - weight
 
 
-@compiled
+@compile_kernel
 def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     """Add the weights of `_add_draws` for few classes and independent rows, with vectorized loops over the draws.
 
@@ -165,9 +167,9 @@ def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyp
     words = np.empty((stop - start + skipped + 1) >> 1, dtype=np.uint64)
     u = words.view(np.uint32)[skipped : skipped + stop - start]
     for i in range(P.shape[0]):
-        stream = row_key(key, i)
-        _accumulate(P, i, dither_of(stream), cumulative)
-        uniform_pairs(stream, start >> 1, words)
+        stream = row_stream_key(key, i)
+        _accumulate(P, i, row_dither(stream), cumulative)
+        fill_uniform_words(stream, start >> 1, words)
         weight = out.dtype.type(w[i])
         for t in range(tables.shape[0]):
             c = 0
@@ -185,57 +187,59 @@ def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyp
                     _add_where_between(out[bin_index], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
 
 
-@compiled
+@compile_kernel
 def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     k = P.shape[1]
     for i in range(P.shape[0]):
         for c in range(k):
-            stream = row_key(key, i * k + c)
-            bound = threshold(np.float64(P[i, c]), dither_of(stream))
+            stream = row_stream_key(key, i * k + c)
+            bound = label_threshold(np.float64(P[i, c]), row_dither(stream))
             for r in range(start, stop):
-                if uniform(stream, r) < bound:
+                if uniform_integer(stream, r) < bound:
                     for t in range(tables.shape[0]):
                         bin_index = tables[t, i, c]
                         if bin_index >= 0:
                             out[bin_index, r - start] += w[i]
 
 
-MAX_LINEAR_SEARCH = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
-MANY = 2**16  # number of cells above which labels are drawn one by one, best for rows sorted by cell
-ROWWISE_DRAWS = 256  # draws per block of labels drawn row by row, so that the tables of a row serve many draws
-TILE = 2**17  # number of labels of a tile, which stays in the cache while its weights are added up
+MAX_COMPARED_CLASSES = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
+MAX_VECTORIZED_CELLS = 2**16  # number of cells above which labels are drawn one by one, best for rows sorted by cell
+ROWWISE_DRAWS_PER_BLOCK = (
+    256  # draws per block of labels drawn row by row, so that the tables of a row serve many draws
+)
+LABELS_PER_TILE = 2**17  # number of labels of a tile, which stays in the cache while its weights are added up
 _NONE = np.empty(0, dtype=np.int64)
 
 
 def draw_labels(
-    P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0
+    P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, cluster_probability: float = 0.0
 ) -> Array:
     """Draw a label for each row and draw from the predicted probabilities P (n, K), (stop − start, n).
 
-    With probability `share`, a row uses the random number of its cluster in a draw, otherwise its own. The result for a
-    draw depends only on `key` and the number of the draw.
+    With probability `cluster_probability`, a row uses the random number of its cluster in a draw, otherwise its own.
+    The result for a draw depends only on `key` and the number of the draw.
     """
     out = np.empty((stop - start, len(P)), dtype=np.int64)
-    for rows, labels in _tiles(P, np.arange(len(P)), cluster, share, key, start, stop):
+    for rows, labels in _tiles(P, np.arange(len(P)), cluster, cluster_probability, key, start, stop):
         out[:, rows] = labels.T
     return out
 
 
 def _tiles(
-    P: Array, numbers: Array, cluster: Array | None, share: float, key: int, start: int, stop: int
+    P: Array, numbers: Array, cluster: Array | None, cluster_probability: float, key: int, start: int, stop: int
 ) -> Iterator[tuple[slice, Array]]:
     """Yield the labels (rows, draws) of one tile of rows after the other."""
     of = _NONE if cluster is None else cluster
-    height = max(1, TILE // max(1, stop - start))
+    height = max(1, LABELS_PER_TILE // max(1, stop - start))
     labels = np.empty((min(height, len(P)), stop - start), dtype=np.min_scalar_type(max(P.shape[1] - 1, 0)))
     for first in range(0, len(P), height):
         rows = slice(first, min(first + height, len(P)))
         tile = labels[: rows.stop - first]
-        _draw_labels(P[rows], numbers[rows], of[rows], share, key, start, tile)
+        _draw_labels(P[rows], numbers[rows], of[rows], cluster_probability, key, start, tile)
         yield rows, tile
 
 
-def sum_draws(
+def sum_label_weights(
     P: Array,
     w: Array,
     tables: Array,
@@ -244,47 +248,53 @@ def sum_draws(
     start: int,
     stop: int,
     *,
-    separate: bool = False,
-    rows: Array | None = None,
+    independent: bool = False,
+    row_numbers: Array | None = None,
     cluster: Array | None = None,
-    share: float = 0.0,
+    cluster_probability: float = 0.0,
 ) -> Array:
     """Return the total weight per cell and draw, (stop − start, size), with labels drawn from the predictions.
 
-    `tables[t, i, c]` is the cell to which row i adds its weight if label c is drawn, or −1. With `separate` the labels
-    are independent (multilabel). `rows` are the numbers of the rows, if they are sorted by cell for locality. `share`
-    is as in `draw_labels`.
+    `tables[t, i, c]` is the cell to which row i adds its weight if label c is drawn, or −1. With `independent` the
+    labels are independent (multilabel). `row_numbers` are the numbers of the rows, if they are sorted by cell for
+    locality. `cluster_probability` is as in `draw_labels`.
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
-    vectorized = P.shape[1] <= MAX_LINEAR_SEARCH and size <= MANY and share == 0 and not separate and rows is None
-    assert rows is None or not separate
-    numbers = np.arange(len(P)) if rows is None else rows
+    vectorized = (
+        P.shape[1] <= MAX_COMPARED_CLASSES
+        and size <= MAX_VECTORIZED_CELLS
+        and cluster_probability == 0
+        and not independent
+        and row_numbers is None
+    )
+    assert row_numbers is None or not independent
+    numbers = np.arange(len(P)) if row_numbers is None else row_numbers
     dtype = np.int32 if (w == 1).all() else np.float64  # integer counts are exact and take half the memory
 
     def work(a: int, b: int) -> Array:
         out = np.zeros((size, b - a), dtype=dtype)
         if vectorized:
             _sums_small_k(P, w, tables, key, a + start, b + start, out)
-        elif separate:
+        elif independent:
             _separate_sums(P, w, tables, key, a + start, b + start, out)
         else:
-            for tile, labels in _tiles(P, numbers, cluster, share, key, a + start, b + start):
+            for tile, labels in _tiles(P, numbers, cluster, cluster_probability, key, a + start, b + start):
                 _add_weights(labels, w[tile], tables[:, tile], out)
         return out.T
 
-    if vectorized or separate:
-        block = draws_at_once(size)
-        block = max(block, min(AT_ONCE, 2**19 // max(1, size))) if vectorized else block
+    if vectorized or independent:
+        block = draws_per_block(size)
+        block = max(block, min(MAX_DRAWS_PER_BLOCK, 2**19 // max(1, size))) if vectorized else block
     else:
-        block = max(8, min(ROWWISE_DRAWS, 2**24 // max(1, size)))
-    parts = in_blocks(work, stop - start, block)
+        block = max(8, min(ROWWISE_DRAWS_PER_BLOCK, 2**24 // max(1, size)))
+    parts = map_blocks(work, stop - start, block)
     return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)
 
 
-ROWS = 256
+ROWS_PER_BLOCK = 256
 
 
-@compiled
+@compile_kernel
 def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
     """Write the labels of the rows from number `row` on to `out` (rows, draws).
 
@@ -295,9 +305,9 @@ def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
     words = np.empty((out.shape[1] + skipped + 1) >> 1, dtype=np.uint64)
     u = words.view(np.uint32)[skipped : skipped + out.shape[1]]
     for i in range(P.shape[0]):
-        stream = row_key(key, row + i)
-        _accumulate(P, i, dither_of(stream), cumulative)
-        uniform_pairs(stream, start >> 1, words)
+        stream = row_stream_key(key, row + i)
+        _accumulate(P, i, row_dither(stream), cumulative)
+        fill_uniform_words(stream, start >> 1, words)
         labels = out[i]
         labels[:] = 0
         for c in range(P.shape[1]):
@@ -309,12 +319,12 @@ def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
 
 
 def draw_labels_by_row(
-    P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0
+    P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, cluster_probability: float = 0.0
 ) -> Array:
     """Return the labels of `draw_labels` as (n, stop − start), in the smallest suitable integer type."""
     dtype = np.min_scalar_type(P.shape[1] - 1)
-    if P.shape[1] > MAX_LINEAR_SEARCH or share > 0:
-        labels = draw_labels(P, key, start, stop, cluster=cluster, share=share)
+    if P.shape[1] > MAX_COMPARED_CLASSES or cluster_probability > 0:
+        labels = draw_labels(P, key, start, stop, cluster=cluster, cluster_probability=cluster_probability)
         return np.ascontiguousarray(labels.T, dtype=dtype)
     P = as_plain_array(P)
     out = np.empty((len(P), stop - start), dtype=dtype)
@@ -322,5 +332,5 @@ def draw_labels_by_row(
     def work(a: int, b: int) -> None:
         _draw_row_labels(P[a:b], a, key, start, out[a:b])
 
-    in_blocks(work, len(P), ROWS)
+    map_blocks(work, len(P), ROWS_PER_BLOCK)
     return out

@@ -6,24 +6,24 @@ import math
 
 import numpy as np
 
-from trueodds.kernels import compile_reordering, compiled
+from trueodds.kernels import compile_kernel, compile_reordering
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 
 # Number of rows transposed at a time, so that loops over the rows are vectorized. It is not a power of two, because
 # columns would then share cache sets.
-ROWS = 240
+ROWS_PER_TILE = 240
 _MAX_TRANSPOSED = 64  # number of columns up to which transposing is faster
 _RUN = 32  # number of values per run of a long row; after removing the maximum, only its run is searched again
 
 
-@compiled
+@compile_kernel
 def tile_buffers(P):  # type: ignore[no-untyped-def]
     """Return the buffers of `survey_tile`: Σp and Σp² (ROWS,), the largest values and their columns (3, ROWS)."""
-    wide, narrow = np.empty((2, ROWS)), np.empty((6, ROWS), dtype=P.dtype)
+    wide, narrow = np.empty((2, ROWS_PER_TILE)), np.empty((6, ROWS_PER_TILE), dtype=P.dtype)
     return wide[0], wide[1], narrow[:3], narrow[3:]
 
 
-@compiled
+@compile_kernel
 def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
     """Write m rows of P from `start` on, transposed, to `columns` (k, ROWS), for k classes from `first` on."""
     rows, values, after = P[start : start + m], P.reshape(-1), (start + m) * P.shape[1]
@@ -36,7 +36,7 @@ def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
             column[i] = rows[i, first + c]
 
 
-@compiled
+@compile_kernel
 def survey_tile(columns, m, rounding_tolerance, ranks, room, counts, extremes):  # type: ignore[no-untyped-def]
     """Compute the statistics of m transposed rows into the buffers `room`; add to `counts` and `extremes`.
 
@@ -53,7 +53,7 @@ def survey_tile(columns, m, rounding_tolerance, ranks, room, counts, extremes): 
             counts[4] += top[0, i] == top[1, i]
 
 
-@compiled
+@compile_kernel
 def survey_rows(P, bits, rounding_tolerance, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """Compute the largest values of each row, its Σp² and counts of special values, in one pass.
 
@@ -75,10 +75,10 @@ def survey_rows(P, bits, rounding_tolerance, which, squares, counts, extremes): 
                 for rank in range(which.shape[1]):
                     which[i, rank] = at[rank]
         return
-    columns, tile = np.empty((k, ROWS), dtype=P.dtype), tile_buffers(P)
+    columns, tile = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), tile_buffers(P)
     _, square, _, at = tile
-    for start in range(0, n, ROWS):
-        m = min(ROWS, n - start)
+    for start in range(0, n, ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, n - start)
         transpose_rows(P, start, m, 0, columns)
         survey_tile(columns, m, rounding_tolerance, which.shape[1], tile, counts, extremes)
         for i in range(m):
@@ -88,7 +88,7 @@ def survey_rows(P, bits, rounding_tolerance, which, squares, counts, extremes): 
                 which[start + i, rank] = np.int32(at[rank, i])
 
 
-@compiled
+@compile_kernel
 def survey_groups(P, bits, rounding_tolerance, starts, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """Apply `survey_rows` to each group of rows starts[g]..starts[g + 1] − 1: counts (G, 5), extremes (G, 2)."""
     for g in range(starts.shape[0] - 1):
@@ -96,7 +96,7 @@ def survey_groups(P, bits, rounding_tolerance, starts, which, squares, counts, e
         survey_rows(P[a:b], bits[a:b], rounding_tolerance, which[a:b], squares[a:b], counts[g], extremes[g])
 
 
-@compiled
+@compile_kernel
 def _sums(columns, m, total, square):  # type: ignore[no-untyped-def]
     """Write Σp and Σp² of m transposed rows to `total` and `square`."""
     total[:], square[:] = 0.0, 0.0
@@ -119,7 +119,7 @@ def _sum(row):  # type: ignore[no-untyped-def]
     return total, square
 
 
-@compiled
+@compile_kernel
 def _count_inexact(total, rounding_tolerance, counts, extremes):  # type: ignore[no-untyped-def]
     distance = abs(total - 1.0)
     counts[3] += distance > rounding_tolerance
@@ -150,7 +150,7 @@ def _special(columns, m, counts, extremes):  # type: ignore[no-untyped-def]
                 extremes[0] = max(extremes[0], np.float64(columns[j, i]) - 1.0)
 
 
-@compiled
+@compile_kernel
 def _three_largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-def]
     """Write the three largest values of m transposed rows to a, b and c, and their columns to at_a, at_b and at_c.
 
@@ -172,7 +172,7 @@ def _three_largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-un
             at_a[i] = number if x > first else at_first
 
 
-@compiled
+@compile_kernel
 def _long(word, left, run_max, at):  # type: ignore[no-untyped-def]
     """Write the columns of a row's three largest values to `at`, given its bits; return whether the maximum is tied."""
     k, none = word.shape[0], word.dtype.type(0)
@@ -194,7 +194,7 @@ def _long(word, left, run_max, at):  # type: ignore[no-untyped-def]
     return tied
 
 
-@compiled
+@compile_kernel
 def _max_value(values):  # type: ignore[no-untyped-def]
     largest = values[0]
     for i in range(values.shape[0]):
@@ -202,13 +202,13 @@ def _max_value(values):  # type: ignore[no-untyped-def]
     return largest
 
 
-@compiled
+@compile_kernel
 def score_row(p, square):  # type: ignore[no-untyped-def]
     """Return the Brier score and the log loss of one row, given the predicted probability of its label and its Σp²."""
     return square - 2.0 * p + 1.0, -math.log(p) if p > 0 else np.inf
 
 
-@compiled
+@compile_kernel
 def score_binary_row(p, q, y):  # type: ignore[no-untyped-def]
     """Return the Brier score and the log loss of a binary row, given p of the second and q of the first class.
 
@@ -218,7 +218,7 @@ def score_binary_row(p, q, y):  # type: ignore[no-untyped-def]
     return (p - y) * (p - y), -math.log(observed) if observed > 0 else np.inf
 
 
-@compiled
+@compile_kernel
 def score_rows(P, y, squares, single, brier, loss):  # type: ignore[no-untyped-def]
     """Write the Brier score and the log loss of each row to `brier` and `loss`, given the labels y and Σp².
 

@@ -5,29 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, draws_at_once, in_blocks
-from trueodds.kernels.random_labels import mix_bits, row_key
+from trueodds.kernels import compile_kernel, draws_per_block, map_blocks
+from trueodds.kernels.random_labels import mix_bits, row_stream_key
 
 
-@compiled
+@compile_kernel
 def random_sign(stream, draw):  # type: ignore[no-untyped-def]
     """Return +1 or −1, each with probability 1/2, by one random bit of the stream."""
     bits = mix_bits(stream + np.uint64(draw // 64 + 1) * np.uint64(0x9E3779B97F4A7C15))
     return 1.0 if (bits >> np.uint64(draw % 64)) & np.uint64(1) else -1.0
 
 
-@compiled
+@compile_kernel
 def _signs(clusters, key, start, stop, out):  # type: ignore[no-untyped-def]
     for g in range(clusters):
-        stream = row_key(key, g)
+        stream = row_stream_key(key, g)
         for r in range(start, stop):
             out[r - start, g] = random_sign(stream, r)
 
 
-@compiled
+@compile_kernel
 def _sums(cluster, slots, residuals, key, start, stop, out):  # type: ignore[no-untyped-def]
     for i in range(slots.shape[0]):
-        stream = row_key(key, cluster[i])
+        stream = row_stream_key(key, cluster[i])
         for r in range(start, stop):
             s = random_sign(stream, r)
             for v in range(slots.shape[1]):
@@ -53,4 +53,4 @@ def sum_sign_flips(cluster: Array, slots: Array, residuals: Array, size: int, ke
         _sums(cluster, slots, residuals, key, a + start, b + start, out)
         return out.T
 
-    return np.concatenate(list(in_blocks(work, stop - start, draws_at_once(size))))
+    return np.concatenate(list(map_blocks(work, stop - start, draws_per_block(size))))

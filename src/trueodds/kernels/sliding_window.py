@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, in_blocks
+from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
 
 _SCORES = 2**16
 
 
-@compiled
+@compile_kernel
 def _stops(s, width, first, behind, length):  # type: ignore[no-untyped-def]
     low = high = 0
     at = s[0] - width
@@ -25,7 +25,7 @@ def _stops(s, width, first, behind, length):  # type: ignore[no-untyped-def]
             low += 1
 
 
-@compiled
+@compile_kernel
 def _window_integral(e, first, behind, length, out):  # type: ignore[no-untyped-def]
     sums = np.zeros(e.shape[1] + 1)
     for b in range(e.shape[0]):
@@ -37,7 +37,7 @@ def _window_integral(e, first, behind, length, out):  # type: ignore[no-untyped-
         out[b] = total
 
 
-@compiled
+@compile_kernel
 def _integral_between(s, sums, width, start, stop):  # type: ignore[no-untyped-def]
     """Return the part of the integral where the lowest score in the window is one of the scores start..stop−1."""
     m = s.shape[0]
@@ -57,14 +57,14 @@ def _integral_between(s, sums, width, start, stop):  # type: ignore[no-untyped-d
     return total
 
 
-def mean_absolute(s: Array, e: Array, width: float) -> float:
+def mean_absolute_window_sum(s: Array, e: Array, width: float) -> float:
     """Return ∫ |Σ of e in the window [a, a + width)| da / width, for values e (m,) at sorted scores s (m,)."""
     s, sums = as_plain_array(s), np.zeros(len(s) + 1)
     np.cumsum(e, out=sums[1:])
-    return sum(in_blocks(lambda a, b: _integral_between(s, sums, width, a, b), len(s), _SCORES)) / width
+    return sum(map_blocks(lambda a, b: _integral_between(s, sums, width, a, b), len(s), _SCORES)) / width
 
 
-class Windows:
+class SlidingWindows:
     """Sums of values in a sliding window [a, a + width) over sorted scores `s` (m,), for many draws."""
 
     def __init__(self, s: Array, width: float) -> None:
@@ -73,7 +73,7 @@ class Windows:
         self.length = np.empty(2 * len(s))
         _stops(s, width, self.first, self.behind, self.length)
 
-    def mean_absolute(self, e: Array) -> Array:
+    def mean_absolute_sums(self, e: Array) -> Array:
         """Return ∫ |Σ of e in the window| da / width for each row of e (draws, m), (draws,)."""
         e = np.ascontiguousarray(e)
 
@@ -82,4 +82,4 @@ class Windows:
             _window_integral(e[a:b], self.first, self.behind, self.length, out)
             return out
 
-        return np.concatenate(list(in_blocks(work, len(e), 16))) / self.width
+        return np.concatenate(list(map_blocks(work, len(e), 16))) / self.width

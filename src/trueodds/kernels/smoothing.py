@@ -7,15 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, in_blocks, summed
+from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
 
 _ROWS = 2**15  # number of rows whose masses are computed at a time, so that they stay in the core's own cache
 _STEP = 1024  # number of rows assigned to cells at a time
 
 
-@compiled
+@compile_kernel
 def add_moments(x, mass, m, first, per, middle, offset, place, out):  # type: ignore[no-untyped-def]
-    """Add the moments of the first m masses at x to `out` (cells, powers), see `moments`.
+    """Add the moments of the first m masses at x to `out` (cells, powers), see `cell_moments`.
 
     `per` is the number of cells per unit of x. `offset` (int32) and `place` (float64) are buffers of m or more.
     """
@@ -43,8 +43,8 @@ def add_moments(x, mass, m, first, per, middle, offset, place, out):  # type: ig
                 term *= u
 
 
-@compiled
-def add_masses(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
+@compile_kernel
+def add_cell_moments(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
     """Add the moments of all masses at x to `out` (cells, powers)."""
     offset, place = np.empty(_STEP, dtype=np.int32), np.empty(_STEP)
     for a in range(0, x.shape[0], _STEP):
@@ -52,14 +52,14 @@ def add_masses(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def
         add_moments(x[a : a + m], mass[a : a + m], m, first, per, middle, offset, place, out)
 
 
-@compiled
+@compile_kernel
 def _residuals(p, y, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         out[i] = np.float64(y[i]) - np.float64(p[i])
 
 
-def residuals(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array]:
-    """Return a function of start and stop that computes w(y − p) of these rows, for `moments`."""
+def residual_function(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array]:
+    """Return a function of start and stop that computes w(y − p) of these rows, for `cell_moments`."""
 
     def mass(start: int, stop: int) -> Array:
         out = np.empty(stop - start)
@@ -69,7 +69,7 @@ def residuals(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array
     return mass
 
 
-def moments(
+def cell_moments(
     x: Array,
     mass: Callable[[int, int], Array],
     cells: int,
@@ -89,16 +89,16 @@ def moments(
     def add(start: int, stop: int, out: Array) -> None:
         for a in range(start, stop, _ROWS):
             b = min(a + _ROWS, stop)
-            add_masses(x[a:b], as_plain_array(mass(a, b)), first, per, middle, out)
+            add_cell_moments(x[a:b], as_plain_array(mass(a, b)), first, per, middle, out)
 
-    return summed(add, len(x), (cells, powers), block=2 * _ROWS)
+    return sum_blocks(add, len(x), (cells, powers), block=2 * _ROWS)
 
 
 _LOST = 74.0  # e^(−74/2) is less than the rounding error of 1
 _POINTS = 64  # minimum number of points per thread task
 
 
-@compiled
+@compile_kernel
 def _gaussian_sums(at, s, w, wy, h, lost, out):  # type: ignore[no-untyped-def]
     m = s.shape[0]
     for i in range(at.shape[0]):
@@ -135,7 +135,7 @@ def gaussian_sums(at: Array, s: Array, w: Array, wy: Array, h: float) -> Array:
     """
     out = np.empty((len(at), 5))
     at, s, w, wy = (as_plain_array(np.asarray(v, dtype=np.float64)) for v in (at, s, w, wy))
-    in_blocks(lambda a, b: _gaussian_sums(at[a:b], s, w, wy, h, _LOST, out[a:b]), len(at), _POINTS)
+    map_blocks(lambda a, b: _gaussian_sums(at[a:b], s, w, wy, h, _LOST, out[a:b]), len(at), _POINTS)
     return out
 
 
@@ -144,7 +144,7 @@ _NEAR = 2.0  # argument below which the closed form loses digits, so that the se
 _TURN = 32  # number of multiples whose sines and cosines are computed by the addition theorem
 
 
-@compiled
+@compile_kernel
 def _series(q):  # type: ignore[no-untyped-def]
     """Return the power series of the transform in q = z²."""
     value = 1.0
@@ -153,19 +153,19 @@ def _series(q):  # type: ignore[no-untyped-def]
     return value
 
 
-@compiled
+@compile_kernel
 def _closed_form(z, sine, cosine):  # type: ignore[no-untyped-def]
     q = z * z
     return 105.0 * ((15.0 - 6.0 * q) * sine - z * (15.0 - q) * cosine) / (q * q * q * z)
 
 
-@compiled
+@compile_kernel
 def _evaluate(z, out):  # type: ignore[no-untyped-def]
     for i in range(z.shape[0]):
         out[i] = _series(z[i] * z[i]) if z[i] < _NEAR else _closed_form(z[i], np.sin(z[i]), np.cos(z[i]))
 
 
-@compiled
+@compile_kernel
 def _multiples(z, out):  # type: ignore[no-untyped-def]
     sine, cosine = np.empty(_TURN), np.empty(_TURN)
     for r in range(z.shape[0]):

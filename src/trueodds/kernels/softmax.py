@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, in_blocks
+from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
 
 _MIN_EXPONENT = -1021.0  # exponents of 2 below this are treated as −∞
 # The bits of √½ as an integer: mantissas are reduced to [√½, √2), so that their logarithms are centered at 0.
@@ -19,7 +19,7 @@ _FARTHEST = (3 - math.sqrt(8)) ** 2  # s² for mantissas of √½ and √2
 
 def loop(function: Any) -> Any:
     """Compile a function and allow the compiler to reorder sums and to use fused multiply-add instructions."""
-    return compiled(function, fastmath={"reassoc", "nsz", "contract"})
+    return compile_kernel(function, fastmath={"reassoc", "nsz", "contract"})
 
 
 def _polynomial(function: Callable[[float], float], low: float, high: float, degree: int) -> tuple[float, ...]:
@@ -170,8 +170,8 @@ def _observed_means(x, y, Y, row, start):  # type: ignore[no-untyped-def]
     return observed, exponent
 
 
-SUMS = 7  # the value and six derivatives
-BLOCK = 2**18  # number of values per thread task
+N_SUMS = 7  # the value and six derivatives
+VALUES_PER_BLOCK = 2**18  # number of values per thread task
 _TILE = 2**12  # number of values processed at a time, so that they stay in the L1 cache
 _LN2 = math.log(2)
 _NORMAL, _NOTHING = 2.0**-1022, -1e300
@@ -190,10 +190,10 @@ def tempered_log_loss(P: Array, Y: Array, w: Array, beta: float, min_prob: float
     def some(start: int, stop: int, out: Array) -> None:
         _tempered_log_loss_blocks(p, k, every, outcomes, mass, beta, min_prob, start, stop, out)
 
-    return _sum_blocks(some, -(-n // every), k) * _LN2 ** np.arange(SUMS)
+    return _sum_blocks(some, -(-n // every), k) * _LN2 ** np.arange(N_SUMS)
 
 
-def linear(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
+def linear_log_loss(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
     """Return the negative log-likelihood of rows proportional to exp(o + θx), and six derivatives in θ, (7,).
 
     X and the offsets o are (n, K); Y and w are as in `tempered_log_loss`.
@@ -208,7 +208,7 @@ def linear(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = No
     return _sum_blocks(some, n, k)
 
 
-def powered(P: Array, beta: float) -> Array:
+def temper_probabilities(P: Array, beta: float) -> Array:
     """Return rows proportional to p^β, normalized to sum 1, (n, K) float64; exact zeros stay zero."""
     p, (n, k) = as_plain_array(P).reshape(-1), P.shape
     out = np.empty((n, k))
@@ -217,7 +217,7 @@ def powered(P: Array, beta: float) -> Array:
     def work(start: int, stop: int) -> None:
         _powered(p, k, beta, start, stop, flat)
 
-    in_blocks(work, n, max(1, BLOCK // k))
+    map_blocks(work, n, max(1, VALUES_PER_BLOCK // k))
     return out
 
 
@@ -233,11 +233,11 @@ def _sum_blocks(some: Callable[[int, int, Array], None], n: int, k: int) -> Arra
     """Sum the blocks over all rows in a fixed order, independent of the threads."""
 
     def work(start: int, stop: int) -> Array:
-        out = np.zeros(SUMS)
+        out = np.zeros(N_SUMS)
         some(start, stop, out)
         return out
 
-    return np.sum([np.zeros(SUMS), *in_blocks(work, n, max(1, BLOCK // k))], axis=0)
+    return np.sum([np.zeros(N_SUMS), *map_blocks(work, n, max(1, VALUES_PER_BLOCK // k))], axis=0)
 
 
 @loop

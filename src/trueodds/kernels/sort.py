@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, in_blocks, threads
+from trueodds.kernels import as_plain_array, compile_kernel, count_threads, map_blocks
 
 _PLACED_ROWS = 2**17
 _BUCKETS = 4096  # a power of two, so that a score's bucket is exact
 
 
-@compiled
+@compile_kernel
 def _key(bits, y, keys):  # type: ignore[no-untyped-def]
     """Write the bits of each score followed by its outcome to `keys`; return the number of invalid outcomes.
 
@@ -28,7 +28,7 @@ def _key(bits, y, keys):  # type: ignore[no-untyped-def]
     return others
 
 
-@compiled
+@compile_kernel
 def _distinct(keys):  # type: ignore[no-untyped-def]
     count = 1
     for i in range(1, keys.shape[0]):
@@ -36,7 +36,7 @@ def _distinct(keys):  # type: ignore[no-untyped-def]
     return count
 
 
-@compiled
+@compile_kernel
 def _counts(keys, bits, n, events):  # type: ignore[no-untyped-def]
     j, total, before = 0, 0, keys[0] >> 1
     for i in range(keys.shape[0]):
@@ -50,7 +50,7 @@ def _counts(keys, bits, n, events):  # type: ignore[no-untyped-def]
         events[j] -= events[j - 1]
 
 
-@compiled
+@compile_kernel
 def _sum_rows(p, y, w, order, s, mass, events):  # type: ignore[no-untyped-def]
     m = 0
     for k in range(order.shape[0]):
@@ -65,7 +65,7 @@ def _sum_rows(p, y, w, order, s, mass, events):  # type: ignore[no-untyped-def]
     return m
 
 
-@compiled
+@compile_kernel
 def _starts(s, starts):  # type: ignore[no-untyped-def]
     """Write the index of the first sorted score in each bucket or a later one to `starts` (buckets + 1,)."""
     b = 0
@@ -77,7 +77,7 @@ def _starts(s, starts):  # type: ignore[no-untyped-def]
     starts[b:] = s.shape[0]
 
 
-@compiled
+@compile_kernel
 def _place_sorted(p, s, starts, out):  # type: ignore[no-untyped-def]
     for i in range(p.shape[0]):
         x = np.float64(p[i])
@@ -92,24 +92,24 @@ def _place_sorted(p, s, starts, out):  # type: ignore[no-untyped-def]
         out[i] = low
 
 
-def sort_keys(p: Array, y: Array) -> Array | None:
+def encode_and_sort(p: Array, y: Array) -> Array | None:
     """Return the scores p (n,) ≥ 0 with their outcomes as sortable integers, or None if an outcome is neither 0 nor 1.
 
     The bits of a nonnegative float have the same order as the float, and integers are sorted several times as fast as
     rows.
     """
-    encoded = row_keys(p, y)
+    encoded = encode_rows(p, y)
     if encoded is not None:
         encoded.sort()
     return encoded
 
 
-def row_keys(p: Array, y: Array) -> Array | None:
-    """Return the keys of `sort_keys` unsorted, in the order of the rows; None if an outcome is neither 0 nor 1."""
-    bits = bits_of(p)
+def encode_rows(p: Array, y: Array) -> Array | None:
+    """Return the keys of `encode_and_sort` in the order of the rows, or None if an outcome is neither 0 nor 1."""
+    bits = score_bits(p)
     y = as_plain_array(y.view(np.uint8) if y.dtype == bool else y.astype(np.float64, copy=False))
     encoded = np.empty(len(bits), dtype=bits.dtype)
-    others = sum(in_blocks(lambda a, b: _key(bits[a:b], y[a:b], encoded[a:b]), len(bits), _PLACED_ROWS))
+    others = sum(map_blocks(lambda a, b: _key(bits[a:b], y[a:b], encoded[a:b]), len(bits), _PLACED_ROWS))
     return None if others else encoded
 
 
@@ -137,18 +137,18 @@ def sum_by_score(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Arr
     return (s, mass, events) if m == len(p) else (s[:m].copy(), mass[:m].copy(), events[:m].copy())
 
 
-def find_score(p: Array, s: Array) -> Array:
+def find_scores(p: Array, s: Array) -> Array:
     """Return the index of the last of the sorted scores `s` (m,) that is at most `p` (n,); the first if none is."""
     starts, out = np.empty(_BUCKETS + 1, dtype=np.int64), np.empty(len(p), dtype=np.int64)
     p, s = as_plain_array(p), as_plain_array(s)
     _starts(s, starts)
-    in_blocks(lambda a, b: _place_sorted(p[a:b], s, starts, out[a:b]), len(p), _PLACED_ROWS)
+    map_blocks(lambda a, b: _place_sorted(p[a:b], s, starts, out[a:b]), len(p), _PLACED_ROWS)
     return out
 
 
 def argsort_scores(p: Array) -> Array:
     """Return the indices that sort the scores, (n,) int64; the sort is stable for float32 scores."""
-    bits = bits_of(p)
+    bits = score_bits(p)
     if bits.dtype == np.uint64:
         return np.argsort(p)
     encoded = (bits & np.uint32(2**31 - 1)).astype(np.uint64)  # without the sign, as −0 is 0
@@ -159,7 +159,7 @@ def argsort_scores(p: Array) -> Array:
     return encoded.view(np.int64)
 
 
-def bits_of(p: Array) -> Array:
+def score_bits(p: Array) -> Array:
     """Return the bits of scores as unsigned integers, which have the same order as nonnegative scores."""
     x = as_plain_array(p)
     return x.view(np.uint64 if x.dtype == np.float64 else np.uint32)
@@ -181,7 +181,7 @@ _BLOCK = 2**18  # minimum number of values per thread task
 _MAX_KEYS = 2**24  # number of keys in memory at a time, as for a million rows of sixteen classes
 
 
-@compiled
+@compile_kernel
 def _encode(p, scores, bits, words):  # type: ignore[no-untyped-def]
     """Write the keys of scores p, with outcome 0, to `words`; return the number of scores that are not exact.
 
@@ -197,7 +197,7 @@ def _encode(p, scores, bits, words):  # type: ignore[no-untyped-def]
     return misfits
 
 
-@compiled
+@compile_kernel
 def _put_keys(words, k, start, keys):  # type: ignore[no-untyped-def]
     for c in range(k):
         own = keys[c]
@@ -205,7 +205,7 @@ def _put_keys(words, k, start, keys):  # type: ignore[no-untyped-def]
             own[start + i] = words[i * k + c]
 
 
-@compiled
+@compile_kernel
 def _of_shares(P, Y, scores, bits, words, keys):  # type: ignore[no-untyped-def]
     """Write the keys of every class to `keys` (K, n), for outcomes Y (n, K).
 
@@ -228,7 +228,7 @@ def _of_shares(P, Y, scores, bits, words, keys):  # type: ignore[no-untyped-def]
     return misfits, others
 
 
-@compiled
+@compile_kernel
 def _of_labels(P, y, first, scores, bits, words, keys):  # type: ignore[no-untyped-def]
     """Write the keys of every class to `keys` (K, n), for class numbers y (n,); the columns are first, first + 1, …
 
@@ -260,7 +260,7 @@ def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: ran
     if n == 0:
         return [work(np.empty(0, dtype=np.uint32)) for _ in classes]
     results: list[T] = []
-    batch_size = max(threads(), _MAX_KEYS // n)
+    batch_size = max(count_threads(), _MAX_KEYS // n)
     for first in range(classes.start, classes.stop, batch_size):
         keys = _of_classes(P, Y, first, min(first + batch_size, classes.stop))
         if keys is None:
@@ -270,7 +270,7 @@ def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: ran
             keys[start:stop].sort(axis=1)
             return [work(one) for one in keys[start:stop]]
 
-        results += [one for some in in_blocks(work_on, len(keys), max(1, 2**14 // n)) for one in some]
+        results += [one for some in map_blocks(work_on, len(keys), max(1, 2**14 // n)) for one in some]
     return results
 
 
@@ -292,7 +292,7 @@ def _of_classes(P: Array, Y: Array, first: int, last: int) -> Array | None:
                 return tuple(_of_labels(p, as_plain_array(y.astype(np.int64, copy=False)), first, *room))
             return tuple(_of_shares(p, as_plain_array(y.astype(np.float64, copy=False)), *room))
 
-        looks = in_blocks(work, n, max(1, _BLOCK // k))
+        looks = map_blocks(work, n, max(1, _BLOCK // k))
         if any(others for _, others in looks):
             return None
         if not any(misfits for misfits, _ in looks):

@@ -7,19 +7,19 @@ from collections.abc import Callable
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, in_blocks, summed
+from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
 
 _EVALUATED_ROWS = 2**15  # number of values per thread task
 _MAX_BUCKETS = 4096  # maximum number of buckets
 _TILE = 256  # number of values looked up at a time
 
 
-@compiled
+@compile_kernel
 def _bucket(v, buckets):  # type: ignore[no-untyped-def]
     return np.int32(max(min(v * buckets, buckets - 1.0), 0.0))
 
 
-@compiled
+@compile_kernel
 def _index_knots(x, starts):  # type: ignore[no-untyped-def]
     """Write the index of the first knot in each bucket or a later one to `starts` (buckets + 1,)."""
     buckets, b = np.float64(starts.shape[0] - 1), 0
@@ -31,7 +31,7 @@ def _index_knots(x, starts):  # type: ignore[no-untyped-def]
     starts[b:] = x.shape[0]
 
 
-@compiled
+@compile_kernel
 def _count_knots_below(p, x, starts, half, right, v, passed):  # type: ignore[no-untyped-def]
     """Write the values p (m,) as float64 to v, and count the knots below each (with `right`, the knots not above it).
 
@@ -50,7 +50,7 @@ def _count_knots_below(p, x, starts, half, right, v, passed):  # type: ignore[no
         step >>= np.int32(1)
 
 
-@compiled
+@compile_kernel
 def _lines(p, x, y, starts, half, out):  # type: ignore[no-untyped-def]
     v, passed = np.empty(_TILE), np.empty(_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _TILE):
@@ -65,7 +65,7 @@ def _lines(p, x, y, starts, half, out):  # type: ignore[no-untyped-def]
             out[start + i] = min(max(there, min(y[below], y[above])), max(y[below], y[above]))
 
 
-@compiled
+@compile_kernel
 def _steps(p, x, y, starts, half, right, out):  # type: ignore[no-untyped-def]
     v, passed = np.empty(_TILE), np.empty(_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _TILE):
@@ -75,7 +75,7 @@ def _steps(p, x, y, starts, half, right, out):  # type: ignore[no-untyped-def]
             out[start + i] = y[np.uint32(passed[i])]
 
 
-@compiled
+@compile_kernel
 def _none_at(P, lower, out):  # type: ignore[no-untyped-def]
     for i in range(P.shape[0]):
         low = 0
@@ -94,12 +94,12 @@ class SplineKnots:
         self._half = np.int32(1 << int(np.diff(self._starts).max()).bit_length() >> 1)
         self._x = as_plain_array(np.append(x, np.full(2 * int(self._half) + 1, np.inf)))
 
-    def lines(self, p: Array, y: Array) -> Array:
+    def interpolate(self, p: Array, y: Array) -> Array:
         """Interpolate the values y (m,) at the knots linearly at each p (n,) ≥ 0; constant outside the knots."""
         y = as_plain_array(np.append(y, y[-1]))
         return _map_blocks(p, lambda some, out: _lines(some, self._x, y, self._starts, self._half, out))
 
-    def steps(self, p: Array, y: Array, *, right: bool) -> Array:
+    def evaluate_steps(self, p: Array, y: Array, *, right: bool) -> Array:
         """Return y[j] for each p (n,) ≥ 0, where j knots are below p, or with `right` at or below p; y is (m + 1,)."""
         y = as_plain_array(np.asarray(y, dtype=np.float64))
         return _map_blocks(p, lambda some, out: _steps(some, self._x, y, self._starts, self._half, right, out))
@@ -107,24 +107,24 @@ class SplineKnots:
 
 def _map_blocks(p: Array, work: Callable[[Array, Array], None]) -> Array:
     out = np.empty(len(p))
-    in_blocks(lambda a, b: work(as_plain_array(p[a:b]), out[a:b]), len(p), _EVALUATED_ROWS)
+    map_blocks(lambda a, b: work(as_plain_array(p[a:b]), out[a:b]), len(p), _EVALUATED_ROWS)
     return out
 
 
-def none_below(P: Array, lower: Array) -> Array:
+def all_or_none_below(P: Array, lower: Array) -> Array:
     """Return a mask (n,) of the rows of P (n, K) with no value at or below `lower` (K,) of its class, or only such."""
     out, lower = np.empty(len(P), dtype=np.bool_), as_plain_array(np.asarray(lower, dtype=np.float64))
-    in_blocks(
+    map_blocks(
         lambda a, b: _none_at(as_plain_array(P[a:b]), lower, out[a:b]), len(P), max(1, 2**17 // max(1, P.shape[1]))
     )
     return out
 
 
-SUMS = 15  # sums per interval: the value, its gradient (4) and the lower triangle of its Hessian (10)
+N_SUMS = 15  # sums per interval: the value, its gradient (4) and the lower triangle of its Hessian (10)
 _BLOCK = 2**14
 
 
-@compiled
+@compile_kernel
 def _spline_likelihood(x, events, missed, knots, f, curvature, out):  # type: ignore[no-untyped-def]
     j, part = -1, np.empty(4)
     low = high = width = 0.0
@@ -172,9 +172,9 @@ def spline_likelihood(x: Array, events: Array, missed: Array, knots: Array, f: A
     def add(start: int, stop: int, out: Array) -> None:
         _spline_likelihood(*(v[start:stop] for v in rows), *fixed, out)
 
-    shape = (len(knots) - 1, SUMS)
+    shape = (len(knots) - 1, N_SUMS)
     if len(x) > _BLOCK:
-        return summed(add, len(x), shape, block=_BLOCK)
+        return sum_blocks(add, len(x), shape, block=_BLOCK)
     out = np.zeros(shape)
     add(0, len(x), out)  # few rows are faster without threads
     return out

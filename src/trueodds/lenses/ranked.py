@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Integer
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.largest import row_maxima
+from trueodds.kernels.confidence import row_maxima
 from trueodds.lenses.base import Lens, OutcomeCodes, label_hits
 from trueodds.lenses.rows import LargestProbability, LensRows, ViewColumn
 from trueodds.lenses.view import View

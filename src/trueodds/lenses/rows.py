@@ -10,8 +10,8 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import sort
 from trueodds.kernels.bin_sums import class_sums, label_sums
-from trueodds.kernels.largest import largest_hits, largest_moments, largest_sums
-from trueodds.kernels.smoothing import moments, residuals
+from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums
+from trueodds.kernels.smoothing import cell_moments, residual_function
 
 
 class LensRows(Protocol):
@@ -28,7 +28,7 @@ class LensRows(Protocol):
         ...
 
     def sort_keys(self) -> Array:
-        """Probability and outcome as one sortable number (see `sort.row_keys`)."""
+        """Probability and outcome as one sortable number (see `sort.encode_rows`)."""
         ...
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
@@ -36,7 +36,7 @@ class LensRows(Protocol):
         ...
 
     def moments(self, cells: int, powers: int) -> Array:
-        """Σ(y − p)u^k in each uniform cell of [0, 1], with u the position within it (see `kernels.moments`)."""
+        """Σ(y − p)u^k in each uniform cell of [0, 1], with u the position within it (see `kernels.cell_moments`)."""
         ...
 
 
@@ -115,7 +115,7 @@ class LargestProbability:
 
     def probabilities(self) -> Array:
         """The largest probabilities. Correctness is computed in the same pass."""
-        top, self._observed, ties = largest_hits(self.P, self.y)
+        top, self._observed, ties = confidence_and_correctness(self.P, self.y)
         self._tied(ties)
         return top
 
@@ -128,19 +128,19 @@ class LargestProbability:
 
     def sort_keys(self) -> Array:
         """Probability and outcome as one sortable number."""
-        encoded = sort.row_keys(self.probabilities(), self.events())
+        encoded = sort.encode_rows(self.probabilities(), self.events())
         assert encoded is not None
         return encoded
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
-        table, ties = largest_sums(self.P, self.y, edges, closed)
+        table, ties = confidence_sums(self.P, self.y, edges, closed)
         self._tied(ties)
         return by_outcome(table)
 
     def moments(self, cells: int, powers: int) -> Array:
         """Moments of the residuals in each cell."""
-        table, ties = largest_moments(self.P, self.y, cells, powers)
+        table, ties = confidence_moments(self.P, self.y, cells, powers)
         self._tied(ties)
         return table
 
@@ -161,7 +161,7 @@ class ViewColumn:
 
     def sort_keys(self) -> Array:
         """Probability and outcome as one sortable number."""
-        encoded = sort.row_keys(self.p, self.events())
+        encoded = sort.encode_rows(self.p, self.events())
         assert encoded is not None
         return encoded
 
@@ -171,7 +171,7 @@ class ViewColumn:
 
     def moments(self, cells: int, powers: int) -> Array:
         """Moments of the residuals in each cell."""
-        return moments(self.p, residuals(self.p, self.events(), None), cells, powers)
+        return cell_moments(self.p, residual_function(self.p, self.events(), None), cells, powers)
 
 
 class ClassColumns:

@@ -14,8 +14,8 @@ from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Mean
-from trueodds.kernels import in_blocks
-from trueodds.kernels.bootstrap import Multiplicities, Resampler, ResidualResampler, VectorResampler
+from trueodds.kernels import map_blocks
+from trueodds.kernels.bootstrap import BootstrapMultiplicities, Resampler, ResidualResampler, VectorResampler
 from trueodds.resampling.cell_bootstrap import Resampled, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, Layout
 
@@ -28,7 +28,7 @@ _NUMBERS = 2**19  # accumulators of each kind in memory per thread
 
 
 class Resamples:
-    """Multiplicities of rows or clusters in each resample; all estimands share one set of resamples.
+    """BootstrapMultiplicities of rows or clusters in each resample; all estimands share one set of resamples.
 
     A small number of draws comes from the generator one by one, which reference values rely on. A large number uses
     multiplicities that depend only on the row, the resample and a key.
@@ -44,13 +44,13 @@ class Resamples:
             times = np.bincount(place.ravel(), minlength=place.size).reshape(place.shape).T
             self._times = times.astype(np.uint8)
         else:
-            self._drawn = Multiplicities(self.units, stream_key(rng))
+            self._drawn = BootstrapMultiplicities(self.units, stream_key(rng))
 
     def multiplicities(self, start: int, stop: int) -> Array:
-        """Multiplicities of each unit in the resamples start..stop−1, (units, stop − start) uint8."""
+        """BootstrapMultiplicities of each unit in the resamples start..stop−1, (units, stop − start) uint8."""
         if self._times is not None:
             return self._times[:, start:stop]
-        return self._drawn.of_resamples(start, stop)
+        return self._drawn.draw(start, stop)
 
     def rows(self, start: int, stop: int) -> list[Array]:
         """Row indices of these resamples, each sorted."""
@@ -64,7 +64,7 @@ class Resamples:
         `numbers` is the number of accumulators per draw, which limits the size of the blocks.
         """
         side = max(16, min(AT_ONCE, _TIMES // self.units, _NUMBERS // numbers) // 2 * 2)
-        return in_blocks(lambda start, stop: work(self.multiplicities(start, stop)), self.count, side)
+        return map_blocks(lambda start, stop: work(self.multiplicities(start, stop)), self.count, side)
 
 
 ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and norms of the centered residuals
@@ -184,7 +184,7 @@ class ResampledMeans:
 
     def of(self, times: Array) -> ValuesAndNorms:
         """Means of these resamples."""
-        w, finite_sums, endless = self.resampler.sums(times)
+        w, finite_sums, endless = self.resampler.sum_cells(times)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(endless == 0, finite_sums / w, endless * np.inf).T, None
 
@@ -202,7 +202,7 @@ class ResampledBins:
 
     def of(self, times: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
-        draws = list(zip(*(self.layout.split_by_view(sums) for sums in self.resampler.sums(times)), strict=True))
+        draws = list(zip(*(self.layout.split_by_view(sums) for sums in self.resampler.sum_cells(times)), strict=True))
         return _values_and_norms(self.layout.cell_statistics, self.observed, draws)
 
 
@@ -218,17 +218,17 @@ class ResampledVectors:
             w = view.w[:, None]
             resampler = VectorResampler(one.index, view.w, w * view.p, w * view.y, one.size, cluster)
             self.resamplers.append(resampler)
-            self.observed.append(resampler.sums(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
+            self.observed.append(resampler.sum_vectors(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
 
     def of(self, times: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
-        step = max(1, MAX_BLOCK_SUMS // sum(resampler.numbers for resampler in self.resamplers))
-        arranged = [resampler.multiplicities_in_order(times) for resampler in self.resamplers]
+        step = max(1, MAX_BLOCK_SUMS // sum(resampler.n_sums for resampler in self.resamplers))
+        arranged = [resampler.sort_multiplicities(times) for resampler in self.resamplers]
         starts = range(0, times.shape[1], step)
         return _concatenate([self._of_block([counts[a : a + step] for counts in arranged]) for a in starts], axis=1)
 
     def _of_block(self, times: Sequence[Array]) -> ValuesAndNorms:
-        draws = [resampler.sums(t) for resampler, t in zip(self.resamplers, times, strict=True)]
+        draws = [resampler.sum_vectors(t) for resampler, t in zip(self.resamplers, times, strict=True)]
         return _values_and_norms(self.linear, self.observed, draws)
 
 
@@ -245,7 +245,7 @@ class ResampledResiduals:
 
     def of(self, times: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
-        values, norms = zip(*(resampler.norms(times) for resampler in self.resamplers), strict=True)
+        values, norms = zip(*(resampler.residual_norms(times) for resampler in self.resamplers), strict=True)
         return np.stack(values) / 2, np.stack(norms) / 2
 
 

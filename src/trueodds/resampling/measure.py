@@ -12,7 +12,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.bins import Bins
-from trueodds.kernels.fine_grid import EDGES
+from trueodds.kernels.fine_grid import CELL_EDGES
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Classwise
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
@@ -87,7 +87,7 @@ def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
     partition = getattr(estimand.estimator, "partition", None)
     if partition is not None and not estimand.views[0].joint:
         cells = partition.fit(estimand.views[0])
-        if isinstance(cells, Bins) and not np.isin(cells.edges, EDGES).all():
+        if isinstance(cells, Bins) and not np.isin(cells.edges, CELL_EDGES).all():
             notes.append(Note("TN404", "Some bin edges are not cell edges; the nearest cell edges were used."))
     return [*notes, *(estimand.estimator.notes(estimand.views[0]) if len(estimand.views) == 1 else [])]
 

@@ -11,8 +11,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic
-from trueodds.kernels import as_plain_array, summed
-from trueodds.kernels.covariance import add_covariance
+from trueodds.kernels import as_plain_array, sum_blocks
+from trueodds.kernels.covariance import add_class_bin_covariances
 from trueodds.kernels.fine_grid import count_subcells
 from trueodds.lenses.classes import Classwise
 from trueodds.lenses.ranked import TopLabel
@@ -179,9 +179,9 @@ def null_covariance(estimand: Estimand) -> Array:
         P = np.stack([view.p[start:stop] for view in estimand.views], axis=1)
         w = np.empty(0) if first.is_unweighted else first.w[start:stop]
         cells = np.stack([one.index[start:stop] for one in estimand.cell_statistics or ()], axis=1).astype(np.uint16)
-        add_covariance(as_plain_array(P), as_plain_array(w), as_plain_array(cells), out)
+        add_class_bin_covariances(as_plain_array(P), as_plain_array(w), as_plain_array(cells), out)
 
-    blocks = summed(add, n, (k * (k + 1) // 2, bins, bins), block=2**16)
+    blocks = sum_blocks(add, n, (k * (k + 1) // 2, bins, bins), block=2**16)
     pairs = np.zeros((k, bins, k, bins))
     one, other = np.triu_indices(k)
     pairs[one, :, other] = blocks

@@ -171,7 +171,7 @@ def _drawn_outcomes(preds: Predictions, key: int, start: int, stop: int, flip: b
     if preds.kind == "multilabel":
         labels = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
         return np.stack(labels)
-    return random_labels.draw_labels(preds.P, key, start, stop, cluster=preds.cluster, share=share)
+    return random_labels.draw_labels(preds.P, key, start, stop, cluster=preds.cluster, cluster_probability=share)
 
 
 def _drawn_rows_and_labels(

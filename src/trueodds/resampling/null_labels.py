@@ -8,8 +8,8 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels import in_blocks, random_labels, sign_flips
-from trueodds.kernels.bootstrap import order_by_bin
+from trueodds.kernels import map_blocks, random_labels, sign_flips
+from trueodds.kernels.bootstrap import argsort_bins
 from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.base import OutcomeCodes
 from trueodds.resampling.estimand import Estimand, Layout, by_estimand
@@ -34,13 +34,13 @@ def draw_label_sums(
     P, mass, cluster, rows = preds.P, preds.w, preds.cluster, None
     separate = preds.kind == "multilabel"
     # Sorting the rows by cell makes consecutive rows add to the same accumulators.
-    if layout.size > random_labels.MANY and all(view.joint for view in layout.views):
-        rows = order_by_bin(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
+    if layout.size > random_labels.MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
+        rows = argsort_bins(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
         P, mass, tables = P[rows], mass[rows], tables[:, rows]
         cluster = None if cluster is None else cluster[rows]
 
     def sums(start: int, stop: int) -> Array:
-        return random_labels.sum_draws(
+        return random_labels.sum_label_weights(
             P,
             mass,
             tables,
@@ -48,10 +48,10 @@ def draw_label_sums(
             key,
             start,
             stop,
-            separate=separate,
-            rows=rows,
+            independent=separate,
+            row_numbers=rows,
             cluster=cluster,
-            share=share or 0.0,
+            cluster_probability=share or 0.0,
         )
 
     return _in_blocks(estimands, layout, resamples, w, wp, sums, progress)
@@ -78,7 +78,7 @@ def draw_labels(
     block = max(1, MAX_BLOCK_LABELS // preds.n)
     for start in range(0, resamples, block):
         stop = min(start + block, resamples)
-        labels = draw_labels_by_row(preds.P, key, start, stop, cluster=preds.cluster, share=share or 0.0)
+        labels = draw_labels_by_row(preds.P, key, start, stop, cluster=preds.cluster, cluster_probability=share or 0.0)
         for i, estimand in enumerate(estimands):
             for v, one in enumerate(estimand.cell_statistics or ()):
                 statistics[i][v].append(one.of_labels(outcomes[i][v].outcome_numbers(labels)))  # type: ignore[attr-defined]
@@ -128,7 +128,7 @@ def _in_blocks(
     statistics: list[list[Array]] = []
     for start in range(0, resamples, layout.block):
         stop = min(start + layout.block, resamples)
-        statistics += in_blocks(
+        statistics += map_blocks(
             lambda a, b, start=start: work(start + a, start + b),  # type: ignore[misc]
             stop - start,
             layout.draws_per_thread,

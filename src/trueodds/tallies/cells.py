@@ -15,8 +15,8 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_observed
 from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import SUM_NOTED, two_columns
-from trueodds.kernels import as_plain_array, grid_sums, in_blocks
-from trueodds.kernels.fine_grid import CELLS, EDGES, WIDTH, merge_cells, occupied_cells
+from trueodds.kernels import as_plain_array, grid_sums, map_blocks
+from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, N_EQUAL_CELLS, merge_cells, pop_occupied_cells
 from trueodds.lenses.view import SUMS, View
 
 PLAIN = ("wp", "wpp", "wy", "wpy")  # for rows of weight 1 with one label each: all other sums follow from these and n
@@ -59,14 +59,14 @@ class Cells:
     @classmethod
     def from_sums(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
         """Cells from a dense table that `fill` adds to, with n (views · CELLS,) and sums (views · CELLS, width)."""
-        shape = (views * CELLS, width)
+        shape = (views * N_CELLS, width)
         # Removed while in use, so that a table that an interrupt leaves half filled is never used again.
         table = _table_cache.tables.pop(shape, None)
         if table is None:
             table = np.zeros(shape[0], dtype=np.int64), np.zeros(shape)
             _table_cache.tables.clear()  # few shapes at a time, so that memory stays at a few MB
         fill(*table)
-        cells = cls(*occupied_cells(*table))
+        cells = cls(*pop_occupied_cells(*table))
         _table_cache.tables[shape] = table
         return cells
 
@@ -87,12 +87,12 @@ class Cells:
     @property
     def size(self) -> int:
         """Number of cells per view."""
-        return self.bins or CELLS
+        return self.bins or N_CELLS
 
     @property
     def edges(self) -> Array:
         """The edges of a view's cells, (size + 1,)."""
-        return np.arange(self.bins + 1) / self.bins if self.bins else EDGES
+        return np.arange(self.bins + 1) / self.bins if self.bins else CELL_EDGES
 
     @property
     def is_unweighted(self) -> bool:
@@ -130,7 +130,7 @@ class Cells:
 
         Raises TO203 for other numbers of bins.
         """
-        width = self.bins or WIDTH
+        width = self.bins or N_EQUAL_CELLS
         if bins < 1 or width % bins:
             raise InputError(
                 "TO203",
@@ -244,31 +244,33 @@ def cells_by_class(rows: TallyRows, first: int, last: int) -> Cells:
     def work(start: int, stop: int) -> tuple[int, Cells]:
         return start, _class_cells(rows, first + start, first + stop)
 
-    return Cells.side_by_side(in_blocks(work, last - first, step))
+    return Cells.side_by_side(map_blocks(work, last - first, step))
 
 
 def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
     """The cells of columns P (n, m) with their outcomes Y (n, m); without w the outcomes are 0 or 1."""
     m, exact = P.shape[1], P.dtype == np.float32
     if w is None:
-        hit = (P, as_plain_array(Y == 1), 0, m, EDGES, exact)
-        return Cells.from_sums(m, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hit, n, sums))
-    share = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, EDGES, exact)
-    return Cells.from_sums(m, len(FULL), lambda n, sums: grid_sums.add_by_share(*share, n, sums))
+        hit = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, exact)
+        return Cells.from_sums(m, len(PLAIN), lambda n, sums: grid_sums.tally_outcomes(*hit, n, sums))
+    share = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, exact)
+    return Cells.from_sums(m, len(FULL), lambda n, sums: grid_sums.tally_weighted_shares(*share, n, sums))
 
 
 def _class_cells(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, counted in one thread."""
-    P, where = rows.P, (first, last, EDGES, rows.has_exact_cells)
+    P, where = rows.P, (first, last, CELL_EDGES, rows.has_exact_cells)
     if not rows.is_unweighted:
         shares = (P, as_plain_array(outcomes(rows, first, last)), as_plain_array(rows.weight), *where)
-        return Cells.from_sums(last - first, len(FULL), lambda n, sums: grid_sums.add_by_share(*shares, n, sums))
+        return Cells.from_sums(
+            last - first, len(FULL), lambda n, sums: grid_sums.tally_weighted_shares(*shares, n, sums)
+        )
     assert rows.y is not None
     if rows.kind == "multilabel":
         hits = (P, as_plain_array(rows.y[:, first:last] == 1), *where)
-        return Cells.from_sums(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hits, n, sums))
+        return Cells.from_sums(last - first, len(PLAIN), lambda n, sums: grid_sums.tally_outcomes(*hits, n, sums))
     labels = (P, rows.y, *where)
-    return Cells.from_sums(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_label(*labels, n, sums))
+    return Cells.from_sums(last - first, len(PLAIN), lambda n, sums: grid_sums.tally_labels(*labels, n, sums))
 
 
 def class_values(rows: TallyRows, first: int, last: int) -> tuple[Array, Array]:

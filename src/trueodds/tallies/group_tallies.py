@@ -13,7 +13,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import as_plain_array, grid_sums, row_statistics
-from trueodds.kernels.fine_grid import CELLS, EDGES, cells_of_classes
+from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_class_cells
 from trueodds.tallies import stored_views
 from trueodds.tallies.cells import FULL, PLAIN, Cells, TallyRows, class_values, top_values
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums, score_terms
@@ -69,7 +69,7 @@ class GroupColumns(Generic[T]):
             return parts[0]
         names = tuple(sorted({name for part in parts for name in part.names}))
         position = {name: i for i, name in enumerate(names)}
-        n_groups, size = len(names), len(parts[0].template.slots) * CELLS
+        n_groups, size = len(names), len(parts[0].template.slots) * N_CELLS
         n, weight = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups)
         scores = np.full((n_groups, *parts[0].scores.shape[1:]), -0.0)  # −0 + x is x for every x; 0 + −0 is 0
         counts = np.zeros((n_groups, len(COUNTS)))
@@ -225,7 +225,7 @@ def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], 
     counts |= {"true_zeros": scores[:, 1, 5], "voted": size * (rows.shares is not None)}
     counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
     P, Y = top_values(rows, which) if ranks else class_values(rows, classes.start, classes.stop)
-    n_cells = P.shape[1] * CELLS
+    n_cells = P.shape[1] * N_CELLS
     key, cell_n, cell_sums = _cells(rows, P, Y, np.repeat(np.arange(len(names)), size))
     return GroupColumns(
         template,
@@ -248,11 +248,11 @@ def _cells(rows: TallyRows, P: Array, Y: Array, group: Array) -> tuple[Array, Ar
     """
     n, m = P.shape
     cell = np.empty((n, m), dtype=np.uint16, order="F")
-    cells_of_classes(P, 0, m, EDGES, rows.has_exact_cells, cell)
-    keys = (group[:, None] * m + np.arange(m)) * CELLS + cell
+    find_class_cells(P, 0, m, CELL_EDGES, rows.has_exact_cells, cell)
+    keys = (group[:, None] * m + np.arange(m)) * N_CELLS + cell
     key, inverse = np.unique(keys, return_inverse=True)
     counts, sums = np.zeros(len(key), dtype=np.int64), np.zeros((len(key), len(PLAIN if rows.is_unweighted else FULL)))
-    grid_sums.add_by_bin(P, as_plain_array(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
+    grid_sums.tally_bins(P, as_plain_array(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
     return key, counts, sums
 
 

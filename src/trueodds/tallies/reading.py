@@ -13,7 +13,7 @@ import numpy as np
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.kernels.fine_grid import CELLS, EDGES
+from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
 from trueodds.lenses.lens import as_lens
 from trueodds.tallies.cells import FULL, PLAIN, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
@@ -126,10 +126,10 @@ class Field:
         index = self.integers("index")
         rows = self.integers("n")
         self.require(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
-        increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < slots * CELLS
+        increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < slots * N_CELLS
         self.require(increasing, "index", "cells out of order or range")
         self.require(bool((rows > 0).all()), "n", "an empty cell")
-        rows_per_view = np.bincount(index // CELLS, rows, slots)
+        rows_per_view = np.bincount(index // N_CELLS, rows, slots)
         self.require(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
         sums = self.child("sums")
         names = FULL if "w" in sums.value else PLAIN
@@ -141,8 +141,8 @@ class Field:
             sums.require(bool((column >= low).all()), name, f"{column.min()} below 0")
         w = columns.get("w", rows.astype(np.float64))
         sums.require(bool((columns["wy"] <= w * (1 + TOLERANCE)).all()), "wy", "more outcomes than rows")
-        low, high = EDGES[:-1][index % CELLS], EDGES[1:][index % CELLS]
-        high = np.where(index % CELLS == CELLS - 1, 1 + min(counts.excess, ROUNDING), high)
+        low, high = CELL_EDGES[:-1][index % N_CELLS], CELL_EDGES[1:][index % N_CELLS]
+        high = np.where(index % N_CELLS == N_CELLS - 1, 1 + min(counts.excess, ROUNDING), high)
         outside = (columns["wp"] < w * low * (1 - TOLERANCE)) | (columns["wp"] > w * high * (1 + TOLERANCE))
         sums.require(not outside.any(), "wp", f"a mean outside its cell, {int(index[np.argmax(outside)])}")
         return Cells(index, rows, np.stack(list(columns.values()), axis=1))

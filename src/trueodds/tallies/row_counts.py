@@ -8,9 +8,14 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, in_blocks, row_statistics
-from trueodds.kernels.covariance import add_rows, covariance_matrix, empty_sums, first_bin_edge
-from trueodds.kernels.fine_grid import EDGES, MIDDLES
+from trueodds.kernels import as_plain_array, map_blocks, row_statistics
+from trueodds.kernels.covariance import (
+    add_shared_bin_covariances,
+    covariance_matrix,
+    first_bin_edge,
+    zero_covariance_sums,
+)
+from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES
 from trueodds.kernels.grid_sums import tally_rows
 from trueodds.tallies import proper_score_sums as scores
 from trueodds.tallies.cells import PLAIN, Cells, TallyRows, cells_by_class, cells_by_rank
@@ -109,15 +114,15 @@ def null_covariance(rows: TallyRows, bins: int) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
     k, report = rows.P.shape[1], report_bins(bins)
     first = first_bin_edge(report, k)
-    sums = empty_sums(k, bins, first)
+    sums = zero_covariance_sums(k, bins, first)
     w = NOTHING if rows.w is None else rows.w
-    add_rows(rows.P, w, report, bins, first, rows.has_exact_cells, EDGES, sums)
+    add_shared_bin_covariances(rows.P, w, report, bins, first, rows.has_exact_cells, CELL_EDGES, sums)
     return covariance_matrix(sums)
 
 
 def report_bins(bins: int) -> Array:
     """Uniform bin of each fine cell. If bins are not nested, the nearest cell edges are used."""
-    return np.searchsorted(np.arange(1, bins) / bins, MIDDLES, "left").astype(np.uint32)
+    return np.searchsorted(np.arange(1, bins) / bins, CELL_MIDDLES, "left").astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,8 +160,8 @@ def _count_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> RowCoun
     scores = np.zeros((2, 3))
     report = report_bins(bins or 1)
     first = first_bin_edge(report, k)
-    pairs = empty_sums(k, bins or 0, first)
-    look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.single, EDGES)
+    pairs = zero_covariance_sums(k, bins or 0, first)
+    look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.single, CELL_EDGES)
     outputs = (survey.counts, survey.extremes, scores, report, bins or 0, first, pairs)
     cells = Cells.from_sums(ranks + k, len(PLAIN), lambda counts, sums: tally_rows(*look, counts, sums, *outputs))
     brier, loss = (ProperScoreSums.from_counts(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
@@ -179,7 +184,7 @@ def _survey_block(rows: TallyRows, ranks: int) -> Survey:
         row_statistics.survey_rows(P, bits, rows.rounding_tolerance, which[a:b], squares[a:b], counts, extremes)
         return counts, extremes
 
-    counts, extremes = zip(*in_blocks(work, n, max(1, LONG // k)), strict=True)
+    counts, extremes = zip(*map_blocks(work, n, max(1, LONG // k)), strict=True)
     return Survey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
 
 

@@ -52,9 +52,9 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
     threads. A compiled loop for a single parameter, the common case, also computes higher derivatives.
     """
     if X.shape[2] == 1:
-        from trueodds.kernels.softmax import linear
+        from trueodds.kernels.softmax import linear_log_loss
 
-        return _single_score(linear(X[:, :, 0], Y, w, float(theta[0]), offset), w)
+        return _single_score(linear_log_loss(X[:, :, 0], Y, w, float(theta[0]), offset), w)
     m, rows = X.shape[2], max(1, _BLOCK // (X.shape[1] * X.shape[2]))
     total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
     for start in range(0, len(X), rows):

@@ -13,8 +13,8 @@ from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
 from trueodds.data.plausibility import MIN_LABELS, hard_labels_note
 from trueodds.data.predictions import Predictions
-from trueodds.kernels import in_blocks
-from trueodds.kernels.fine_grid import HALVINGS, WIDTH
+from trueodds.kernels import map_blocks
+from trueodds.kernels.fine_grid import N_EQUAL_CELLS, N_HALVINGS
 from trueodds.lenses import custom
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
@@ -200,7 +200,7 @@ class Tally(TallySums):
     @property
     def resolution(self) -> str:
         """Description of the cells."""
-        fine = f"tally of {WIDTH:,} cells, the first and last halved {HALVINGS} times"
+        fine = f"tally of {N_EQUAL_CELLS:,} cells, the first and last halved {N_HALVINGS} times"
         return fine + (f"; vectors on a grid of {self.grid}" if self.joint else "")
 
     @property
@@ -348,4 +348,4 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
             groups={},
         )
 
-    return reduce(Tally.__add__, in_blocks(work, total, max(BLOCK, -(-total // blocks))))
+    return reduce(Tally.__add__, map_blocks(work, total, max(BLOCK, -(-total // blocks))))

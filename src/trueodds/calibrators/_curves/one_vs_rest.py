@@ -18,7 +18,7 @@ from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
-from trueodds.kernels import in_blocks, sort
+from trueodds.kernels import map_blocks, sort
 from trueodds.kernels.sort import map_sorted_keys
 from trueodds.lenses.view import View
 
@@ -172,7 +172,7 @@ def map_classes(
             some = classes[start:stop]
             return [of_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w) for c in some]
 
-        results = [one for some in in_blocks(work, len(classes), 1) for one in some]
+        results = [one for some in map_blocks(work, len(classes), 1) for one in some]
     return tuple(results)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, LogProbabilities, Probabilities, ReplacedCounts
 from trueodds.core.typing import Array
-from trueodds.kernels import in_blocks
+from trueodds.kernels import map_blocks
 
 _EQUAL = 1e-9  # relative tolerance within which weights are equal and shares of votes are 0
 
@@ -189,5 +189,5 @@ def apply_in_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
     def work(start: int, stop: int) -> None:
         out[start:stop] = apply(P[start:stop])
 
-    in_blocks(work, len(P), max(1, _VALUES_PER_THREAD_BLOCK // P.shape[1]))
+    map_blocks(work, len(P), max(1, _VALUES_PER_THREAD_BLOCK // P.shape[1]))
     return out

@@ -10,13 +10,13 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.similarity_kernels import SimilarityKernel
-from trueodds.kernels import in_blocks
+from trueodds.kernels import map_blocks
 from trueodds.kernels.pairs import (
-    add_matches,
+    add_label_matches,
     label_differences,
     match_differences,
     pair_product,
-    sum_along_line,
+    sum_exponential_kernel,
     symmetric_product,
 )
 
@@ -57,7 +57,7 @@ class Line:
 
     def pair_sums(self, e: Array) -> Array:
         """Sum over all blocks."""
-        return sum_along_line(e[:, self.order, 0], self.decay)
+        return sum_exponential_kernel(e[:, self.order, 0], self.decay)
 
     @cached_property
     def observed(self) -> Array:
@@ -72,7 +72,7 @@ class Line:
         """Sum of each block for the observed e."""
         e, decay = self.e[self.order, 0], self.decay
         ends = zip(self.edges[:-1], self.edges[1:], strict=True)
-        return np.array([sum_along_line(e[None, a:b], decay[a:b])[0] for a, b in ends])
+        return np.array([sum_exponential_kernel(e[None, a:b], decay[a:b])[0] for a, b in ends])
 
 
 class Gram:
@@ -104,7 +104,7 @@ class Gram:
             rows, earlier, k = strip = self.kernel_strip(a)
             return pair_product(k, eT[:, earlier], rows.start - earlier.start), strip if self.use_cache else None
 
-        strip_sums = in_blocks(work, len(self.spans), 1)
+        strip_sums = map_blocks(work, len(self.spans), 1)
         self._kernel_strips = [strip for _, strip in strip_sums if strip is not None]
         return np.array([2 * sum(total for total, _ in strip_sums)])
 
@@ -204,12 +204,12 @@ def relabeled_differences(gram: Gram, P: Array, w: Array, own: Array, observed: 
         if not all_change:
             k = k[np.ix_(changing[rows], changing[earlier])]
         sums = np.zeros((2, padded_labels.shape[1]), dtype=np.int64)
-        add_matches(k, int(rank[rows.start]), int(rank[earlier.start]), blocks, changing_labels, sums)
+        add_label_matches(k, int(rank[rows.start]), int(rank[earlier.start]), blocks, changing_labels, sums)
         return sums, kernel_sums, earlier
 
     sums = np.zeros((2, padded_labels.shape[1]), dtype=np.int64)
     table = (own * v**2)[:, None] * P
-    for matched, kernel_sums, earlier in in_blocks(work, len(gram.spans), 1):
+    for matched, kernel_sums, earlier in map_blocks(work, len(gram.spans), 1):
         sums += matched
         table[earlier] += kernel_sums.T
     change = match_differences(sums) - label_differences(table, padded_labels)

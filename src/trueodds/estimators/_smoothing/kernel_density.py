@@ -13,9 +13,9 @@ from scipy.special import betaln, spherical_jn
 
 from trueodds.binning.selections import Selections
 from trueodds.core.typing import Array
-from trueodds.kernels import in_blocks
+from trueodds.kernels import map_blocks
 from trueodds.kernels.batch_binning import bin_linearly
-from trueodds.kernels.smoothing import moments, triweight_transform, triweight_transform_of_multiples
+from trueodds.kernels.smoothing import cell_moments, triweight_transform, triweight_transform_of_multiples
 
 
 class CosineTransform:
@@ -129,11 +129,11 @@ class Mirrored:
         out = np.zeros((*mass.shape[:-1], size + 2))
         if mass.ndim == 1:
             half = (self.high - self.low) / size / 2
-            cell_moments = moments(
+            moments = cell_moments(
                 self.scores, lambda a, b: mass[a:b], size + 1, 2, first=self.low - half, last=self.high + half
             )
-            out[:-1] = cell_moments[:, 0] - cell_moments[:, 1]
-            out[1:] += cell_moments[:, 1]
+            out[:-1] = moments[:, 0] - moments[:, 1]
+            out[1:] += moments[:, 1]
         else:
             cell, starts, upper = self._sharing
             above = mass * upper
@@ -278,4 +278,4 @@ def _on_one_grid(
         smooth = waves.invert_damped(transformed(rows) if cache is None else cache[rows], own)
         return read(smooth[:, 0], smooth[:, 1], waves)
 
-    return np.concatenate(in_blocks(work, len(which), block))
+    return np.concatenate(map_blocks(work, len(which), block))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks
+from trueodds.kernels import compile_kernel, map_blocks
 
 EVALUATED = 200  # scores at which a long curve is computed; straight lines join them
 MAX_CACHED_WEIGHTS = 2**22  # entries of a matrix of weights that is kept: 32 MB
@@ -77,7 +77,7 @@ def _through(rows: Array, weights: Array) -> Array:
         _product(rows[start:stop], weights, out)
         return out
 
-    return np.concatenate(list(in_blocks(work, len(rows), 16)))
+    return np.concatenate(list(map_blocks(work, len(rows), 16)))
 
 
 def _evaluated(s: Array, share: Array, step: float | None) -> Array:
@@ -101,7 +101,7 @@ def _next_scores(s: Array, delta: float) -> Array:
     return np.array(at)
 
 
-@compiled
+@compile_kernel
 def _local_weights(s, share, at, span, degree, flat, out):  # type: ignore[no-untyped-def]
     m = s.shape[0]
     kernel = np.empty(m)
@@ -156,7 +156,7 @@ def _local_weights(s, share, at, span, degree, flat, out):  # type: ignore[no-un
             out[j, e] = kernel[j] * pull
 
 
-@compiled
+@compile_kernel
 def _product(rows, weights, out):  # type: ignore[no-untyped-def]
     for j in range(weights.shape[0]):
         for b in range(rows.shape[0]):

@@ -93,7 +93,7 @@ def squared_error_draws(
     resampler = Resampler(slots, mass, first, second, 2 * size)
 
     def of(times: Array) -> Array:
-        w, one, two = resampler.sums(times)
+        w, one, two = resampler.sum_cells(times)
         return mean_square(w[:, :size], one[:, :size], two[:, :size], one[:, size:])
 
     return np.concatenate(Resamples(len(u), None, resamples, rng).map_blocks(of, 2 * size))

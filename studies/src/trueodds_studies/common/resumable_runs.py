@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from trueodds import __version__
 from trueodds.core import json_files
 from trueodds.core.progress import Progress
-from trueodds.kernels import threads
+from trueodds.kernels import count_threads
 
 Row = Mapping[str, Any]
 
@@ -109,10 +109,10 @@ def _is_same_run(before: Any, head: Mapping[str, Any]) -> bool:
 def _measure_cells(
     cells: Sequence[Keyed], measure: Callable[[Any, Any], Row], plan: Any
 ) -> Iterator[tuple[Keyed, Row]]:
-    if threads() == 1 or len(cells) < 8:
+    if count_threads() == 1 or len(cells) < 8:
         yield from ((cell, measure(cell, plan)) for cell in cells)
         return
-    with ProcessPoolExecutor(threads(), initializer=_use_one_thread) as pool:
+    with ProcessPoolExecutor(count_threads(), initializer=_use_one_thread) as pool:
         yield from zip(cells, pool.map(measure, cells, [plan] * len(cells), chunksize=1), strict=True)
 
 

@@ -20,7 +20,7 @@ from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests._glm.mcllo_likelihood import Odds
-from trueodds.kernels import threads
+from trueodds.kernels import count_threads
 from trueodds.lenses.lens import as_lens
 from trueodds_studies.common.data_files import hash_file, load_parquet
 from trueodds_studies.common.figure import draw_split_dots
@@ -108,7 +108,9 @@ def predict_votes(people: ObesityData, trees: int, seed: int) -> ForestPredictio
     Of 2,111 rows these are 1,583, 396 and 132, as in the paper.
     """
     grown, learn, held_out = split_rows(len(people.y), seed)
-    forest = RandomForestClassifier(trees, n_jobs=threads(), random_state=seed).fit(people.X[grown], people.y[grown])
+    forest = RandomForestClassifier(trees, n_jobs=count_threads(), random_state=seed).fit(
+        people.X[grown], people.y[grown]
+    )
     forest.n_jobs = 1  # threads add the trees up in the order in which they finish, so that the last digit varies
     parts = (Predictions(people.y[rows], forest.predict_proba(people.X[rows])) for rows in (learn, held_out))
     return ForestPredictions(*parts)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compiled, in_blocks, summed
+from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
 from trueodds.kernels.bin_sums import add_label_sums
-from trueodds.kernels.bins import merge_outer_bins, scale, thresholds
+from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
-from trueodds.kernels.row_statistics import ROWS, transpose_rows
-from trueodds.kernels.smoothing import add_masses
+from trueodds.kernels.row_statistics import ROWS_PER_TILE, transpose_rows
+from trueodds.kernels.smoothing import add_cell_moments
 
 _WIDE = 16  # number of classes above which rows are searched without transposing
 _PART = 128  # number of values per part of a long row; ties are searched only in a part with the maximum
@@ -21,7 +21,7 @@ _AHEAD = 52 * CACHE_LINE  # prefetch distance in bytes for long rows
 _VALUES, _LONG, _COPIED = 2**19, 2**21, 2**18
 
 
-@compiled
+@compile_kernel
 def _top_of_columns(columns, m, top, second, at):  # type: ignore[no-untyped-def]
     """Find the largest value of each row, the lowest class that has it, and the second largest value.
 
@@ -58,12 +58,12 @@ def _top_of_columns(columns, m, top, second, at):  # type: ignore[no-untyped-def
             top[i] = x if larger else t
 
 
-@compiled
+@compile_kernel
 def _of_short_rows(P, columns, second, top, at):  # type: ignore[no-untyped-def]
     """Write the largest value of each short row to `top` and its lowest class to `at`; return the number of ties."""
     ties = 0
-    for start in range(0, P.shape[0], ROWS):
-        m = min(ROWS, P.shape[0] - start)
+    for start in range(0, P.shape[0], ROWS_PER_TILE):
+        m = min(ROWS_PER_TILE, P.shape[0] - start)
         transpose_rows(P, start, m, 0, columns)
         values = top[start : start + m]
         _top_of_columns(columns, m, values, second, at[start : start + m])
@@ -72,7 +72,7 @@ def _of_short_rows(P, columns, second, top, at):  # type: ignore[no-untyped-def]
     return ties
 
 
-@compiled
+@compile_kernel
 def _of_long_rows(bits, top, at):  # type: ignore[no-untyped-def]
     """Write the bits of the largest value of each long row to `top`, and the lowest class that has it to `at`.
 
@@ -95,14 +95,14 @@ def _of_long_rows(bits, top, at):  # type: ignore[no-untyped-def]
     return ties
 
 
-@compiled
+@compile_kernel
 def _matches(at, y, hit):  # type: ignore[no-untyped-def]
     """Write 1 to `hit` where the class `at` is the label y, else 0."""
     for i in range(hit.shape[0]):
         hit[i] = np.int64(at[i]) == y[i]
 
 
-@compiled
+@compile_kernel
 def _largest_of_two(flat, a, b, m):  # type: ignore[no-untyped-def]
     """Return the maxima of the m values from index a and from index b; unsigned indices avoid wraparound checks."""
     highest, beyond = flat[a], flat[b]
@@ -112,7 +112,7 @@ def _largest_of_two(flat, a, b, m):  # type: ignore[no-untyped-def]
     return highest, beyond
 
 
-@compiled
+@compile_kernel
 def _is_tied(flat, a, m, top, parts):  # type: ignore[no-untyped-def]
     """Return whether a row's maximum is tied: it occurs in several parts, or repeatedly in m values from index a."""
     count = np.int32(0)
@@ -121,7 +121,7 @@ def _is_tied(flat, a, m, top, parts):  # type: ignore[no-untyped-def]
     return (parts > 1) | (count > 1)
 
 
-@compiled
+@compile_kernel
 def _hits(row, top, several, label):  # type: ignore[no-untyped-def]
     """Return whether the label is the top class; ties are resolved to the lowest class."""
     if not several:
@@ -132,7 +132,7 @@ def _hits(row, top, several, label):  # type: ignore[no-untyped-def]
     return first == label
 
 
-@compiled
+@compile_kernel
 def _hits_of_long_rows(bits, y, tops, hit):  # type: ignore[no-untyped-def]
     """Write the bits of the maximum of long rows to `tops`, and whether it is the label's to `hit`; return the ties.
 
@@ -180,7 +180,7 @@ def _find_largest(P: Array, top: Array, at: Array) -> int:
     """Write the largest value of each row of a block and its lowest class; return the number of ties."""
     if P.shape[1] > _WIDE:
         return int(_of_long_rows(_bits(P), _bits(top), at))
-    columns, second = np.empty((P.shape[1], ROWS), dtype=P.dtype), np.empty(ROWS, dtype=P.dtype)
+    columns, second = np.empty((P.shape[1], ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=P.dtype)
     return int(_of_short_rows(P, columns, second, top, at))
 
 
@@ -202,14 +202,14 @@ def _blocks(P: Array, start: int, stop: int, step: int) -> Iterator[tuple[Array,
         yield as_plain_array(P[rows]), rows
 
 
-def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:
+def confidence_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:
     """Return n, Σp and Σp² of the top probability per bin, (bins, 2, 3), for incorrect and correct rows.
 
     The second result is the number of rows with a tied maximum, where the lowest class counts. P is (n, K), y (n,)
     int64.
     """
     dtype = np.float64 if P.dtype == np.float64 else np.float32
-    bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
+    bounds, by, bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
     (P, step), y = _kernel_layout(P), as_plain_array(y)
     ties: list[int] = []
 
@@ -219,11 +219,11 @@ def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, 
             add_label_sums(as_plain_array(top), as_plain_array(hit), 1, bounds, bins, by, out)
             ties.append(tied)
 
-    table = summed(add, len(P), (2 * (bins + 2), 3), block=step)
+    table = sum_blocks(add, len(P), (2 * (bins + 2), 3), block=step)
     return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3), sum(ties)
 
 
-def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:
+def confidence_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:
     """Return the moments of correctness minus confidence of the top class per cell, and the number of tied rows.
 
     The moments are (cells, powers), see `smoothing.moments`. If the maximum is tied, the lowest class counts.
@@ -234,10 +234,10 @@ def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array,
     def add(start: int, stop: int, out: Array) -> None:
         for block, rows in _blocks(P, start, stop, step):
             top, hit, tied = _find_hits(block, y[rows])
-            add_masses(as_plain_array(top), hit - top.astype(np.float64), 0.0, float(cells), 0.0, out)
+            add_cell_moments(as_plain_array(top), hit - top.astype(np.float64), 0.0, float(cells), 0.0, out)
             ties.append(tied)
 
-    return summed(add, len(P), (cells, powers), block=2 * step), sum(ties)
+    return sum_blocks(add, len(P), (cells, powers), block=2 * step), sum(ties)
 
 
 def row_maxima(P: Array) -> tuple[Array, Array, int]:
@@ -248,10 +248,10 @@ def row_maxima(P: Array) -> tuple[Array, Array, int]:
     def work(start: int, stop: int) -> int:
         return _find_largest(as_plain_array(P[start:stop]), top[start:stop], at[start:stop])
 
-    return top, at, sum(in_blocks(work, len(P), step))
+    return top, at, sum(map_blocks(work, len(P), step))
 
 
-def largest_hits(P: Array, y: Array) -> tuple[Array, Array, int]:
+def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
     """Return the largest value of each row, whether its (lowest) class is the label, and the number of tied rows."""
     top, hit = _top_like(P), np.empty(len(P), dtype=np.bool_)
     (P, step), y = _kernel_layout(P), as_plain_array(y)
@@ -260,7 +260,7 @@ def largest_hits(P: Array, y: Array) -> tuple[Array, Array, int]:
         top[start:stop], hit[start:stop], ties = _find_hits(as_plain_array(P[start:stop]), y[start:stop])
         return ties
 
-    return top, hit, sum(in_blocks(work, len(P), step))
+    return top, hit, sum(map_blocks(work, len(P), step))
 
 
 def _top_like(P: Array) -> Array:

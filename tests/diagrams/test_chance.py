@@ -30,7 +30,9 @@ def test_a_single_prediction_of_zero_one_half_and_one():
 
 def test_two_predictions_by_hand():
     # p = .1, .2: P[0] = .72, P[1] = .1*.8 + .9*.2 = .26, P[2] = .02; cumulated .72, .98, 1.
-    np.testing.assert_allclose(poisson_binomial.poisson_binomial(np.array([0.1, 0.2])), [0.72, 0.26, 0.02], rtol=1e-14)
+    np.testing.assert_allclose(
+        poisson_binomial.poisson_binomial_pmf(np.array([0.1, 0.2])), [0.72, 0.26, 0.02], rtol=1e-14
+    )
     assert one_bin(View([0.1, 0.2], [0, 0]), 0.9)[:2] == (0.0, 0.5)
     assert one_bin(View([0.1, 0.2], [0, 0]), 0.97)[:2] == (0.0, 1.0)
 
@@ -40,7 +42,7 @@ def test_the_law_is_the_sum_over_all_outcomes():
     pmf = np.zeros(8)
     for y in product((0, 1), repeat=7):
         pmf[sum(y)] += np.prod(np.where(y, p, 1 - p))
-    np.testing.assert_allclose(poisson_binomial.poisson_binomial(p), pmf, atol=1e-15)
+    np.testing.assert_allclose(poisson_binomial.poisson_binomial_pmf(p), pmf, atol=1e-15)
 
 
 def test_a_quantile_that_is_reached_exactly_counts_as_reached():
@@ -69,7 +71,7 @@ def test_the_reference_bars_of_500_rows_in_10_bins():
 @pytest.mark.parametrize(("a", "b"), [(2, 5), (0.05, 5), (5, 0.02), (0.01, 0.01)])
 def test_beyond_2000_rows_the_refined_normal_is_within_one_row_of_the_exact_law(a, b):
     p = np.random.default_rng(0).beta(a, b, 3000)
-    reached = np.cumsum(poisson_binomial.poisson_binomial(p))
+    reached = np.cumsum(poisson_binomial.poisson_binomial_pmf(p))
     for level in (0.5, 0.9, 0.99):
         low, high, method = one_bin(View(p, np.zeros(3000)), level)
         assert method == "refined normal"
@@ -255,7 +257,7 @@ def test_resampled_bars_end_at_the_quantiles_of_the_exact_distribution(n):
     # The share of B draws at or below a count is Binomial(B, F)/B: an end at count k says F(k) >= q - 5 sd and
     # F(k - 1) <= q + 5 sd, which fails by chance less than 4 * 3e-7.
     p = np.random.default_rng(n).beta(2, 3, n)
-    reached = np.concatenate(([0.0], np.cumsum(poisson_binomial.poisson_binomial(p))))
+    reached = np.concatenate(([0.0], np.cumsum(poisson_binomial.poisson_binomial_pmf(p))))
     B = 4999
     low, high, method = resampled_bin(View(p, np.zeros(n)), 0.9, B)
     assert method == "redrawn"
@@ -288,7 +290,7 @@ def test_cells_are_resampled_as_their_rows():
     view = View(p, p > 0.4)
     cells = view.pool(Uniform(10).fit(view).index(view.partition_values), 10)
     assert not cells.is_rows
-    reached = np.concatenate(([0.0], np.cumsum(poisson_binomial.poisson_binomial(p))))
+    reached = np.concatenate(([0.0], np.cumsum(poisson_binomial.poisson_binomial_pmf(p))))
     for data in (view, cells):
         low, high, _ = resampled_bin(data, 0.9, 4999)
         for end, q in ((low, 0.05), (high, 0.95)):

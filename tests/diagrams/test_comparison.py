@@ -17,7 +17,7 @@ from tests.diagrams.test_murphy import plot_height
 from tests.reference import data
 from trueodds.core.errors import InputError
 from trueodds.diagrams.comparison.compute import Comparison
-from trueodds.diagrams.model_lineup import COLORS, LINE_STYLES, MARKERS
+from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS
 from trueodds.diagrams.reliability.compute import Reliability
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View

@@ -15,8 +15,8 @@ from tests.diagrams.test_drawing import _words, classwise, marks, view
 from tests.reference import data
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style import styling
-from trueodds.diagrams.model_lineup import MARKERS
-from trueodds.diagrams.model_results import format_error
+from trueodds.diagrams.model_comparison_text import format_error
+from trueodds.diagrams.model_styles import MARKERS
 from trueodds.diagrams.murphy.compute import Murphy
 from trueodds.diagrams.murphy.crossings import (
     find_crossings,

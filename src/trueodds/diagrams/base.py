@@ -12,8 +12,8 @@ from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 from trueodds.diagrams._style import layout
-from trueodds.diagrams._style.content import DiagramContent
 from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render
+from trueodds.diagrams.diagram_content import DiagramContent
 
 
 class Diagram(DiagramContent):

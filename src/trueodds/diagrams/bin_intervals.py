@@ -15,7 +15,7 @@ from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
 from trueodds.kernels import random_labels, sign_flips
 from trueodds.lenses.view import View
-from trueodds.resampling.poisson_binomial import EXACT_ROWS, exact_limits, poisson_binomial
+from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, clopper_pearson_limits, poisson_binomial_pmf
 
 _TOLERANCE = 1e-12  # of comparisons with a quantile, which equality up to rounding must pass
 
@@ -119,7 +119,7 @@ def clopper_pearson_intervals(view: View, index: Array, size: int, level: float)
     """
     binned = view.pool(index, size)
     n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
-    low, high = exact_limits(n * rate, n, (1 - level) / 2)
+    low, high = clopper_pearson_limits(n * rate, n, (1 - level) / 2)
     return BinIntervals(np.minimum(low, rate), np.maximum(high, rate), ("clopper-pearson",) * len(n))
 
 
@@ -139,8 +139,8 @@ def _of_bin(
     if not math.isclose(mass * mass, count * sums["ww"][rows].sum(), rel_tol=1e-9):
         return normal("wwv", "normal")
     both = [(tail, 1 - tail) for tail in tails]
-    if count <= EXACT_ROWS:
-        reached = np.cumsum(poisson_binomial(np.repeat(p, n.astype(np.int64)))) + _TOLERANCE
+    if count <= MAX_CONVOLVED_ROWS:
+        reached = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _TOLERANCE
         ends = [np.minimum(np.searchsorted(reached, pair), count) / count for pair in both]
         return [(float(low), float(high)) for low, high in ends], "exact"
     variance = float(sums["wwv"][rows].sum()) * (count / mass) ** 2

@@ -16,7 +16,7 @@ from trueodds.diagrams.bin_intervals import BinIntervals
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
-from trueodds.resampling.poisson_binomial import EXACT_ROWS
+from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS
 
 Columns = dict[str, Array]
 BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[BinIntervals, ...]]
@@ -59,8 +59,8 @@ class BinnedView:
         np.maximum.at(high, self.bin_index, self.view.partition_values)
         return low[occupied], high[occupied]
 
-    def compute_bars(self, bar_function: BarFunction, levels: Sequence[float]) -> tuple[BinIntervals, ...]:
-        """The range of each bin at each level, lowest bin first."""
+    def intervals_by_level(self, bar_function: BarFunction, levels: Sequence[float]) -> tuple[BinIntervals, ...]:
+        """Return the intervals of the bins, lowest bin first, at each level."""
         return tuple(
             BinIntervals(bars.low[self.order], bars.high[self.order], tuple(bars.method[i] for i in self.order))
             for bars in bar_function(self.view, self.bin_index, self.n_bins, levels)
@@ -115,7 +115,7 @@ def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partitio
         notes.append(
             Note(
                 "TN241",
-                f"For {beyond} of {len(methods)} {unit} (more than {EXACT_ROWS:,} rows each) the consistency"
+                f"For {beyond} of {len(methods)} {unit} (more than {MAX_CONVOLVED_ROWS:,} rows each) the consistency"
                 " range is a refined normal approximation instead of exact.",
             )
         )

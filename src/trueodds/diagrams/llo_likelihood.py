@@ -15,7 +15,7 @@ from trueodds.calibrators._credal.likelihood_contour import (
     group_by_score,
     unit_vectors,
 )
-from trueodds.calibrators._glm.log_probabilities import LogProbabilities, log_ratio, resolve_min_prob, probability_pair
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, log_ratio, probability_pair, resolve_min_prob
 from trueodds.calibrators._glm.logistic_regression import fit_logistic, intercept_and_score, logistic_likelihood
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.llo import IDENTITY_PARAMETERS
@@ -57,7 +57,7 @@ class LloLikelihood:
     rows and t identifiable parameters,
     :math:`P = \mathrm{logit}^{-1}[\tfrac t2 \log n + \mathrm{logit}\,\pi - (F - F_{\min})]`.
 
-    >>> plane = LloLikelihood.from_view(View([0.7, 0.3] * 2, [1, 1, 0, 0]))  # uninformative scores: the best fit is γ = 0
+    >>> plane = LloLikelihood.from_view(View([0.7, 0.3] * 2, [1, 1, 0, 0]))  # uninformative scores: γ = 0
     >>> plane.theta.round(9).tolist(), plane.posterior(plane.log_likelihood_drop(plane.theta)).round(9).tolist()
     ([0.0, 0.0], 0.8)
     """

@@ -11,7 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_lineup import COLORS
+from trueodds.diagrams.model_styles import COLORS
 
 LINE_SPACING = 1.45  # in multiples of the font size
 MIN_PLOT_HEIGHT, HEIGHT_PER_MODEL = (

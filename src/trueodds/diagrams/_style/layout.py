@@ -9,8 +9,8 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.diagrams._style import styling, title_and_legend
-from trueodds.diagrams._style.content import DiagramContent
 from trueodds.diagrams._style.title_and_legend import MIN_TYPE_SIZE, Header, fit_headers, fit_legend
+from trueodds.diagrams.diagram_content import DiagramContent
 
 DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, which is gone when they are cleared
 MAX_PANELS = 12  # more are illegible on a page

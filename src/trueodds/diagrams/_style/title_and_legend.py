@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams._style import styling
-from trueodds.diagrams._style.content import DiagramContent
+from trueodds.diagrams.diagram_content import DiagramContent
 
 MIN_TYPE_SIZE = 6.3  # smallest type size of ordinary text in points; the legend is a point smaller
 MAX_TITLE_LINES = 4  # longer titles are cut

@@ -138,6 +138,7 @@ class CalibrationBelt(Recipe):
         return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """Compute the belts of binary views, the smallest p-value first."""
         all_logits = [Logits.of(view, self.min_prob, self.name) for view in views]
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
         results = [self._test().evaluate(view) for view in condensed_views]

@@ -16,8 +16,8 @@ from trueodds.diagrams._style.reliability_axes import STYLES
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import Columns, stack_tables
 from trueodds.diagrams.comparison.plot import ComparisonDiagram
-from trueodds.diagrams.model_lineup import Models, views_by_model
-from trueodds.diagrams.model_results import MISSING, ModelResult, describe_comparison, measure_models
+from trueodds.diagrams.model_comparison_text import describe_comparison
+from trueodds.diagrams.model_results import MISSING, ModelResult, Models, measure_models, views_by_model
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.compute import Reliability
 from trueodds.estimators.binned import BinnedError

@@ -11,8 +11,8 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.reliability_axes import BinnedPlot
-from trueodds.diagrams.model_lineup import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
-from trueodds.diagrams.model_results import format_error, format_interval
+from trueodds.diagrams.model_comparison_text import format_error, format_interval
+from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
 
 MODEL_OFFSET = 2.2  # horizontal offset in points between models, so that equal bins do not hide each other
 

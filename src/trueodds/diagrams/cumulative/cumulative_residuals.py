@@ -12,7 +12,7 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
 from trueodds.estimators.unbinned import DistinctScores
-from trueodds.hypotests.cumulative import ECCE, beyond_maximum, beyond_range
+from trueodds.hypotests.cumulative import ECCE, brownian_maximum_tail, brownian_range_tail
 from trueodds.lenses.view import View
 
 
@@ -85,7 +85,7 @@ class CumulativeResiduals:
     @property
     def null_bound(self) -> float:
         """The bound of |C| that holds under calibration with probability `level`."""
-        return _null_quantile(beyond_maximum, self.level) * self.null_standard_error
+        return _null_quantile(brownian_maximum_tail, self.level) * self.null_standard_error
 
     @cached_property
     def surprise(self) -> float:
@@ -97,7 +97,7 @@ class CumulativeResiduals:
         """The p-values of ECCE-MAD and ECCE-R."""
         if not self.null_standard_error:
             return float(self.farthest == 0), float(self.range == 0)
-        return beyond_maximum(self.farthest / self.null_standard_error), beyond_range(self.surprise)
+        return brownian_maximum_tail(self.farthest / self.null_standard_error), brownian_range_tail(self.surprise)
 
     @property
     def extremes(self) -> tuple[int, int]:
@@ -124,7 +124,7 @@ class CumulativeResiduals:
 
         Under calibration no segment changes by more than the quantile of the range, with probability `level`.
         """
-        chance = _null_quantile(beyond_range, self.level) * self.null_standard_error
+        chance = _null_quantile(brownian_range_tail, self.level) * self.null_standard_error
         segment = steepest_segment(self.share[self.vertices], self.path[self.vertices], chance)
         return None if segment is None else ResidualSegment(*(int(self.vertices[end]) for end in segment))
 

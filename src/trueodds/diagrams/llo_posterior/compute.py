@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, resolve_min_prob, replacement_notes
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, replacement_notes, resolve_min_prob
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import ONE, Probability, Range

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style.odds_axis import set_odds_axis
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.odds_axis import set_odds_axis
 
 _SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.STRIP_COLOR)
 _OPTIMUM: dict[str, Any] = {"marker": "o", "color": styling.INSIDE_COLOR, "markersize": 7, "markeredgecolor": "white"}

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from trueodds.calibrators._glm.baseline_logits import baseline_index
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, resolve_min_prob, replacement_notes
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, replacement_notes, resolve_min_prob
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import Level
@@ -21,7 +21,7 @@ from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.llo_likelihood import rows_with_weight
 from trueodds.diagrams.mcllo_parameters.plot import ParameterPlot
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, lens_name
-from trueodds.hypotests._glm.mcllo_likelihood import NEAR, Odds
+from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE, MclloModel
 from trueodds.lenses.view import View
 
 
@@ -134,13 +134,13 @@ class MclloParameters(BaselineRecipe):
         P, Y, _ = rows_with_weight(view)
         min_prob = resolve_min_prob(view, self.min_prob)
         notes += replacement_notes(P, Y, min_prob)
-        odds = Odds.of(view, self.baseline_index(view), min_prob, self.name)
+        odds = MclloModel.of(view, self.baseline_index(view), min_prob, self.name)
         names = self.class_names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
         baseline = str(names[odds.baseline])
         theta = np.asarray(odds.mle.theta).reshape(-1, 2)
         covariance = np.full((len(theta), 2, 2), np.nan)
         # If every outcome has probability 1 apart from the lower bound, the bound determines the fit, not the data.
-        if odds.covariance is not None and odds.mle.at.value > NEAR * float(odds.w.sum()):
+        if odds.covariance is not None and odds.mle.likelihood.value > SUPREMUM_TOLERANCE * float(odds.w.sum()):
             m = len(theta)
             covariance = np.asarray(odds.covariance).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         if not is_drawable(theta, covariance, self.level):

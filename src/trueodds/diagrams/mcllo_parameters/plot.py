@@ -10,8 +10,8 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style.odds_axis import set_odds_axis
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.odds_axis import set_odds_axis
 
 _INSIDE: dict[str, Any] = {"color": styling.INSIDE_COLOR, "marker": "o", "markersize": 6, "markerfacecolor": "white"}
 _OUTSIDE: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "marker": "D", "markersize": 6, "markeredgecolor": "white"}

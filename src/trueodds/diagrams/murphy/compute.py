@@ -16,8 +16,8 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import stack_tables
-from trueodds.diagrams.model_lineup import Models, views_by_model
-from trueodds.diagrams.model_results import MISSING, ModelResult, describe_comparison, measure_models
+from trueodds.diagrams.model_comparison_text import describe_comparison
+from trueodds.diagrams.model_results import MISSING, ModelResult, Models, measure_models, views_by_model
 from trueodds.diagrams.murphy.curves import Columns, MurphyModel, bootstrap_bands, threshold_grid, turning_points
 from trueodds.diagrams.murphy.mcb_dsc_plot import PlaneDiagram, plane_limits
 from trueodds.diagrams.murphy.plot import MurphyDiagram

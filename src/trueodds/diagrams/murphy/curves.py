@@ -15,7 +15,7 @@ from trueodds.estimators.corp import Corp
 from trueodds.kernels.bootstrap import Resampler
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
-from trueodds.resampling.bootstrap import Resamples
+from trueodds.resampling.bootstrap import SharedResamples
 from trueodds.resampling.comparison.paired_rows import same_rows
 
 MAX_EXACT_THRESHOLDS = 1000  # maximum number of thresholds at which curves change for exact curves
@@ -252,7 +252,7 @@ def resample_rows(
             cost_draws.append(elementary_scores(w[mask, columns], wy[mask, columns], thresholds))
         return cost_draws
 
-    blocks = Resamples(len(mass), cluster, resamples, rng).map_blocks(of, resampler.size)
+    blocks = SharedResamples(len(mass), cluster, resamples, rng).map_blocks(of, resampler.size)
     return [np.concatenate(draws) for draws in zip(*blocks, strict=True)]
 
 

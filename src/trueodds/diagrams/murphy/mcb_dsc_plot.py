@@ -10,8 +10,8 @@ import numpy as np
 from trueodds.diagrams import model_strips
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_lineup import COLORS, MARKERS, legend_name
 from trueodds.diagrams.model_results import ModelResult
+from trueodds.diagrams.model_styles import COLORS, MARKERS, legend_name
 from trueodds.diagrams.murphy.curves import MurphyModel
 from trueodds.diagrams.murphy.plot import score_columns
 

@@ -11,8 +11,8 @@ from trueodds.core.typing import Array
 from trueodds.diagrams import model_strips
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.model_lineup import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
-from trueodds.diagrams.model_results import format_error, format_interval
+from trueodds.diagrams.model_comparison_text import format_error, format_interval
+from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
 
 PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
 BEYOND_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}

@@ -8,7 +8,9 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
-from trueodds.diagrams.model_results import ModelResult, describe_comparison, format_error, join_names, tied_indices
+from trueodds.diagrams._style.formatting import join_words
+from trueodds.diagrams.model_comparison_text import describe_comparison, format_error, tied_indices
+from trueodds.diagrams.model_results import ModelResult
 from trueodds.diagrams.murphy.crossings import (
     TOLERANCE,
     find_crossings,
@@ -52,7 +54,7 @@ def describe_plane(models: Sequence[MurphyModel], scores: Sequence[ModelResult])
 
 
 def _sorted_names(models: Sequence[MurphyModel], which: Sequence[int]) -> str:
-    return join_names(sorted(models[i].name for i in which))
+    return join_words(sorted(models[i].name for i in which))
 
 
 def describe_curves(
@@ -108,7 +110,7 @@ def describe_two_curves(
     segments = sign_segments(x, difference)
     less, more = length_with_sign(segments, -1), length_with_sign(segments, 1)
     if less + more == 0:
-        return f"{join_names(sorted(names))} have the same cost at every threshold."
+        return f"{join_words(sorted(names))} have the same cost at every threshold."
     better, sign = _cheaper_model(names, less, more)
     length, crossed = max(less, more), find_crossings(segments)
     span, rest = (x[-1] - x[0]) / 100, min(less, more)
@@ -122,7 +124,7 @@ def describe_two_curves(
     if len(crossed) > MAX_LISTED:
         text += f"; the curves cross {len(crossed)} times"
     elif crossed:
-        text += f"; the curves cross at {join_names([_format_threshold(threshold) for threshold in crossed])}"
+        text += f"; the curves cross at {join_words([_format_threshold(threshold) for threshold in crossed])}"
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
     phrases = [_beyond_ranges(band, own, word) for own, word in ((sign, "lower"), (-sign, "higher"))]
@@ -136,7 +138,7 @@ def describe_two_at_thresholds(
     x, own = curves[0]["threshold"], signs(curves[1]["score"] - curves[0]["score"])
     less, more = int((own < 0).sum()), int((own > 0).sum())
     if less + more == 0:
-        return f"{join_names(sorted(names))} have the same cost at {_all_thresholds(x)}."
+        return f"{join_words(sorted(names))} have the same cost at {_all_thresholds(x)}."
     better, sign = _cheaper_model(names, less, more)
     text = f"{names[better]} has a lower cost than {names[1 - better]} at "
     if max(less, more) == len(x):
@@ -177,7 +179,7 @@ def _cheaper_model(names: Sequence[str], less: float, more: float) -> tuple[int,
 
 
 def _both_cheaper(names: Sequence[str]) -> str:
-    return f"{join_names(sorted(names))} each have the lower cost"
+    return f"{join_words(sorted(names))} each have the lower cost"
 
 
 def _beyond_chance(better: str, phrases: Sequence[str], drawn: bool) -> str:
@@ -196,7 +198,7 @@ def _list_thresholds(x: Array, looked: int | None = None) -> str:
     if looked is not None and len(x) == looked:
         return "both" if looked == 2 else f"all {looked}"
     return (
-        join_names([_format_threshold(threshold) for threshold in x])
+        join_words([_format_threshold(threshold) for threshold in x])
         if len(x) <= MAX_LISTED
         else f"{len(x)}{f' of {looked}' if looked else ''}"
     )
@@ -235,9 +237,9 @@ def _lowest_cost(won: Mapping[tuple[str, ...], float], models: int, points: Arra
         return f"{100 * share_of[some]:.0f}\u00a0%{' of the thresholds' if first else ''}"
 
     if len(always) == models:
-        return f"{join_names(always)} have the same cost at {everywhere}."
+        return f"{join_words(always)} have the same cost at {everywhere}."
     if always and len(share_of) == 1:
-        return f"{join_names(always)} {'has' if len(always) == 1 else 'have'} the lowest cost at {everywhere}."
+        return f"{join_words(always)} {'has' if len(always) == 1 else 'have'} the lowest cost at {everywhere}."
     if always:
         alone = tuple(always)
         at = "no threshold" if looked is None else f"none of {looked} evaluated thresholds"
@@ -246,10 +248,10 @@ def _lowest_cost(won: Mapping[tuple[str, ...], float], models: int, points: Arra
             if alone in share_of
             else ""
         )
-        return f"At {at} is the cost of {join_names(always)} higher than that of another model{suffix}."
+        return f"At {at} is the cost of {join_words(always)} higher than that of another model{suffix}."
     shown = [some for some in order if share_of[some] >= 0.005][:MAX_SHARES]
     shares = [
-        f"{'all tied' if len(some) == models else join_names(some)} ({much(some, some == shown[0])})" for some in shown
+        f"{'all tied' if len(some) == models else join_words(some)} ({much(some, some == shown[0])})" for some in shown
     ]
     rest = sum(share_of[some] for some in order if some not in shown)
     if rest >= 0.005:
@@ -257,7 +259,7 @@ def _lowest_cost(won: Mapping[tuple[str, ...], float], models: int, points: Arra
     # Names of tied models contain commas.
     if any(1 < len(some) < models for some in shown):
         return f"Lowest cost: {'; '.join(shares)}."
-    return f"Lowest cost: {join_names(shares)}."
+    return f"Lowest cost: {join_words(shares)}."
 
 
 def _beyond_ranges(band: Mapping[str, Array], sign: int, word: str) -> str:
@@ -277,7 +279,7 @@ def _beyond_ranges(band: Mapping[str, Array], sign: int, word: str) -> str:
         )
         for a, b in runs
     ]
-    return f"{word} at {join_names(ranges)}"
+    return f"{word} at {join_words(ranges)}"
 
 
 def _format_threshold(threshold: float) -> str:

@@ -32,7 +32,7 @@ from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.llo_likelihood import LloLikelihood, format_posterior, rows_with_weight
 from trueodds.diagrams.recalibration_lines.plot import LinePlot
 from trueodds.diagrams.recipe import lens_name
-from trueodds.hypotests._glm.mcllo_likelihood import NEAR
+from trueodds.hypotests._glm.mcllo_likelihood import SUPREMUM_TOLERANCE
 from trueodds.lenses.view import View
 
 
@@ -354,7 +354,7 @@ def class_paths(
     log_p = floored_logs(P, min_prob)
     eta = (log_p - log_p[:, [c]]) * gamma + tau
     before, after = (float(w @ (Y * log_softmax(logits, axis=1)).sum(axis=1)) for logits in (log_p, eta))
-    finite = calibration_map.converged and -after > NEAR * float(
+    finite = calibration_map.converged and -after > SUPREMUM_TOLERANCE * float(
         w.sum()
     )  # all outcomes correct at the lower bounds is no fit
     posterior = expit((k - 1) * np.log(w.sum()) + logit(prior) - np.array([max(after - before, 0.0), 0.0]))

@@ -162,7 +162,7 @@ class Reliability(BinnedRecipe):
         columns = binned.columns
         if self.bars is None:
             return columns, False, ()
-        bars, wide = binned.compute_bars(self._bar_function(rng), (level, joint_level))
+        bars, wide = binned.intervals_by_level(self._bar_function(rng), (level, joint_level))
         tested = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
         # Compare rates, not differences: equal counts must compare as equal in any order of summation.
         outside, jointly_outside = (ranges.excludes(tested) for ranges in (bars, wide))

@@ -1,4 +1,4 @@
-"""The table of every number that a diagram draws, with the layers and options of its picture."""
+"""What a diagram contains: the table of every plotted number, the layers of its picture, and the hooks that draw it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from trueodds.core.results import with_notes
 from trueodds.core.typing import Array
 from trueodds.diagrams.presentation import Presentation
 
-_LONG_LABELS = "long legend labels"  # a layer that is dropped in narrow axes
+_LONG_LABELS = "long legend labels"  # internal layer that is left out in narrow axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DiagramTable:
-    """Every plotted number of a diagram in tidy columns, and which layers are drawn; see `Diagram`."""
+class DiagramContent:
+    """Every plotted number of a diagram in tidy columns, and the hooks by which each diagram draws them.
+
+    See `Diagram` for the fields. A diagram overrides the class variables, `draw_panel`, `default_title`, `legend` and
+    `axis_labels`. The strip is the histogram of the predictions along the lower edge of a panel.
+    """
 
     name: str
     lens: str
@@ -32,9 +36,14 @@ class DiagramTable:
     without: frozenset[str] = frozenset()  # layers that are left out
     presentation: Presentation = field(default_factory=Presentation)
 
-    layers: ClassVar[tuple[str, ...]] = ()  # layers that `less` can leave out
-    row_noun: ClassVar[str] = "bins"  # what a row of the table stands for
-    view_order: ClassVar[str] = "largest error"  # how views are ordered
+    layers: ClassVar[tuple[str, ...]] = ()  # names of the layers that `less` can leave out
+    row_noun: ClassVar[str] = "bins"  # what the rows of the table stand for, as in "15 bins"
+    view_order: ClassVar[str] = "largest error"  # which views come first, as in "largest error first"
+    figure_size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # width and height in inches of a figure with one panel
+    strip_height: ClassVar[float] = 0.0  # height of the strip as a fraction of the height of the axes
+    aspect_ratio: ClassVar[float] = 0.0  # height of a panel relative to its width; 0 if x and y have different units
+    has_inset_axes: ClassVar[bool] = False  # whether a panel consists of several axes that fill it
+    hides_axes: ClassVar[bool] = False  # whether panels have no ticks and set their own limits
 
     def frame(self) -> Any:
         """Return the table as a data frame.
@@ -80,8 +89,8 @@ class DiagramTable:
         """
         n = int(np.max(self.panels["n"]))
         options = [str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key)]
-        rows = f"{len(self.table['view']):,} {self.row_noun}"
-        return to_printable(f"{self.name} · {rows} · n={n:,} · {', '.join([self.lens, *options])}")
+        table_size = f"{len(self.table['view']):,} {self.row_noun}"
+        return to_printable(f"{self.name} · {table_size} · n={n:,} · {', '.join([self.lens, *options])}")
 
     def __str__(self) -> str:
         return with_notes(self.describe(), self.notes)
@@ -90,7 +99,7 @@ class DiagramTable:
 
     @property
     def finding(self) -> str:
-        """The main result in one or two sentences; of a grid, that of the first view."""
+        """The main result in one or two sentences; of several views, that of the first one."""
         return str(self.panels["finding"][0])
 
     @property
@@ -113,6 +122,21 @@ class DiagramTable:
         """
         mask = self.table["view"] == self.panels["view"][panel]
         return {name: column[mask] for name, column in self.table.items()}
+
+    def panel_values(self, panel: int) -> dict[str, Any]:
+        """Return the row of `panels` that describes one panel.
+
+        Parameters
+        ----------
+        panel : int
+            Index into `panels`.
+
+        Returns
+        -------
+        dict of str to object
+            The value of each column, such as `title`, `finding` and the limits of the axes.
+        """
+        return {name: column[panel] for name, column in self.panels.items()}
 
     def less(self, *layers: str) -> Self:
         """Return the same diagram, drawn without some of its layers. The table is unchanged.
@@ -150,8 +174,8 @@ class DiagramTable:
         return replace(
             self,
             lens=to_printable(self.lens),
-            table=_printable(self.table),
-            panels=_printable(self.panels),
+            table=_printable_columns(self.table),
+            panels=_printable_columns(self.panels),
             settings=printable_tree(self.settings),
             presentation=replace(self.presentation, title=printable_lines(title) if isinstance(title, str) else title),
         )
@@ -220,8 +244,88 @@ class DiagramTable:
         changed = self.presentation.with_changes(title=title, figsize=figsize, dpi=dpi, legend=legend)
         return replace(self, presentation=changed)
 
+    @property
+    def has_equal_units(self) -> bool:
+        """Whether matplotlib keeps equal units along x and y in a new figure."""
+        return self.aspect_ratio > 0 and not self.hides_axes
 
-def _printable(columns: Mapping[str, Array]) -> dict[str, Array]:
+    def draw_panel(self, ax: Any, panel: int) -> None:
+        """Draw one panel.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes
+            Where to draw.
+        panel : int
+            Index into `panels`.
+        """
+        raise NotImplementedError
+
+    def default_title(self) -> str:
+        """Return the default title of a figure.
+
+        Returns
+        -------
+        str
+            The question that the diagram answers.
+        """
+        raise NotImplementedError
+
+    @property
+    def picture_title(self) -> str:
+        """The title that describes the picture in a page: the caller's or the default one, even if none is drawn."""
+        return self.presentation.heading("") or self.default_title()
+
+    def caption(self) -> str:
+        """Return the default title of given axes.
+
+        Returns
+        -------
+        str
+            The name of the view, and its main result in a few words.
+        """
+        return f"{self.panels['title'][0]}: {self.panels['aside'][0]}"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """Return the entries of the legend.
+
+        Returns
+        -------
+        list of (artist, str)
+            Marks and their labels.
+        """
+        raise NotImplementedError
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Return the axis labels.
+
+        Returns
+        -------
+        tuple of str
+            The labels of the x axis and of the y axis.
+        """
+        raise NotImplementedError
+
+    @property
+    def calibration_question(self) -> str:
+        """The default title of a reliability diagram."""
+        if self.lens == "confidence":
+            return "Does confidence match accuracy?"
+        return "Do predicted probabilities match observed frequencies?"
+
+    @property
+    def predicted_label(self) -> str:
+        """The label of the axis of predicted probabilities."""
+        return "Confidence" if self.lens == "confidence" else "Predicted probability"
+
+    @property
+    def observed_label(self) -> str:
+        """The label of the axis of observed event rates."""
+        return "Accuracy" if self.lens == "confidence" else "Observed frequency"
+
+
+def _printable_columns(columns: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the columns with control characters in their texts escaped."""
     return {
         name: np.array(
             [to_printable(value) if isinstance(value, str) else value for value in column.tolist()], column.dtype.kind

@@ -1,0 +1,35 @@
+"""Color, marker, line style and displayed name of each of several models in one diagram."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trueodds.diagrams._style import styling
+
+# The colors of Okabe & Ito without yellow, which is hard to see on white, and a wine red: distinguishable with any
+# color vision. In grayscale, markers and line styles distinguish models.
+COLORS = ("#0072B2", "#C8450A", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#882255")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+LINE_STYLES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.6)),
+    (0, (1.2, 1.2)),
+    (0, (5, 1.4, 1.2, 1.4)),
+    (0, (8, 2)),
+    (0, (2.5, 1.2)),
+    (0, (8, 1.4, 1.2, 1.4, 1.2, 1.4)),
+    (0, (1.2, 2.4)),
+)
+MAX_MODELS = len(COLORS)
+MAX_NAME_WIDTH = 150.0  # maximum width of a name in a legend, in points
+DEFAULT_MODEL_NAME = "model"  # label of a model without a name
+
+
+def sentence_name(name: str) -> str:
+    """Return the name of a model for use in a sentence."""
+    return name or "the model"
+
+
+def legend_name(name: str, font_size: float = 8.5) -> str:
+    """Return the name of a model, shortened for a legend with text of `font_size` points."""
+    return styling.shorten_text(name or DEFAULT_MODEL_NAME, MAX_NAME_WIDTH, font_size)

@@ -11,7 +11,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimates
+from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 
@@ -58,7 +58,7 @@ def show(sets: int) -> None:
                     preds = Predictions((rng.random(n) < odds(slope * score + shift)).astype(int), odds(score))
                     estimands = [Estimand.from_predictions(estimator, as_lens("positive"), preds)]
                     drawn = partial(noise_floor_draws, preds, rng=rng, redraws=199)
-                    (estimate,) = estimates(preds, estimands, IntervalSpec(resamples=400), rng, drawn)
+                    (estimate,) = estimate_all(preds, estimands, IntervalSpec(resamples=400), rng, drawn)
                     low, high = (estimate.interval.low, estimate.interval.high) if estimate.interval else (0.0, 1.0)
                     hits += low <= true <= high
                     above += true > high

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import trueodds as to
 from tests.data.refused import refused
-from trueodds.binning.distance import NAMED, Distance, as_distance
+from trueodds.binning.distance import DISTANCES, Distance, as_distance
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
@@ -36,30 +36,30 @@ PREDICTED, OBSERVED = np.array([0.2, 0.3, 0.5]), np.array([0.1, 0.6, 0.3])
     ],
 )
 def test_a_distance_by_hand(name: str, value: float) -> None:
-    assert float(as_distance(name).vectors(PREDICTED, OBSERVED)) == pytest.approx(value, rel=1e-14)
+    assert float(as_distance(name).vector_distance(PREDICTED, OBSERVED)) == pytest.approx(value, rel=1e-14)
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
-@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([*NAMED, "lp:1", "lp:2", "lp:3.5", "lp:inf"]))
+@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([*DISTANCES, "lp:1", "lp:2", "lp:3.5", "lp:inf"]))
 def test_the_binary_form_is_the_distance_between_two_vectors(p: float, y: float, name: str) -> None:
     d = as_distance(name)
-    two = float(d.vectors(np.array([1 - p, p]), np.array([1 - y, y])))
+    two = float(d.vector_distance(np.array([1 - p, p]), np.array([1 - y, y])))
     # 1 − p rounds by up to 2^-54, which the 1/q-th power of a difference passes on in full
-    assert float(d.binary(np.array(p), np.array(y))) == pytest.approx(two, rel=1e-9, abs=1e-15)
+    assert float(d.score_distance(np.array(p), np.array(y))) == pytest.approx(two, rel=1e-9, abs=1e-15)
 
 
 def test_kl_is_infinite_where_the_impossible_occurred_and_zero_where_nothing_did() -> None:
     kl = as_distance("kl")
-    assert kl.vectors(np.array([0.0, 1.0]), np.array([0.5, 0.5])) == np.inf
-    assert kl.vectors(np.array([0.5, 0.5]), np.array([0.0, 1.0])) == pytest.approx(math.log(2))
-    assert kl.binary(np.array([0.0, 1.0, 0.0]), np.array([0.1, 0.9, 0.0])).tolist() == [np.inf, np.inf, 0]
+    assert kl.vector_distance(np.array([0.0, 1.0]), np.array([0.5, 0.5])) == np.inf
+    assert kl.vector_distance(np.array([0.5, 0.5]), np.array([0.0, 1.0])) == pytest.approx(math.log(2))
+    assert kl.score_distance(np.array([0.0, 1.0, 0.0]), np.array([0.1, 0.9, 0.0])).tolist() == [np.inf, np.inf, 0]
 
 
 def test_kl_of_a_value_above_one_by_rounding_is_that_of_one() -> None:
     kl = as_distance("kl")
     above = np.array([1 + 2**-52])
-    assert kl.binary(above, np.array([0.9])).tolist() == [np.inf]
-    assert abs(float(kl.binary(above, np.array([1.0]))[0])) < 1e-15
+    assert kl.score_distance(above, np.array([0.9])).tolist() == [np.inf]
+    assert abs(float(kl.score_distance(above, np.array([1.0]))[0])) < 1e-15
 
 
 def test_lp_alone_takes_its_power_from_order() -> None:
@@ -74,21 +74,21 @@ def test_a_callable_is_called_cell_by_cell() -> None:
 
     d = as_distance(first)
     assert d.name == "first"
-    assert not d.norm
+    assert not d.is_norm
     predicted = np.array([[PREDICTED, OBSERVED]])
-    assert d.vectors(predicted, np.array([[OBSERVED, OBSERVED]])) == pytest.approx(np.array([[0.1, 0.0]]))
-    assert d.binary(np.array([0.2, 0.5]), np.array([0.3, 0.5])) == pytest.approx([0.1, 0.0])
+    assert d.vector_distance(predicted, np.array([[OBSERVED, OBSERVED]])) == pytest.approx(np.array([[0.1, 0.0]]))
+    assert d.score_distance(np.array([0.2, 0.5]), np.array([0.3, 0.5])) == pytest.approx([0.1, 0.0])
 
 
 def test_a_callable_may_return_ints() -> None:
     d = as_distance(lambda predicted, observed: int((predicted != observed).any()))
-    assert d.binary(np.array([0.2, 0.5]), np.array([0.3, 0.5])).tolist() == [1.0, 0.0]
+    assert d.score_distance(np.array([0.2, 0.5]), np.array([0.3, 0.5])).tolist() == [1.0, 0.0]
 
 
 def test_a_distance_is_zero_only_between_equals() -> None:
-    for d in NAMED.values():
-        assert float(d.vectors(PREDICTED, PREDICTED)) == pytest.approx(0, abs=1e-16)
-        assert float(d.vectors(PREDICTED, OBSERVED)) > 0
+    for d in DISTANCES.values():
+        assert float(d.vector_distance(PREDICTED, PREDICTED)) == pytest.approx(0, abs=1e-16)
+        assert float(d.vector_distance(PREDICTED, OBSERVED)) > 0
 
 
 @pytest.mark.parametrize("name", ["euclid", "lp:0", "lp:0.5", "lp:x", "", None, 2, ["tv"]])
@@ -103,7 +103,7 @@ def test_a_misspelt_distance_gets_the_near_ones() -> None:
 
 
 def test_a_distance_is_itself() -> None:
-    own = Distance("own", NAMED["tv"].vectors, NAMED["tv"].binary)
+    own = Distance("own", DISTANCES["tv"].vector_distance, DISTANCES["tv"].score_distance)
     assert as_distance(own) is own
     assert str(own) == "own"
 

@@ -104,7 +104,7 @@ def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
     rng = np.random.default_rng(0)
     view = View(np.round(c, 2), z)
     some = Selections(view, rng.integers(0, 250, (6, 250)))
-    n, wp, wy = FixedMass(100).sums(some)
+    n, wp, wy = FixedMass(100).sums_by_selection(some)
     for i, one in enumerate(some.views()):
         bins = FixedMass(100).fit(one)
         index = bins.index(one.p)

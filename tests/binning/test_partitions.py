@@ -17,7 +17,7 @@ from trueodds import Predictions
 from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance, grow_tree
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import as_partition, default_for
+from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.binning.simplex_grid import Distinct, SimplexGrid
 from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
@@ -178,7 +178,7 @@ def test_the_canonical_error_of_real_nets(net: str) -> None:
     (view,) = as_lens("canonical").views(Predictions(arrays["labels"], arrays[f"probs_{net}"]))
     assert float(BinnedError(SimplexGrid(10))(view)) == pytest.approx(truth["ECE_uniform"], abs=1e-9)
     tree = BinnedError(MedianVariance(100))
-    assert tree.bins(view).size == truth["nbins_dynamic"]
+    assert tree.bin_sums(view).size == truth["nbins_dynamic"]
     assert tree.value(view) == pytest.approx(truth["ECE_dynamic"], abs=1e-9)
 
 
@@ -539,8 +539,8 @@ def test_bins_of_one_score_refuse_vectors(partition: Partition) -> None:
 
 
 def test_the_default_is_15_bins_or_the_tree() -> None:
-    assert default_for(row_view([0.5])) == Uniform(15)
-    assert default_for(row_view([[0.5, 0.5, 0.0]])) == MedianVariance(10)
+    assert default_partition(row_view([0.5])) == Uniform(15)
+    assert default_partition(row_view([[0.5, 0.5, 0.0]])) == MedianVariance(10)
 
 
 def test_a_partition_says_all_that_changes_it() -> None:

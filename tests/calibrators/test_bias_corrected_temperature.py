@@ -8,7 +8,7 @@ from tests.calibrators.linear import derived_chance, reference, surplus
 from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from tests.reference import golden
 from trueodds.calibrators._glm import log_linear
-from trueodds.calibrators._glm.log_linear import SLIGHT
+from trueodds.calibrators._glm.log_linear import FALLBACK_RIDGE
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
@@ -107,7 +107,9 @@ def test_a_class_that_never_occurred_is_all_but_ruled_out():
     assert not result.calibration_map.converged
     assert {"TN501", "TN532"} <= {note.code for note in result.notes}
     Q = result.predict_proba(P[y != 2])
-    assert Q[:, 2].sum() == pytest.approx(-2 * SLIGHT * result.calibration_map.bias[2], abs=1e-6)  # its slope vanishes
+    assert Q[:, 2].sum() == pytest.approx(
+        -2 * FALLBACK_RIDGE * result.calibration_map.bias[2], abs=1e-6
+    )  # its slope vanishes
 
 
 def test_uniform_rows_become_the_rates():
@@ -126,7 +128,7 @@ def test_predictions_that_point_the_wrong_way_are_noted():
 def test_many_classes_go_without_the_curvature(monkeypatch):
     P, y = draw_predictions(2000, 5, 1.7, 6)
     one = fit_map(P, y)
-    monkeypatch.setattr(log_linear, "MANY", 8)
+    monkeypatch.setattr(log_linear, "MAX_NEWTON_PARAMETERS", 8)
     other = fit_map(P, y)
     assert other.converged
     assert other.apply(P) == pytest.approx(one.apply(P), abs=1e-7)

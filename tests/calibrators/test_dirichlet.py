@@ -128,11 +128,11 @@ def test_auto_takes_the_least_criterion_of_its_grid():
     for factor in PENALTY_GRID:
         strength = scaled_penalty(3, 1500.0, factor)
         rows = in_memory(FitData(Q, Y, w)).map_rows(log_linear.prepare_rows)
-        solution = log_linear.fit_log_linear(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
-        H = solution.at.hessian
+        solution = log_linear.fit_log_linear(rows, strength, np.eye(3, 4), np.eye(3, 4), shared_features=True)
+        H = solution.likelihood.hessian
         free = np.trace(H @ np.linalg.inv(H + 3000 * np.diag(strength.reshape(-1))))
         assert 3 < free < 8
-        criteria.append(solution.at.value + free)
+        criteria.append(solution.likelihood.value + free)
         thetas.append(solution.theta.reshape(3, 4))
     chosen = int(np.argmin(criteria))
     result = fit(DirichletSpec(penalty="auto"), Predictions(y, Q))
@@ -155,7 +155,7 @@ def test_the_scaled_penalty_vanishes_with_more_rows():
 def test_many_classes_go_without_the_curvature(monkeypatch):
     P, y = draw_predictions(1000, 5, 1.7, 4)
     one = fit_map(P, y)
-    monkeypatch.setattr(log_linear, "MANY", 8)
+    monkeypatch.setattr(log_linear, "MAX_NEWTON_PARAMETERS", 8)
     other = fit_map(P, y)
     assert other.converged
     assert slope_left(other, P, one_hot(y, 5), np.ones(1000), scaled_penalty(5, 1000.0), np.eye(5, 6)) <= 1e-8

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
-from trueodds.binning.sorted_scores import ByScore
+from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators._curves.kernel_regression import bin_scores, kernel_regression, select_bandwidth
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
@@ -37,7 +37,7 @@ def test_the_reference_numbers(bandwidth, key):
     m = kernel(both(rows["p"]), rows["y"], bandwidth=bandwidth)
     assert m.curves[0].bandwidth == pytest.approx(want[key]["h"], rel=1e-12)
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]["pred_grid"]), abs=1e-8)
-    s, w, wy = ByScore(rows["p"], rows["y"]).sums()
+    s, w, wy = SortedScores(rows["p"], rows["y"]).sums_by_score()
     exact = kernel_regression(np.array(want["grid"]), s, w, wy, m.curves[0].bandwidth)[0]
     assert exact == pytest.approx(np.array(want[key]["pred_grid"]), abs=1e-12)
 
@@ -55,7 +55,7 @@ def test_the_map_between_its_places_is_the_curve(h):
     p = rng.random(200)
     y = (rng.random(200) < p) * 1.0
     x = rng.random(300)
-    s, w, wy = ByScore(p, y).sums()
+    s, w, wy = SortedScores(p, y).sums_by_score()
     exact = kernel_regression(x, s, w, wy, h)[0]
     assert kernel(both(p), y, bandwidth=h).apply(both(x))[:, 1] == pytest.approx(exact, abs=1e-8)
     if h < 0.1:  # wider ones see images of images, which the text leaves out
@@ -88,7 +88,7 @@ def test_the_rising_curve_rises_and_is_no_further_off_than_the_other_falls(scale
 def test_many_scores_are_seen_in_fine_cells_that_hardly_move_the_curve():
     rng = np.random.default_rng(2)
     p = rng.random(30_000)
-    s, w, wy = ByScore(p, (rng.random(30_000) < p**2) * 1.0).sums()
+    s, w, wy = SortedScores(p, (rng.random(30_000) < p**2) * 1.0).sums_by_score()
     h = select_bandwidth(s, w, "silverman", "probability")
     cells = bin_scores(s, w, wy, h)
     assert len(cells[0]) <= 32 / h + 1

@@ -80,7 +80,7 @@ def test_sums_of_parts_of_the_rows_find_the_same_fit():
 
     def sums(theta):
         partial_sums = [
-            softmax_by_class(x[part == i, :, None], rows.Y[part == i], rows.w[part == i], theta, ties=ties)
+            softmax_by_class(x[part == i, :, None], rows.Y[part == i], rows.w[part == i], theta, tying=ties)
             for i in range(7)
         ]
         return sum(partial_sums[1:], start=partial_sums[0])

@@ -52,17 +52,17 @@ def test_a_rare_class_is_no_class_that_never_occurred():
 def test_what_is_left_to_gain_at_infinity_is_as_stated():
     X, Y, w = np.array([[[0.0], [1.0]]] * 4), one_hot([1, 1, 1, 1]), np.ones(4)
     for nothing in (1e-2, 1e-4, 1e-6):
-        solution = minimize_newton(lambda t: softmax_linear(X, Y, w, t), np.zeros(1), nothing=nothing)
+        solution = minimize_newton(lambda t: softmax_linear(X, Y, w, t), np.zeros(1), min_gain=nothing)
         assert not solution.converged
         # The least value is 0. The step promised less than `nothing`, and the next ones are e times shorter each.
-        assert nothing / 100 < solution.at.value < nothing
+        assert nothing / 100 < solution.likelihood.value < nothing
 
 
 def many():
     """Rows, and a penalty on the parameters of a matrix."""
     P, y = draw_predictions(400, 4, 1.6, 0)
     L, Y, w = np.asfortranarray(np.log(P)), one_hot(y, 4), np.ones(400)
-    return (lambda theta, curved: softmax_by_class(L, Y, w, theta, curved=curved)), Ridge(
+    return (lambda theta, curved: softmax_by_class(L, Y, w, theta, with_hessian=curved)), Ridge(
         np.full(20, 1e-3), np.eye(4, 5).ravel()
     )
 
@@ -73,7 +73,7 @@ def test_descent_ends_where_newton_does():
     for scale in (np.ones(20), np.tile([0.1, 0.1, 0.1, 0.1, 1.0], 4)):
         other = minimize_lbfgs(lambda t: sums(t, False), ridge.center, ridge, scale)
         assert other.converged
-        assert other.slope <= GRADIENT_TOLERANCE
+        assert other.max_gradient <= GRADIENT_TOLERANCE
         assert other.theta == pytest.approx(one.theta, abs=1e-7)
 
 

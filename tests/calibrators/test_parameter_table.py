@@ -230,9 +230,11 @@ def test_weights_and_clusters_by_hand():
     # Two clusters of two: scores −¼ + ¾ = ½ and −½, each with the curvature ½ of 1. Left out, the shift moves by
     # ½/(1 − ½) = 1; Σz² (G − 1)/G = 1. Each tells half, so that is worth both.
     scores = ScoreVectors(np.zeros((4, 1)), np.full((4, 1), 0.5), y[:, None], w)
-    sandwich = jackknife_covariance(np.eye(2), np.eye(2), scores, Units.of_clusters(w, np.array(["a", "a", "b", "b"])))
+    sandwich = jackknife_covariance(
+        np.eye(2), np.eye(2), scores, Units.from_clusters(w, np.array(["a", "a", "b", "b"]))
+    )
     assert sandwich.covariance == pytest.approx(np.diag([0.0, 1.0]))
-    assert sandwich.units == pytest.approx(2)
+    assert sandwich.effective_units == pytest.approx(2)
 
 
 def test_weights_are_no_numbers_of_rows_unless_declared():

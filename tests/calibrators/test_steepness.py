@@ -104,8 +104,8 @@ def test_the_sums_of_probabilities_are_those_of_their_logs():
     assert one.value == pytest.approx(other.value, rel=1e-12)
     assert one.gradient == pytest.approx(other.gradient, abs=1e-11)
     assert one.hessian == pytest.approx(other.hessian, rel=1e-11)
-    assert one.beyond == pytest.approx(other.beyond, rel=1e-9)
-    assert (one + other).beyond == pytest.approx(2 * one.beyond, rel=1e-9)
+    assert one.higher_derivatives == pytest.approx(other.higher_derivatives, rel=1e-9)
+    assert (one + other).higher_derivatives == pytest.approx(2 * one.higher_derivatives, rel=1e-9)
 
 
 def test_a_fit_copies_neither_probabilities_nor_labels():

@@ -398,8 +398,8 @@ def test_moments_add_without_losing_digits():
     rng = np.random.default_rng(0)
     x = 1e8 + rng.normal(size=300)
     X, y, w = np.stack([np.ones(300), x], axis=1), rng.integers(0, 2, 300).astype(float), rng.uniform(0.5, 2, 300)
-    direct = Moments.of(LogisticRows(X, y, w))
-    parts = [Moments.of(LogisticRows(X[i : i + 7], y[i : i + 7], w[i : i + 7])) for i in range(0, 300, 7)]
+    direct = Moments.from_rows(LogisticRows(X, y, w))
+    parts = [Moments.from_rows(LogisticRows(X[i : i + 7], y[i : i + 7], w[i : i + 7])) for i in range(0, 300, 7)]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -443,7 +443,10 @@ def test_shorter_steps_are_judged_together():
         looks.append(len(places))
         return [sums(place) for place in places]
 
-    batched, alone = minimize_newton(one, np.array([3.0]), several=several), minimize_newton(sums, np.array([3.0]))
+    batched, alone = (
+        minimize_newton(one, np.array([3.0]), sums_at_points=several),
+        minimize_newton(sums, np.array([3.0])),
+    )
     assert batched.theta.tolist() == alone.theta.tolist()
     assert abs(batched.theta[0]) < 1e-9
     assert looks[:3] == [1, 1, 4]

@@ -127,7 +127,7 @@ def test_a_class_that_never_occurred_keeps_its_column():
 def test_many_classes_go_without_the_curvature(monkeypatch):
     P, y = draw_predictions(1000, 5, 1.7, 7)
     one = fit_map(P, y)
-    monkeypatch.setattr(log_linear, "MANY", 8)
+    monkeypatch.setattr(log_linear, "MAX_NEWTON_PARAMETERS", 8)
     assert fit_map(P, y).apply(P) == pytest.approx(one.apply(P), abs=1e-7)
 
 

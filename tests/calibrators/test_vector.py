@@ -7,7 +7,7 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, reference, slope_left, surplus
 from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.reference import golden
-from trueodds.calibrators._glm.log_linear import SLIGHT
+from trueodds.calibrators._glm.log_linear import FALLBACK_RIDGE
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.vector import VectorMap, VectorSpec
 from trueodds.core.errors import InputError
@@ -98,7 +98,7 @@ def test_a_class_that_never_occurred_keeps_its_column_and_is_noted():
         assert np.isfinite(Q).all()
         assert (Q[:, 2] > 0).all()
         # The slope by its bias vanishes: what it is given over all rows is −2λb.
-        pull = 2 * max(penalty, SLIGHT) * result.calibration_map.bias[2]
+        pull = 2 * max(penalty, FALLBACK_RIDGE) * result.calibration_map.bias[2]
         assert Q[mask][:, 2].sum() == pytest.approx(-pull, abs=1e-6)
 
 

@@ -36,7 +36,7 @@ def test_truthful_confidence_earns_the_most() -> None:
     truth = AnswerOrAbstain().value(View(q, q))  # outcomes as shares: the expectation itself
     for bent in (q**0.8, q**1.25, np.clip(q + 0.02, 0, 1), np.full(2000, q.mean())):
         assert AnswerOrAbstain().value(View(bent, q)) < truth
-    assert AnswerOrAbstain().expected(View(q, rng.random(2000) < q)) == pytest.approx(truth, rel=1e-12)
+    assert AnswerOrAbstain().expected_if_calibrated(View(q, rng.random(2000) < q)) == pytest.approx(truth, rel=1e-12)
 
 
 def test_the_noise_floor_is_the_mean_of_calibrated_data() -> None:
@@ -44,7 +44,7 @@ def test_the_noise_floor_is_the_mean_of_calibrated_data() -> None:
     rng = np.random.default_rng(1)
     c = rng.uniform(0, 0.99, 100)
     values = [AnswerOrAbstain().value(View(c, rng.random(100) < c)) for _ in range(400)]
-    assert abs(np.mean(values) - AnswerOrAbstain().expected(View(c, c > 0.5))) < 4 * np.std(values) / 20
+    assert abs(np.mean(values) - AnswerOrAbstain().expected_if_calibrated(View(c, c > 0.5))) < 4 * np.std(values) / 20
 
 
 def test_too_much_confidence_costs_more_than_too_little() -> None:

@@ -262,7 +262,7 @@ def test_the_noise_floor_of_observed_over_expected_is_one() -> None:
     sd = np.sqrt((p * (1 - p)).sum()) / p.sum()
     assert values.mean() == pytest.approx(1, abs=4 * sd / np.sqrt(4000))
     assert values.std() == pytest.approx(sd, rel=0.05)  # relative standard error 1/√8000 = 1.1 %
-    assert ObservedExpected().expected(View(p, y)) == 1
+    assert ObservedExpected().expected_if_calibrated(View(p, y)) == 1
 
 
 # Weights and quantiles

@@ -11,7 +11,7 @@ import pytest
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure, test
-from trueodds.binning.sorted_scores import by_score, weighted_quantiles
+from trueodds.binning.sorted_scores import sort_by_score, weighted_quantiles
 from trueodds.estimators._smoothing.kernel_density import KERNELS, Beta, Mirrored
 from trueodds.estimators.base import measure_views
 from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error, silverman
@@ -261,7 +261,7 @@ def test_silverman_uses_the_effective_sample_size_of_weights() -> None:
     p, w = rng.random(50), rng.integers(0, 4, 50)
     p[10:30] = 0.25
     rows = np.repeat(p, w)
-    s, mass, _ = by_score(View(p, p, w)).sums()
+    s, mass, _ = sort_by_score(View(p, p, w)).sums_by_score()
     assert weighted_quantiles(s, mass, (0.0, 0.25, 0.75, 1.0)) == pytest.approx(np.quantile(rows, [0, 0.25, 0.75, 1]))
     # Equal weights are no weights, at any scale; survey weights of 300 are not 300 rows.
     for weight in (0.3, 2, 300):

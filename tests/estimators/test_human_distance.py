@@ -220,7 +220,7 @@ def test_the_noise_floor_known_without_draws_is_the_mean_over_resampled_votes(vo
     preds = Predictions(rng.multinomial(votes, P), P)
     estimand = Estimand.from_predictions(HumanDistance(), as_lens("canonical"), preds)
     draws = null_draws(preds, [estimand], 200, np.random.default_rng(0))[0]
-    expected = HumanDistance().expected(canonical(preds))
+    expected = HumanDistance().expected_if_calibrated(canonical(preds))
     assert expected == pytest.approx(1 - np.square(P).sum(axis=1).mean() if votes == 1 else 0.0, abs=1e-12)
     assert draws.mean() == pytest.approx(expected, abs=4.5 * draws.std() / 200**0.5)
     assert to.measure(preds, "human_distance", resamples=100).noise_floor == pytest.approx(expected, abs=1e-12)
@@ -270,7 +270,7 @@ def test_only_the_rows_of_one_vote_keep_their_noise() -> None:
     # .5 of the label; 0 less 2 · .25/1 of the pair
     assert answer.value == pytest.approx((0.5 - 0.5) / 2, abs=1e-15)
     assert answer.notes[0].text.startswith("1 of 2 rows")
-    assert HumanDistance().expected(canonical(preds)) == pytest.approx(0.25)
+    assert HumanDistance().expected_if_calibrated(canonical(preds)) == pytest.approx(0.25)
 
 
 def test_two_classes_are_a_vector_of_two() -> None:

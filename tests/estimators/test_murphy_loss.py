@@ -98,7 +98,7 @@ def test_no_other_prediction_is_better_on_average_than_the_truth(threshold: floa
         lowest = 2 * min(threshold * (1 - q), (1 - threshold) * q)
         assert costs.min() == pytest.approx(lowest, abs=1e-12)
         assert score.value(View([q], [q])) == pytest.approx(lowest, abs=1e-12)
-        assert score.expected(View([q], [0])) == pytest.approx(lowest, abs=1e-12)
+        assert score.expected_if_calibrated(View([q], [0])) == pytest.approx(lowest, abs=1e-12)
 
 
 def test_the_expected_score_is_the_mean_over_resampled_labels() -> None:
@@ -107,7 +107,7 @@ def test_the_expected_score_is_the_mean_over_resampled_labels() -> None:
     p = rng.random(100)
     score = MurphyLoss(threshold=0.3)
     values = [score.value(View(p, rng.random(100) < p)) for _ in range(400)]
-    assert score.expected(View(p, p)) == pytest.approx(np.mean(values), abs=4.5 * np.std(values) / 20)
+    assert score.expected_if_calibrated(View(p, p)) == pytest.approx(np.mean(values), abs=4.5 * np.std(values) / 20)
 
 
 # The edge of the data

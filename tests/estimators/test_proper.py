@@ -87,7 +87,7 @@ def test_the_brier_score_of_binary_cells_is_that_of_their_rows() -> None:
     rows = View(p, rng.random(200) < p, w)
     for view in (rows, rows.pool(np.arange(200) % 7, 7), rows.pool(np.zeros(200, int), 1)):
         assert float(Brier()(view)) == pytest.approx(float(Brier()(rows)), rel=1e-12)
-        assert Brier().expected(view) == pytest.approx(Brier().expected(rows), rel=1e-12)
+        assert Brier().expected_if_calibrated(view) == pytest.approx(Brier().expected_if_calibrated(rows), rel=1e-12)
 
 
 def test_cells_of_vectors_do_not_pretend_to_know_the_score() -> None:
@@ -96,7 +96,7 @@ def test_cells_of_vectors_do_not_pretend_to_know_the_score() -> None:
     with refused("TO205", "4 cells of 20 rows", fix="tally"):
         Brier()(cells)
     with refused("TO205"):
-        Brier().expected(cells)
+        Brier().expected_if_calibrated(cells)
 
 
 def test_the_impossible_costs_infinity_and_is_noted_and_counted() -> None:
@@ -140,7 +140,7 @@ def test_the_expected_score_is_the_mean_over_resampled_labels() -> None:
         for _ in range(400):
             y = (rng.random(100)[:, None] > cumulative).sum(axis=1).clip(0, 2)
             drawn.append(score.value(View(P, np.eye(3)[y])))
-        assert score.expected(View(P, P)) == pytest.approx(np.mean(drawn), abs=4.5 * np.std(drawn) / 20)
+        assert score.expected_if_calibrated(View(P, P)) == pytest.approx(np.mean(drawn), abs=4.5 * np.std(drawn) / 20)
 
 
 def test_the_best_constant_is_the_rate() -> None:
@@ -167,7 +167,7 @@ def test_even_odds_cost_what_the_docstring_says() -> None:
     for k in (2, 3, 10, 1000):
         even = View(np.full((4, k), 1 / k), np.eye(k)[[0, 1, k - 1, 0]])
         assert float(Spherical()(even)) == pytest.approx(1 - k**-0.5, rel=1e-12)
-        assert Spherical().expected(even) == pytest.approx(1 - k**-0.5, rel=1e-12)
+        assert Spherical().expected_if_calibrated(even) == pytest.approx(1 - k**-0.5, rel=1e-12)
 
 
 def test_the_ranked_score_by_hand() -> None:
@@ -185,7 +185,9 @@ def test_the_ranked_score_is_the_sum_of_the_brier_scores_of_its_cuts() -> None:
     cuts = [View(P[:, :k].sum(axis=1), votes[:, :k].sum(axis=1), w) for k in (1, 2, 3)]
     ranked, view = RankedProbability(), View(P, votes, w)
     assert ranked.value(view) == pytest.approx(sum(Brier().value(cut) for cut in cuts), rel=1e-12)
-    assert ranked.expected(view) == pytest.approx(sum(Brier().expected(cut) for cut in cuts), rel=1e-12)
+    assert ranked.expected_if_calibrated(view) == pytest.approx(
+        sum(Brier().expected_if_calibrated(cut) for cut in cuts), rel=1e-12
+    )
     for score in (ranked, RankedProbability(normalize=True)):
         assert score.value(cuts[0]) == pytest.approx(Brier().value(cuts[0]), rel=1e-14)
 
@@ -220,7 +222,7 @@ def test_scores_on_the_edge_of_the_data(score: Any) -> None:
         (View(np.eye(1000)[:30], np.eye(1000)[:30]), 0.0),
     ]:
         assert float(score(view)) == loss
-        assert score.expected(view) == 0
+        assert score.expected_if_calibrated(view) == 0
     assert 0 <= float(score(View([1 + 2**-52], [1]))) < 1e-30  # rounding above 1 is kept, and is no error
 
 
@@ -233,7 +235,9 @@ def test_half_precision_is_summed_in_double(score: Any) -> None:
     for predicted, observed in ((P, y), (P[:, 1], y[:, 1])):
         exact = score.value(View(predicted.astype(np.float64), observed))
         assert score.value(View(predicted, observed)) == exact > 0.1
-        assert score.expected(View(predicted, observed)) == score.expected(View(predicted.astype(np.float64), observed))
+        assert score.expected_if_calibrated(View(predicted, observed)) == score.expected_if_calibrated(
+            View(predicted.astype(np.float64), observed)
+        )
 
 
 @pytest.mark.parametrize("score", [Spherical(), RankedProbability()], ids=["spherical", "rps"])
@@ -264,5 +268,7 @@ def test_the_facade_gives_an_interval_around_the_score_and_its_exact_floor(name:
     assert estimate.interval is not None
     assert estimate.interval.method == "bca"
     assert estimate.interval.low < estimate.value < estimate.interval.high
-    assert estimate.noise_floor == pytest.approx(ESTIMATORS.make(name, {}).expected(View(P, P)), rel=1e-12)
+    assert estimate.noise_floor == pytest.approx(
+        ESTIMATORS.make(name, {}).expected_if_calibrated(View(P, P)), rel=1e-12
+    )
     assert estimate.debiased is None

@@ -136,5 +136,5 @@ def test_heavy_ties_and_exact_zeros_are_pooled_whole_in_real_data() -> None:
     for bins in (10, 15, 50):
         estimator = BinnedError(EqualMass(bins))
         assert float(estimator(a)) == pytest.approx(float(estimator(b)), rel=1e-12)
-        index = estimator.bins(a).index
+        index = estimator.bin_sums(a).index
         assert all(len(np.unique(index[a.p == p])) == 1 for p in np.unique(a.p))

@@ -6,7 +6,7 @@ import pytest
 import trueodds as to
 from tests import reference
 from trueodds.hypotests._glm.logistic import fit_logistic
-from trueodds.hypotests._glm.logits import Logits, Powers
+from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.view import View
 
@@ -97,7 +97,7 @@ def test_a_maximum_is_finite_just_when_outcomes_overlap():
     for n in (4, 6, 9):
         p = np.round(rng.uniform(0.05, 0.95, n), 1)
         logits = Logits.of(View(p=p, y=p), 0.0, "cox")
-        powers = Powers.of(logits, 1)
+        powers = LogitPolynomials.of(logits, 1)
         y = (rng.random((200, n)) < 0.5).astype(float)
         finite = fit_logistic(powers.columns, logits.x, logits.w, y).finite
         for one, is_finite in zip(y, finite, strict=True):

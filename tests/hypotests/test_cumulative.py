@@ -7,7 +7,7 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from trueodds.hypotests.cumulative import ECCE, KS, beyond_both, beyond_maximum, beyond_range
+from trueodds.hypotests.cumulative import ECCE, KS, brownian_both_ends_tail, brownian_maximum_tail, brownian_range_tail
 from trueodds.lenses.view import View
 
 
@@ -47,7 +47,7 @@ def test_a_tiny_p_keeps_its_digits():
     assert 0 < KS().evaluate(View(0.5 + np.arange(900) * 1e-5, np.ones(900))).pvalue < 1e-190  # x = 30
 
 
-@pytest.mark.parametrize("beyond", [beyond_maximum, beyond_both, beyond_range])
+@pytest.mark.parametrize("beyond", [brownian_maximum_tail, brownian_both_ends_tail, brownian_range_tail])
 def test_the_two_series_of_a_law_meet(beyond):
     # at x = 1 one is summed over the tail and one over the distribution function; slope about −1, so 1e-9 apart
     assert beyond(1 - 1e-9) == pytest.approx(beyond(1 + 1e-9), abs=5e-9)
@@ -64,9 +64,9 @@ def test_the_laws_against_walks():
     end = steps[:, -1]
     both = np.maximum(np.maximum(top, low), np.maximum(end + low, top - end))
     cases = (
-        (beyond_maximum, np.maximum(top, low), 0.018),
-        (beyond_both, both, 0.018),
-        (beyond_range, top + low, 0.037),
+        (brownian_maximum_tail, np.maximum(top, low), 0.018),
+        (brownian_both_ends_tail, both, 0.018),
+        (brownian_range_tail, top + low, 0.037),
     )
     for beyond, value, moved in cases:
         for x in (1.0, 1.5, 2.0, 2.5):

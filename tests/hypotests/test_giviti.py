@@ -9,7 +9,7 @@ from scipy.special import erfc
 import trueodds as to
 from tests import reference
 from trueodds.hypotests._glm.calibration_belt import fit_belt
-from trueodds.hypotests._glm.forward_selection import STEP, forward_null_distribution
+from trueodds.hypotests._glm.forward_selection import SELECTION_THRESHOLD, forward_null_distribution
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.lenses.view import View
@@ -65,14 +65,17 @@ def test_the_law_after_selection_is_that_of_givitir():
 
 def test_the_law_after_one_step_of_a_fitted_model_is_the_integral():
     # P(χ²₁ + T > x), T = χ²₁ given T > k: the mean of P(χ²₁ > x − T), by adaptive quadrature in s = √(x − t).
-    share = erfc(np.sqrt(STEP / 2))
+    share = erfc(np.sqrt(SELECTION_THRESHOLD / 2))
 
     def density(t):
         return np.exp(-t / 2) / np.sqrt(2 * np.pi * t) / share
 
     for x in (4.0, 6.0, 13.0, 20.0):
         inside, _ = quad(
-            lambda s, x=x: 2 * s * density(x - s * s) * erfc(s / np.sqrt(2)), 0, np.sqrt(x - STEP), epsabs=1e-13
+            lambda s, x=x: 2 * s * density(x - s * s) * erfc(s / np.sqrt(2)),
+            0,
+            np.sqrt(x - SELECTION_THRESHOLD),
+            epsabs=1e-13,
         )
         assert forward_null_distribution(1, 1).upper_tail(x) == pytest.approx(
             inside + erfc(np.sqrt(x / 2)) / share, rel=1e-10
@@ -88,8 +91,16 @@ def test_quantiles_and_tails_of_many_steps():
             assert tail[0] == 0
             assert np.diff(tail).min() > 0
     # Mean 2 + E[χ²₁ | > k], the latter 1 + √(2k/π) e^{−k/2} / .05; the mean is the integral of the tail.
-    mean, _ = quad(lambda x: float(forward_null_distribution(2, 1).upper_tail(x)), 0, 100, points=[STEP], epsabs=1e-12)
-    assert mean == pytest.approx(3 + np.sqrt(2 * STEP / np.pi) * np.exp(-STEP / 2) / 0.05, rel=1e-9)
+    mean, _ = quad(
+        lambda x: float(forward_null_distribution(2, 1).upper_tail(x)),
+        0,
+        100,
+        points=[SELECTION_THRESHOLD],
+        epsabs=1e-12,
+    )
+    assert mean == pytest.approx(
+        3 + np.sqrt(2 * SELECTION_THRESHOLD / np.pi) * np.exp(-SELECTION_THRESHOLD / 2) / 0.05, rel=1e-9
+    )
 
 
 def test_with_one_degree_it_is_the_test_of_cox():

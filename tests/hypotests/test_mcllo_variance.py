@@ -15,7 +15,7 @@ from trueodds.calibrators._glm.parameter_table import ParameterTable
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloSpec
-from trueodds.hypotests._glm.mcllo_likelihood import Odds
+from trueodds.hypotests._glm.mcllo_likelihood import MclloModel
 from trueodds.hypotests.mcllo import Mcllo
 from trueodds.lenses.view import View
 
@@ -116,7 +116,7 @@ def test_many_rows_tell_the_variance_that_the_model_says(form):
     by_rows, by_model = (
         Mcllo(form=form, variance=variance).evaluate(view).statistic for variance in ("empirical", "model")
     )
-    effective_n = Odds.of(view, -1, 0.0, "mcllo", Units.of_rows(view.w)).scatter.units
+    effective_n = MclloModel.of(view, -1, 0.0, "mcllo", Units.from_rows(view.w)).scatter.effective_units
     assert effective_n > 2000
     assert by_rows == pytest.approx(by_model, rel=4 * np.sqrt(24 / effective_n))
 
@@ -167,7 +167,7 @@ def test_a_single_cluster_that_tells_nearly_all_leaves_the_score():
     cluster = np.repeat(np.arange(41), [400] + [2] * 40)
     P = rng.dirichlet(np.ones(3), 480)
     view = View(p=P, y=one_hot(labels(P, rng), 3))
-    assert Odds.of(view, None, 0.0, "mcllo", Units.of_clusters(view.w, cluster)).scatter.units < 4
+    assert MclloModel.of(view, None, 0.0, "mcllo", Units.from_clusters(view.w, cluster)).scatter.effective_units < 4
     result = Mcllo().evaluate_with_clusters(view, cluster)
     assert (result.settings_used["form"], np.isnan(result.pvalue)) == ("score", False)
     wald = Mcllo(form="wald").evaluate_with_clusters(view, cluster)

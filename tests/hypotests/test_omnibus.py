@@ -8,8 +8,8 @@ from scipy.stats import binom
 import trueodds as to
 from trueodds.binning.median_variance import nested_cells
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.nested_cells import SCALES, BinaryCells, Component, VectorLeaves
-from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_harmonic_mean, log_pvalues, surprisal
+from trueodds.hypotests.nested_cells import NODE_COUNTS, BinaryCells, Component, VectorLeaves
+from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_pvalues, negative_log_harmonic_mean, surprisal
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -64,7 +64,7 @@ def test_squares_are_sums_over_pairs_of_different_rows_in_nodes_of_equal_mass():
     view = binary_view(64, weighted=False)
     order, r, v = np.argsort(view.p), view.y - view.p, view.p * (1 - view.p)
     squares = Omnibus().cell_statistic(view).value()[3:]
-    for m, value in zip(SCALES, squares, strict=True):
+    for m, value in zip(NODE_COUNTS, squares, strict=True):
         expected = 0.0
         for node in np.split(order, m):
             expected += sum(r[i] * r[j] for i in node for j in node if i != j) / v[node].sum()
@@ -147,7 +147,9 @@ def test_p_values_of_a_fitted_law_follow_their_order_and_are_right_for_that_law(
 
 def test_the_combination_is_the_weighted_harmonic_mean_without_what_is_not_defined():
     log_p = np.log([[0.01], [0.5], [np.nan]])
-    assert np.exp(log_harmonic_mean(log_p, np.array([1.0, 3.0, 5.0]))) == pytest.approx([(1 / 0.01 + 3 / 0.5) / 4])
+    assert np.exp(negative_log_harmonic_mean(log_p, np.array([1.0, 3.0, 5.0]))) == pytest.approx(
+        [(1 / 0.01 + 3 / 0.5) / 4]
+    )
 
 
 def test_surprise_is_the_rank_below_the_upper_tenth_and_keeps_the_order_above():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.hypotests.multiple_testing import family
+from trueodds.hypotests.multiple_testing import family_pvalue
 from trueodds.kernels.holm import holm
 from trueodds.resampling.pvalues import pvalue
 
@@ -27,19 +27,19 @@ def test_holm_by_hand():
 def test_the_family_of_one_claim_is_the_claim():
     draws = np.random.default_rng(0).normal(size=199)
     for observed in (-1.0, 0.3, 2.2):
-        assert family(np.array([observed]), draws[None]) == pytest.approx(pvalue(observed, draws))
+        assert family_pvalue(np.array([observed]), draws[None]) == pytest.approx(pvalue(observed, draws))
 
 
 def test_many_claims_do_not_raise_the_floor():
     rng = np.random.default_rng(0)
     observed = np.r_[50.0, rng.normal(size=19)]
-    assert family(observed, rng.normal(size=(20, 999))) == 0.001
+    assert family_pvalue(observed, rng.normal(size=(20, 999))) == 0.001
 
 
 def test_no_lens_wins_by_the_width_of_its_null():
     rng = np.random.default_rng(0)
     draws = np.stack([rng.normal(size=999), 100 * rng.normal(size=999)])
-    assert family(np.array([5.0, 0.0]), draws) <= 0.002
+    assert family_pvalue(np.array([5.0, 0.0]), draws) <= 0.002
 
 
 def test_the_family_keeps_its_level_for_dependent_claims():
@@ -50,5 +50,5 @@ def test_the_family_keeps_its_level_for_dependent_claims():
     rejections = 0
     for _ in range(600):
         all_draws = root @ rng.normal(size=(6, 200))
-        rejections += family(all_draws[:, 0] ** 3, all_draws[:, 1:] ** 3) <= 0.05
+        rejections += family_pvalue(all_draws[:, 0] ** 3, all_draws[:, 1:] ** 3) <= 0.05
     assert 13 <= rejections <= 50

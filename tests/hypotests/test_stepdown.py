@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from trueodds.hypotests.multiple_testing import JointDraws, family
+from trueodds.hypotests.multiple_testing import JointDraws, family_pvalue
 from trueodds.kernels.holm import holm
 from trueodds.resampling.pvalues import pvalue
 
@@ -58,7 +58,7 @@ def test_many_claims_do_not_raise_the_floor():
     observed = np.concatenate([[30.0], draws[1:, 0]])
     joint_draws = JointDraws(observed, draws)
     assert joint_draws.adjusted[0] == 0.01
-    assert family(observed, draws) == 0.01
+    assert family_pvalue(observed, draws) == 0.01
 
 
 def test_the_level_holds_for_true_claims_beside_false_ones():

@@ -10,8 +10,8 @@ from tests import reference
 from trueodds.binning.simplex_grid import SimplexGrid
 from trueodds.binning.uniform import Uniform
 from trueodds.estimators.debiased import DebiasedL2
-from trueodds.hypotests.multiple_testing import family
-from trueodds.hypotests.tcal import TCal, scales
+from trueodds.hypotests.multiple_testing import family_pvalue
+from trueodds.hypotests.tcal import TCal, n_scales
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -47,7 +47,7 @@ def test_the_reference_p_values_of_six_scales():
 
 
 def test_how_many_scales():
-    assert scales(500) == reference.estimators()["c.tcal_adaptive_scales"]["value"] == 15
+    assert n_scales(500) == reference.estimators()["c.tcal_adaptive_scales"]["value"] == 15
     # 500 rows have no 512 bins to fill: 2 to 256; of three classes the cells are m², so 4² ≤ 500 < 32²
     assert to.test(binary500(), "tcal", resamples=9).settings["scales"] == [2, 4, 8, 16, 32, 64, 128, 256]
     three = calibrated(np.random.default_rng(0), 500, 3)
@@ -109,11 +109,11 @@ def test_all_scales_share_their_draws_and_the_smallest_p_is_adjusted_for_them():
     (view,) = as_lens("positive").views(preds)
     levels = TCal().levels(view)
     # each scale as a question of its own, on the same draws: signed, so that the tails are the same
-    scales = [_Signed(Uniform(m), form="dpe") for m in levels]
-    estimands = [Estimand(one, as_lens("positive"), (view,)) for one in scales]
+    by_scale = [_Signed(Uniform(m), form="dpe") for m in levels]
+    estimands = [Estimand(one, as_lens("positive"), (view,)) for one in by_scale]
     draws = null_draws(preds, estimands, 99, np.random.default_rng(5))
-    values = np.array([one.value(view) for one in scales])
-    assert verdict.pvalue == family(values, np.concatenate(draws))
+    values = np.array([one.value(view) for one in by_scale])
+    assert verdict.pvalue == family_pvalue(values, np.concatenate(draws))
 
 
 class _Signed(DebiasedL2):

@@ -232,7 +232,7 @@ def test_the_sample_behind_the_fix_does_not_depend_on_the_partitions_where_rows_
 
     def sampled(partitions: int) -> list[float]:
         source = read(dd.from_pandas(frame, npartitions=partitions, sort=False), row_id="id")
-        counted = source.reduce(partial(SampledTally.of, max_probs=90), keyed=True)
+        counted = source.reduce(partial(SampledTally.from_predictions, max_probs=90), keyed=True)
         return counted.sample.rows.p[:, 0].tolist()
 
     assert len(sampled(1)) == 30

@@ -113,7 +113,7 @@ def test_rows_that_were_edited_in_a_state_are_not_believed(tmp_path: Path, rows:
     # With rows=0 a count of 60 rows ended at 90, with 20 of 30 at 70.
     pattern, state = stopped(tmp_path)
     head, body = state.read_text().split("\n", 1)
-    state.write_text(head + "\n" + tally_sums.json_of(json.loads(body) | {"rows": rows}) + "\n")
+    state.write_text(head + "\n" + tally_sums.to_strict_json(json.loads(body) | {"rows": rows}) + "\n")
     with pytest.raises(InputError, match=r"TO402.*changed"):
         resume_tally(opened(pattern), Tally.from_predictions, state, {})
 

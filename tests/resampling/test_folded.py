@@ -8,7 +8,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimates
+from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals import folded_normal
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.null_distribution import null_draws
@@ -130,7 +130,7 @@ def test_one_bad_bin_beside_good_ones_is_covered():
         preds = Predictions(y, x)
         question = make_estimand(preds)
         null = null_draws(preds, [question], 99, rng)
-        (estimate,) = estimates(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
+        (estimate,) = estimate_all(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
         hits += estimate.interval.low <= truth <= estimate.interval.high
     assert hits >= 49
 

@@ -14,7 +14,7 @@ from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimates
+from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals import residual_norm, squared_error
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.intervals.percentile import jackknife
@@ -28,7 +28,7 @@ def binary500():
 
 def answered(preds, question, interval_spec, rng):
     """The estimate alone; the noise floor is not what these tests look at."""
-    return estimates(preds, [question], interval_spec, rng, lambda _every: [np.zeros((len(question.views), 1))])[0]
+    return estimate_all(preds, [question], interval_spec, rng, lambda _every: [np.zeros((len(question.views), 1))])[0]
 
 
 def make_estimand(preds, name="ece", lens="positive", **settings):
@@ -113,7 +113,7 @@ def test_sparse_bins_do_not_push_the_interval_off_the_truth(n, lens, settings):
             ESTIMATORS.make("ece", settings), as_lens(lens), preds := Predictions(y, P)
         )
         null = null_draws(preds, [question], 99, rng)
-        (estimate,) = estimates(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
+        (estimate,) = estimate_all(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
         missed += estimate.interval is not None and estimate.interval.low > 0
     assert missed <= 10
 
@@ -123,7 +123,7 @@ def test_rare_outcomes_that_no_resample_shows_still_widen_the_interval():
     preds = Predictions([1] * 10, np.linspace(0.89, 0.91, 10))
     question = make_estimand(preds)
     null = null_draws(preds, [question], 199, np.random.default_rng(0))
-    (estimate,) = estimates(
+    (estimate,) = estimate_all(
         preds, [question], IntervalSpec(resamples=100), np.random.default_rng(0), lambda _every: null
     )
     assert estimate.interval.high > 0.3

@@ -14,7 +14,7 @@ from trueodds.resampling import null_cells
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.noise_floor import noise_floor_draws
-from trueodds.resampling.null_cells import draws_by_bin, null_covariance
+from trueodds.resampling.null_cells import can_draw_by_bin, null_covariance
 from trueodds.resampling.null_distribution import null_draws
 
 DRAWS = 4000
@@ -42,7 +42,7 @@ def test_bins_give_the_law_of_rows(alpha, name, lens, monkeypatch):
     question = make_estimand(preds, name, lens)
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
     monkeypatch.setattr(null_cells, "MAX_RESAMPLED_ROWS", 100)
-    assert draws_by_bin(preds, [question], joint=False)
+    assert can_draw_by_bin(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     assert_same_distribution(question.combined(rows), question.combined(bins))
 
@@ -54,7 +54,7 @@ def test_independent_labels_are_drawn_apart(monkeypatch):
     question = make_estimand(preds, "ece", "classwise")
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
     monkeypatch.setattr(null_cells, "MAX_RESAMPLED_ROWS", 100)
-    assert draws_by_bin(preds, [question], joint=False)
+    assert can_draw_by_bin(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     assert_same_distribution(question.combined(rows), question.combined(bins))
 
@@ -90,26 +90,26 @@ def test_which_questions_are_drawn_by_bins(many):
     rng = np.random.default_rng(0)
     preds = simulated()
     binary, classes = make_estimand(preds), make_estimand(preds, "ece", "classwise")
-    assert draws_by_bin(preds, [binary])
-    assert not draws_by_bin(preds, [classes])  # judged together: one label per row
-    assert draws_by_bin(preds, [classes], joint=False)
-    assert not draws_by_bin(preds, [binary, classes])
-    assert not draws_by_bin(preds, [make_estimand(preds, "ece", "canonical")], joint=False)
-    assert not draws_by_bin(preds, [make_estimand(preds, "ece", partition="sweep")])  # chosen with the labels
-    assert not draws_by_bin(
+    assert can_draw_by_bin(preds, [binary])
+    assert not can_draw_by_bin(preds, [classes])  # judged together: one label per row
+    assert can_draw_by_bin(preds, [classes], joint=False)
+    assert not can_draw_by_bin(preds, [binary, classes])
+    assert not can_draw_by_bin(preds, [make_estimand(preds, "ece", "canonical")], joint=False)
+    assert not can_draw_by_bin(preds, [make_estimand(preds, "ece", partition="sweep")])  # chosen with the labels
+    assert not can_draw_by_bin(
         preds, [make_estimand(preds, "ece", "classwise", bins=700)], joint=False
     )  # 2100 bins together
-    assert not draws_by_bin(simulated(cluster=np.arange(3000) // 2), [binary])
+    assert not can_draw_by_bin(simulated(cluster=np.arange(3000) // 2), [binary])
     crowd = Predictions(np.array([rng.multinomial(3, p) for p in preds.P]), preds.P)
-    assert not draws_by_bin(crowd, [make_estimand(crowd)])
+    assert not can_draw_by_bin(crowd, [make_estimand(crowd)])
     small = simulated(100)
-    assert not draws_by_bin(small, [make_estimand(small)])
+    assert not can_draw_by_bin(small, [make_estimand(small)])
     inside = Estimand.from_predictions(
         ESTIMATORS.make("ece", {}),
         GroupLens(as_lens("classwise"), "site", "A"),
         simulated(group={"site": np.repeat(["A", "B"], 1500)}),
     )
-    assert draws_by_bin(simulated(), [inside], joint=False)
+    assert can_draw_by_bin(simulated(), [inside], joint=False)
 
 
 def test_weights_are_drawn_by_bins_where_no_row_stands_out(many):
@@ -117,7 +117,7 @@ def test_weights_are_drawn_by_bins_where_no_row_stands_out(many):
     heavy[7] = 50.0
     for weight, expected in ((even, True), (heavy, False)):
         preds = simulated(weight=weight)
-        assert draws_by_bin(preds, [make_estimand(preds, bins=5)]) is expected
+        assert can_draw_by_bin(preds, [make_estimand(preds, bins=5)]) is expected
 
 
 @pytest.mark.parametrize("lens", ["confidence", "classwise"])
@@ -126,7 +126,7 @@ def test_even_weights_change_nothing(lens, many):
     combined = []
     for preds in (plain, weighted):
         question = make_estimand(preds, "ece", lens, bins=3)
-        assert draws_by_bin(preds, [question], joint=False)
+        assert can_draw_by_bin(preds, [question], joint=False)
         (drawn,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
         combined.append(question.combined(drawn))
     np.testing.assert_allclose(*combined, rtol=1e-10)
@@ -176,7 +176,7 @@ def test_correlated_draws_do_not_depend_on_which_eigenvectors_the_processor_find
     # Processors and versions of LAPACK agree on neither the signs of eigenvectors nor the basis of equal eigenvalues.
     preds = simulated(3000, alpha=0.3)
     (question,) = [make_estimand(preds, "ece", "classwise")]
-    plain = null_cells.cell_draws(question, 200, np.random.default_rng(1), null_covariance(question))
+    plain = null_cells.draw_by_cell(question, 200, np.random.default_rng(1), null_covariance(question))
     eigh, rng = np.linalg.eigh, np.random.default_rng(2)
 
     def another(matrix):
@@ -184,7 +184,7 @@ def test_correlated_draws_do_not_depend_on_which_eigenvectors_the_processor_find
         return values, other_vectors(values, vectors, rng)
 
     monkeypatch.setattr(np.linalg, "eigh", another)
-    turned = null_cells.cell_draws(question, 200, np.random.default_rng(1), null_covariance(question))
+    turned = null_cells.draw_by_cell(question, 200, np.random.default_rng(1), null_covariance(question))
     assert turned == pytest.approx(plain, rel=1e-9)
 
 

@@ -7,7 +7,7 @@ from tests.resampling.questions import make_estimand, simulated
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
-from trueodds.resampling.bootstrap import ONE_BY_ONE, Resamples, bootstrap
+from trueodds.resampling.bootstrap import MAX_SEQUENTIAL_DRAWS, SharedResamples, bootstrap
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 
@@ -15,7 +15,7 @@ MANY = 400  # resamples of 3,000 rows: more than 2²⁰ draws, so that they are 
 
 
 def rows_of(preds, count, seed):
-    return Resamples(preds.n, preds.cluster, count, np.random.default_rng(seed)).rows(0, count)
+    return SharedResamples(preds.n, preds.cluster, count, np.random.default_rng(seed)).rows(0, count)
 
 
 def crowds(n=3000):
@@ -183,7 +183,7 @@ def test_bins_of_rows_without_weight_are_left_out():
 
 
 def test_reference_numbers_and_these_tests_lie_on_either_side_of_the_constant():
-    assert 500 * 400 <= ONE_BY_ONE < 2700 * MANY
+    assert 500 * 400 <= MAX_SEQUENTIAL_DRAWS < 2700 * MANY
 
 
 def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):

@@ -8,7 +8,7 @@ from scipy import stats
 
 from tests import reference
 from trueodds.lenses.view import View
-from trueodds.resampling.poisson_binomial import CountTails, VectorTails, poisson_binomial
+from trueodds.resampling.poisson_binomial import CountTails, VectorTails, poisson_binomial_pmf
 
 
 def one_bin(p, count, w=None):
@@ -50,7 +50,7 @@ def test_many_rows_of_rare_outcomes_are_exact_down_to_1e_14(p):
 def test_many_rows_have_a_fitted_law_that_errs_toward_large_p(a, b):
     # The gamma law has the skewness of the sum and a heavier tail; the variances are 26 to 900, skewness at most .2.
     p = np.random.default_rng(1).beta(a, b, 5000)
-    exact = doubled(poisson_binomial(p))
+    exact = doubled(poisson_binomial_pmf(p))
     std = np.sqrt((p * (1 - p)).sum())
     assert std > 5
     count = np.unique(np.rint(p.sum() + np.linspace(-4, 4, 41) * std)).astype(int)

@@ -47,7 +47,7 @@ def test_any_batching_and_any_order_of_rows_is_one_pass(preds, random):
 def test_blocks_and_threads_change_no_bit(monkeypatch):
     preds = softmaxed(5000, 3, 1, group={"site": np.arange(5000) % 3})
     full = counted(preds)
-    monkeypatch.setattr(tally, "BLOCK", 300)
+    monkeypatch.setattr(tally, "MIN_ROWS_PER_BLOCK", 300)
     results = []
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
@@ -61,7 +61,7 @@ def test_blocks_and_threads_change_no_bit(monkeypatch):
 def test_threads_that_share_many_classes_change_no_bit(monkeypatch, dtype):
     preds = softmaxed(200, 70, 1, dtype)
     full = Tally.from_predictions(preds)
-    monkeypatch.setattr(row_counts, "LONG", 70 * 30)
+    monkeypatch.setattr(row_counts, "VALUES_PER_TASK", 70 * 30)
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         for key, array in numbers(Tally.from_predictions(preds)).items():

@@ -39,7 +39,7 @@ def test_tied_parameters_have_the_derivatives_of_what_ties_them(shared):
     F, Y, w, theta, offset = model(shared=shared)
     T = np.random.default_rng(1).normal(size=(len(theta), 4))
     phi = np.array([0.3, -0.2, 0.1, 0.5])
-    one = softmax_by_class(F, Y, w, phi, offset=offset, ties=T)
+    one = softmax_by_class(F, Y, w, phi, offset=offset, tying=T)
     other = softmax_linear(written_out(F, 3) @ T, Y, w, phi, offset)
     assert one.value == pytest.approx(other.value, rel=1e-13)
     assert one.gradient == pytest.approx(other.gradient, abs=1e-12)
@@ -52,7 +52,7 @@ def test_a_baseline_is_a_class_that_is_tied_to_nothing():
     P, w = rng.dirichlet(np.ones(3), 60), np.ones(60)
     Y = np.eye(3)[rng.integers(0, 3, 60)]
     ratio = np.log(P / P[:, 2:])[:, :, None]
-    likelihood = softmax_by_class(ratio, Y, w, np.array([1.0, 0.0, 1.0, 0.0]), ties=np.eye(6, 4))
+    likelihood = softmax_by_class(ratio, Y, w, np.array([1.0, 0.0, 1.0, 0.0]), tying=np.eye(6, 4))
     assert likelihood.value == pytest.approx(-np.log(P[Y == 1]).sum())  # (γ, τ) = (1, 0) changes nothing
     assert likelihood.gradient[1] == pytest.approx((P - Y)[:, 0].sum())
     assert np.linalg.eigvalsh(likelihood.hessian).min() > 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS, N_EQUAL_CELLS, N_HALVINGS, find_class_cells
-from trueodds.tallies.row_counts import report_bins
+from trueodds.tallies.row_counts import report_bin_of_cells
 
 
 def placed(x: np.ndarray) -> np.ndarray:
@@ -73,10 +73,10 @@ def test_bins_that_divide_the_grid_nest(k):
         np.testing.assert_array_equal(
             np.searchsorted(inner, side, "left"), np.searchsorted(inner, np.nextafter(CELL_EDGES[:-1], 2), "left")
         )
-    np.testing.assert_array_equal(report_bins(k), np.searchsorted(inner, CELL_EDGES[1:], "left"))
+    np.testing.assert_array_equal(report_bin_of_cells(k), np.searchsorted(inner, CELL_EDGES[1:], "left"))
 
 
 def test_bins_that_do_not_divide_the_grid_use_the_nearest_edges_of_cells():
     # 1/7 = 548.57/3840: the nearest edge of a cell is 549/3840.
-    first = report_bins(7) == 0
+    first = report_bin_of_cells(7) == 0
     assert CELL_EDGES[1:][first].max() == 549 / 3840

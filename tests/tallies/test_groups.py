@@ -62,10 +62,10 @@ KINDS: dict[str, Callable[[], Predictions]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_groups_counted_together_are_to_the_bit_each_by_itself(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     preds = KINDS[kind]()
-    monkeypatch.setattr(group_sums, "SMALL", 100)  # "a" is larger
-    monkeypatch.setattr(group_sums, "AT_ONCE", 50)
+    monkeypatch.setattr(group_sums, "MIN_ROWS_OF_LARGE_GROUP", 100)  # "a" is larger
+    monkeypatch.setattr(group_sums, "VALUES_PER_BLOCK", 50)
     joint = tally_sums.dumps(Tally.from_predictions(preds))
-    monkeypatch.setattr(group_sums, "SMALL", 0)
+    monkeypatch.setattr(group_sums, "MIN_ROWS_OF_LARGE_GROUP", 0)
     assert joint == tally_sums.dumps(Tally.from_predictions(preds))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from trueodds import InputError, Predictions, read
 from trueodds.data.concatenate import concatenate
-from trueodds.tallies.reservoir import Reservoir, SampledTally, hashed
+from trueodds.tallies.reservoir import Reservoir, SampledTally, hash_row_ids
 from trueodds.tallies.tally import Tally
 
 
@@ -25,7 +25,7 @@ def rows(n: int = 5_000) -> Predictions:
 
 def sampled(preds: Predictions, size: int, order: int = 1, **how: int) -> Reservoir:
     parts = [
-        Reservoir.of(preds[start : start + size], np.arange(start, min(start + size, preds.n)), **how)
+        Reservoir.from_predictions(preds[start : start + size], np.arange(start, min(start + size, preds.n)), **how)
         for start in range(0, preds.n, size)
     ]
     return reduce(add, parts[::order])
@@ -35,7 +35,7 @@ def sampled(preds: Predictions, size: int, order: int = 1, **how: int) -> Reserv
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_sample_does_not_depend_on_how_the_rows_were_cut_nor_on_the_order_of_the_sum(size: int, order: int) -> None:
     preds = rows(5_000 if size > 1 else 700)
-    full = Reservoir.of(preds, np.arange(preds.n), seed=3, max_probs=400)
+    full = Reservoir.from_predictions(preds, np.arange(preds.n), seed=3, max_probs=400)
     reservoir = sampled(preds, size, order, seed=3, max_probs=400)
     assert reservoir.population_size == preds.n
     assert reservoir.keys.tolist() == full.keys.tolist()
@@ -46,7 +46,7 @@ def test_the_sample_does_not_depend_on_how_the_rows_were_cut_nor_on_the_order_of
 
 def test_sums_that_are_grouped_otherwise_hold_the_same_sample() -> None:
     preds, ids = rows(1_000), np.arange(1_000)
-    a, b, c = (Reservoir.of(preds[part], ids[part], max_probs=200) for part in np.array_split(ids, 3))
+    a, b, c = (Reservoir.from_predictions(preds[part], ids[part], max_probs=200) for part in np.array_split(ids, 3))
     one, two = (a + b) + c, a + (pickle.loads(pickle.dumps(b)) + c)
     assert one.keys.tolist() == two.keys.tolist()
 
@@ -56,8 +56,8 @@ def test_every_row_is_drawn_with_the_same_probability() -> None:
     preds, ids = rows(500), np.arange(500)
     counts = np.zeros(500)
     for seed in range(400):
-        keys = hashed(ids, seed)
-        chosen = Reservoir.of(preds, ids, seed=seed, max_probs=400).keys
+        keys = hash_row_ids(ids, seed)
+        chosen = Reservoir.from_predictions(preds, ids, seed=seed, max_probs=400).keys
         counts[np.isin(keys, chosen)] += 1
     assert counts.sum() == 400 * 100
     assert np.abs(counts - 80).max() < 4.5 * 8
@@ -83,7 +83,7 @@ def test_a_column_of_ids_makes_the_sample_the_same_however_rows_lie() -> None:
 
     def ps(data: object, size: int) -> list[float]:
         reservoir = read(data, row_id="id", batch_rows=size).reduce(
-            lambda p, ids: Reservoir.of(p, ids, max_probs=100), keyed=True
+            lambda p, ids: Reservoir.from_predictions(p, ids, max_probs=100), keyed=True
         )
         return reservoir.rows.p[:, 0].tolist()
 
@@ -96,14 +96,16 @@ def test_a_file_that_is_given_twice_has_rows_of_its_own_each_time(tmp_path: Path
     frame = pd.DataFrame({"label": [0, 1] * 50, "p_0": np.linspace(0, 1, 100), "p_1": np.linspace(1, 0, 100)})
     frame.to_csv(tmp_path / "a.csv", index=False)
     twice = read([tmp_path / "a.csv", tmp_path / "a.csv"])
-    keys = twice.reduce(lambda p, ids: Reservoir.of(p, ids), keyed=True).keys
+    keys = twice.reduce(lambda p, ids: Reservoir.from_predictions(p, ids), keyed=True).keys
     assert len(set(keys.tolist())) == 200
 
 
 def test_the_tally_beside_the_sample_is_that_of_all_rows() -> None:
     preds = rows(900)
     ids = np.arange(900)
-    both = SampledTally.of(preds[:300], ids[:300], max_probs=40) + SampledTally.of(preds[300:], ids[300:], max_probs=40)
+    both = SampledTally.from_predictions(preds[:300], ids[:300], max_probs=40) + SampledTally.from_predictions(
+        preds[300:], ids[300:], max_probs=40
+    )
     assert both.tally.n == Tally.from_predictions(preds).n == 900
     assert both.sample.rows.n == 10
 

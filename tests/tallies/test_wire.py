@@ -17,13 +17,13 @@ from trueodds.tallies.tally import Tally
 
 
 def identical(a: Tally, b: Tally) -> None:
-    assert (a.kind, a.classes, a.dtype, a.bins, a.grid, a.slots) == (
+    assert (a.kind, a.classes, a.dtype, a.bins, a.grid, a.view_names) == (
         b.kind,
         b.classes,
         b.dtype,
         b.bins,
         b.grid,
-        b.slots,
+        b.view_names,
     )
     assert a.cells.is_unweighted == b.cells.is_unweighted
     left, right = numbers(a), numbers(b)

@@ -180,7 +180,7 @@ def by_group(
         "intervals": "each by itself",
         "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
         "redraws": redraws, "min_pvalue": group_tests.min_pvalue, "correction": "step-down min-p",
-        **method.optimum,
+        **method.best_value_setting,
     }  # fmt: skip
     notes = [*data_notes(rows), *overall.notes, *group_tests.notes, *group_results.notes]
     return ByGroup(

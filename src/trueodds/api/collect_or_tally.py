@@ -33,7 +33,9 @@ def resolve_and_sample(
     sample: list[Reservoir] = []
 
     def counted(source: Source) -> Tally:
-        result: SampledTally = source.reduce(partial(SampledTally.of, seed=seed), progress=progress, keyed=True)
+        result: SampledTally = source.reduce(
+            partial(SampledTally.from_predictions, seed=seed), progress=progress, keyed=True
+        )
         sample.append(result.sample)
         return result.tally
 

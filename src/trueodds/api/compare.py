@@ -23,7 +23,7 @@ from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.io.read import has_label, is_array, is_pair, models_of
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
-from trueodds.resampling.comparison.compare_models import SWAPS, ModelComparison, with_call_settings
+from trueodds.resampling.comparison.compare_models import DEFAULT_SWAPS, ModelComparison, add_call_settings
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
@@ -164,7 +164,7 @@ def compare(
     first = next(iter(models.values()))
     chosen = resolve_lens(first, lens, method)
     _refuse_other_classes(models, chosen)
-    swaps = SWAPS if resamples is None else resamples
+    swaps = DEFAULT_SWAPS if resamples is None else resamples
     contest = ModelComparison(method, chosen, aggregate or chosen.aggregate, interval_spec, null, paired, swaps)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     doubted = [
@@ -174,12 +174,12 @@ def compare(
         for note in plausibility_notes(rows)
     ]
     if several:
-        return with_call_settings(contest.rank_models(models, seed), call_settings(rng, first, weight_kind), doubted)
+        return add_call_settings(contest.rank_models(models, seed), call_settings(rng, first, weight_kind), doubted)
     one, other = models
     answer = contest.compare_pair(models[one], models[other], (one, other), seed)
     if not named:
         doubted.append(_scores(contest, models, seed))
-    return with_call_settings(answer, call_settings(rng, first, weight_kind), doubted)
+    return add_call_settings(answer, call_settings(rng, first, weight_kind), doubted)
 
 
 def _scores(contest: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:

@@ -25,7 +25,13 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests import DEFAULT, TESTS
 from trueodds.hypotests._power.interval_width import rows_for_width
-from trueodds.hypotests._power.power import PLANS, PowerPlan, check_question, null_draws_for_level, power_of
+from trueodds.hypotests._power.power import (
+    PLAN_SETTINGS,
+    PowerPlan,
+    analyze_power,
+    check_question,
+    n_null_draws_for_level,
+)
 from trueodds.hypotests.base import HypothesisTest
 
 _STEP = "simulating data sets"
@@ -128,7 +134,7 @@ def power(
     check("estimator", estimator, str | Estimator)
     reporting = report_progress(progress)
     generator, rows = as_generator(rng), restrict_to_region(resolve_data(data, "exact", weight_kind), region)
-    own = {name: settings.pop(name) for name in PLANS if name in settings}
+    own = {name: settings.pop(name) for name in PLAN_SETTINGS if name in settings}
     check_question(test, estimator, width, {"n": n, "effect": effect} | own)
     plan = PowerPlan(n, power, effect, alpha, **own)
     if width is not None:
@@ -142,10 +148,10 @@ def power(
             )
     else:
         if isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "resamples"):
-            settings.setdefault("resamples", null_draws_for_level(plan.alpha))
+            settings.setdefault("resamples", n_null_draws_for_level(plan.alpha))
         method = resolve_method(TESTS, HypothesisTest, test, add_test_seed(test, settings, rng, generator))
         statistic = getattr(method, "statistic", None)
         chosen = resolve_lens(rows, lens, statistic if isinstance(statistic, Estimator) else method)
         with reporting as say:
-            result = power_of(rows, method, chosen, plan, generator, lambda share: say(share, _STEP))
+            result = analyze_power(rows, method, chosen, plan, generator, lambda share: say(share, _STEP))
     return replace(result, settings=dict(result.settings) | call_settings(rng, rows, weight_kind, region))

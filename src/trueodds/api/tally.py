@@ -166,11 +166,11 @@ def _no_state(place: Path) -> InputError:
 
 
 def _save_state(place: Path, about: Mapping[str, Any], total: Tally, done: int) -> None:
-    body = tally_sums.json_of({"about": about, "rows": done, "tally": tally_sums.to_dict(total)})
+    body = tally_sums.to_strict_json({"about": about, "rows": done, "tally": tally_sums.to_dict(total)})
     json_files.write_text(place, _with_checksum(body + "\n"), "TO407")
 
 
 def _with_checksum(body: str) -> str:
     """Return the text of a state file: a line with the checksum, then the content."""
     checksum = hashlib.sha256(body.encode()).hexdigest()
-    return tally_sums.json_of({"schema": SCHEMA, "sha256": checksum}) + "\n" + body
+    return tally_sums.to_strict_json({"schema": SCHEMA, "sha256": checksum}) + "\n" + body

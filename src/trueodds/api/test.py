@@ -25,7 +25,7 @@ from trueodds.core.settings import Level, check
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests import DEFAULT, TESTS
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.hypotests.equivalence import Margin, error_to_compare, verdict_by_margin
+from trueodds.hypotests.equivalence import Margin, add_equivalence_decision, error_to_compare
 from trueodds.lenses.base import Lens
 from trueodds.lenses.hypothesis import apply_hypothesis
 from trueodds.tallies.tally import Tally
@@ -143,7 +143,7 @@ def test(
         with reporting as say:
             verdict = method(rows, lenses, generator, lambda share: say(share, "simulating labels"))
     if margin is not None and error is not None:
-        verdict = verdict_by_margin(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
+        verdict = add_equivalence_decision(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
     settings_used = call_settings(rng, rows, weight_kind, region)
     if not is_identity:
         settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")

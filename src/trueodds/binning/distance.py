@@ -24,13 +24,13 @@ class Distance:
     """
 
     name: str
-    vectors: Callable[[Array, Array], Array]
-    binary: Callable[[Array, Array], Array]
-    norm: bool = True
+    vector_distance: Callable[[Array, Array], Array]
+    score_distance: Callable[[Array, Array], Array]
+    is_norm: bool = True
 
     def __call__(self, predicted: Array, observed: Array, joint: bool) -> Array:
         """The distance of each cell."""
-        return self.vectors(predicted, observed) if joint else self.binary(predicted, observed)
+        return self.vector_distance(predicted, observed) if joint else self.score_distance(predicted, observed)
 
     def __str__(self) -> str:
         return self.name
@@ -84,12 +84,12 @@ TV = Distance("tv", lambda a, b: np.abs(a - b).sum(axis=-1) / 2, lambda p, y: np
 L1 = Distance("l1", lambda a, b: np.abs(a - b).sum(axis=-1), lambda p, y: 2 * np.abs(p - y))
 L2 = Distance("l2", lambda a, b: np.sqrt(((a - b) ** 2).sum(axis=-1)), lambda p, y: np.sqrt(2.0) * np.abs(p - y))
 SQ_EUCLIDEAN = Distance(
-    "sq-euclidean", lambda a, b: ((a - b) ** 2).sum(axis=-1), lambda p, y: 2 * (p - y) ** 2, norm=False
+    "sq-euclidean", lambda a, b: ((a - b) ** 2).sum(axis=-1), lambda p, y: 2 * (p - y) ** 2, is_norm=False
 )
 MAX = Distance("max", lambda a, b: np.abs(a - b).max(axis=-1), lambda p, y: np.abs(p - y))
-KL = Distance("kl", _kl, lambda p, y: _kl(_pair(p), _pair(y)), norm=False)
+KL = Distance("kl", _kl, lambda p, y: _kl(_pair(p), _pair(y)), is_norm=False)
 
-NAMED = {d.name: d for d in (TV, L1, L2, SQ_EUCLIDEAN, MAX, KL)}
+DISTANCES = {d.name: d for d in (TV, L1, L2, SQ_EUCLIDEAN, MAX, KL)}
 
 
 def as_distance(distance: str | Distance | Callable[[Array, Array], float], order: float = 1.0) -> Distance:
@@ -104,8 +104,8 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
         return distance
     if callable(distance):
         return _user(distance)
-    if isinstance(distance, str) and distance in NAMED:
-        return NAMED[distance]
+    if isinstance(distance, str) and distance in DISTANCES:
+        return DISTANCES[distance]
     if isinstance(distance, str) and distance == "lp":
         return lp(order)
     if isinstance(distance, str) and re.fullmatch(r"lp:(\d+\.?\d*|inf)", distance):
@@ -114,7 +114,7 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
         "TO203",
         "Unknown distance.",
         describe(distance),
-        suggest_names(str(distance)[:80], [*NAMED, "lp", "lp:3"]),
+        suggest_names(str(distance)[:80], [*DISTANCES, "lp", "lp:3"]),
     )
 
 
@@ -139,4 +139,4 @@ def _user(d: Callable[[Array, Array], float]) -> Distance:
         pairs = zip(predicted.reshape(-1, m), observed.reshape(-1, m), strict=True)
         return np.array([one(a, b) for a, b in pairs]).reshape(predicted.shape[:-1])
 
-    return Distance(name, vectors, lambda p, y: vectors(_pair(p), _pair(y)), norm=False)
+    return Distance(name, vectors, lambda p, y: vectors(_pair(p), _pair(y)), is_norm=False)

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from trueodds.binning.partition import BinRule, Partition, count_of_bins, require_binary
+from trueodds.binning.partition import BinRule, Partition, require_binary, resolve_n_bins
 from trueodds.binning.selections import Selections
-from trueodds.binning.sorted_scores import ByScore, by_place
+from trueodds.binning.sorted_scores import SortedScores, sort_by_partition_value
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import BinCount, Count, parse_digits
 from trueodds.core.typing import Array
@@ -35,12 +35,12 @@ class EqualMass(Partition):
     def fit(self, view: View) -> FittedPartition:
         """The edges for these scores."""
         require_binary(view, "equal-mass")
-        k = count_of_bins(self.bins, view)
-        return Bins(_mass_edges(by_place(view), _cuts(view, k, self.cut)), self.closed)
+        k = resolve_n_bins(self.bins, view)
+        return Bins(_mass_edges(sort_by_partition_value(view), _cuts(view, k, self.cut)), self.closed)
 
-    def sums(self, of: Selections) -> Array:
+    def sums_by_selection(self, of: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        cuts = _cuts(of.first_view, count_of_bins(self.bins, of.first_view), self.cut)
+        cuts = _cuts(of.first_view, resolve_n_bins(self.bins, of.first_view), self.cut)
         inner = _midpoints(of, cuts)
         return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)
 
@@ -62,8 +62,8 @@ class Sweep(Partition):
     def fit(self, view: View) -> FittedPartition:
         """The edges for these scores and outcomes."""
         require_binary(view, "sweep")
-        by_score = by_place(view)
-        s, mass, events = by_score.sums()
+        by_score = sort_by_partition_value(view)
+        s, mass, events = by_score.sums_by_score()
         if not len(s):
             return Bins(np.array([0.0, 1.0]))
         max_bins, by_mass = round(view.n_represented) - 1, self.base == "equal-mass"
@@ -91,15 +91,15 @@ def _cuts(view: View, k: int, rounding: str) -> Array:
     ) * unit  # "ceil": row r is in group floor(r k / n)
 
 
-def _mass_edges(by_score: ByScore, cuts: Array) -> Array:
+def _mass_edges(by_score: SortedScores, cuts: Array) -> Array:
     """Edges midway between the row that completes each cut and the next row."""
     inner = np.unique(_midpoints(by_score, cuts))
     inner = inner[inner < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
     return np.concatenate(([0.0], inner, [1.0]))
 
 
-def _midpoints(by_score: ByScore | Selections, cuts: Array) -> Array:
-    last, following = by_score.scores_at_mass(cuts)
+def _midpoints(by_score: SortedScores | Selections, cuts: Array) -> Array:
+    last, following = by_score.scores_at_weight(cuts)
     return np.asarray((last + following) / 2)
 
 
@@ -122,15 +122,15 @@ class FixedMass(Partition):
     def fit(self, view: View) -> FittedPartition:
         """The edges for these scores."""
         require_binary(view, "mass")
-        by_score, n = by_place(view), self._count(view)
+        by_score, n = sort_by_partition_value(view), self._count(view)
         if n // self.rows <= len(view):
             return Bins(_mass_edges(by_score, self._cuts(view)), self.closed)
         # With more groups than rows, only the last group that each row completes matters.
         step = self.rows * view.total / n
-        ends = np.unique(np.floor(np.cumsum(by_score.sums()[1]) / step))
+        ends = np.unique(np.floor(np.cumsum(by_score.sums_by_score()[1]) / step))
         return Bins(_mass_edges(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
 
-    def sums(self, of: Selections) -> Array:
+    def sums_by_selection(self, of: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
         inner = _midpoints(of, self._cuts(of.first_view))
         return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)

@@ -30,7 +30,7 @@ class Partition(Settings):
         """The bins for this view."""
         raise NotImplementedError
 
-    def sums(self, of: Selections) -> Array | None:
+    def sums_by_selection(self, of: Selections) -> Array | None:
         """n, Σp and Σy (3, selections, bins) with new bins for each selection; None if this cannot be vectorized."""
         return None
 
@@ -60,7 +60,7 @@ def lower_limit(view: View, range: str | None) -> float:
     return 1 / view.classes
 
 
-def count_of_bins(bins: int | str, view: View) -> int:
+def resolve_n_bins(bins: int | str, view: View) -> int:
     """Number of bins for a number or a rule of BIN_RULES."""
     if bins not in BIN_RULES:
         return int(bins)

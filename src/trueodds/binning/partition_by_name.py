@@ -23,7 +23,7 @@ PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {  # by na
     "simplex-grid": (SimplexGrid, ("bins", "closed")),
     "distinct": (Distinct, ()),
 }
-NAMES = ("uniform", "equal-mass", "mass:100", "sweep", "edges", "median-variance", "simplex-grid", "distinct")
+PARTITION_NAMES = ("uniform", "equal-mass", "mass:100", "sweep", "edges", "median-variance", "simplex-grid", "distinct")
 
 
 def as_partition(
@@ -54,7 +54,7 @@ def as_partition(
 
         _no_others(settings, f"partition {partition}", ("closed",))
         return parse_mass(partition, settings.get("closed", "right"))
-    partition = check("partition", partition, Annotated[str, OneOf(NAMES)] | Partition | None)
+    partition = check("partition", partition, Annotated[str, OneOf(PARTITION_NAMES)] | Partition | None)
     if partition == "edges" or (isinstance(settings.get("bins"), tuple) and partition in (None, "uniform")):
         _no_others(settings, "given edges", ("bins", "closed"))
         return FixedEdges(settings.get("bins", ()), settings.get("closed", "right"))
@@ -66,7 +66,7 @@ def as_partition(
     return partition_type(**settings)
 
 
-def default_for(view: View) -> Partition:
+def default_partition(view: View) -> Partition:
     """Default partition: 15 uniform bins for one score, the median-variance tree for vectors."""
     return _TREE if view.joint else _UNIFORM
 

@@ -66,7 +66,7 @@ class Selections:
         y = self.view.y[np.take_along_axis(rows, order, axis=1)]
         return np.take_along_axis(p, order, axis=1), y
 
-    def scores_at_mass(self, mass: Array) -> tuple[Array, Array]:
+    def scores_at_weight(self, mass: Array) -> tuple[Array, Array]:
         """For each selection, the score of the row that completes each weight and the score of the next row."""
         p, _ = self.sorted_scores
         last, following = ranks_around(mass, p.shape[1])

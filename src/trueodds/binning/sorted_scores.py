@@ -14,35 +14,35 @@ from trueodds.kernels.order_statistics import OrderStatistics, select_order_stat
 from trueodds.lenses.rows import by_outcome
 from trueodds.lenses.view import SORTED, View
 
-MANY = 2**18  # number of rows above which counting is faster than sorting
-TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a cumulative weight are equal to it
+MIN_ROWS_FOR_COUNTING = 2**18  # number of rows above which counting is faster than sorting
+WEIGHT_TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a cumulative weight are equal to it
 
 
-def by_score(view: View) -> ByScore:
+def sort_by_score(view: View) -> SortedScores:
     """Sorted scores of a binary view, computed on first use."""
     return view.cached(SORTED, lambda: _of_view(view))
 
 
-def by_place(view: View) -> ByScore:
+def sort_by_partition_value(view: View) -> SortedScores:
     """Sorted values as the partition uses them: cells at their locations, rows at their scores."""
-    return by_score(view) if view.is_rows else ByScore(view.partition_values, view.y, view.w)
+    return sort_by_score(view) if view.is_rows else SortedScores(view.partition_values, view.y, view.w)
 
 
-def _of_view(view: View) -> ByScore:
+def _of_view(view: View) -> SortedScores:
     if view.rows is not None and not view.has_columns:
-        return ByScore.of_keys(view.rows.sort_keys())
-    return ByScore(view.p, view.outcomes, None if view.is_unweighted else view.w)
+        return SortedScores.from_sort_keys(view.rows.sort_keys())
+    return SortedScores(view.p, view.outcomes, None if view.is_unweighted else view.w)
 
 
-class ByScore:
+class SortedScores:
     """Rows or cells sorted by score, without those of weight zero.
 
     Only a key per row is stored, or the sort order of rows of unequal weight, 4 or 8 bytes per row. Sums are computed
     on demand, because views of a thousand classes would otherwise need several times the memory of their probabilities.
     A few bins of many rows are computed by counting. Otherwise the keys are sorted once.
 
-    >>> by_score = ByScore(np.array([0.9, 0.2, 0.9]), np.array([1.0, 0.0, 0.0]))
-    >>> [x.tolist() for x in by_score.sums()]
+    >>> by_score = SortedScores(np.array([0.9, 0.2, 0.9]), np.array([1.0, 0.0, 0.0]))
+    >>> [x.tolist() for x in by_score.sums_by_score()]
     [[0.2, 0.9], [1.0, 2.0], [0.0, 1.0]]
     """
 
@@ -53,7 +53,7 @@ class ByScore:
             self._rows = p, y, np.ones(len(p)) if w is None else w, sort.argsort_scores(p)
 
     @classmethod
-    def of_keys(cls, keys: Array) -> ByScore:
+    def from_sort_keys(cls, keys: Array) -> SortedScores:
         """Create from row keys (see `sort.encode_rows`), which are sorted in place."""
         new = cls.__new__(cls)
         new._start(keys)
@@ -63,13 +63,13 @@ class ByScore:
         self._keys, self._sorted = keys, False
         self._near: OrderStatistics | None = None  # order statistics of the last cuts
 
-    def sums(self) -> tuple[Array, Array, Array]:
+    def sums_by_score(self) -> tuple[Array, Array, Array]:
         """Sorted distinct scores, and Σw and Σwy at each, (m,) float64."""
         if self._keys is not None:
             return sort.count_by_score(self._sorted_keys(self._keys))
         return sort.sum_by_score(*self._rows)
 
-    def in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
+    def sums_in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
         """n, wp, wy, wpy and wpp of each bin; None if rows have unequal weights."""
         if self._keys is None:
             return None
@@ -80,7 +80,7 @@ class ByScore:
         table = sorted_key_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
-    def scores_at_mass(self, mass: Array) -> tuple[Array, Array]:
+    def scores_at_weight(self, mass: Array) -> tuple[Array, Array]:
         """Score of the row that completes each cumulative weight, and score of the next row."""
         if not len(mass):
             return np.empty(0), np.empty(0)
@@ -90,17 +90,17 @@ class ByScore:
             self._near = cut
             scores = sort.scores_of_keys(self._sorted_keys(keys)[ranks] if cut is None else cut.select(ranks))
             return scores[: len(mass)], scores[len(mass) :]
-        s, w, _ = self.sums()
+        s, w, _ = self.sums_by_score()
         if not len(s):
             return s, s
         reached = np.cumsum(w)
-        tolerance = TOLERANCE * reached[-1]
+        tolerance = WEIGHT_TOLERANCE * reached[-1]
         last = np.searchsorted(reached, mass - tolerance, "left")
         return s[last], s[np.minimum(np.searchsorted(reached, mass + tolerance, "right"), len(s) - 1)]
 
     def _prefers_counting(self, keys: Array, bins: int) -> bool:
         """Whether counting is faster than sorting for this number of rows and bins."""
-        return not self._sorted and bins <= MAX_COMPARED_EDGES and len(keys) >= MANY
+        return not self._sorted and bins <= MAX_COMPARED_EDGES and len(keys) >= MIN_ROWS_FOR_COUNTING
 
     def _sorted_keys(self, keys: Array) -> Array:
         if not self._sorted:
@@ -111,7 +111,7 @@ class ByScore:
 
 def ranks_around(mass: Array, n: int) -> tuple[Array, Array]:
     """Ranks of the row that completes each weight and of the next row, among n sorted rows of weight 1."""
-    tolerance = TOLERANCE * n
+    tolerance = WEIGHT_TOLERANCE * n
     last = np.clip(np.ceil(mass - tolerance) - 1, 0, n - 1).astype(np.int64)
     return last, np.minimum(np.floor(mass + tolerance), n - 1).astype(np.int64)
 

@@ -10,9 +10,9 @@ import numpy as np
 from trueodds.binning.partition import (
     BinRule,
     Partition,
-    count_of_bins,
     lower_limit,
     require_binary,
+    resolve_n_bins,
     sums_in_fixed_bins,
 )
 from trueodds.binning.selections import Selections
@@ -38,7 +38,7 @@ class Uniform(Partition):
 
     def fit(self, view: View) -> FittedPartition:
         """The edges, or the grid on all axes for a joint view."""
-        k = count_of_bins(self.bins, view)
+        k = resolve_n_bins(self.bins, view)
         if view.joint:
             if self.range:
                 raise InputError(
@@ -50,7 +50,7 @@ class Uniform(Partition):
         low = lower_limit(view, self.range)
         return Bins(low + edges * (1 - low) if low else edges, self.closed)
 
-    def sums(self, of: Selections) -> Array:
+    def sums_by_selection(self, of: Selections) -> Array:
         """Sums of the bins, which are the same for all selections."""
         return sums_in_fixed_bins(self.fit(of.first_view), of)
 
@@ -80,7 +80,7 @@ class FixedEdges(Partition):
         require_binary(view, "given")
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 
-    def sums(self, of: Selections) -> Array:
+    def sums_by_selection(self, of: Selections) -> Array:
         """Sums of the bins, which are the same for all selections."""
         return sums_in_fixed_bins(self.fit(of.first_view), of)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, logs_of, probabilities
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, input_for, lower_min_prob_for_logs
 from trueodds.calibrators.choose import (
     CandidateChoice,
@@ -168,7 +168,7 @@ class AutoSpec(CalibratorSpec):
         share = MAX_PROBABILITIES / (P.shape[0] * P.shape[1])
         if share >= 1:
             return np.arange(len(P))
-        return np.flatnonzero(stratified_holdout(probabilities(P), share, cluster, rng))
+        return np.flatnonzero(stratified_holdout(to_probabilities(P), share, cluster, rng))
 
     def _or_one_parameter(
         self,
@@ -230,7 +230,7 @@ class AutoSpec(CalibratorSpec):
             proof = replace(proof, gain_of=METHOD)
         choice, proof = self._or_one_parameter(rows, specs, crossed, choice, proof)
         if len(some) < len(P):
-            proof = proof.of_all(float(w @ log_score(logs_of(P), Y) / w.sum()))
+            proof = proof.of_all(float(w @ log_score(to_logs(P), Y) / w.sum()))
         if proof.outcome == NO_GAIN:  # the best candidate gains nothing
             choice = choice.of(IdentitySpec())
         confirmed = proof.confirmed and choice.spec.name != "identity"
@@ -248,7 +248,7 @@ class AutoSpec(CalibratorSpec):
             text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
         final: CalibrationMap = MixedMap(calibration_map, uniform_share(len(P))) if confirmed else calibration_map
-        predicted = probabilities(P) if not confirmed else final.apply(inputs)
+        predicted = to_probabilities(P) if not confirmed else final.apply(inputs)
         labels = PredictedClasses.of(P, predicted, Y, w, choice)
         return final, Recalibration(
             choice, proof, final.name, final.describe(), len(P), len(some), min_prob, tuple(notes), labels

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from trueodds.calibrators._glm.fit_data import FitData
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MIN_PROB_OF_LOGITS, Probabilities, probabilities
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MIN_PROB_OF_LOGITS, Probabilities, to_probabilities
 from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
@@ -143,7 +143,9 @@ class SummedSpec(CalibratorSpec):
 
     def as_fit_data(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
         """The rows in the form that `fit_data` takes."""
-        return FitData.of(P, Y, w, cluster, getattr(self, "min_prob", MIN_PROB), bool(getattr(self, "logits", False)))
+        return FitData.from_rows(
+            P, Y, w, cluster, getattr(self, "min_prob", MIN_PROB), bool(getattr(self, "logits", False))
+        )
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
         """Fit the map to rows in memory."""
@@ -192,4 +194,4 @@ def fit_and_apply(spec: CalibratorSpec, P: Probabilities, Y: Array, w: Array, to
 
 def input_for(method: CalibratorSpec | CalibrationMap, P: Probabilities) -> Probabilities:
     """The rows as a calibrator or map takes them: log-probabilities if it accepts them, else probabilities."""
-    return P if method.takes_logs else probabilities(P)
+    return P if method.takes_logs else to_probabilities(P)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import betaln
 
-from trueodds.binning.sorted_scores import ByScore
+from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRest, effective_rows, fit_curves
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.histogram import StepCurve, midpoints
@@ -122,8 +122,8 @@ def _curve(x: Array, y: Array, w: Array) -> StepCurve:
 def binnings(x: Array, y: Array, w: Array) -> Binnings:
     """The binnings of scores x (n,) with outcomes y and weights w > 0, with their marginal likelihoods."""
     n, w = effective_rows(w)
-    by_score = ByScore(np.minimum(x, 1.0, dtype=np.float64), y, w)
-    scores, mass, events = by_score.sums()
+    by_score = SortedScores(np.minimum(x, 1.0, dtype=np.float64), y, w)
+    scores, mass, events = by_score.sums_by_score()
     groups = _groups(n, are_counts(w), by_score, scores)
     first = np.cumsum([0, *(len(group) + 1 for group in groups)])[:-1]
     # For each bin the index of its first score and of the first score of the next bin.
@@ -140,12 +140,12 @@ def binnings(x: Array, y: Array, w: Array) -> Binnings:
     return Binnings(first, edges[ends], (hits + alpha) / (rows + _PRIOR), log_scores)
 
 
-def _groups(n: float, integer_weights: bool, by_score: ByScore, scores: Array) -> list[Array]:
+def _groups(n: float, integer_weights: bool, by_score: SortedScores, scores: Array) -> list[Array]:
     """For each distinct binning, the index of the first score of every group but the first."""
     sizes = np.array(_sizes(n))
     which, before = np.repeat(sizes, sizes - 1), np.repeat(np.cumsum(sizes - 1) - (sizes - 1), sizes - 1)
     cuts = (np.arange(len(which)) - before + 1) * n / which
-    last, _ = by_score.scores_at_mass(np.floor(cuts) if integer_weights else cuts)
+    last, _ = by_score.scores_at_weight(np.floor(cuts) if integer_weights else cuts)
     begin = np.searchsorted(scores, last, "right")
     new = begin < len(scores)  # within a tie several groups end together, and none begins after the last score
     new[1:] &= (which[1:] != which[:-1]) | (begin[1:] != begin[:-1])

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRestRows, fit_curves_from_sums
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_pair_of_score, probability_pair
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, binary_logs, probability_pair
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
     LogisticFit,
@@ -44,7 +44,7 @@ class BetaCurve:
 
     def __call__(self, x: Array) -> Array:
         """The values at x; with a > 0 an exact zero stays zero, with b > 0 an exact one stays one."""
-        return self.of_logs(log_pair_of_score(x))[:, 1]
+        return self.of_logs(binary_logs(x))[:, 1]
 
     def of_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
@@ -148,7 +148,7 @@ class BetaSpec(SummedSpec):
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, BetaMap)
-        notes = data.summary.floored.notes()
+        notes = data.summary.replaced_counts.notes()
         lost, fallen = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.a == c.b == 0 for c in calibration_map.curves),
@@ -190,7 +190,7 @@ def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, para
         """With the named columns; the others are 0."""
         used = [0, *which] if free else list(which)
         if not used:
-            return LogisticFit(np.zeros(3), data.summary.mass * float(np.log(2)), 1, True, 0)
+            return LogisticFit(np.zeros(3), data.summary.total_weight * float(np.log(2)), 1, True, 0)
         rest = np.array([0.0 if j == 0 else 1.0 for j in used])
         optimum = fit(data.map_rows(partial(_select_columns, used=used)), rest, intercept=free)
         return _order_parameters(optimum, used, optimum.theta)

@@ -17,11 +17,11 @@ from trueodds.calibrators._credal.likelihood_contour import (
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, log_ratio, replacement_notes
 from trueodds.calibrators._glm.logistic_regression import (
-    falling_curve_notes,
     fit_logistic,
     fit_smoothed,
     intercept_and_score,
     logistic_likelihood,
+    nonincreasing_curve_notes,
     separation_note,
     smoothed_targets,
 )
@@ -146,7 +146,7 @@ class BoldnessSpec(CalibratorSpec):
                 "; the posterior probability of calibration is"
                 f" {format_number(self._reached(rows, calibration_map, top.value))}"
             )
-        return [*fit_notes, *falling_curve_notes(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
+        return [*fit_notes, *nonincreasing_curve_notes(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
 
     def _reached(self, rows: ScoreCells, calibration_map: BoldnessMap, min_loss: float) -> float:
         at = logistic_likelihood(

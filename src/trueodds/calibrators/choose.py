@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trueodds.calibrators._glm.log_probabilities import Probabilities, probabilities
+from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
 from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, input_for
 from trueodds.calibrators.cross_validation import (
     accuracy,
@@ -110,7 +110,7 @@ def assign_folds(
             str(available),
             "Fit one by name, or get more rows.",
         )
-    fold = stratified_folds(probabilities(P), min(int(folds), available), cluster, rng)
+    fold = stratified_folds(to_probabilities(P), min(int(folds), available), cluster, rng)
     return CrossFittingRows(P, Y, w, fold, cluster)
 
 
@@ -126,7 +126,7 @@ def choose_by_log_loss(
     _, distances = rows.compare_losses(np.stack([log_loss for log_loss, _ in scored.values()]))
     distance_of, order = dict(zip(cross_fitted, distances, strict=True)), list(cross_fitted)
     chosen_index = order[one_standard_error_rule([specs[i] for i in order], distances)]
-    predicted = probabilities(rows.P)
+    predicted = to_probabilities(rows.P)
     table = []
     for i, spec in enumerate(specs):
         if i not in cross_fitted:
@@ -204,7 +204,7 @@ class CrossFittingRows(NamedTuple):
         """Log-probabilities for the rows `to` by a fit on the rows `train`, after mixing (the identity is clipped)."""
         share = uniform_share(int(train.sum()))
         if spec.name == "identity":
-            return log_with_mixture(probabilities(self.P[to]), share)
+            return log_with_mixture(to_probabilities(self.P[to]), share)
         Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[to])
         return np.asarray(np.log(mix_with_uniform(Q, share)))
 

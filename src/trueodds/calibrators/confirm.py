@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from trueodds.calibrators._glm.log_probabilities import Probabilities, logs_of, probabilities
+from trueodds.calibrators._glm.log_probabilities import Probabilities, to_logs, to_probabilities
 from trueodds.calibrators.choose import CandidateChoice
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units, mean_and_standard_error
 from trueodds.calibrators.uniform_mixture import log_with_mixture
@@ -97,14 +97,14 @@ def confirm(
     >>> confirmation.outcome, round(confirmation.gain, 2)
     ('confirmed', 0.09)
     """
-    p = probabilities(P)
+    p = to_probabilities(P)
     step = logs - log_with_mixture(p, share)
     p = p / p.sum(axis=1, keepdims=True)
     expected = (p * step).sum(axis=1)
     variance = np.maximum((p * step * step).sum(axis=1) - expected**2, 0.0)
     gains = (Y * step).sum(axis=1)
     beyond, null_std_error = mean_and_standard_error(gains - expected, w, cluster)
-    before, after = log_score(logs_of(P), Y), log_score(logs, Y)
+    before, after = log_score(to_logs(P), Y), log_score(logs, Y)
     gain, se = mean_and_standard_error(before - after if np.isfinite(before).all() else gains, w, cluster)
     # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied by P for single labels.
     if ((Y == 0) | (Y == 1)).all():
@@ -163,7 +163,7 @@ class PredictedClasses:
     @classmethod
     def of(cls, P: Probabilities, Q: Array, Y: Array, w: Array, choice: CandidateChoice) -> PredictedClasses:
         """Compare the predicted classes of P with those of the applied map, Q."""
-        p = probabilities(P)
+        p = to_probabilities(P)
         flips, before = count_label_flips(p, Q), accuracy(p, Y, w)
         change = next(candidate.accuracy_change for candidate in choice.candidates if candidate.chosen)
         return cls(flips, before, before + (change or 0.0) if flips else before)

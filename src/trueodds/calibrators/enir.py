@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import xlogy
 
-from trueodds.binning.sorted_scores import ByScore
+from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import (
     ClassCurve,
@@ -116,7 +116,7 @@ class EnirSpec(CalibratorSpec):
 
 def _curve(x: Array, y: Array, w: Array) -> PathKnots:
     n, w = effective_rows(w)
-    knots, mass, events = ByScore(x, y, w).sums()
+    knots, mass, events = SortedScores(x, y, w).sums_by_score()
     path = near_isotonic_path(mass, events)
     level = average_levels(path, average_path(path, np.log(n)))
     # Knots inside a flat segment are dropped; its two ends are kept.

@@ -16,9 +16,9 @@ from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
-    logs_of,
-    probabilities,
     replacement_notes,
+    to_logs,
+    to_probabilities,
 )
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
@@ -54,7 +54,7 @@ class EnsembleTemperatureMap(CalibrationMap):
 
     def _rows(self, P: Probabilities) -> Array:
         tempered, unchanged, uniform = self.shares
-        Q, p = TemperatureMap(self.beta).apply(P), probabilities(P)
+        Q, p = TemperatureMap(self.beta).apply(P), to_probabilities(P)
         Q *= tempered
         Q += p * (unchanged / p.sum(axis=1, keepdims=True, dtype=np.float64))
         Q += uniform / P.shape[1]
@@ -175,7 +175,7 @@ def _by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     likelihoods, mass = [], []
     for p, y, m in iterate_blocks(P, Y, w):
         rows, classes = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
-        tempered, stated = TemperatureMap(beta).apply(p)[rows, classes], probabilities(p)
+        tempered, stated = TemperatureMap(beta).apply(p)[rows, classes], to_probabilities(p)
         unchanged = stated[rows, classes] / stated.sum(axis=1)[rows]
         likelihoods.append(np.stack([tempered, unchanged, np.full(len(rows), 1 / P.shape[1])], axis=1))
         mass.append(m if y.ndim == 1 else m[rows] * y[rows, classes])
@@ -188,7 +188,7 @@ def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     G, c = np.zeros((3, 3)), np.zeros(3)
     for p, y, m in iterate_blocks(P, Y, w):
         outcomes = one_hot_shares(y, k)
-        stated = probabilities(p)
+        stated = to_probabilities(p)
         unchanged = stated / stated.sum(axis=1, keepdims=True)
         parts = [TemperatureMap(beta).apply(p), unchanged, np.full(p.shape, 1 / k)]
         for i, one in enumerate(parts):
@@ -203,7 +203,7 @@ def _slopes(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, f
     first = second = 0.0
     for p, y, m in iterate_blocks(P, Y, w):
         q = TemperatureMap(beta).apply(p)
-        logs = logs_of(p)
+        logs = to_logs(p)
         logs = np.where(np.isneginf(logs), 0.0, logs)  # of a zero, q is 0 for every β, so that its log does not matter
         residual = q - one_hot_shares(y, p.shape[1])
         d = logs - (q * logs).sum(axis=1, keepdims=True)

@@ -17,14 +17,14 @@ from trueodds.calibrators._glm.log_probabilities import (
     Probabilities,
     floored_logs,
     log_ratio,
-    logs_of,
-    probabilities,
     replacement_notes,
+    to_logs,
+    to_probabilities,
 )
 from trueodds.calibrators._glm.logistic_regression import (
-    falling_curve_notes,
     fit_smoothed,
     intercept_and_score,
+    nonincreasing_curve_notes,
     smoothed_targets,
 )
 from trueodds.calibrators._glm.newton import minimize_newton
@@ -70,9 +70,9 @@ class EvidentialMap(CalibrationMap):
 
     def _scores(self, P: Probabilities) -> Array:
         if self.on == "probabilities":
-            p = probabilities(P).astype(np.float64, copy=False)
+            p = to_probabilities(P).astype(np.float64, copy=False)
             return p[:, 1] if isinstance(self.contour, ShiftSlopeBeliefs) else p
-        logs = logs_of(P)
+        logs = to_logs(P)
         return logs[:, 1] - logs[:, 0] if isinstance(self.contour, ShiftSlopeBeliefs) else logs
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
@@ -193,7 +193,7 @@ class EvidentialSpec(CalibratorSpec):
         return EvidentialMap(contour, self.on, self.output, n_passes)
 
     def _one(self, P: Probabilities, Y: Array, w: Array) -> tuple[SlopeBeliefs, int]:
-        S = floored_logs(P, self.min_prob) if self.on == "log p" else probabilities(P).astype(np.float64)
+        S = floored_logs(P, self.min_prob) if self.on == "log p" else to_probabilities(P).astype(np.float64)
         S -= S.max(axis=1, keepdims=True)
         shares, cube = Y @ _class_smoothed_targets(w @ Y), S[:, :, None]
 
@@ -207,7 +207,7 @@ class EvidentialSpec(CalibratorSpec):
         return contour, n_passes + optimum.n_passes
 
     def _two(self, P: Probabilities, y: Array, w: Array) -> tuple[ShiftSlopeBeliefs, int]:
-        x = log_ratio(P, self.min_prob) if self.on == "log p" else probabilities(P)[:, 1].astype(np.float64)
+        x = log_ratio(P, self.min_prob) if self.on == "log p" else to_probabilities(P)[:, 1].astype(np.float64)
         optimum = fit_smoothed(intercept_and_score(x), y, w, np.zeros(2))
         return ShiftSlopeBeliefs.from_surface(
             LikelihoodSurface.of(group_by_score(x, smoothed_targets(y, w), w).grouped(), optimum.theta)
@@ -223,7 +223,7 @@ class EvidentialSpec(CalibratorSpec):
             if isinstance(contour, SlopeBeliefs)
             else contour.theta[1] <= 0
         )
-        return [*fit_notes, *falling_curve_notes(int(flat))]
+        return [*fit_notes, *nonincreasing_curve_notes(int(flat))]
 
 
 def _class_smoothed_targets(n_events: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities
-from trueodds.calibrators._glm.row_sums import PassCounter, Step, Streamed
+from trueodds.calibrators._glm.row_sums import PassCounter, RowFunction, Streamed
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec, lower_min_prob_for_logs
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.calibrators.probability_columns import independent_labels, logit_columns, prob_columns
@@ -24,7 +24,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.data.probabilities import check_logits
 from trueodds.data.weights import are_counts
 from trueodds.tallies.reservoir import Reservoir
-from trueodds.tallies.row_counts import Counts
+from trueodds.tallies.row_counts import SpecialRowCounts
 from trueodds.tallies.tally import Tally
 
 
@@ -142,7 +142,7 @@ def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> lis
     return [Note("TN501", f"No calibration row has class {listed}: the map for it is not backed by data.")]
 
 
-Reduce = Callable[[Step], Any]  # applies a function to every batch of rows and adds the results
+Reduce = Callable[[RowFunction], Any]  # applies a function to every batch of rows and adds the results
 
 
 def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -> FittedCalibrator:
@@ -169,16 +169,18 @@ def fit_from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = Fa
     spec, settings = census.lowered.with_class_numbers(census.classes), settings_of(census.lowered)
     assert isinstance(spec, SummedSpec)
     # Weights are importance weights, not counts: they are scaled to mean 1, as in memory.
-    scale = census.facts.n / census.facts.mass if census.weighted else 1.0
+    scale = census.facts.n / census.facts.total_weight if census.weighted else 1.0
     data = Streamed(
-        reducer, census.facts.scaled(scale), (partial(_batch_fit_data, spec=spec, scale=scale, repeated=repeated),)
+        reducer,
+        census.facts.scale_weights(scale),
+        (partial(_batch_fit_data, spec=spec, scale=scale, repeated=repeated),),
     )
     calibration_map = spec.fit_data(data)
     notes = [
         *census.notes(),
         *unobserved_class_notes(data.summary.class_totals, census.classes),
         *spec.fit_notes(calibration_map, data),
-        _n_passes_note(reducer.n_passes, data.summary.errors),
+        _n_passes_note(reducer.n_passes, data.summary.std_error_method),
     ]
     return FittedCalibrator(calibration_map, census.classes, data.summary.n, settings, tuple(notes))
 
@@ -187,7 +189,7 @@ def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeate
     """Fit a calibrator to a random sample of 2·10⁶ probabilities, drawn by `reduce(step, keyed=True)` in one pass."""
     rng = getattr(spec, "rng", 0)
     sample: Reservoir = reduce(
-        partial(Reservoir.of, seed=int(rng) if isinstance(rng, (int, np.integer)) else 0), keyed=True
+        partial(Reservoir.from_predictions, seed=int(rng) if isinstance(rng, (int, np.integer)) else 0), keyed=True
     )
     calibrator = fit(spec, sample.rows.expand_frequencies() if repeated else sample.rows)
     return calibrator if sample.note is None else replace(calibrator, notes=(*calibrator.notes, sample.note))
@@ -231,7 +233,7 @@ class Census:
     weighted: bool
     lowered: CalibratorSpec  # the calibrator with the smallest probability for these rows
     facts: FitDataSummary
-    counts: Counts = field(default_factory=Counts)
+    counts: SpecialRowCounts = field(default_factory=SpecialRowCounts)
     others: Mapping[str, Note] = field(default_factory=dict)  # of the batches, by code
 
     @classmethod
@@ -239,9 +241,9 @@ class Census:
         """Summarize one batch."""
         lowered = adapt_spec(spec, batch)
         assert isinstance(lowered, SummedSpec)
-        facts = FitDataSummary.of(_batch_fit_data(batch, lowered, 1.0, repeated))
+        facts = FitDataSummary.from_fit_data(_batch_fit_data(batch, lowered, 1.0, repeated))
         notes_by_code = {note.code: note for note in batch.notes}
-        counts = _count_inexact_probabilities(batch) if notes_by_code.keys() & _COUNTED else Counts()
+        counts = _count_inexact_probabilities(batch) if notes_by_code.keys() & _COUNTED else SpecialRowCounts()
         others = {code: note for code, note in notes_by_code.items() if code not in _COUNTED}
         return cls(batch.classes, batch.weight is not None and not repeated, lowered, facts, counts, others)
 
@@ -274,11 +276,11 @@ def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated
     return spec.as_fit_data(P, Y, w if scale == 1 else w * scale, batch.cluster)
 
 
-def _count_inexact_probabilities(batch: Predictions) -> Counts:
+def _count_inexact_probabilities(batch: Predictions) -> SpecialRowCounts:
     p, dtype = batch.p, np.dtype(batch.dtype)
     eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
     sum_errors = np.abs(p.sum(axis=1, dtype=np.float64) - 1) if p.ndim == 2 else np.zeros(1)
-    return Counts(
+    return SpecialRowCounts(
         above=int((p > 1).sum()),
         inexact_sums=int((sum_errors > batch.k * eps).sum()),
         excess=max(float(p.max()) - 1, 0.0),

@@ -15,8 +15,8 @@ from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     MinProb,
     Probabilities,
-    logs_of,
     replacement_notes,
+    to_logs,
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec
@@ -124,7 +124,7 @@ def tempered_scores(tempered: TemperatureMap, P: Probabilities) -> Array:
     def some(p: Probabilities) -> Array:
         # In one layout, as the order in which numpy adds depends on it.
         p = p if isinstance(p, LogProbabilities) else np.ascontiguousarray(p, dtype=np.float64)
-        logs = np.ascontiguousarray(logs_of(p))
+        logs = np.ascontiguousarray(to_logs(p))
         logs = logs - logs.max(axis=1, keepdims=True)
         e = np.exp(tempered.beta * logs)
         return e / np.sort(e, axis=1).sum(axis=1, keepdims=True)

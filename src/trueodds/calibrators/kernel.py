@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from trueodds.binning.sorted_scores import ByScore
+from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.kernel_regression import (
     BANDWIDTH_RULES,
@@ -34,9 +34,9 @@ from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
-    log_pair_of_score,
-    probabilities,
+    binary_logs,
     replacement_notes,
+    to_probabilities,
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.core.errors import InputError, Note
@@ -60,7 +60,7 @@ class KernelCurve:
 
     def __call__(self, x: Array) -> Array:
         """The values at x, by cubic interpolation."""
-        return self.of_logs(log_pair_of_score(x))[:, 1] if self.takes_logs else self._evaluate_scaled(x)
+        return self.of_logs(binary_logs(x))[:, 1] if self.takes_logs else self._evaluate_scaled(x)
 
     @property
     def takes_logs(self) -> bool:
@@ -199,7 +199,7 @@ class KernelSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> KernelMap:
         """Fit the curves."""
         if self.scale == "probability":
-            return KernelMap(fit_curves(partial(_curve, spec=self), probabilities(P), Y, w))
+            return KernelMap(fit_curves(partial(_curve, spec=self), to_probabilities(P), Y, w))
         return KernelMap(fit_curves_of_logs(partial(_curve, spec=self), P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
@@ -226,7 +226,7 @@ def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
     """Fit a curve to probabilities (n,), or on the logit scale to the logarithms of both sides (n, 2)."""
     mirrored = spec.scale == "probability"
     if mirrored:
-        s, mass, events = ByScore(np.minimum(x, 1), y, effective_rows(w)[1]).sums()
+        s, mass, events = SortedScores(np.minimum(x, 1), y, effective_rows(w)[1]).sums_by_score()
     else:
         s, mass, events = sums_by_log_odds(x[:, 1] - x[:, 0], y, effective_rows(w)[1])
     h = select_bandwidth(s, mass, spec.bandwidth, spec.scale, math.inf if mirrored else -math.log(spec.min_prob))

@@ -13,15 +13,15 @@ from scipy.special import expit
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, log_ratio, logs_of
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, log_ratio, to_logs
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
     LogisticFit,
     LogisticRows,
-    falling_curve_notes,
     fit_finite_from_sums,
     intercept_and_score,
     logistic_likelihood,
+    nonincreasing_curve_notes,
     separation_note,
 )
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
@@ -61,7 +61,7 @@ class LloMap(CalibrationMap):
 
     def apply(self, P: Probabilities) -> Array:
         """Both probabilities computed separately, so that small ones keep their digits."""
-        logs = logs_of(P)
+        logs = to_logs(P)
         eta = np.full(len(P), self.tau)
         if self.gamma != 0:
             eta += self.gamma * (logs[:, 1] - logs[:, 0])
@@ -167,10 +167,10 @@ class LloSpec(SummedSpec):
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""
         assert isinstance(calibration_map, LloMap)
-        notes = data.summary.floored.notes()
+        notes = data.summary.replaced_counts.notes()
         if not calibration_map.converged:
             notes.append(separation_note())
-        return [*notes, *falling_curve_notes(int(calibration_map.gamma <= 0))]
+        return [*notes, *nonincreasing_curve_notes(int(calibration_map.gamma <= 0))]
 
 
 def _lines(data: FitData) -> LogisticRows:
@@ -215,7 +215,7 @@ def _certainty(optimum: LogisticFit, data: SummableRows) -> ParameterUncertainty
     """Uncertainty of shift and slope. Cost: two passes in one."""
     assert optimum.means is not None
     mean, facts = float(optimum.means[1]), data.summary
-    weighted = facts.errors == "weights"
+    weighted = facts.std_error_method == "weights"
     sums: _EvidenceSums = data.sum(partial(_EvidenceSums.of, theta=optimum.theta, mean=mean, weighted=weighted))
 
     def scores() -> ScoreVectors:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from trueodds.calibrators._glm.log_linear import (
-    MANY,
+    MAX_NEWTON_PARAMETERS,
     LogLinearMap,
     fit_log_linear,
     initial_beta,
@@ -70,7 +70,7 @@ class FullMatrixSpec(SummedSpec):
     def check_classes(self, k: int) -> None:
         """Raise TO522 if the Hessian that a search of the penalty needs is too large."""
         super().check_classes(k)
-        if self.penalty == "auto" and k * (k + 1) > MANY:
+        if self.penalty == "auto" and k * (k + 1) > MAX_NEWTON_PARAMETERS:
             raise InputError(
                 "TO522",
                 "penalty='auto' needs the Hessian of all parameters, which is limited to 31 classes.",
@@ -88,10 +88,8 @@ class FullMatrixSpec(SummedSpec):
         if self.penalty == "auto":
             optimum, chosen = _fit_by_aic(prepared, target, start)
         else:
-            optimum, chosen = (
-                fit_log_linear(prepared, self._strength(k, prepared.summary.mass), target, start, shared=True),
-                None,
-            )
+            strength = self._strength(k, prepared.summary.total_weight)
+            optimum, chosen = fit_log_linear(prepared, strength, target, start, shared_features=True), None
         theta = optimum.theta.reshape(k, k + 1)
         weights, bias = theta[:, :k].copy(), theta[:, k].copy()
         if self.penalty == 0 or self.bias_penalty == 0:
@@ -109,7 +107,7 @@ class FullMatrixSpec(SummedSpec):
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced probabilities, a missing optimum, the selected penalty, and few rows without one."""
         assert isinstance(calibration_map, FullMatrixMap)
-        notes = [*data.summary.floored.notes(), *not_converged_notes(calibration_map)]
+        notes = [*data.summary.replaced_counts.notes(), *not_converged_notes(calibration_map)]
         if calibration_map.chosen is not None:
             notes.append(Note("TN534", f"penalty='auto' selected {calibration_map.chosen:g} times the scaled penalty."))
         k = data.summary.k
@@ -120,17 +118,17 @@ def _fit_by_aic(data: SummableRows, target: Array, start: Array) -> tuple[Minimu
     """The fit of smallest AIC along the grid of penalties; each starts from the previous optimum."""
     k, selected, n_passes = len(target), None, 0
     for factor in PENALTY_GRID:
-        strength = scaled_penalty(k, data.summary.mass, factor)
-        optimum = fit_log_linear(data, strength, target, start, shared=True)
+        strength = scaled_penalty(k, data.summary.total_weight, factor)
+        optimum = fit_log_linear(data, strength, target, start, shared_features=True)
         start, n_passes = optimum.theta, n_passes + optimum.n_passes
-        hessian = optimum.at.hessian
-        penalized_hessian = hessian + 2 * data.summary.mass * np.diag(strength.reshape(-1))
-        criterion = optimum.at.value + float(np.trace(np.linalg.solve(penalized_hessian, hessian)))
+        hessian = optimum.likelihood.hessian
+        penalized_hessian = hessian + 2 * data.summary.total_weight * np.diag(strength.reshape(-1))
+        criterion = optimum.likelihood.value + float(np.trace(np.linalg.solve(penalized_hessian, hessian)))
         if selected is None or criterion < selected[0]:
             selected = criterion, optimum, factor
     assert selected is not None
     _, optimum, factor = selected
-    return Minimum(optimum.theta, optimum.at, n_passes, optimum.converged, optimum.slope), factor
+    return Minimum(optimum.theta, optimum.likelihood, n_passes, optimum.converged, optimum.max_gradient), factor
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,8 +30,8 @@ from trueodds.calibrators._glm.log_probabilities import (
     MinProb,
     Probabilities,
     floored_logs,
-    logs_of,
     softmax,
+    to_logs,
 )
 from trueodds.calibrators._glm.parameter_table import ParameterTable
 from trueodds.calibrators._glm.parameter_uncertainty import (
@@ -70,7 +70,7 @@ class MclloMap(CalibrationMap):
 
     def apply(self, P: Probabilities) -> Array:
         """Recalibrate in logarithms, so that small probabilities keep their digits."""
-        logs = logs_of(P)
+        logs = to_logs(P)
         with np.errstate(divide="ignore", invalid="ignore"):
             slopes, base = self._with_baseline(self.gamma, self.gamma[0]), np.zeros((1, 1))
             if (slopes != slopes[0]).any():
@@ -231,10 +231,10 @@ class MclloSpec(SummedSpec):
         """Notes on replaced zeros, unobserved classes, negative slopes, a tiny baseline, and few rows."""
         assert isinstance(calibration_map, MclloMap)
         facts = data.summary
-        absent, floored = [] if self.penalty else np.flatnonzero(facts.class_totals == 0).tolist(), facts.floored
+        absent = [] if self.penalty else np.flatnonzero(facts.class_totals == 0).tolist()
         return [
-            *floored.notes(),
-            *zero_probability_notes(floored.impossible),
+            *facts.replaced_counts.notes(),
+            *zero_probability_notes(facts.replaced_counts.n_zero_events),
             *absent_class_notes(absent, calibration_map.baseline),
             *([] if absent else not_converged_notes(calibration_map)),
             *negative_slope_notes(calibration_map.gamma),
@@ -314,6 +314,6 @@ def small_baseline_notes(gamma: Array, baseline: int, data: SummableRows) -> lis
 
 
 def _count_small_baseline(data: FitData, baseline: int, slope_range: float) -> int:
-    logs = logs_of(data.P)
+    logs = to_logs(data.P)
     small = log_sum_exp(logs) - logs[:, baseline]
     return int((slope_range * np.minimum(small, -np.log(data.min_prob)) > np.log(_MAX_ODDS_CHANGE)).sum())

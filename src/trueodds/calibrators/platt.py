@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRest, OneVsRestRows, fit_curves_from_sums
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_pair_of_score, probability_pair
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, binary_logs, probability_pair
 from trueodds.calibrators._glm.logistic_regression import (
     MAX_COEFFICIENT,
     LogisticRows,
@@ -50,7 +50,7 @@ class Sigmoid:
     def __call__(self, x: Array) -> Array:
         """The values at x; with a positive slope in log odds an exact zero stays zero."""
         if self.on == "logit":
-            return self.of_logs(log_pair_of_score(x))[:, 1]
+            return self.of_logs(binary_logs(x))[:, 1]
         return np.asarray(expit(self.slope * x.astype(np.float64) + self.intercept))
 
     def of_logs(self, logs: Array) -> Array:
@@ -189,7 +189,7 @@ class PlattSpec(SummedSpec):
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, PlattMap)
-        notes = data.summary.floored.notes() if self.on == "logit" else []
+        notes = data.summary.replaced_counts.notes() if self.on == "logit" else []
         lost, fallen = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.slope <= 0 for c in calibration_map.curves),

@@ -23,11 +23,11 @@ from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
-    log_pair_of_score,
-    probabilities,
+    binary_logs,
     probability_pair,
     raise_to_min_prob,
     replacement_notes,
+    to_probabilities,
 )
 from trueodds.calibrators._glm.logistic_regression import fit_smoothed, intercept_and_score
 from trueodds.calibrators._splines import confidence_spline
@@ -61,7 +61,7 @@ class LogOddsSpline:
 
     def __call__(self, x: Array) -> Array:
         """The probabilities at x."""
-        return self.of_logs(log_pair_of_score(x))[:, 1]
+        return self.of_logs(binary_logs(x))[:, 1]
 
     def of_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
@@ -252,7 +252,7 @@ class SplineSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """Fit the curves."""
         if self.kind == "gupta":
-            return confidence_spline.fit_confidence(probabilities(P), Y, w, self._knots)
+            return confidence_spline.fit_confidence(to_probabilities(P), Y, w, self._knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
         fit_curve = partial(fit_log_odds_spline, knots=self._knots, penalty=penalty, min_prob=self.min_prob)
         return SplineMap(fit_curves_of_logs(fit_curve, P, Y, w, self.min_prob))
@@ -260,7 +260,7 @@ class SplineSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""
         if isinstance(calibration_map, confidence_spline.ConfidenceMap):
-            return _clipping_notes(calibration_map, probabilities(P))
+            return _clipping_notes(calibration_map, to_probabilities(P))
         assert isinstance(calibration_map, SplineMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
         open_ended = sum(not curve.settled for curve in calibration_map.curves)

@@ -145,7 +145,7 @@ class StructuredSpec(SummedSpec):
 
     def fit_data(self, data: SummableRows) -> StructuredMap:
         """Fit the temperature, then the penalized linear map."""
-        k, mass = data.summary.k, data.summary.mass
+        k, mass = data.summary.k, data.summary.total_weight
         first = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
         share = 1 / (mass + 1)
         prepared = data.map_rows(partial(_tempered_fit_data, beta=first.beta, share=share)).map_rows(prepare_rows)
@@ -155,7 +155,7 @@ class StructuredSpec(SummedSpec):
         if not matrix:
             diagonal = np.arange(k)
             strength, target = (np.stack([x[diagonal, diagonal], x[:, k]], axis=1) for x in (strength, target))
-        optimum = fit_log_linear(prepared, strength, target, target, shared=matrix)
+        optimum = fit_log_linear(prepared, strength, target, target, shared_features=matrix)
         theta = optimum.theta.reshape(k, -1)
         weights, bias = theta[:, :k] if matrix else theta[:, 0], theta[:, -1]
         done = optimum.converged and first.converged

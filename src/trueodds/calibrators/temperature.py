@@ -125,14 +125,14 @@ class TemperatureSpec(SummedSpec):
 
         start = 1.0
         for every, within in ((64, 1e-3), (8, 1e-4)):
-            if data.size >= every * _MANY:
-                start, _ = minimize_beta(partial(sums, every=every), start, within=within)
+            if data.n_probabilities >= every * _MANY:
+                start, _ = minimize_beta(partial(sums, every=every), start, tolerance=within)
         return TemperatureMap(*minimize_beta(sums, start))
 
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, and on a β at an end of its range."""
         assert isinstance(calibration_map, TemperatureMap)
-        return data.summary.floored.notes() + boundary_notes(calibration_map.beta)
+        return data.summary.replaced_counts.notes() + boundary_notes(calibration_map.beta)
 
 
 def _sums(data: FitData, beta: float, min_prob: float, every: int) -> Likelihood:
@@ -140,7 +140,7 @@ def _sums(data: FitData, beta: float, min_prob: float, every: int) -> Likelihood
     if isinstance(data.P, LogProbabilities):
         logs = floored_logs(data.P[::every], min_prob)
         return softmax_linear(logs[:, :, None], data.Y[::every], data.w[::every], np.array([beta]))
-    return softmax_tempered(data.P, data.Y, data.w, beta, min_prob, every=every)
+    return softmax_tempered(data.P, data.Y, data.w, beta, min_prob, row_step=every)
 
 
 def format_temperature(beta: float) -> str:

@@ -17,8 +17,8 @@ from trueodds.calibrators._glm.log_probabilities import (
     Probabilities,
     floored_logs,
     predicted_class,
-    probabilities,
     replacement_notes,
+    to_probabilities,
 )
 from trueodds.calibrators._glm.newton import local_minimum_beta
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term, input_for, lower_min_prob_for_logs
@@ -57,7 +57,7 @@ class TopVsAllMap(CalibrationMap):
     def rows(self, P: Probabilities) -> tuple[Array, Array]:
         """Recalibrated rows, and a mask of the rows whose confidence was raised to keep the predicted class."""
         k, every, top = P.shape[1], np.arange(len(P)), predicted_class(P)
-        Q = probabilities(P).astype(np.float64)
+        Q = to_probabilities(P).astype(np.float64)
         confidence = self.inner.apply(input_for(self.inner, _pair(P, top)))[:, 1]
         Q[every, top] = 0.0
         rest, second = Q.sum(axis=1), Q.max(axis=1)

@@ -89,8 +89,8 @@ class VectorSpec(SummedSpec):
         k = data.summary.k
         target = np.tile([1.0, 0.0], (k, 1))
         start = target * initial_beta(data, self.min_prob, self.logits)
-        pull = np.full((k, 2), self.penalty / data.summary.mass)
-        optimum = fit_log_linear(data.map_rows(prepare_rows), pull, target, start, shared=False)
+        pull = np.full((k, 2), self.penalty / data.summary.total_weight)
+        optimum = fit_log_linear(data.map_rows(prepare_rows), pull, target, start, shared_features=False)
         slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()
@@ -100,7 +100,7 @@ class VectorSpec(SummedSpec):
         """Notes on replaced probabilities, a missing optimum, negative slopes, and few rows without a penalty."""
         assert isinstance(calibration_map, VectorMap)
         return [
-            *data.summary.floored.notes(),
+            *data.summary.replaced_counts.notes(),
             *not_converged_notes(calibration_map),
             *negative_slope_notes(calibration_map.weights),
             *(small_sample_notes(data.summary.n, 2 * data.summary.k - 1) if self.penalty == 0 else []),

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from trueodds.binning.sorted_scores import ByScore
+from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import apply_one_vs_rest, effective_rows, fit_curves_from_counts
 from trueodds.calibrators._glm.fit_data import apply_in_blocks
@@ -271,7 +271,7 @@ def _pair_sums(P: Array, Y: Array, w: Array, i: int, j: int) -> tuple[Array, Arr
     rows = share > 0
     share = share[rows]
     x, y = pair_score(P[rows, i], P[rows, j]), Y[rows, j] / share
-    return ByScore(x, y, w[rows] * share).sums()
+    return SortedScores(x, y, w[rows] * share).sums_by_score()
 
 
 def couple_pairs(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:

@@ -61,10 +61,10 @@ def power(
     import trueodds as to
     from trueodds.estimators import ESTIMATORS
     from trueodds.hypotests import TESTS
-    from trueodds.hypotests._power.power import PLANS
+    from trueodds.hypotests._power.power import PLAN_SETTINGS
 
     if width is None:
-        TESTS.check(name, method_settings, ("region", *PLANS))
+        TESTS.check(name, method_settings, ("region", *PLAN_SETTINGS))
     else:
         ESTIMATORS.check(estimator, method_settings, ("region", "aggregate"))
     with ProgressBar() as progress:

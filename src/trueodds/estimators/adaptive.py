@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Range, check
 from trueodds.core.typing import Array
-from trueodds.estimators.base import CellStatistic, Estimator, one_score
+from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums, small_bins_note
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
@@ -24,12 +24,12 @@ RANGES = EqualMass(15)
 SETTLED = 25  # rows in each range from which on its edges stand still enough
 
 
-def with_partition(settings: dict[str, Any], usual: str) -> dict[str, Any]:
+def merge_partition_settings(settings: dict[str, Any], default_partition: str) -> dict[str, Any]:
     """Combine the partition settings into one partition. `bins` alone uses the partition named `usual`."""
     partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
     edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
     if partition_settings and "partition" not in partition_settings and not edges:
-        partition_settings["partition"] = usual
+        partition_settings["partition"] = default_partition
     return settings | {"partition": as_partition(**partition_settings)} if partition_settings else settings
 
 
@@ -133,7 +133,7 @@ class AverageError(BinnedError):
 
     name: ClassVar[str] = "average_ce"
 
-    def bins(self, view: View) -> BinSums:
+    def bin_sums(self, view: View) -> BinSums:
         """The bins of this view, with equal weights."""
         return AlikeSums(self, view, self.cells(view))
 
@@ -141,7 +141,7 @@ class AverageError(BinnedError):
         """Overconfidence (mean prediction above the event rate) and underconfidence."""
         if not super().parts(view):
             return {}
-        binned = self.bins(view).binned
+        binned = self.bin_sums(view).binned
         gap = (binned.p - binned.y) / len(binned.w)
         return {"over": float(gap[gap > 0].sum()), "under": float(-gap[gap < 0].sum())}
 
@@ -227,7 +227,7 @@ class AdaptiveError(AverageError):
     exemptions: ClassVar[dict[str, str]] = {"cells": "ranges are cut between cells and not between rows"}
     partition: Partition | None = RANGES
 
-    def bins(self, view: View) -> BinSums:
+    def bin_sums(self, view: View) -> BinSums:
         """The ranges of this view, with equal weights."""
         return RangeSums(self, view, self.cells(view))
 
@@ -238,7 +238,7 @@ class AdaptiveError(AverageError):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> AdaptiveError:
         """Create the estimator from public settings. Bins are equal-mass by default."""
-        return cls(**with_partition(settings, "equal-mass"))
+        return cls(**merge_partition_settings(settings, "equal-mass"))
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class ThresholdedError(Estimator):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> ThresholdedError:
         """Create the estimator from public settings. Bins are equal-mass by default."""
-        return cls(**with_partition(settings, "equal-mass"))
+        return cls(**merge_partition_settings(settings, "equal-mass"))
 
     def value(self, view: View) -> float:
         """The error over the ranges of the kept scores."""
@@ -350,7 +350,7 @@ class ThresholdedSums:
     """Ranges of the scores above the threshold. The other rows are in a last cell that is ignored."""
 
     def __init__(self, error: ThresholdedError, view: View) -> None:
-        one_score(view, error.name)
+        require_one_score(view, error.name)
         low = 1 / view.classes if error.threshold == "1/K" and view.classes > 1 else error.threshold
         if isinstance(low, str):
             raise InputError(

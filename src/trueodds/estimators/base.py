@@ -95,11 +95,11 @@ class Estimator(Settings):
         """Return the estimator whose interval is reported: itself, unless a plug-in estimate has better coverage."""
         return self
 
-    def plug_in(self, view: View) -> float:
+    def plug_in_value(self, view: View) -> float:
         """For a debiased statistic, the plug-in value on which bootstrap replicates are centered."""
         return self.value(view)
 
-    def noise_share(self, view: View, noise_floor: float) -> float:
+    def noise_fraction(self, view: View, noise_floor: float) -> float:
         """Fraction of the noise floor that is included in the value if the outcomes vary less than predicted."""
         return 1.0
 
@@ -108,12 +108,12 @@ class Estimator(Settings):
         return np.abs(values - self.best_value) if self.best_value else values
 
     @property
-    def optimum(self) -> dict[str, float]:
+    def best_value_setting(self) -> dict[str, float]:
         """The setting `best_value` of results if values below it are errors too, else nothing."""
         two_sided = self.as_loss(self.best_value - 1.0) > self.as_loss(self.best_value)
         return {"best_value": self.best_value} if two_sided else {}
 
-    def expected(self, view: View) -> float | None:
+    def expected_if_calibrated(self, view: View) -> float | None:
         """Expected value of a calibrated model, if known without draws."""
         return None
 
@@ -170,12 +170,12 @@ class ProperScore(Mean):
 
     needs_rows: ClassVar[bool] = False
 
-    def expected(self, view: View) -> float:
+    def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
         raise NotImplementedError
 
 
-def one_score(view: View, name: str) -> None:
+def require_one_score(view: View, name: str) -> None:
     """Raise InputError for a joint view if the estimator needs one score per row."""
     if view.joint:
         raise InputError(
@@ -186,7 +186,7 @@ def one_score(view: View, name: str) -> None:
         )
 
 
-def single_rows(view: View, name: str) -> None:
+def require_single_rows(view: View, name: str) -> None:
     """Raise InputError for cells of many rows if the estimator needs single rows."""
     if not view.is_rows:
         raise InputError(
@@ -201,7 +201,7 @@ AGGREGATES = ("mean", "max", "sum", "prevalence", "weight")
 Aggregate = Annotated[str, OneOf(AGGREGATES)]
 
 
-def shares(views: Sequence[View], aggregate: str) -> Array:
+def aggregation_weights(views: Sequence[View], aggregate: str) -> Array:
     """Weight of each view in a sum over views. For `max` all weights are 1."""
     _check_aggregate(aggregate)
     if aggregate == "mean":
@@ -227,13 +227,13 @@ def _check_aggregate(aggregate: str) -> None:
         )
 
 
-def combine(values: Array, shares: Array, aggregate: str) -> Array:
+def aggregate_values(values: Array, view_weights: Array, aggregate: str) -> Array:
     """Aggregate values of several views (views, …) along the first axis."""
     if aggregate == "max":
         return np.asarray(values.max(axis=0))
-    if not shares.all():  # a view that counts for nothing may have no number
-        shares, values = shares[shares != 0], values[shares != 0]
-    return np.tensordot(shares, values, axes=1)
+    if not view_weights.all():  # a view that counts for nothing may have no number
+        view_weights, values = view_weights[view_weights != 0], values[view_weights != 0]
+    return np.tensordot(view_weights, values, axes=1)
 
 
 def measure_views(
@@ -245,4 +245,4 @@ def measure_views(
     if len(views) == 1:
         return float(values[0]), {}
     parts = {view.name: float(value) for view, value in zip(views, values, strict=True)}
-    return float(combine(values, shares(views, aggregate), aggregate)), parts
+    return float(aggregate_values(values, aggregation_weights(views, aggregate), aggregate)), parts

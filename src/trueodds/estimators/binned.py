@@ -12,7 +12,7 @@ import numpy as np
 
 from trueodds.binning.distance import Distance, as_distance, power_mean
 from trueodds.binning.partition import BIN_RULES, Partition
-from trueodds.binning.partition_by_name import as_partition, default_for
+from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
@@ -109,7 +109,7 @@ class BinnedError(Estimator):
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         return cls(partition=as_partition(**partition_settings), **settings)
 
-    def bins(self, view: View) -> BinSums:
+    def bin_sums(self, view: View) -> BinSums:
         """Sums per bin of this view."""
         return BinSums(self, view, self.cells(view))
 
@@ -120,11 +120,11 @@ class BinnedError(Estimator):
 
     def partition_for(self, view: View) -> Partition:
         """The partition of the settings, or the default for this view."""
-        return self.partition or default_for(view)
+        return self.partition or default_partition(view)
 
     def value(self, view: View) -> float:
         """The calibration error of the view."""
-        return self.bins(view).value()
+        return self.bin_sums(view).value()
 
     def values(self, views: Sequence[View]) -> Array:
         """The errors of several views, computed in one pass for all classes if their bins are the same."""
@@ -132,7 +132,7 @@ class BinnedError(Estimator):
         if grouped is None:
             return super().values(views)
         classes, labels = grouped
-        one = self.bins(views[0])
+        one = self.bin_sums(views[0])
         assert isinstance(one.cells, Bins)
         table = classes.sums(one.cells.edges, one.cells.closed)[labels]
         n, wp, wy = table[..., 0], table[..., 1], table[..., 2]
@@ -140,22 +140,22 @@ class BinnedError(Estimator):
 
     def evaluate_selections(self, of: Selections) -> Array:
         """The errors of all selections of rows, each with bins of its own, vectorized if the partition supports it."""
-        sums = self.partition_for(of.view).sums(of) if of.is_vectorizable else None
+        sums = self.partition_for(of.view).sums_by_selection(of) if of.is_vectorizable else None
         if sums is None:
             return super().evaluate_selections(of)
         n, wp, wy = sums
-        return self.bins(of.first_view).cut_anew(n, wp, wy, n >= self.min_count)
+        return self.bin_sums(of.first_view).cut_anew(n, wp, wy, n >= self.min_count)
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error as a function of sums per bin, with fixed bins; None if the partition depends on the labels."""
         if self.partition_for(view).uses_outcomes:
             return None
-        return self.bins(view)
+        return self.bin_sums(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Partition, distance and order that were used."""
         partition = self.partition_for(view)
-        bin_sums = self.bins(view)
+        bin_sums = self.bin_sums(view)
         binned = bin_sums.binned
         worst = np.isinf(self.order)
         ruled = getattr(partition, "bins", None) in BIN_RULES
@@ -173,13 +173,13 @@ class BinnedError(Estimator):
         """Return the parts of the error from bins whose mean prediction is above and below the event rate."""
         if view.joint or self.order != 1 or str(as_distance(self.distance)) != "tv":
             return {}
-        binned = self.bins(view).binned
+        binned = self.bin_sums(view).binned
         gap = binned.w / binned.w.sum() * (binned.p - binned.y)
         return {"over": float(gap[gap > 0].sum()), "under": float(np.abs(gap[gap < 0]).sum())}
 
     def notes(self, view: View) -> list[Note]:
         """Notes on bins with few rows."""
-        binned = self.bins(view).binned
+        binned = self.bin_sums(view).binned
         note_list = []
         if n_small := int((binned.n < 10).sum()):
             note_list.append(small_bins_note(n_small, len(binned.n)))
@@ -274,7 +274,7 @@ class BinSums:
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """Norm of (residuals of the draw − observed residuals), with the observed bin weights."""
-        if not self.distance.norm:
+        if not self.distance.is_norm:
             return None
         dw, dwp, dwy = draws
         with np.errstate(divide="ignore", invalid="ignore"):

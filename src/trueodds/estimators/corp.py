@@ -146,7 +146,7 @@ class Corp(UnbinnedError):
         """Largest possible value: 1 for `brier`, infinity for a log loss."""
         return 1.0 if self.score == "brier" else math.inf
 
-    def noise_share(self, view: View, noise_floor: float) -> float:
+    def noise_fraction(self, view: View, noise_floor: float) -> float:
         r"""For `brier`, the ratio of the variance after recalibration to that of the model, to the power 2/3.
 
         The isotonic fit gains in proportion to :math:`\sigma^{4/3}` from noise of variance :math:`\sigma^2`.

@@ -24,8 +24,8 @@ from trueodds.estimators._pairwise.pairs_in_bins import (
     mean_of_bins,
     mean_square,
 )
-from trueodds.estimators.adaptive import with_partition
-from trueodds.estimators.base import CellStatistic, Estimator, one_score
+from trueodds.estimators.adaptive import merge_partition_settings
+from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, single_bin_note
 from trueodds.lenses.view import View
 
@@ -68,16 +68,16 @@ class _Debiased(Estimator):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> _Debiased:
         """Create the estimator from public settings. Bins are equal-mass by default."""
-        return cls(**with_partition(settings, "equal-mass"))
+        return cls(**merge_partition_settings(settings, "equal-mass"))
 
     def binned(self, view: View) -> View:
         """The bins of this view with their sums."""
-        one_score(view, self.name)
+        require_one_score(view, self.name)
         return view.binned(view.cached(self.partition, lambda: self.partition.fit(view)))
 
     def cell_statistic(self, view: View) -> CellStatistic:
         """The statistic for draws, on bins that do not depend on the labels."""
-        one_score(view, self.name)
+        require_one_score(view, self.name)
         return ByBin(view, self.partition, self.of_bins)
 
     def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
@@ -228,7 +228,7 @@ class DebiasedL2(_Debiased):
 
     def cell_statistic(self, view: View) -> CellStatistic:
         """The statistic for draws: on bins for Kumar's form, else by rows, because pairs need each row's square."""
-        one_score(view, self.name)
+        require_one_score(view, self.name)
         if self.form == "kumar":
             return super().cell_statistic(view)
         if view.n_rows >= MANY and view.is_rows and _are_hard(view):

@@ -8,14 +8,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import as_partition, default_for
+from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import OWN, Integer
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, as_vectors, check_cost
 from trueodds.estimators._decision.out_of_sample import OutOfFold, OutOfSample
-from trueodds.estimators.base import CellStatistic, Estimator, one_score
+from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.kernels.concave_envelope import envelope_at_half
 from trueodds.lenses.view import View
@@ -113,7 +113,7 @@ class DecisionRegret(Estimator):
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The regret with fixed bins; None if they depend on the labels."""
-        return None if (self.partition or default_for(view)).uses_outcomes else self._bins(view)
+        return None if (self.partition or default_partition(view)).uses_outcomes else self._bins(view)
 
     def parts(self, view: View) -> dict[str, float]:
         """The worst task with two actions."""
@@ -126,15 +126,15 @@ class DecisionRegret(Estimator):
         _, regret, _, low, high = bins.tasks()
         inner = [float(t) for t in (low, high) if 0 < t < 1] if regret > 0 else []
         return {
-            "partition": str(self.partition or default_for(view)),
+            "partition": str(self.partition or default_partition(view)),
             "occupied_bins": len(np.unique(bins.index[view.w > 0])),
             "worst_thresholds": sorted(set(inner)),
         }
 
     def _bins(self, view: View) -> Tasks:
         if view.joint:
-            one_score(view, f"{self.name} without cost=")
-        frozen = (self.partition or default_for(view)).fit(view)
+            require_one_score(view, f"{self.name} without cost=")
+        frozen = (self.partition or default_partition(view)).fit(view)
         return Tasks(view, frozen.index(view.partition_values), frozen.size)
 
 

@@ -15,7 +15,7 @@ from trueodds.core.settings import FiniteOrder, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.hashed_order import evenly_spaced, hashed_order
 from trueodds.estimators._pairwise.similarity_kernels import matrix
-from trueodds.estimators.base import Estimator, single_rows
+from trueodds.estimators.base import Estimator, require_single_rows
 from trueodds.lenses.view import View
 
 
@@ -136,7 +136,7 @@ class Neighbors:
     """Rows of one view for one error. Each row is a cell, and those outside the subsample share the last cell."""
 
     def __init__(self, error: DirichletError, view: View) -> None:
-        single_rows(view, error.name)
+        require_single_rows(view, error.name)
         rows = np.flatnonzero(view.w > 0)
         self.sampled = ROWS if len(rows) > ROWS else 0
         if self.sampled:

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from trueodds.binning.partition import lower_limit
 from trueodds.binning.selections import Selections
-from trueodds.binning.sorted_scores import by_score, weighted_quantiles, weighted_std
+from trueodds.binning.sorted_scores import sort_by_score, weighted_quantiles, weighted_std
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Order, Probability, Range
 from trueodds.core.typing import Array
@@ -24,7 +24,7 @@ from trueodds.estimators._smoothing.kernel_density import (
     Mirrored,
     smooth_selections,
 )
-from trueodds.estimators.base import one_score
+from trueodds.estimators.base import require_one_score
 from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.sort import find_scores
 from trueodds.lenses.view import View
@@ -104,7 +104,7 @@ class KernelDensityError(UnbinnedError):
 
     def span(self, view: View) -> tuple[float, float]:
         """Interval that contains the scores of the view."""
-        one_score(view, self.name)
+        require_one_score(view, self.name)
         low = lower_limit(view, self.range)
         if not low:
             return 0.0, 1.0
@@ -238,7 +238,7 @@ class KernelDensityError(UnbinnedError):
             )
             note_list.append(Note("TN115", text))
         if self.kernel == "beta":
-            scores = by_score(view).sums()[0]
+            scores = sort_by_score(view).sums_by_score()[0]
             smooth = self.smoother(scores, view)
             assert isinstance(smooth, Beta)
             faint = int((view.n * (smooth.masses() < 0.5)[find_scores(view.p, scores)]).sum())
@@ -273,7 +273,7 @@ def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | Non
     """
     error = error or KernelDensityError()
     error.span(view)  # refuses a view that has no one score
-    scores, w, wy = by_score(view).sums()
+    scores, w, wy = sort_by_score(view).sums_by_score()
     places = np.asarray(at, dtype=np.float64)
     density, event_density = error.smoother(scores, view).at(places.ravel(), np.stack([w, wy]))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -304,7 +304,7 @@ def silverman(view: View) -> float:
     n = view.effective_n
     if n <= 1:
         return NARROWEST
-    s, w, _ = by_score(view).sums()
+    s, w, _ = sort_by_score(view).sums_by_score()
     return float(_silverman_rule(s, w * (n / w.sum()), n))
 
 

@@ -11,7 +11,7 @@ from scipy.special import entr
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Mean, single_rows
+from trueodds.estimators.base import Mean, require_single_rows
 from trueodds.lenses.view import View
 
 MIN_VOTES = 30  # votes per row; below, what the votes alone add or hide is of the size of what is measured
@@ -29,7 +29,7 @@ class VoteMean(Mean):
 
     def row_scores(self, view: View) -> Array:
         """Value of the comparison for each row."""
-        single_rows(view, self.name)
+        require_single_rows(view, self.name)
         return self.row_values(*vectors(view), view)
 
     def row_values(self, P: Array, V: Array, view: View) -> Array:
@@ -141,7 +141,7 @@ class EntropyError(VoteMean):
 
     def parts(self, view: View) -> dict[str, float]:
         """Mean absolute and mean signed difference."""
-        single_rows(view, self.name)
+        require_single_rows(view, self.name)
         gap = self._gaps(*vectors(view), view)[view.w > 0]
         share = view.w[view.w > 0] / view.total
         signs = {"mean_absolute": float(share @ np.abs(gap)), "mean_signed": float(share @ gap)}
@@ -278,7 +278,7 @@ class RankAgreement(VoteMean):
 
     def parts(self, view: View) -> dict[str, float]:
         """Share of rows in which two classes have equally many votes."""
-        single_rows(view, self.name)
+        require_single_rows(view, self.name)
         V = np.sort(self._ballots(vectors(view)[1], view)[view.w > 0], axis=1)
         tied = (V[:, 1:] == V[:, :-1]).any(axis=1)
         return {"tie_rate": float(view.w[view.w > 0] @ tied / view.total)} | super().parts(view)

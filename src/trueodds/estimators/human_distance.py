@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.estimators.base import single_rows
+from trueodds.estimators.base import require_single_rows
 from trueodds.estimators.human_calibration import VoteMean, vectors
 from trueodds.lenses.view import View
 
@@ -80,7 +80,7 @@ class HumanDistance(VoteMean):
         """Squared distance of each row minus the noise of its votes."""
         return np.square(P - V).sum(axis=1) - _noise(V, view)
 
-    def expected(self, view: View) -> float | None:
+    def expected_if_calibrated(self, view: View) -> float | None:
         """Expected value over redrawn votes: 0 if the noise is subtracted, 1 − ΣP² for a single label."""
         mask = view.w > 0
         if view.votes is None and _has_shares(view.y[mask]).any():
@@ -92,7 +92,7 @@ class HumanDistance(VoteMean):
 
     def parts(self, view: View) -> dict[str, float]:
         """Order and size, which add up to the value, and the subtracted noise."""
-        single_rows(view, self.name)
+        require_single_rows(view, self.name)
         P, V = vectors(view)
         mask = view.w > 0
         share = view.w[mask] / view.total

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.binning.sorted_scores import by_score, group_starts
+from trueodds.binning.sorted_scores import group_starts, sort_by_score
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.estimators.base import CellStatistic, Estimator, one_score
+from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.kernels.sort import find_scores
 from trueodds.lenses.view import View
 
@@ -188,7 +188,7 @@ class MacroError(InstanceError):
 
 def four_sums(view: View, name: str) -> Sums:
     """Σwy, Σwy(1−p), Σw(1−y), Σw(1−y)p of a view of rows or of cells."""
-    one_score(view, name)
+    require_one_score(view, name)
     w, y, p = view.w, view.y, view.p.astype(np.float64, copy=False)
     yes, no = w * y, w * (1 - y)
     if view.is_rows:  # no difference of sums, which would lose digits of p near 0 or 1
@@ -220,10 +220,10 @@ class Sides:
     """
 
     def __init__(self, error: InstanceError, view: View) -> None:
-        one_score(view, error.name)
+        require_one_score(view, error.name)
         self.error, self.view = error, view
         max_groups = min(max(2**24 // len(view), 256), 4096)  # leaving each row out once costs rows · groups
-        s, mass, _ = by_score(view).sums()
+        s, mass, _ = sort_by_score(view).sums_by_score()
         first = group_starts(mass, max_groups)
         self.index, self.size = find_scores(view.p, s[first]), len(first)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))

@@ -188,11 +188,11 @@ class MeanEmbeddingError(LaplaceError):
         """Sums at each score. For the unbiased form each row is a cell."""
         return self._pairs(view) if self.form == "unbiased" and not view.joint else super().score_statistic(view)
 
-    def plug_in(self, view: View) -> float:
+    def plug_in_value(self, view: View) -> float:
         """Biased value on which resamples of the unbiased form are centered."""
         return self._pairs(view).biased() if self.form == "unbiased" else self.value(view)
 
-    def expected(self, view: View) -> float | None:
+    def expected_if_calibrated(self, view: View) -> float | None:
         """Expected value of a calibrated model: 0 for the unbiased form."""
         return 0.0 if self.form == "unbiased" else None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.binning.partition import BinRule, lower_limit
 from trueodds.binning.selections import Selections
-from trueodds.binning.sorted_scores import by_place
+from trueodds.binning.sorted_scores import sort_by_partition_value
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
 from trueodds.core.typing import Array
@@ -155,7 +155,7 @@ class LinearBinError(UnbinnedError):
             return edges if of is None else edges[None]
         unit = view.unit_weight
         step = view.total / k if unit is None else round(view.total / unit) // k * unit
-        before, after = (of or by_place(view)).scores_at_mass(np.arange(1, k) * step)
+        before, after = (of or sort_by_partition_value(view)).scores_at_weight(np.arange(1, k) * step)
         ends = np.ones((*before.shape[:-1], 1))
         return np.concatenate((low * ends, (before + after) / 2, ends), axis=-1)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Estimator, one_score
+from trueodds.estimators.base import Estimator, require_one_score
 from trueodds.lenses.view import View
 
 
@@ -39,7 +39,7 @@ class _FromTotals(Estimator):
         return {"observed": observed, "expected": expected}
 
     def _rates(self, view: View) -> tuple[float, float]:
-        one_score(view, self.name)
+        require_one_score(view, self.name)
         p = view.p.astype(np.float64, copy=False)
         return float((view.w * view.y).sum() / view.total), float((view.w * p).sum() / view.total)
 
@@ -99,7 +99,7 @@ class CalibrationInTheLarge(_FromTotals):
         """Absolute value."""
         return np.abs(values)
 
-    def expected(self, view: View) -> float:
+    def expected_if_calibrated(self, view: View) -> float:
         """The expected difference of a calibrated model, which is 0."""
         return 0.0
 
@@ -156,7 +156,7 @@ class ObservedExpected(_FromTotals):
         with np.errstate(divide="ignore", invalid="ignore"):
             return wy / wp
 
-    def expected(self, view: View) -> float | None:
+    def expected_if_calibrated(self, view: View) -> float | None:
         """The expected ratio of a calibrated model, which is 1."""
         return 1.0 if self._rates(view)[1] > 0 else None
 

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.base import ProperScore, single_rows
+from trueodds.estimators.base import ProperScore, require_single_rows
 from trueodds.estimators.score_decomposition import (
     Decomposed,
     Terms,
@@ -97,7 +97,7 @@ class Brier(Decomposed):
         sums = view.sums("wpp") - 2 * view.sums("wpy") + view.w * view.y  # y² = y for each vote
         return float(sums.sum() / view.total)
 
-    def expected(self, view: View) -> float:
+    def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
         p = view.p.astype(np.float64, copy=False)
         if view.joint:
@@ -179,13 +179,13 @@ class LogLoss(Decomposed):
         loss = self.row_scores(view)
         return float(view.w[view.w > 0] @ loss[view.w > 0] / view.total)
 
-    def expected(self, view: View) -> float:
+    def expected_if_calibrated(self, view: View) -> float:
         """Mean entropy of the predictions: the expected score of a calibrated model."""
         return float(view.w @ scores.log_score(view.log_P, view.P, self.min_prob) / view.total)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Calibration, refinement and the variation within cells."""
-        single_rows(view, "The decomposition of log_loss")
+        require_single_rows(view, "The decomposition of log_loss")
         rows = View(view.P, view.Y, view.w)
         cells = rows.pool(index, len(binned.w))
         logs = _log_means(view.log_P, index, view.w)
@@ -212,7 +212,7 @@ class LogLoss(Decomposed):
             if impossible
             else []
         )
-        touched = scores.below(view.log_P[counted], self.min_prob) if self.min_prob else 0
+        touched = scores.count_rows_below(view.log_P[counted], self.min_prob) if self.min_prob else 0
         if touched:
             note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows."))
         return [*note_list, *super().notes(view)]
@@ -298,12 +298,12 @@ class Spherical(ProperScore):
 
     def row_scores(self, view: View) -> Array:
         """The score of each row."""
-        single_rows(view, self.name)
+        require_single_rows(view, self.name)
         return _spherical_loss(view, view.y)
 
-    def expected(self, view: View) -> float:
+    def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
-        single_rows(view, self.name)
+        require_single_rows(view, self.name)
         return float(view.w @ _spherical_loss(view, view.p) / view.total)
 
 
@@ -375,7 +375,7 @@ class RankedProbability(ProperScore):
         """The score of each row."""
         return self._scaled(view, view.y)
 
-    def expected(self, view: View) -> float:
+    def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
         return float(view.w @ self._scaled(view, view.p) / view.total)
 
@@ -384,7 +384,7 @@ class RankedProbability(ProperScore):
         return {"normalize": bool(self.normalize)}
 
     def _scaled(self, view: View, y: Array) -> Array:
-        single_rows(view, self.name)
+        require_single_rows(view, self.name)
         cuts = view.p.shape[1] - 1 if view.joint else 1
         return _ranked_loss(view.p, y) / (cuts if self.normalize else 1)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import as_partition, default_for
+from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import OneOf, check
@@ -64,7 +64,7 @@ class Decomposed(ProperScore):
         """The decomposition and its cells, if one is selected."""
         if self.decomposition is None:
             return {}
-        partition = self.partition or default_for(view)
+        partition = self.partition or default_partition(view)
         binned = self._cells(view)[1]
         return {
             "decomposition": self.decomposition,
@@ -98,7 +98,7 @@ class Decomposed(ProperScore):
 
     def _cells(self, view: View) -> tuple[Array, View]:
         """The occupied cells, and the cell of each row (0 for rows of weight 0, which do not count)."""
-        frozen = (self.partition or default_for(view)).fit(view)
+        frozen = (self.partition or default_partition(view)).fit(view)
         index = frozen.index(view.partition_values)
         occupied = np.unique(index[view.w > 0])
         place = np.minimum(np.searchsorted(occupied, index), len(occupied) - 1)

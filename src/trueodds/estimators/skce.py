@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators._pairwise import similarity_kernels
 from trueodds.estimators._pairwise.quadratic_forms import Gram, Line, relabeled_differences
 from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity, SimilarityKernel, matrix
-from trueodds.estimators.base import Estimator, single_rows
+from trueodds.estimators.base import Estimator, require_single_rows
 from trueodds.lenses.view import View
 
 FORMS = ("auto", "unbiased", "biased", "block")
@@ -107,12 +107,12 @@ class SquaredKernelError(Estimator):
         """The statistic with each row as a cell: kernel values are fixed, outcomes or row counts change."""
         return RowPairs(self, view)
 
-    def plug_in(self, view: View) -> float:
+    def plug_in_value(self, view: View) -> float:
         """Plug-in (V-statistic) value on which bootstrap replicates are centered. The block form has no self-pairs."""
         pairs = self.cell_statistic(view)
         return pairs.value() if pairs.form == "block" else pairs.biased()
 
-    def expected(self, view: View) -> float | None:
+    def expected_if_calibrated(self, view: View) -> float | None:
         """Expected value of a calibrated model, if known without draws."""
         return None if self.form == "biased" else 0.0
 
@@ -164,7 +164,7 @@ class RowPairs:
     """Rows of one view for one kernel error. Each row is a cell, and rows of weight 0 are excluded."""
 
     def __init__(self, error: SquaredKernelError, view: View) -> None:
-        single_rows(view, error.name)
+        require_single_rows(view, error.name)
         self.rows = np.flatnonzero(view.w > 0)
         self.index = np.maximum(np.cumsum(view.w > 0) - 1, 0)
         self.size = max(1, len(self.rows))

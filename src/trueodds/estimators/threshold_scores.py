@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.settings import Probability, Range
 from trueodds.core.typing import Array
-from trueodds.estimators.base import ProperScore, one_score, single_rows
+from trueodds.estimators.base import ProperScore, require_one_score, require_single_rows
 from trueodds.lenses.view import View
 
 
@@ -70,7 +70,7 @@ class MurphyLoss(ProperScore):
         """The score of each row."""
         return self._cost(view, view.y)
 
-    def expected(self, view: View) -> float:
+    def expected_if_calibrated(self, view: View) -> float:
         """Expected score of a calibrated model with these predictions."""
         return float(view.w @ self._cost(view, _float64_scores(view)) / view.total)
 
@@ -88,8 +88,8 @@ class MurphyLoss(ProperScore):
         return [Note("TN129", text)] if at else []
 
     def _cost(self, view: View, y: Array) -> Array:
-        one_score(view, self.name)
-        single_rows(view, self.name)
+        require_one_score(view, self.name)
+        require_single_rows(view, self.name)
         theta = float(self.threshold)
         acts = (np.sign(_float64_scores(view) - theta) + 1) / 2  # 1/2 at the threshold
         cost: Array = 2 * (theta * acts * (1 - y) + (1 - theta) * (1 - acts) * y)
@@ -161,11 +161,11 @@ class AnswerOrAbstain(ProperScore):
 
     def row_scores(self, view: View) -> Array:
         """The utility of each row."""
-        one_score(view, self.name)
-        single_rows(view, self.name)
+        require_one_score(view, self.name)
+        require_single_rows(view, self.name)
         return _float64_confidence(view) + self._lost(1 - view.y.astype(np.float64, copy=False), view)
 
-    def expected(self, view: View) -> float:
+    def expected_if_calibrated(self, view: View) -> float:
         """Expected utility of a calibrated model with these confidences."""
         return float(view.w @ (_float64_confidence(view) + self._lost(view.q, view)) / view.total)
 

@@ -10,11 +10,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.partition import BinRule, count_of_bins
+from trueodds.binning.partition import BinRule, resolve_n_bins
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.core.typing import Array
-from trueodds.estimators.base import CellStatistic, one_score
+from trueodds.estimators.base import CellStatistic, require_one_score
 from trueodds.estimators.unbinned import ScoreStatistic, UnbinnedError
 from trueodds.lenses.view import View
 
@@ -134,12 +134,12 @@ class Quantiles:
     """Equal-mass bins of one view and the sum of their squared residual sums."""
 
     def __init__(self, error: Truthful, view: View) -> None:
-        one_score(view, error.name)
+        require_one_score(view, error.name)
         partition = EqualMass(15 if error.bins is None else error.bins)
         self.view, self.frozen = view, view.cached(partition, lambda: partition.fit(view))
         self.size = self.frozen.size
         # The requested number, not the number of occupied bins: ties must not lower the error.
-        self.bins = count_of_bins(partition.bins, view)
+        self.bins = resolve_n_bins(partition.bins, view)
 
     @property
     def binned(self) -> View:

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from trueodds.binning.sorted_scores import by_score, group_starts
+from trueodds.binning.sorted_scores import group_starts, sort_by_score
 from trueodds.core.typing import Array
-from trueodds.estimators.base import CellStatistic, Estimator, one_score
+from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.kernels.sort import find_scores
 from trueodds.lenses.view import View
 
@@ -59,12 +59,12 @@ class DistinctScores:
     """Distinct scores of one view for one error, whose formula is used for rows, cells and draws."""
 
     def __init__(self, error: UnbinnedError, view: View) -> None:
-        one_score(view, error.name)
+        require_one_score(view, error.name)
         self.error, self.view = error, view
 
     def shares(self) -> tuple[Array, Array, Array, Array]:
         """Sorted distinct scores, and Σw, Σwp and Σwy at each as shares of the total weight."""
-        s, w, wy = by_score(self.view).sums()
+        s, w, wy = sort_by_score(self.view).sums_by_score()
         total = w.sum()
         wp = w * s
         for sums in (w, wp, wy):
@@ -79,7 +79,7 @@ class DistinctScores:
     @cached_property
     def groups(self) -> ScoreGroups:
         """Groups of equal or neighboring scores for draws."""
-        s, w, wy = by_score(self.view).sums()
+        s, w, wy = sort_by_score(self.view).sums_by_score()
         first, total = group_starts(w, DISTINCT), w.sum()
         shares = [np.add.reduceat(x, first) / total for x in (w, w * s, wy)]
         # The groups keep the order of their scores; equal scores keep the score itself, free of rounding.

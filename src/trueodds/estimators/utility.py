@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import OWN, call_user_function
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, check_cost
-from trueodds.estimators.base import CellStatistic, Estimator, single_rows
+from trueodds.estimators.base import CellStatistic, Estimator, require_single_rows
 from trueodds.lenses.ranked import descending
 from trueodds.lenses.view import View
 
@@ -135,7 +135,7 @@ class UtilityError(Estimator):
         return [Note("TN134", "The utility is the same for all outcomes, so the error is 0.")]
 
     def _expectations(self, view: View) -> dict[str, Expectation]:
-        single_rows(view, self.name)
+        require_single_rows(view, self.name)
         P = view.P
         tables = payoffs(self.utility, self.cost, P, view, self.name)
         return {name: Expectation(view, P, U) for name, U in tables.items()}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.binning.partition import Partition
-from trueodds.binning.partition_by_name import as_partition, default_for
+from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.typing import Array
@@ -136,7 +136,7 @@ class BinByBin(ViewTest):
             notes.append(Note("TN223", text))
         names, strongest = _names(frozen, tails.bin_index), order[0]
         parts = {names[b]: {key: float(x[b]) for key, x in table.items()} for b in np.sort(order[:LISTED])}
-        partition = self.partition or default_for(view)
+        partition = self.partition or default_partition(view)
         settings = {"partition": str(partition), "occupied_bins": len(order), "smallest_bin": int(binned.n.min())}
         return ViewResult(
             float(table["statistic"][strongest]),
@@ -167,7 +167,7 @@ class BinByBin(ViewTest):
         return replace(result, parts=parts)
 
     def _tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
-        partition = self.partition or default_for(view)
+        partition = self.partition or default_partition(view)
         frozen = view.cached(partition, lambda: partition.fit(view))
         if view.joint and (numbers := frozen.size * view.p.shape[1] ** 2) > NUMBERS:
             raise InputError(

@@ -18,8 +18,8 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest
 from trueodds.hypotests.consistency_verdict import (
-    claim_from_draws,
     exact_verdict,
+    lens_result_from_draws,
     statistic_settings,
     verdict_from_draws,
     verdict_from_rows,
@@ -28,7 +28,7 @@ from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.resampling import measure
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_cells import draws_by_bin
+from trueodds.resampling.null_cells import can_draw_by_bin
 from trueodds.resampling.null_distribution import FLIPS, LABELS, null_description, null_draws
 from trueodds.resampling.pvalues import pvalue
 from trueodds.tallies.tally import Tally
@@ -131,7 +131,7 @@ class Consistency(HypothesisTest):
         if self.redraw == "all":
             settings.pop("resamples")
             return exact_verdict(preds, estimands, settings)
-        if self.redraw == "labels" and draws_by_bin(preds, estimands):
+        if self.redraw == "labels" and can_draw_by_bin(preds, estimands):
             settings["drawn"] = "bins"
         draws = null_draws(preds, estimands, self.resamples, rng, self.redraw, progress)
         return verdict_from_rows(preds, estimands, draws, rng, null_description(preds, self.redraw), settings, notes)
@@ -171,7 +171,7 @@ class Consistency(HypothesisTest):
     def pvalue_from_draws(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """p-value of the lens; Holm-adjusted if the draws of its views are not joint."""
         if len(estimand.views) > 1 and not joint:
-            return claim_from_draws(estimand, draws, joint=False).pvalue
+            return lens_result_from_draws(estimand, draws, joint=False).pvalue
         as_loss = estimand.estimator.as_loss
         return pvalue(float(estimand.combined(as_loss(estimand.values))), estimand.combined(as_loss(draws)))
 

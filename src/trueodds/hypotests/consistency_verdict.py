@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import independence_notes
-from trueodds.hypotests.multiple_testing import family
+from trueodds.hypotests.multiple_testing import family_pvalue
 from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import cluster_correlation, enumerate_labelings, null_draws
@@ -104,7 +104,8 @@ def verdict_from_draws(
     it exceeds 1/(1 + B).
     """
     claims = [
-        claim_from_draws(estimand, drawn, joint=joint_views) for estimand, drawn in zip(estimands, draws, strict=True)
+        lens_result_from_draws(estimand, drawn, joint=joint_views)
+        for estimand, drawn in zip(estimands, draws, strict=True)
     ]
     min_pvalue = max(1 / (1 + draws[0].shape[1]), null_min_pvalue)
     notes = [
@@ -132,7 +133,7 @@ def verdict_from_draws(
     if joint_lenses:
         # Every view of every lens is a hypothesis of the family, so one miscalibrated class is not averaged out.
         observed = np.concatenate([claim.values for claim in claims])
-        joint = family(observed, np.concatenate([claim.draws for claim in claims]))
+        joint = family_pvalue(observed, np.concatenate([claim.draws for claim in claims]))
     else:
         min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
     return build_verdict(estimands, claims, joint, min_pvalue, null, settings, notes)
@@ -140,7 +141,7 @@ def verdict_from_draws(
 
 def build_verdict(
     estimands: Sequence[Estimand],
-    claims: Sequence[Claim],
+    claims: Sequence[LensResult],
     pvalue: float,
     min_pvalue: float | None,
     null: str,
@@ -152,7 +153,7 @@ def build_verdict(
     if len(estimands) == 1:
         (claim,) = claims
         return Verdict(
-            "consistency", str(estimands[0].lens), claim.statistic, pvalue, n, null, min_pvalue, claim.family,
+            "consistency", str(estimands[0].lens), claim.statistic, pvalue, n, null, min_pvalue, claim.family_pvalue,
             claim.statistic - claim.mean, claim.parts, settings, unique_notes,
         )  # fmt: skip
     adjusted = holm([claim.pvalue for claim in claims])
@@ -180,7 +181,7 @@ def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: d
     return build_verdict(estimands, claims, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds))
 
 
-def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> Claim:
+def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> LensResult:
     raw, as_loss = estimand.values, estimand.estimator.as_loss
     mean = float(estimand.combined(values) @ chances)
     (overall_pvalue,), _ = exact_pvalues(
@@ -192,11 +193,13 @@ def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> Claim:
         for view, value, p, h, drawn in zip(estimand.views, raw, singles, holm(singles), values, strict=True)
     }
     family_p, parts = (joint, parts) if len(estimand.views) > 1 else (None, {})
-    return Claim(float(estimand.combined(raw)), overall_pvalue, mean, as_loss(raw), as_loss(values), family_p, parts)
+    return LensResult(
+        float(estimand.combined(raw)), overall_pvalue, mean, as_loss(raw), as_loss(values), family_p, parts
+    )
 
 
 @dataclass(frozen=True)
-class Claim:
+class LensResult:
     """Test result of one lens."""
 
     statistic: float
@@ -204,25 +207,25 @@ class Claim:
     mean: float
     values: Array  # (views,)
     draws: Array  # (views, B)
-    family: float | None
+    family_pvalue: float | None
     parts: dict[str, dict[str, float]]
 
 
-def claim_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> Claim:
+def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> LensResult:
     """Test result of one lens from its draws, with its views as parts if there are several."""
     raw = estimand.values
     statistic, mean = float(estimand.combined(raw)), float(estimand.combined(draws).mean())
     values, draws = estimand.estimator.as_loss(raw), estimand.estimator.as_loss(draws)
     combined, observed = estimand.combined(draws), float(estimand.combined(values))
     if len(estimand.views) == 1:
-        return Claim(statistic, pvalue(observed, combined), mean, values, draws, None, {})
+        return LensResult(statistic, pvalue(observed, combined), mean, values, draws, None, {})
     singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]
     adjusted = holm(singles)
     parts = {
         view.name: {"statistic": float(value), "pvalue": p, "holm": h, "noise_floor": float(drawn.mean())}
         for view, value, p, h, drawn in zip(estimand.views, values, singles, adjusted, draws, strict=True)
     }
-    everything = family(values, draws) if joint else min(adjusted)
+    everything = family_pvalue(values, draws) if joint else min(adjusted)
     # Labels of one row may be dependent, but their draws are not, so a sum over labels has no null distribution.
     overall_pvalue = pvalue(observed, combined) if joint else everything
-    return Claim(statistic, overall_pvalue, mean, values, draws, everything, parts)
+    return LensResult(statistic, overall_pvalue, mean, values, draws, everything, parts)

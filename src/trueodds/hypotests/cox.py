@@ -13,7 +13,7 @@ from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.hypotests._glm.logistic import Fit, Form, fit_logistic, logistic_statistics, weight_unit
-from trueodds.hypotests._glm.logits import Logits, MinProb, Powers
+from trueodds.hypotests._glm.logits import LogitPolynomials, Logits, MinProb
 from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
@@ -176,7 +176,7 @@ class _Line:
     """Calibration regression of one view."""
 
     logits: Logits
-    powers: Powers
+    powers: LogitPolynomials
     wy: Array  # (1, n)
     shift: Fit  # slope 1
     both: Fit  # intercept and slope; equal to `shift` if there is no slope
@@ -184,7 +184,7 @@ class _Line:
     @classmethod
     def of(cls, view: View, min_prob: float) -> _Line:
         logits = Logits.of(view, min_prob, "cox")
-        powers, wy = Powers.of(logits, 1), (view.w * view.y)[None]
+        powers, wy = LogitPolynomials.of(logits, 1), (view.w * view.y)[None]
         shift, both = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
         return cls(logits, powers, wy, shift, both)
 

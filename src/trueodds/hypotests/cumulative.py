@@ -133,7 +133,7 @@ class KS(_Cumulative):
 
     def upper_tail(self, x: float) -> float:
         """Upper tail probability of the asymptotic null distribution."""
-        return beyond_both(x) if self.start == "both" else beyond_maximum(x)
+        return brownian_both_ends_tail(x) if self.start == "both" else brownian_maximum_tail(x)
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
         s, path = _cumulative_residuals(self.error_estimator(), view)
@@ -204,14 +204,14 @@ class ECCE(_Cumulative):
 
     def upper_tail(self, x: float) -> float:
         """P[max W − min W > x] on [0, 1]."""
-        return beyond_range(x)
+        return brownian_range_tail(x)
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
         s, path = _cumulative_residuals(self.error_estimator(), view)
         return _segment(s, path, *sorted((int(np.argmin(path)), int(np.argmax(path)))))
 
 
-def beyond_maximum(x: float) -> float:
+def brownian_maximum_tail(x: float) -> float:
     """P[max |W| > x] for Brownian motion on [0, 1], with full relative precision in the tail.
 
     >>> round(beyond_maximum(2.2414), 4)
@@ -226,7 +226,7 @@ def beyond_maximum(x: float) -> float:
     return float(1 - 4 / np.pi * (sign / odd * np.exp(-((odd * np.pi / x) ** 2) / 8)).sum())
 
 
-def beyond_both(x: float) -> float:
+def brownian_both_ends_tail(x: float) -> float:
     r"""P[max_t max(|W(t)|, |W(1) − W(t)|) > x] for Brownian motion on [0, 1], with full relative precision in the tail.
 
     Given W(1) = b ≥ 0 the path must stay between b − x and x. By reflection its density there is
@@ -244,7 +244,7 @@ def beyond_both(x: float) -> float:
     return float(min(1.0, 2 * ndtr(-x) + 2 * total))
 
 
-def beyond_range(x: float) -> float:
+def brownian_range_tail(x: float) -> float:
     """P[max W − min W > x] for Brownian motion on [0, 1], with full relative precision in the tail.
 
     >>> round(beyond_range(2.4977), 4)

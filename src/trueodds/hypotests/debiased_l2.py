@@ -13,7 +13,7 @@ from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import Pairs, divide_or_zero, has_pairs, mean_square
-from trueodds.estimators.adaptive import with_partition
+from trueodds.estimators.adaptive import merge_partition_settings
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.estimators.debiased import AUTO, DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
@@ -96,7 +96,7 @@ class DebiasedL2Test(ViewTest):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> DebiasedL2Test:
         """Create the test from the settings of `to.test`; bins have equal mass by default."""
-        return cls(**with_partition(settings, "equal-mass"))
+        return cls(**merge_partition_settings(settings, "equal-mass"))
 
     def error_estimator(self) -> DebiasedL2:
         """The estimator whose square is T."""

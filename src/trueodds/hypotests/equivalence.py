@@ -56,7 +56,7 @@ def _is_probability(error: Estimator) -> bool:
     return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED
 
 
-def verdict_by_margin(
+def add_equivalence_decision(
     margin: float,
     verdict: Verdict,
     test: HypothesisTest,

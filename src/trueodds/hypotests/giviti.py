@@ -12,12 +12,12 @@ from trueodds.core.settings import Integer, Range, check
 from trueodds.core.typing import Array
 from trueodds.hypotests._glm.forward_selection import (
     CalibrationCurve,
-    NullDistribution,
+    SelectionNullDistribution,
     forward_null_distribution,
     select_degree,
 )
 from trueodds.hypotests._glm.logistic import Form, fit_logistic
-from trueodds.hypotests._glm.logits import Logits, MinProb, Powers
+from trueodds.hypotests._glm.logits import LogitPolynomials, Logits, MinProb
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View
@@ -127,7 +127,7 @@ class GiViTI(ViewTest):
     def curve(self, view: View) -> CalibrationCurve:
         """The calibration curve selected by forward selection."""
         logits = Logits.of(view, self.min_prob, self.name)
-        powers, wy = Powers.of(logits, self.max_degree), (view.w * view.y)[None]
+        powers, wy = LogitPolynomials.of(logits, self.max_degree), (view.w * view.y)[None]
         start = min(self.start, powers.degree)
         (degree,), (reached,) = select_degree(logits, powers, wy, start, self._form)
         fit = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
@@ -135,7 +135,7 @@ class GiViTI(ViewTest):
             logits, powers, fit, int(degree), wy[0], float(reached), self.null_distribution(start, int(degree))
         )
 
-    def null_distribution(self, start: int, degree: int) -> NullDistribution | None:
+    def null_distribution(self, start: int, degree: int) -> SelectionNullDistribution | None:
         """Null distribution of D given the degree; None without degrees of freedom."""
         base = start + 1 - (2 if self.fitted else 0)
         return forward_null_distribution(base, degree - start) if base > 0 else None
@@ -158,7 +158,7 @@ class GiViTI(ViewTest):
     def cell_statistic(self, view: View) -> CellFunction:
         """−log p of the degree that each draw selects, as a function of the outcomes of all rows."""
         logits = Logits.of(view, self.min_prob, self.name)
-        powers = Powers.of(logits, self.max_degree)
+        powers = LogitPolynomials.of(logits, self.max_degree)
         start = min(self.start, powers.degree)
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:

@@ -107,7 +107,7 @@ def _on_the_same_draws(side: ComparedModel, noise_floor: float | None) -> Estima
     """Replace the noise floor by that of the joint draws, if both are means over redrawn labels."""
     estimate, estimator = side.estimate, side.estimand.estimator
     drawn = estimator.null_draws_of == "labels" and all(
-        estimator.expected(view) is None for view in side.estimand.views
+        estimator.expected_if_calibrated(view) is None for view in side.estimand.views
     )
     if noise_floor is None or estimate.noise_floor is None or not drawn or side.preds.votes is not None:
         return estimate

@@ -43,7 +43,7 @@ class GroupPValues:
 
 
 @dataclass(frozen=True)
-class GroupClaims:
+class GroupEstimands:
     """Estimands of the subgroups: the error of each, and the cumulative errors for multicalibration."""
 
     labels: list[str]
@@ -53,7 +53,7 @@ class GroupClaims:
     @classmethod
     def of(
         cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
-    ) -> GroupClaims:
+    ) -> GroupEstimands:
         """Create the estimands for these rows."""
         estimands = [Estimand.from_predictions(estimator, group.of(lens), preds, aggregate) for group in groups]
         return cls([group.label for group in groups], estimands, cumulative_of(preds, lens, groups) if groups else [])
@@ -81,7 +81,7 @@ def joint_group_pvalues(
     distributions counts, as in `consistency`.
     """
     hard, notes = prepare_votes(preds)
-    claims = GroupClaims.of(hard, groups, estimator, lens, aggregate)
+    claims = GroupEstimands.of(hard, groups, estimator, lens, aggregate)
     if hard.kind == "multilabel" and len(claims.estimands[0].views) > 1:
         raise InputError(
             "TO408",
@@ -99,7 +99,11 @@ def joint_group_pvalues(
 
 
 def group_pvalues_from_draws(
-    hard: Predictions, claims: GroupClaims, nulls: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
+    hard: Predictions,
+    claims: GroupEstimands,
+    nulls: Sequence[Sequence[Array]],
+    alpha: float,
+    notes: Sequence[Note] = (),
 ) -> GroupPValues:
     """p-values of the subgroups from the draws of all estimands; the larger one of several null distributions."""
     estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)

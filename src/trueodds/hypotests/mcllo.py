@@ -29,11 +29,11 @@ from trueodds.hypotests._glm.mcllo_checks import (
 )
 from trueodds.hypotests._glm.mcllo_likelihood import (
     FORMS,
-    Odds,
+    MclloModel,
     class_parameters,
     count_units,
     likelihood_gain,
-    statistics,
+    mcllo_statistics,
     subtests,
     tail_probability,
 )
@@ -54,10 +54,10 @@ def single_rows(view: View, name: str) -> Units:
             f"{len(view):,} cells of {view.n_rows:,} rows",
             "Use mode='exact', or variance='model'.",
         )
-    return Units.of_rows(view.w)
+    return Units.from_rows(view.w)
 
 
-__all__ = ["FORMS", "Mcllo", "statistics"]
+__all__ = ["FORMS", "Mcllo", "mcllo_statistics"]
 
 
 VARIANCES = ("model", "empirical")
@@ -243,18 +243,18 @@ class Mcllo(ViewTest):
                 f"cluster= with variance={self.variance!r}",
                 "Omit variance to estimate it from the clusters.",
             )
-        units = Units.of_clusters(view.w, cluster)
-        return self._result(view, units, {"variance": "clusters", "clusters": units.count})
+        units = Units.from_clusters(view.w, cluster)
+        return self._result(view, units, {"variance": "clusters", "clusters": units.n_units})
 
     def degrees_of_freedom(self, view: View) -> int | None:
         """Number of identified parameters, at most two per class but the baseline; None for other forms."""
         if self.form not in (None, "likelihood-ratio") or self.null == "redraw" or self.variance == "empirical":
             return None
-        return Odds.of(view, self.baseline, self.min_prob, self.name).identified or None
+        return MclloModel.of(view, self.baseline, self.min_prob, self.name).identified or None
 
     def cell_statistic(self, view: View) -> CellFunction:
         """The score statistic as a function of the outcomes of all rows."""
-        odds = Odds.of(view, self.baseline, self.min_prob, self.name)
+        odds = MclloModel.of(view, self.baseline, self.min_prob, self.name)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             return odds.score(wy if view.joint else np.stack([w - wy, wy], axis=-1))
@@ -262,7 +262,7 @@ class Mcllo(ViewTest):
         return CellFunction.of_rows(view, reader)
 
     def _result(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> ViewResult:
-        odds = Odds.of(view, self.baseline, self.min_prob, self.name, units)
+        odds = MclloModel.of(view, self.baseline, self.min_prob, self.name, units)
         refuse_in_sample(odds, view, self.name)
         if self.prior != DEFAULT_PRIOR and not (odds.has_unit_weights and units is None):
             why = "weights" if units is None else str(variance_settings["variance"])
@@ -270,7 +270,7 @@ class Mcllo(ViewTest):
                 "TO205", "There is no posterior probability with weights, clusters or the empirical variance.",
                 f"prior={self.prior!r} with {why}", "Omit prior.",
             )  # fmt: skip
-        form, all_statistics = self._form(odds), statistics(odds)
+        form, all_statistics = self._form(odds), mcllo_statistics(odds)
         df = odds.identified if form == "likelihood-ratio" else odds.rank
         joint = {
             "statistic": all_statistics[form],
@@ -278,13 +278,13 @@ class Mcllo(ViewTest):
             "pvalue": tail_probability(odds, df, all_statistics[form], form),
         }
         joint |= {name.replace("-", "_"): value for name, value in all_statistics.items()}
-        if odds.scatter is not None and odds.scatter.units is not None:
-            joint["units"] = odds.scatter.units
+        if odds.scatter is not None and odds.scatter.effective_units is not None:
+            joint["units"] = odds.scatter.effective_units
         if odds.has_unit_weights and units is None:
             evidence = df * np.log(max(odds.n.sum(), 1)) - likelihood_gain(odds)
             joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
-        odds_by_baseline = partial(Odds.of, view, min_prob=self.min_prob, name=self.name, units=units)
-        odds_by_min_prob = partial(Odds.of, view, self.baseline, name=self.name, units=units)
+        odds_by_baseline = partial(MclloModel.of, view, min_prob=self.min_prob, name=self.name, units=units)
+        odds_by_min_prob = partial(MclloModel.of, view, self.baseline, name=self.name, units=units)
         by_baseline, range_of_p = (
             compare_baselines(odds, odds_by_baseline, form) if self.baselines and view.joint else ({}, ())
         )
@@ -306,7 +306,7 @@ class Mcllo(ViewTest):
             (*mcllo_notes(odds, view, self.min_prob, form), *fit_notes, *range_of_p), asymptotic_doubts(odds, form),
         )  # fmt: skip
 
-    def _form(self, odds: Odds) -> str:
+    def _form(self, odds: MclloModel) -> str:
         """The requested form, or the one whose size is closest to the nominal level."""
         if self.form is not None or self.null == "redraw":
             return self.form or "score"

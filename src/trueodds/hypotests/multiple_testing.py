@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.pvalues import TIE, pvalue
+from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class PValues:
 
     pvalues: list[Array]
     of_lens: list[float]
-    family: float
+    family_pvalue: float
     smallest_pvalue: float = 0.0  # smallest possible p-value according to the draws
     claims: int = 1  # number of hypotheses in Holm's correction; 1 if the draws are joint
 
@@ -44,27 +44,27 @@ class PValues:
             for values, lens_draws in zip(observed, draws, strict=True)
         ]
         of_lens = [
-            family(values.ravel(), _as_claims(lens_draws)) if joint_views else smallest_pvalue(holm(list(p)))
+            family_pvalue(values.ravel(), _as_claims(lens_draws)) if joint_views else smallest_pvalue(holm(list(p)))
             for values, lens_draws, p in zip(observed, draws, pvalues, strict=True)
         ]
         joint = joint_views and (joint_lenses or len(estimands) == 1)
         claims = 1 if joint else sum(len(p) for p in pvalues)
         if len(estimands) == 1:
             return cls(pvalues, of_lens, of_lens[0], claims=claims)
-        family_pvalue = (
-            family(
+        all_lenses_pvalue = (
+            family_pvalue(
                 np.concatenate([x.ravel() for x in observed]),
                 np.concatenate([_as_claims(lens_draws) for lens_draws in draws]),
             )
             if joint
             else smallest_pvalue(holm([float(p) for lens_pvalues in pvalues for p in lens_pvalues]))
         )
-        return cls(pvalues, of_lens, family_pvalue, claims=claims)
+        return cls(pvalues, of_lens, all_lenses_pvalue, claims=claims)
 
 
 def _view_pvalue(value: Array, draws: Array) -> float:
     """p-value of one view: of its statistic, or min-p over its statistics."""
-    return pvalue(float(value), draws) if draws.ndim == 1 else family(value, draws.T)
+    return pvalue(float(value), draws) if draws.ndim == 1 else family_pvalue(value, draws.T)
 
 
 def _as_claims(draws: Array) -> Array:
@@ -78,7 +78,7 @@ def smallest_pvalue(pvalues: Sequence[float]) -> float:
     return float(min(defined)) if defined else float("nan")
 
 
-def family(observed: Array, draws: Array) -> float:
+def family_pvalue(observed: Array, draws: Array) -> float:
     """p-value of the smallest p-value of hypotheses with joint draws (min-p), exact under the joint null.
 
     `observed` (claims,), `draws` (claims, B). Observed values and draws are ranked in the same way, so the scale of a
@@ -98,13 +98,13 @@ def family(observed: Array, draws: Array) -> float:
     for values in pool:
         order = np.sort(values)
         finite = np.isfinite(values)
-        lower = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
+        lower = np.where(finite, values - TIE_TOLERANCE * np.abs(np.where(finite, values, 0.0)), values)
         smallest = np.minimum(smallest, (len(order) - np.searchsorted(order, lower, "left")) / len(order))
         scale = values.std() if finite.all() else 0.0
         largest = np.maximum(largest, (values - values.mean()) / scale if scale > 0 else 0.0)
-    first = smallest < smallest[0] * (1 - TIE)
-    tied = np.abs(smallest - smallest[0]) <= TIE
-    return float((first | (tied & (largest >= largest[0] - TIE * np.abs(largest[0])))).mean())
+    first = smallest < smallest[0] * (1 - TIE_TOLERANCE)
+    tied = np.abs(smallest - smallest[0]) <= TIE_TOLERANCE
+    return float((first | (tied & (largest >= largest[0] - TIE_TOLERANCE * np.abs(largest[0])))).mean())
 
 
 MAX_DISCRETE = 8  # with at most this many distinct values (three rows) the statistic is treated as discrete
@@ -219,7 +219,7 @@ def _first_index(holds: Callable[[int], bool], count: int) -> int:
 
 def _bisect(low: float, high: float, enough: Callable[[float], bool]) -> float:
     """Smallest sufficient value in (low, high], up to a relative tolerance of 1e-6, by bisection."""
-    near = low + 4 * TIE * abs(low)  # just above the tie, which is usually sufficient
+    near = low + 4 * TIE_TOLERANCE * abs(low)  # just above the tie, which is usually sufficient
     if near < high and enough(near):
         return near
     while np.isinf(high):
@@ -241,7 +241,7 @@ def _share_as_extreme(keys: tuple[Array, Array], above: float, zscore: float) ->
 def _count_not_below(values: Array) -> tuple[Array, Array]:
     """Number of values at least as large as each value, and its z-score."""
     order, finite = np.sort(values), np.isfinite(values)
-    lower = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
+    lower = np.where(finite, values - TIE_TOLERANCE * np.abs(np.where(finite, values, 0.0)), values)
     scale = values[finite].std() if finite.any() else 0.0
     away = (np.where(finite, values, 0.0) - values[finite].mean()) / scale if scale > 0 else np.zeros(len(values))
     return len(order) - np.searchsorted(order, lower, "left"), np.where(finite, away, values)
@@ -256,5 +256,5 @@ def _more_extreme(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple
 def _as_surprising(ranks: Array, zscores: Array, above: float, away: float) -> Array:
     """Which draws are at least as extreme as (above, away)."""
     return (ranks < above) | (
-        (ranks == above) & (zscores >= away - TIE * abs(away) if np.isfinite(away) else zscores >= away)
+        (ranks == above) & (zscores >= away - TIE_TOLERANCE * abs(away) if np.isfinite(away) else zscores >= away)
     )

@@ -29,12 +29,12 @@ class Component:
 
 CELLS = 256  # maximum number of equal-mass cells
 ELEMENTS = 2**12  # total number of cells of all classes, with at least as many per class as the finest scale has nodes
-SCALES = (2, 4, 8, 16, 32, 64)  # numbers of nodes in which residuals are squared
+NODE_COUNTS = (2, 4, 8, 16, 32, 64)  # numbers of nodes in which residuals are squared
 BINARY_COMPONENTS = (
     Component("level", 0.2),
     Component("slope", 0.2),
     Component("level and slope", 0.2, degrees=2),
-    *(Component(f"squares in {m} nodes", 0.4 / len(SCALES), degrees=m, squares=True) for m in SCALES),
+    *(Component(f"squares in {m} nodes", 0.4 / len(NODE_COUNTS), degrees=m, squares=True) for m in NODE_COUNTS),
 )
 
 TINY = 1e-100  # replaces a variance of 0, so that statistics of impossible outcomes are large and finite
@@ -45,7 +45,7 @@ class BinaryCells:
     """Cells of a binary view with the coefficients of the component statistics."""
 
     def __init__(self, view: View) -> None:
-        cells = EqualMass(min(CELLS, max(max(SCALES), ELEMENTS // max(view.classes, 1)))).fit(view)
+        cells = EqualMass(min(CELLS, max(max(NODE_COUNTS), ELEMENTS // max(view.classes, 1)))).fit(view)
         number = cells.index(view.partition_values)
         occupied, self.index = np.unique(number, return_inverse=True)
         self.size = len(occupied)
@@ -65,7 +65,7 @@ class BinaryCells:
             per_outcome = summed(ww * (1 - 2 * p)) / np.maximum(summed(view.w), TINY)
             without_outcome = summed(ww * p * p)
         mass = np.cumsum(summed(view.w))
-        self.nodes = Nodes([_starts(mass, m) for m in SCALES if m <= self.size], self.size)
+        self.nodes = Nodes([_starts(mass, m) for m in NODE_COUNTS if m <= self.size], self.size)
         precision = [1 / np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
         of_cell = np.array([self.nodes.broadcast_to_cells(x, self.size) for x in precision]).reshape(-1, self.size)
         self.precision = of_cell[:, :, None]

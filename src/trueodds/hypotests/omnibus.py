@@ -23,7 +23,7 @@ from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.pvalues import TIE, pvalue
+from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 
 
 def log_pvalues(pool: Array, component: Component) -> Array:
@@ -68,7 +68,7 @@ def surprisal(pool: Array) -> Array:
     out = np.empty_like(pool)
     for where in np.ndindex(pool.shape[:-1]):
         values, order = pool[where], sorted_pool[where]
-        rank = size - np.searchsorted(order, values - TIE * np.abs(values), "left")
+        rank = size - np.searchsorted(order, values - TIE_TOLERANCE * np.abs(values), "left")
         out[where] = -np.log(np.maximum(rank, 1) / size)
         cut = order[size - upper]
         scale = np.median(order[size - upper :] - cut) / np.log(2)
@@ -77,7 +77,7 @@ def surprisal(pool: Array) -> Array:
     return np.where(np.isnan(pool), np.nan, out)
 
 
-def log_harmonic_mean(log_p: Array, weights: Array) -> Array:
+def negative_log_harmonic_mean(log_p: Array, weights: Array) -> Array:
     """Negative log of the weighted harmonic mean of p-values, (…); larger is more extreme.
 
     `log_p` (claims, …) and `weights` (claims,); NaN entries are skipped.
@@ -269,7 +269,7 @@ class Omnibus(ViewTest):
             every = [float(p) for lens_pvalues in views for p in lens_pvalues] if not joint_views else of_lens
             return PValues(views, of_lens, smallest_pvalue(holm(every)), min(map(_min_pvalue, claims)), len(every))
         weights = np.array([LENSES.get(estimand.lens.name, OTHER_LENS) for estimand in estimands])
-        family_evidence = log_harmonic_mean(-surprisal(np.stack(claims)), weights)
+        family_evidence = negative_log_harmonic_mean(-surprisal(np.stack(claims)), weights)
         return PValues(views, of_lens, _rank(family_evidence), _min_pvalue(family_evidence))
 
 
@@ -294,16 +294,16 @@ def _pool_draws(values: Array, draws: Array) -> Array:
 def _evidence(components: Sequence[Component], pool: Array) -> Array:
     """log T of each entry of a pool (1 + B, components)."""
     log_p = np.stack([log_pvalues(pool[:, j], component) for j, component in enumerate(components)])
-    return log_harmonic_mean(log_p, np.array([component.weight for component in components]))
+    return negative_log_harmonic_mean(log_p, np.array([component.weight for component in components]))
 
 
 def _combine_views(evidence: Array, pools: Sequence[Array]) -> Array:
     """log T of a lens, (1 + B,), from those of its views (views, 1 + B) and their levels and slopes."""
     if len(evidence) == 1:
         return evidence[0]
-    alone = log_harmonic_mean(-surprisal(evidence), np.ones(len(evidence)))
+    alone = negative_log_harmonic_mean(-surprisal(evidence), np.ones(len(evidence)))
     levels, slopes = (np.nansum([pool[:, j] ** 2 for pool in pools], axis=0) for j in (0, 1))
-    return log_harmonic_mean(
+    return negative_log_harmonic_mean(
         -surprisal(np.stack([alone, levels, slopes])), np.array([VIEWS_WEIGHT, SUMS_WEIGHT, SUMS_WEIGHT])
     )
 
@@ -311,7 +311,7 @@ def _combine_views(evidence: Array, pools: Sequence[Array]) -> Array:
 def _min_pvalue(claim: Array) -> float:
     """Smallest possible p-value: the share of entries tied with the largest one, which is large for few rows."""
     largest = np.nanmax(claim, initial=0.0)
-    return float((claim >= largest - TIE * abs(largest)).mean())
+    return float((claim >= largest - TIE_TOLERANCE * abs(largest)).mean())
 
 
 def _rank(claim: Array) -> float:

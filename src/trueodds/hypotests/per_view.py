@@ -14,7 +14,7 @@ from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import CellStatistic, Estimator, one_score, single_rows
+from trueodds.estimators.base import CellStatistic, Estimator, require_one_score, require_single_rows
 from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
 from trueodds.hypotests.multiple_testing import PValues
 from trueodds.hypotests.view_statistic import ViewResult, shared_settings
@@ -28,7 +28,7 @@ from trueodds.resampling.null_distribution import FLIPS, LABELS, cluster_correla
 from trueodds.tallies.tally import Tally
 
 NULLS = ("asymptotic", "redraw")
-RESAMPLES = 999  # default number of draws
+DEFAULT_RESAMPLES = 999  # default number of draws
 MAX_RESAMPLES, MAX_LABELS = 4_999, 10**8  # maximum number of draws, and of labels, for borderline p-values
 BORDERLINE = (0.005, 0.15)  # p-values for which more draws are made by default
 CLUSTER_LABELS = (
@@ -58,7 +58,7 @@ class ViewTest(HypothesisTest):
 
     null: str = "asymptotic"
     redraw: Annotated[str, OneOf(REDRAW_MODES)] = "labels"
-    resamples: Resamples | None = RESAMPLES
+    resamples: Resamples | None = DEFAULT_RESAMPLES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -185,13 +185,15 @@ class ViewTest(HypothesisTest):
         if preds.cluster is not None and preds.kind != "multilabel":
             # Sign flips have no variance in a bin without any event; labels redrawn with correlation do.
             samplers.append(functools.partial(null_draws, share=cluster_correlation(preds, estimands)))
-        first = self.resamples or RESAMPLES
+        first = self.resamples or DEFAULT_RESAMPLES
         sets = [sampler(preds, estimands, first, rng, progress=progress) for sampler in samplers]
         more = 0 if self.resamples else min(MAX_RESAMPLES, MAX_LABELS // max(1, preds.n)) - first
         if more > 0:
             joint = preds.kind != "multilabel"
             p = max(
-                self.pvalues(estimands, self._summaries(estimands, draws), joint_views=joint, joint_lenses=joint).family
+                self.pvalues(
+                    estimands, self._summaries(estimands, draws), joint_views=joint, joint_lenses=joint
+                ).family_pvalue
                 for draws in sets
             )
             if BORDERLINE[0] <= p <= BORDERLINE[1]:
@@ -242,7 +244,10 @@ class ViewTest(HypothesisTest):
         if self.null != "redraw":
             null_text = f"{LABELS}, so that {self.describe_null(results, clustered=False)}"
             return self._verdict(estimands, results, None, null_text, notes)
-        drawn = [measure.tally_null_draws(tally, estimand, self.resamples or RESAMPLES, rng) for estimand in estimands]
+        drawn = [
+            measure.tally_null_draws(tally, estimand, self.resamples or DEFAULT_RESAMPLES, rng)
+            for estimand in estimands
+        ]
         notes.append(
             Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
         )
@@ -265,7 +270,7 @@ class ViewTest(HypothesisTest):
     def pvalue_from_draws(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """Smallest adjusted p-value of the views."""
         summaries = self._summaries([estimand], [draws])
-        return self.pvalues([estimand], summaries, joint_views=joint, joint_lenses=joint).family
+        return self.pvalues([estimand], summaries, joint_views=joint, joint_lenses=joint).family_pvalue
 
     def summarize_draws(self, estimand: Estimand, draws: Array) -> Any:
         """Return what `pvalues` needs of the draws of one lens, (views, draws, …); called once for lens and family."""
@@ -285,9 +290,9 @@ class ViewTest(HypothesisTest):
     ) -> list[list[ViewResult]]:
         for view in (view for estimand in estimands for view in estimand.views):
             if not self.accepts_joint_views:
-                one_score(view, self.name)
+                require_one_score(view, self.name)
             if self.needs_rows:
-                single_rows(view, self.name)
+                require_single_rows(view, self.name)
         if cluster is not None:
             return [[self.evaluate_with_clusters(view, cluster) for view in estimand.views] for estimand in estimands]
         return [[self.evaluate_with_draws(view, rng) for view in estimand.views] for estimand in estimands]
@@ -321,7 +326,7 @@ class ViewTest(HypothesisTest):
         settings: dict[str, Any] = {"null": self.null} | ({} if asymptotic else {"redraw": self.redraw})
         min_pvalue = None
         if self.null in self.simulated_nulls:
-            settings["resamples"] = resamples = resamples or self.resamples or RESAMPLES
+            settings["resamples"] = resamples = resamples or self.resamples or DEFAULT_RESAMPLES
             min_pvalue = max(1 / (1 + resamples), pvalues.smallest_pvalue) * (1 if asymptotic else pvalues.claims)
         view_results = [one for lens_results in results for one in lens_results]
         notes = [*notes, *(note for one in view_results for note in one.notes)]

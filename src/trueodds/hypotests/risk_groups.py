@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trueodds.binning.sorted_scores import ByScore
+from trueodds.binning.sorted_scores import SortedScores
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
@@ -29,16 +29,16 @@ def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, in
     scores, weights, rows = np.asarray(s, dtype=np.float64)[mask], w[mask], n[mask]
     unit = weights.sum() / rows.sum()
     even = bool((np.abs(weights - unit * rows) <= TIE_TOLERANCE * weights).all())
-    sorted_scores = ByScore(scores, np.zeros(len(scores)), rows if even else weights)
+    sorted_scores = SortedScores(scores, np.zeros(len(scores)), rows if even else weights)
     i = np.arange(1, count)
     if even:
         # Integer arithmetic: a quantile that equals a score must be exact, because that score lies in the lower group.
         place = i * (round(rows.sum()) - 1)
         low, part = place // count, place % count / count
-        last, following = sorted_scores.scores_at_mass(low + 1.0)
+        last, following = sorted_scores.scores_at_weight(low + 1.0)
     else:
         part = np.full(len(i), 0.5)
-        last, following = sorted_scores.scores_at_mass(i * weights.sum() / count)
+        last, following = sorted_scores.scores_at_weight(i * weights.sum() / count)
     cuts = last + part * (following - last)
     edges = np.unique(np.concatenate(([scores.min()], cuts, [scores.max()])))
     if len(edges) == 1:

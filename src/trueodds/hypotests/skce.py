@@ -13,7 +13,7 @@ from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity
 from trueodds.estimators.skce import FORMS, RowPairs, SquaredKernelError
-from trueodds.hypotests.per_view import RESAMPLES, ViewTest
+from trueodds.hypotests.per_view import DEFAULT_RESAMPLES, ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
 from trueodds.resampling.pvalues import pvalue
@@ -278,7 +278,7 @@ class KernelTest(ViewTest):
                 f"{len(pairs.rows):,} rows",
                 "Use null='redraw' or 'block', or form='unbiased' to evaluate all pairs anyway.",
             )
-        statistic, p = bootstrap_pvalue(pairs, self.resamples or RESAMPLES, rng)
+        statistic, p = bootstrap_pvalue(pairs, self.resamples or DEFAULT_RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
         return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=rare_outcome_doubts(view))
 

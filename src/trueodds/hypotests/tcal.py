@@ -17,7 +17,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.settings import BinCount, Positive
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import Pairs, divide_or_zero
-from trueodds.estimators.base import single_rows
+from trueodds.estimators.base import require_single_rows
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
@@ -127,7 +127,7 @@ class TCal(ViewTest):
         """T at every scale, with rows sorted by the finest bins."""
         levels = self.levels(view)
         if view.joint:
-            single_rows(view, self.name)
+            require_single_rows(view, self.name)
             rows = _Vectors(view, levels)
             return CellFunction(view, rows.index, len(view), rows.statistic)
         max_bins = levels[-1]
@@ -170,14 +170,14 @@ class TCal(ViewTest):
             return [self.bins]
         if self.smoothness is not None:
             return [max(1, math.floor(n ** (2 / (4 * self.smoothness + axes)) + 1e-9))]
-        n_scales = min(scales(n, axes), math.floor(math.log2(n) / axes + 1e-9), MAX_SCALES)
-        return [2**b for b in range(1, max(1, n_scales if view.is_rows else min(n_scales, TALLIED)) + 1)]
+        scales = min(n_scales(n, axes), math.floor(math.log2(n) / axes + 1e-9), MAX_SCALES)
+        return [2**b for b in range(1, max(1, scales if view.is_rows else min(scales, TALLIED)) + 1)]
 
 
-def scales(n: int, axes: int = 1) -> int:
+def n_scales(n: int, axes: int = 1) -> int:
     """Number of scales in the paper, whose code rounds down for one score.
 
-    >>> scales(500), scales(500, 2)
+    >>> n_scales(500), n_scales(500, 2)
     (15, 8)
     """
     limit = 2 / axes * math.log2(n / math.sqrt(math.log(max(n, 3))))

@@ -39,7 +39,7 @@ def largest_pvalues(by_null: Sequence[PValues], min_pvalue: float) -> PValues:
     return PValues(
         of_views,
         of_lens,
-        float(np.max([min_pvalue, *(one.family for one in by_null)])),
+        float(np.max([min_pvalue, *(one.family_pvalue for one in by_null)])),
         max(min_pvalue, *(one.smallest_pvalue for one in by_null)),
         by_null[0].claims,
     )
@@ -83,11 +83,11 @@ def family_verdict(
         context.test,
         "family",
         strongest.statistic,
-        pvalues.family,
+        pvalues.family_pvalue,
         estimands[0].n_rows,
         context.null,
         context.min_pvalue,
-        pvalues.family,
+        pvalues.family_pvalue,
         strongest.effect,
         view_parts([str(estimand.lens) for estimand in estimands], leaders, np.array(pvalues.of_lens)),
         context.settings,

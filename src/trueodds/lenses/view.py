@@ -298,7 +298,7 @@ class View:
     def _binned(self, bins: Bins) -> View:
         table: Mapping[str, Array] | None = None
         if by_score := self._cache.get(SORTED):  # bins are ranges of the cached sorted rows
-            table = by_score.in_bins(bins)
+            table = by_score.sums_in_bins(bins)
         if table is None and self.rows is not None and self._at is None:
             table = self.rows.sums(bins.edges, bins.closed)
         return self._summed(bins) if table is None else binned_view(table, lambda: self._summed(bins).as_sums, self)

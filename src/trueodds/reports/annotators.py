@@ -22,7 +22,7 @@ from trueodds.lenses.ranked import accuracy
 from trueodds.lenses.view import View
 from trueodds.reports.facts import Facts
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimates
+from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.tallies.tally import Tally
@@ -64,14 +64,14 @@ def compare_with_votes(
     estimands = [
         Estimand.from_predictions(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES
     ]
-    measured = estimates(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
+    measured = estimate_all(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
     majority, tied = _majority(rows)
     lens, ece = default_lens(rows), ESTIMATORS.make("ece", {})
     pair = [
         Estimand.from_predictions(ece, lens, majority),
         Estimand.from_predictions(ESTIMATORS.make("log_loss", {}), Canonical(), majority),
     ]
-    against = estimates(majority, pair, interval_spec, rng, lambda every: noise_floor_draws(majority, every, rng))
+    against = estimate_all(majority, pair, interval_spec, rng, lambda every: noise_floor_draws(majority, every, rng))
     row_summary, expected = select_furthest_rows(rows, alpha, rng, repeated=repeated)
     # A majority is not drawn from the predicted probabilities, so the noise floor is that of drawn votes.
     against = [replace(estimate, noise_floor=expected.get(estimate.estimator), debiased=None) for estimate in against]

@@ -16,11 +16,11 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.consistency_verdict import claim_from_draws
-from trueodds.hypotests.group_tests import GroupClaims, GroupPValues, joint_group_pvalues
+from trueodds.hypotests.consistency_verdict import lens_result_from_draws
+from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues
 from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.hypotests.omnibus import Omnibus
-from trueodds.hypotests.per_view import RESAMPLES
+from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens import default_lens
@@ -29,7 +29,7 @@ from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.standard_measures import Measure, standard_measures, standard_notes
 from trueodds.reports.subgroups import AuditGroups, GroupSpec, adjust_by_holm, measure_groups
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimates
+from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.resampling.null_distribution import null_draws
@@ -77,7 +77,11 @@ def required_resamples(resamples: int | None, claims: int, alpha: float) -> int:
     if resamples is not None:
         return resamples
     attainable = claims / (1 + MAX_RESAMPLES) <= alpha
-    return max(RESAMPLES, min(MAX_RESAMPLES, math.ceil(2.5 * claims / alpha) - 1)) if attainable else RESAMPLES
+    return (
+        max(DEFAULT_RESAMPLES, min(MAX_RESAMPLES, math.ceil(2.5 * claims / alpha) - 1))
+        if attainable
+        else DEFAULT_RESAMPLES
+    )
 
 
 def facts_of_rows(
@@ -117,7 +121,7 @@ def facts_of_rows(
         )
 
     tests = tested(Omnibus(resamples=resamples))  # without a number it adds draws if p is close to a usual level
-    if resamples is None and drawn > RESAMPLES and _at_min_pvalue(tests):
+    if resamples is None and drawn > DEFAULT_RESAMPLES and _at_min_pvalue(tests):
         tests = tested(Omnibus(resamples=drawn))
     progress(0.25, "bootstrapping intervals")
     scores = [
@@ -130,7 +134,7 @@ def facts_of_rows(
         null[:] = noise_floor_draws(preds, every, rng, REDRAWS)
         return null
 
-    answered = estimates(preds, [*scores, *estimands], IntervalSpec(level=level), rng, floors_of)
+    answered = estimate_all(preds, [*scores, *estimands], IntervalSpec(level=level), rng, floors_of)
     tests = [_with_floors(verdict, estimands, null[len(scores) :]) for verdict in _family_first(tests, estimands)]
     progress(0.55, "testing subgroups")
     group_results = AuditGroups()
@@ -173,7 +177,7 @@ def _family_first(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> li
 
 def _at_min_pvalue(tests: Sequence[Verdict]) -> bool:
     """Whether a view has so small a p-value that more draws could make it significant after Holm's correction."""
-    threshold = 2 / (1 + RESAMPLES)
+    threshold = 2 / (1 + DEFAULT_RESAMPLES)
     return any(part["pvalue"] <= threshold for test in tests[-2:] for part in test.parts.values())
 
 
@@ -202,10 +206,10 @@ def _test_groups(
     """The p-values of the subgroups: joint over the null draws, or Holm-adjusted for several independent labels."""
     if not _has_several_labels(preds):
         return joint_group_pvalues(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
-    claims = GroupClaims.of(preds, whom.groups, ece, lens, "mean")
+    claims = GroupEstimands.of(preds, whom.groups, ece, lens, "mean")
     draws = null_draws(preds, claims.estimands, resamples, rng)
     single = [
-        claim_from_draws(estimand, drawn, joint=False).pvalue
+        lens_result_from_draws(estimand, drawn, joint=False).pvalue
         for estimand, drawn in zip(claims.estimands, draws, strict=True)
     ]
     return adjust_by_holm(single, 1 / (1 + resamples))

@@ -21,7 +21,7 @@ from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.lenses.lens import default_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimates
+from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.intervals.normal import normal_interval, t_interval
 from trueodds.resampling.noise_floor import noise_floor_draws
@@ -77,7 +77,7 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
     if preds.n <= MAX_ROWS:
         estimands = [Estimand.from_predictions(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
         interval_spec = IntervalSpec(level=level, resamples=RESAMPLES)
-        (ici,) = estimates(
+        (ici,) = estimate_all(
             preds, estimands, interval_spec, rng, lambda every: noise_floor_draws(preds, every, rng, RESAMPLES)
         )
         others.append(Measure("ici", ici.value, ici.interval, 0.0))

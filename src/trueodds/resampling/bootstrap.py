@@ -16,18 +16,18 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Mean
 from trueodds.kernels import map_blocks
 from trueodds.kernels.bootstrap import BootstrapMultiplicities, Resampler, ResidualResampler, VectorResampler
-from trueodds.resampling.cell_bootstrap import Resampled, bootstrap_cells
-from trueodds.resampling.estimand import Estimand, Layout
+from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
+from trueodds.resampling.estimand import AccumulatorLayout, Estimand
 
 T = TypeVar("T")
 
-ONE_BY_ONE = 2**20  # up to this total number of draws, rows are drawn as `rng.integers(0, n, (resamples, n))`
+MAX_SEQUENTIAL_DRAWS = 2**20  # up to this total number of draws, rows are drawn as `rng.integers(0, n, (resamples, n))`
 AT_ONCE = 128  # resamples per block
 _TIMES = 2**25  # multiplicities in memory per thread
 _NUMBERS = 2**19  # accumulators of each kind in memory per thread
 
 
-class Resamples:
+class SharedResamples:
     """BootstrapMultiplicities of rows or clusters in each resample; all estimands share one set of resamples.
 
     A small number of draws comes from the generator one by one, which reference values rely on. A large number uses
@@ -38,7 +38,7 @@ class Resamples:
         self.n, self.cluster, self.count = n, cluster, resamples
         self.units = n if cluster is None else int(cluster.max()) + 1
         self._times: Array | None = None
-        if self.units * resamples <= ONE_BY_ONE:
+        if self.units * resamples <= MAX_SEQUENTIAL_DRAWS:
             drawn = rng.integers(0, self.units, (resamples, self.units))
             place = drawn + np.arange(resamples)[:, None] * self.units
             times = np.bincount(place.ravel(), minlength=place.size).reshape(place.shape).T
@@ -78,17 +78,17 @@ MAX_VECTOR_CELLS = 10_000  # cells of vectors; with more of them, rows are drawn
 
 def bootstrap(
     preds: Predictions, estimands: Sequence[Estimand], resamples: int, rng: np.random.Generator, resample: str = "auto"
-) -> list[Resampled]:
+) -> list[BootstrapResult]:
     """Bootstrap all estimands on one set of resamples; rows keep their weights, clusters are resampled whole.
 
     Partitions that do not depend on the labels are held fixed. Up to 2²⁰ row draws follow
     `rng.integers(0, n, (resamples, n))`.
     """
-    resampled: dict[int, Resampled] = {}
+    resampled: dict[int, BootstrapResult] = {}
     if resample == "auto" and preds.cluster is None:
         for i, estimand in enumerate(estimands):
             if (own := estimand.estimator.resample_units(estimand.views, resamples, rng)) is not None:
-                resampled[i] = Resampled(own[0], None, own[1])
+                resampled[i] = BootstrapResult(own[0], None, own[1])
     left = [i for i in range(len(estimands)) if i not in resampled]
     means = [i for i in left if isinstance(estimands[i].estimator, Mean)]
     linear = [i for i in left if i not in means and estimands[i].cell_statistics is not None]
@@ -113,15 +113,15 @@ def bootstrap(
                 resampled[i] = bootstrap_cells(estimands[i], resamples, rng)
         linear = [i for i in linear if i not in resampled]
     if means or linear or others:
-        drawn = Resamples(preds.n, preds.cluster, resamples, rng)
+        drawn = SharedResamples(preds.n, preds.cluster, resamples, rng)
         how = "rows" if preds.cluster is None else "clusters"
         for i in (*means, *linear):
             views = [
                 _concatenate(drawn.map_blocks(some.of, some.numbers), axis=1) for some in _in_turn(estimands[i], preds)
             ]
-            resampled[i] = Resampled(*_concatenate(views, axis=0), how)
+            resampled[i] = BootstrapResult(*_concatenate(views, axis=0), how)
         for i in others:
-            resampled[i] = Resampled(_by_rows(drawn, estimands[i]), None, how)
+            resampled[i] = BootstrapResult(_by_rows(drawn, estimands[i]), None, how)
     return [resampled[i] for i in range(len(estimands))]
 
 
@@ -160,7 +160,7 @@ def _concatenate(parts: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
     return values, np.concatenate(norms, axis=axis) if len(norms) == len(parts) else None
 
 
-def _by_rows(drawn: Resamples, estimand: Estimand) -> Array:
+def _by_rows(drawn: SharedResamples, estimand: Estimand) -> Array:
     """Values (views, draws) of a statistic that requires the rows."""
     starts = range(0, drawn.count, 32)
     blocks = (drawn.rows(start, min(start + 32, drawn.count)) for start in starts)
@@ -193,7 +193,7 @@ class ResampledBins:
     """A statistic on fixed bins, resampled through one array of accumulators for all views."""
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
-        self.layout = Layout([estimand])
+        self.layout = AccumulatorLayout([estimand])
         self.numbers = self.layout.size
         predicted, observed = self.layout.predicted_and_observed()
         mass = np.stack([view.w for view in estimand.views], axis=1)

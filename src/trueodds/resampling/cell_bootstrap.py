@@ -16,7 +16,7 @@ Draws = tuple[Array, Array, Array]  # Σw (draws, bins), Σwp and Σwy (draws, b
 
 
 @dataclass(frozen=True)
-class Resampled:
+class BootstrapResult:
     """Bootstrap results of one estimand."""
 
     values: Array  # (views, draws): the statistic of each view
@@ -24,7 +24,7 @@ class Resampled:
     how: str
 
 
-def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> Resampled:
+def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> BootstrapResult:
     """Resample the bins of each view: multinomial counts over bins and outcomes, normal Σp with the observed moments.
 
     In weighted, fractional or joint bins the residual sums are normal with the observed (co)variance of the rows.
@@ -44,7 +44,7 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
         values.append(np.concatenate(statistics))
         norms.append(None if noise[0] is None else np.concatenate([norm for norm in noise if norm is not None]))
     centered_norms = None if any(s is None for s in norms) else np.stack([s for s in norms if s is not None])
-    return Resampled(np.stack(values), centered_norms, "cells")
+    return BootstrapResult(np.stack(values), centered_norms, "cells")
 
 
 def _sums(binned: View) -> tuple[Array, Array, Array]:

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import CellStatistic, Estimator, combine, shares
+from trueodds.estimators.base import CellStatistic, Estimator, aggregate_values, aggregation_weights
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
@@ -85,14 +85,14 @@ class Estimand:
         if self.aggregate == "max" and self.estimator.best_value:  # the worst view is farthest from the optimum
             worst = np.argmax(self.estimator.as_loss(values), axis=0)
             return np.take_along_axis(values, np.expand_dims(worst, 0), axis=0)[0]
-        return combine(values, self._shares, self.aggregate)
+        return aggregate_values(values, self._shares, self.aggregate)
 
     @cached_property
     def _shares(self) -> Array:
-        return shares(self.views, self.aggregate)
+        return aggregation_weights(self.views, self.aggregate)
 
 
-class Layout:
+class AccumulatorLayout:
     """One array of accumulators for the bins of all views, filled in one pass over the rows."""
 
     def __init__(self, estimands: Sequence[Estimand]) -> None:

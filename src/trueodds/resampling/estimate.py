@@ -20,9 +20,9 @@ from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
     UNDEFINED,
     IntervalSpec,
-    interval_of,
+    estimate_interval,
     is_root_mean_square,
-    method_for,
+    resolve_method,
     too_many_views,
     uses_resamples,
 )
@@ -31,7 +31,7 @@ from trueodds.resampling.noise_floor import subtract_noise_floor
 MIN_RESAMPLES = 100  # with fewer resamples the limits of an interval are unreliable
 
 
-def estimates(
+def estimate_all(
     preds: Predictions,
     estimands: Sequence[Estimand],
     interval_spec: IntervalSpec,
@@ -41,7 +41,7 @@ def estimates(
     """Estimates of all estimands from one set of resamples; `floors` returns the null draws."""
     clustered, bare = preds.cluster is not None, interval_spec.interval is None
     reported = [estimand.reported for estimand in estimands]  # a debiased form reports the interval of its plug-in
-    methods = [method_for(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported]
+    methods = [resolve_method(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported]
     drawn = [
         i
         for i, estimand in enumerate(reported)
@@ -61,7 +61,7 @@ def estimates(
     out = []
     for i, estimand in enumerate(estimands):
         null_i = reported_nulls[i]
-        interval, why = interval_of(preds, reported[i], methods[i], interval_spec, resampled.get(i), null_i, rng)
+        interval, why = estimate_interval(preds, reported[i], methods[i], interval_spec, resampled.get(i), null_i, rng)
         how, notes = resampled[i].how if i in resampled else None, notes_of(preds, estimand)
         out.append(
             build_estimate(estimand, interval, why, null[i], interval_spec, how, notes=notes, clustered=clustered)
@@ -145,7 +145,7 @@ def _noise_floor(estimand: Estimand, null: Array | None) -> float | None:
     """Mean of the null draws, or the known expectation under calibration."""
     if null is not None:
         return float(estimand.combined(null).mean())
-    known = [estimand.estimator.expected(view) for view in estimand.views]
+    known = [estimand.estimator.expected_if_calibrated(view) for view in estimand.views]
     return None if any(expectation is None for expectation in known) else float(estimand.combined(np.array(known)))
 
 

@@ -17,11 +17,11 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Classwise
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import build_estimate, estimates, parts_of
-from trueodds.resampling.intervals.method import RESAMPLING_METHODS, IntervalSpec, interval_of, method_for
+from trueodds.resampling.estimate import build_estimate, estimate_all, parts_of
+from trueodds.resampling.intervals.method import RESAMPLING_METHODS, IntervalSpec, estimate_interval, resolve_method
 from trueodds.resampling.intervals.normal import normal_interval
-from trueodds.resampling.noise_floor import REDRAWS, noise_floor_draws
-from trueodds.resampling.null_cells import cell_draws
+from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
+from trueodds.resampling.null_cells import draw_by_cell
 from trueodds.tallies.tally import Tally
 
 
@@ -35,9 +35,9 @@ def estimate_error(
 ) -> Estimate:
     """Estimate an error with its interval and noise floor."""
     if isinstance(rows, Tally):
-        return estimate_from_tally(rows, error, lens, aggregate, interval_spec, REDRAWS, rng)
+        return estimate_from_tally(rows, error, lens, aggregate, interval_spec, DEFAULT_REDRAWS, rng)
     estimands = [Estimand.from_predictions(error, lens, rows, aggregate)]
-    (estimate,) = estimates(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
+    (estimate,) = estimate_all(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
     return estimate
 
 
@@ -153,7 +153,7 @@ def tally_null_draws(tally: Tally, estimands: Estimand, redraws: int, rng: np.ra
     correlated = isinstance(estimands.lens, Classwise) and _on_report_cells(tally, estimands) and not voted
     covariance = tally.null_covariance if correlated else None
     joint = covariance is not None or len(estimands.views) == 1
-    return cell_draws(estimands, redraws, rng, covariance, voted=voted), joint
+    return draw_by_cell(estimands, redraws, rng, covariance, voted=voted), joint
 
 
 def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
@@ -192,7 +192,7 @@ def estimate_from_cells(
             "TO205", "resample='rows' requires the rows.", "a tally", "Omit resample, or use mode='exact'."
         )
     reported = estimand.reported
-    method = method_for(reported, interval_spec, clustered=False, cells=True)
+    method = resolve_method(reported, interval_spec, clustered=False, cells=True)
     resampled = None
     if interval_spec.interval is None:
         interval, why = None, ""
@@ -210,7 +210,7 @@ def estimate_from_cells(
         interval = None
     else:
         resampled = bootstrap_cells(reported, interval_spec.resamples, rng) if method in RESAMPLING_METHODS else None
-        interval, why = interval_of(
+        interval, why = estimate_interval(
             None, reported, method, interval_spec, resampled, null if reported is estimand else reported_null, rng
         )
     return build_estimate(

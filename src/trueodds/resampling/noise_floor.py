@@ -13,12 +13,12 @@ from trueodds.estimators.base import ProperScore
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws
 
-REDRAWS = 999
+DEFAULT_REDRAWS = 999
 VOTES_DRAWN = 4_000_000
 
 
 def noise_floor_draws(
-    rows: Predictions, estimands: Sequence[Estimand], rng: np.random.Generator, redraws: int = REDRAWS
+    rows: Predictions, estimands: Sequence[Estimand], rng: np.random.Generator, redraws: int = DEFAULT_REDRAWS
 ) -> list[Array | None]:
     """Null draws for the noise floors; None if the expectation is known, as for proper scores.
 
@@ -31,7 +31,7 @@ def noise_floor_draws(
         if not estimand.is_mean_of_views:  # the expected maximum is not the maximum of the expectations
             return not countless
         # An estimator that is unbiased for independent rows is biased for clustered rows.
-        known = rows.cluster is None and estimand.estimator.expected(estimand.views[0]) is not None
+        known = rows.cluster is None and estimand.estimator.expected_if_calibrated(estimand.views[0]) is not None
         return not isinstance(estimand.estimator, ProperScore) and not known and not countless
 
     voted = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.null_draws_of == "votes"]

@@ -27,7 +27,7 @@ MAX_BINS = 8192  # with more bins there are only a few rows per bin, and drawing
 MAX_CORRELATED_BINS = 2000  # total number of bins of all classes whose covariance is computed
 
 
-def draws_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bool = True) -> bool:
+def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bool = True) -> bool:
     """Whether to draw labels per bin instead of per row: many rows, and an estimand that needs bin sums only.
 
     Several jointly tested estimands, and several views of one, require one label per row. Without joint draws, views
@@ -59,10 +59,10 @@ def draws_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bo
     )
 
 
-def bin_draws(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
+def draw_by_bin(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
     """Null draws of the statistic of each view, (views, draws); classes are correlated by their covariance."""
     correlated = len(estimand.views) > 1 and _classwise(preds, estimand)
-    return cell_draws(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
+    return draw_by_cell(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
 
 
 def _classwise(preds: Predictions, estimand: Estimand) -> bool:
@@ -70,7 +70,7 @@ def _classwise(preds: Predictions, estimand: Estimand) -> bool:
     return preds.kind == "classes" and isinstance(lens, Classwise)
 
 
-def cell_draws(
+def draw_by_cell(
     estimand: Estimand,
     resamples: int,
     rng: np.random.Generator,

@@ -12,7 +12,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import random_labels, sign_flips
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_cells import bin_draws, draws_by_bin
+from trueodds.resampling.null_cells import can_draw_by_bin, draw_by_bin
 from trueodds.resampling.null_labels import draw_label_sums, draw_labels, flip_signs, reads_labels
 
 LIGHT = 2**14  # cells of one estimand up to which estimands share the memory of their draws
@@ -58,8 +58,8 @@ def null_draws(
     out: list[Array | None] = [None] * len(estimands)
     if share is None:
         for i, estimand in enumerate(estimands):
-            if draws_by_bin(preds, estimands if joint else [estimand], joint=joint):
-                out[i] = bin_draws(preds, estimand, resamples, rng)
+            if can_draw_by_bin(preds, estimands if joint else [estimand], joint=joint):
+                out[i] = draw_by_bin(preds, estimand, resamples, rng)
     voted = [
         i for i, estimand in enumerate(estimands) if out[i] is None and estimand.estimator.null_draws_of == "votes"
     ]

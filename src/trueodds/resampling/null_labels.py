@@ -12,7 +12,7 @@ from trueodds.kernels import map_blocks, random_labels, sign_flips
 from trueodds.kernels.bootstrap import argsort_bins
 from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.base import OutcomeCodes
-from trueodds.resampling.estimand import Estimand, Layout, by_estimand
+from trueodds.resampling.estimand import AccumulatorLayout, Estimand, by_estimand
 
 MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
 
@@ -26,7 +26,7 @@ def draw_label_sums(
     share: float | None,
 ) -> list[Array]:
     """Null draws of statistics on bin sums, with labels drawn from the predicted probabilities."""
-    layout = Layout(estimands)
+    layout = AccumulatorLayout(estimands)
     outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcomes(preds, estimands)
     tables = _tables(layout, outcomes, preds, estimands)
     w, wp, _ = layout.observed()
@@ -96,7 +96,7 @@ def flip_signs(
     _share: float | None,
 ) -> list[Array]:
     """Null draws with the signs of the residuals of clusters (or rows) flipped at random."""
-    layout = Layout(estimands)
+    layout = AccumulatorLayout(estimands)
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
     slots = layout.accumulator_index()
     predicted, observed = layout.predicted_and_observed()
@@ -111,7 +111,7 @@ def flip_signs(
 
 def _in_blocks(
     estimands: Sequence[Estimand],
-    layout: Layout,
+    layout: AccumulatorLayout,
     resamples: int,
     w: list[Array],
     wp: list[Array],
@@ -143,7 +143,10 @@ def _outcomes(preds: Predictions, estimands: Sequence[Estimand]) -> list[Outcome
 
 
 def _tables(
-    layout: Layout, outcomes: Sequence[OutcomeCodes | None], preds: Predictions, estimands: Sequence[Estimand]
+    layout: AccumulatorLayout,
+    outcomes: Sequence[OutcomeCodes | None],
+    preds: Predictions,
+    estimands: Sequence[Estimand],
 ) -> Array:
     """Accumulator index of each row for each drawn label; views that use different labels share a table."""
     tables: list[Array] = []

@@ -12,12 +12,12 @@ from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
 MAX_EXACT_VARIANCE = 25.0  # variance up to which the exact distribution is used; beyond, the normal distribution
-EXACT_ROWS = 2000  # rows up to which convolution is used: O(rows²), with full relative precision in the tails
+MAX_CONVOLVED_ROWS = 2000  # rows up to which convolution is used: O(rows²), with full relative precision in the tails
 WINDOW = 128  # counts around the mean; with a variance of 25 all others have probability 1e-17 (Bernstein)
 _MAX_CELLS = 4096  # cells whose characteristic functions are in memory at once
 
 
-def poisson_binomial(p: Array) -> Array:
+def poisson_binomial_pmf(p: Array) -> Array:
     """P[Σy = k] for k = 0..n where y_i is 1 with probability p_i, by convolution; O(n²) time.
 
     >>> poisson_binomial(np.array([0.5, 0.5])).tolist()
@@ -82,7 +82,7 @@ def _log_characteristic_function(n: Array, q: Array, sign: Array, theta: Array) 
     return np.asarray(n[:, None] * modulus + 1j * (n[:, None] * angle))
 
 
-def exact_limits(k: Array | float, n: Array | float, tail: float) -> tuple[Array, Array]:
+def clopper_pearson_limits(k: Array | float, n: Array | float, tail: float) -> tuple[Array, Array]:
     """Clopper-Pearson limits of a proportion k/n, each with tail probability `tail`.
 
     k and n may be arrays, and fractional for effective sample sizes. Source: Clopper & Pearson (1934).
@@ -121,7 +121,7 @@ class CountTails:
         # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
         alike = hard & np.isclose(binned.w**2, binned.n * binned.sums("ww"), rtol=1e-9, atol=0)
         self.unit = np.where(alike, binned.w / np.maximum(binned.n, 1.0), 1.0)
-        small = binned.n <= EXACT_ROWS
+        small = binned.n <= MAX_CONVOLVED_ROWS
         rare = ~small & (variance <= MAX_EXACT_VARIANCE * self.unit**2)
         self.exact = np.flatnonzero(alike & (small | rare))
         self.large = np.flatnonzero(alike & ~small & ~rare)
@@ -155,7 +155,7 @@ class CountTails:
         for b, start, stop in zip(self.exact, starts, stops, strict=True):
             n, p = view.n[rows[start:stop]], np.clip(view.p[rows[start:stop]].astype(np.float64), 0.0, 1.0)
             if small[b]:
-                tables.append(_two_sided(poisson_binomial(np.repeat(p, n.astype(np.int64)))))
+                tables.append(_two_sided(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))))
                 lowest.append(0)
             else:
                 ((_, low, pmf),) = count_pmfs(np.zeros(len(p), dtype=np.int64), n, p, 1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
-TIE = 1e-10  # a draw within this relative distance of the observed statistic ties with it
+TIE_TOLERANCE = 1e-10  # a draw within this relative distance of the observed statistic ties with it
 
 
 def pvalue(observed: float, draws: Array) -> float:
@@ -19,7 +19,7 @@ def pvalue(observed: float, draws: Array) -> float:
     """
     if np.isnan(observed):
         return float("nan")
-    threshold = observed if np.isinf(observed) else observed - TIE * abs(observed)
+    threshold = observed if np.isinf(observed) else observed - TIE_TOLERANCE * abs(observed)
     return float((1 + (draws >= threshold).sum()) / (1 + len(draws)))
 
 
@@ -38,9 +38,9 @@ def exact_pvalues(observed: Array, values: Array, chances: Array) -> tuple[list[
     for at in np.concatenate([observed[:, None], values], axis=1)[defined]:
         drawn, order = at[1:], np.argsort(at[1:])
         above = np.append(np.cumsum(chances[order][::-1])[::-1], 0.0)
-        tails.append(above[np.searchsorted(drawn[order], at - TIE * np.abs(at), "left")])
+        tails.append(above[np.searchsorted(drawn[order], at - TIE_TOLERANCE * np.abs(at), "left")])
     smallest = np.min(tails, axis=0)
-    joint = float(chances[smallest[1:] <= smallest[0] * (1 + TIE)].sum())
+    joint = float(chances[smallest[1:] <= smallest[0] * (1 + TIE_TOLERANCE)].sum())
     pvalues = np.full(len(observed), np.nan)
     pvalues[defined] = [tail[0] for tail in tails]
     return [float(min(p, 1.0)) for p in pvalues], min(joint, 1.0)

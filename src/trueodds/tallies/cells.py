@@ -19,8 +19,13 @@ from trueodds.kernels import as_plain_array, grid_sums, map_blocks
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, N_EQUAL_CELLS, merge_cells, pop_occupied_cells
 from trueodds.lenses.view import SUMS, View
 
-PLAIN = ("wp", "wpp", "wy", "wpy")  # for rows of weight 1 with one label each: all other sums follow from these and n
-FULL = ("w", "wp", "wy", *SUMS)
+UNWEIGHTED_SUMS = (
+    "wp",
+    "wpp",
+    "wy",
+    "wpy",
+)  # for rows of weight 1 with one label each: all other sums follow from these and n
+WEIGHTED_SUMS = ("w", "wp", "wy", *SUMS)
 
 
 class _TableCache(threading.local):
@@ -51,13 +56,13 @@ class Cells:
     bins: int | None = None  # uniform bins after `coarsen`; None for the fine grid
 
     @classmethod
-    def of(cls, p: Any, y: Any, w: Any = None) -> Cells:
+    def from_scores(cls, p: Any, y: Any, w: Any = None) -> Cells:
         """Cells of one binary view: p (n,) in [0, 1], y (n,) in [0, 1], w (n,) ≥ 0."""
 
         return cells_of_view(View(p, y, w))
 
     @classmethod
-    def from_sums(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
+    def from_dense_table(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
         """Cells from a dense table that `fill` adds to, with n (views · CELLS,) and sums (views · CELLS, width)."""
         shape = (views * N_CELLS, width)
         # Removed while in use, so that a table that an interrupt leaves half filled is never used again.
@@ -71,7 +76,7 @@ class Cells:
         return cells
 
     @classmethod
-    def side_by_side(cls, parts: Sequence[tuple[int, Cells]]) -> Cells:
+    def concatenate_views(cls, parts: Sequence[tuple[int, Cells]]) -> Cells:
         """Combine several tables, each starting at the given view, with increasing starts."""
         cells = [part for _, part in parts]
         if len({part.sums.shape[1] for part in cells}) > 1:
@@ -97,7 +102,7 @@ class Cells:
     @property
     def is_unweighted(self) -> bool:
         """Whether every row so far had weight 1 and one label."""
-        return self.sums.shape[1] == len(PLAIN)
+        return self.sums.shape[1] == len(UNWEIGHTED_SUMS)
 
     def with_explicit_sums(self) -> Cells:
         """Return these cells with all sums stored explicitly."""
@@ -153,7 +158,7 @@ class Cells:
         """
         start, stop = np.searchsorted(self.index, [number * self.size, (number + 1) * self.size])
         part = Cells(self.index[start:stop] - number * self.size, self.n[start:stop], self.sums[start:stop], self.bins)
-        sums = dict(zip(FULL, part.with_explicit_sums().sums.T, strict=True))
+        sums = dict(zip(WEIGHTED_SUMS, part.with_explicit_sums().sums.T, strict=True))
         edges = self.edges
         middle = ((edges[:-1] + edges[1:]) / 2)[part.index]
         w = sums.pop("w")
@@ -164,7 +169,7 @@ class Cells:
 
 
 # Number of classes with dense cells in memory at a time: 2.5 MB, or 1.6 MB of the wider ones, to fit the cache.
-CHUNK, WIDE_CHUNK = 16, 5
+CLASSES_PER_TASK, WEIGHTED_CLASSES_PER_TASK = 16, 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,15 +179,15 @@ class TallyRows:
     kind: str
     P: Array  # (n, m), float32 or float64; m = 1 for bare confidence
     y: Array | None  # (n,) labels, or (n, m) of 0 and 1 for multilabel
-    shares: Array | None  # (n, m) votes
+    votes: Array | None  # (n, m) votes
     w: Array | None  # (n,)
     rounding_tolerance: float  # largest deviation of a row sum from 1 by rounding
-    single: bool  # whether one column was given, so that the probability of the first of two classes is 1 − p
+    has_one_column: bool  # whether one column was given, so that the probability of the first of two classes is 1 − p
     logits: Array | None = None  # (n,) or (n, m) as given, if P was computed from logits and may underflow
     log_observed: Array | None = None  # (n,) log-probability of the observed class, if there are logits
 
     @classmethod
-    def of(cls, preds: Predictions, where: slice | Array) -> TallyRows:
+    def from_predictions(cls, preds: Predictions, where: slice | Array) -> TallyRows:
         """The chosen rows."""
         p = preds.p[where]
         if preds.kind == "confidence":
@@ -208,10 +213,10 @@ class TallyRows:
     @property
     def is_unweighted(self) -> bool:
         """Whether each row has one label and there are no weights."""
-        return self.w is None and self.shares is None
+        return self.w is None and self.votes is None
 
     @property
-    def weight(self) -> Array:
+    def weights(self) -> Array:
         """The weights, or ones if there are none."""
         return np.ones(len(self.P)) if self.w is None else self.w
 
@@ -224,13 +229,13 @@ def cells_of_view(view: View) -> Cells:
 
 def cells_by_rank(rows: TallyRows, which: Array) -> Cells:
     """Cells of the largest probabilities of each row; `which` (n, ranks) holds their columns."""
-    return _columns(*top_values(rows, which), None if rows.is_unweighted else rows.weight)
+    return _columns(*values_by_rank(rows, which), None if rows.is_unweighted else rows.weights)
 
 
-def top_values(rows: TallyRows, which: Array) -> tuple[Array, Array]:
+def values_by_rank(rows: TallyRows, which: Array) -> tuple[Array, Array]:
     """The largest probabilities of each row and their outcomes, both (n, ranks); `which` holds their columns."""
-    if rows.shares is not None:
-        return as_plain_array(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.shares, which, axis=1)
+    if rows.votes is not None:
+        return as_plain_array(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.votes, which, axis=1)
     assert rows.y is not None
     if rows.kind == "confidence":
         return rows.P, rows.y[:, None]
@@ -239,12 +244,12 @@ def top_values(rows: TallyRows, which: Array) -> tuple[Array, Array]:
 
 def cells_by_class(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, each against the rest, with several classes per thread."""
-    step = CHUNK if rows.is_unweighted else WIDE_CHUNK
+    step = CLASSES_PER_TASK if rows.is_unweighted else WEIGHTED_CLASSES_PER_TASK
 
     def work(start: int, stop: int) -> tuple[int, Cells]:
         return start, _class_cells(rows, first + start, first + stop)
 
-    return Cells.side_by_side(map_blocks(work, last - first, step))
+    return Cells.concatenate_views(map_blocks(work, last - first, step))
 
 
 def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
@@ -252,36 +257,42 @@ def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
     m, exact = P.shape[1], P.dtype == np.float32
     if w is None:
         hit = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, exact)
-        return Cells.from_sums(m, len(PLAIN), lambda n, sums: grid_sums.tally_outcomes(*hit, n, sums))
+        return Cells.from_dense_table(m, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*hit, n, sums))
     share = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, exact)
-    return Cells.from_sums(m, len(FULL), lambda n, sums: grid_sums.tally_weighted_shares(*share, n, sums))
+    return Cells.from_dense_table(
+        m, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share, n, sums)
+    )
 
 
 def _class_cells(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, counted in one thread."""
     P, where = rows.P, (first, last, CELL_EDGES, rows.has_exact_cells)
     if not rows.is_unweighted:
-        shares = (P, as_plain_array(outcomes(rows, first, last)), as_plain_array(rows.weight), *where)
-        return Cells.from_sums(
-            last - first, len(FULL), lambda n, sums: grid_sums.tally_weighted_shares(*shares, n, sums)
+        shares = (P, as_plain_array(outcomes_by_class(rows, first, last)), as_plain_array(rows.weights), *where)
+        return Cells.from_dense_table(
+            last - first, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*shares, n, sums)
         )
     assert rows.y is not None
     if rows.kind == "multilabel":
         hits = (P, as_plain_array(rows.y[:, first:last] == 1), *where)
-        return Cells.from_sums(last - first, len(PLAIN), lambda n, sums: grid_sums.tally_outcomes(*hits, n, sums))
+        return Cells.from_dense_table(
+            last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*hits, n, sums)
+        )
     labels = (P, rows.y, *where)
-    return Cells.from_sums(last - first, len(PLAIN), lambda n, sums: grid_sums.tally_labels(*labels, n, sums))
+    return Cells.from_dense_table(
+        last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_labels(*labels, n, sums)
+    )
 
 
-def class_values(rows: TallyRows, first: int, last: int) -> tuple[Array, Array]:
+def values_by_class(rows: TallyRows, first: int, last: int) -> tuple[Array, Array]:
     """The probabilities and the outcomes of the classes first..last−1, both (n, last − first)."""
-    return as_plain_array(rows.P[:, first:last]), outcomes(rows, first, last)
+    return as_plain_array(rows.P[:, first:last]), outcomes_by_class(rows, first, last)
 
 
-def outcomes(rows: TallyRows, first: int, last: int) -> Array:
+def outcomes_by_class(rows: TallyRows, first: int, last: int) -> Array:
     """The outcome shares of some classes, (n, last − first) float64."""
-    if rows.shares is not None:
-        return rows.shares[:, first:last]
+    if rows.votes is not None:
+        return rows.votes[:, first:last]
     assert rows.y is not None
     observed = rows.y[:, first:last] if rows.kind == "multilabel" else rows.y[:, None] == np.arange(first, last)
     return observed.astype(np.float64)

@@ -15,15 +15,15 @@ from trueodds.data.predictions import Predictions
 from trueodds.kernels import as_plain_array, grid_sums, row_statistics
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_class_cells
 from trueodds.tallies import stored_views
-from trueodds.tallies.cells import FULL, PLAIN, Cells, TallyRows, class_values, top_values
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells, TallyRows, values_by_class, values_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums, score_terms
-from trueodds.tallies.row_counts import COUNTS, EXTREMES, Counts, row_scores, zeros_and_ones
+from trueodds.tallies.row_counts import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRowCounts, count_zeros_and_ones, row_scores
 from trueodds.tallies.tally_sums import TallySums
 
 T = TypeVar("T", bound=TallySums)
 
 _SCORE_SUMS = tuple(field.name for field in fields(ProperScoreSums))
-_EXTREMES = np.array([COUNTS.index(name) for name in EXTREMES])
+_EXTREMES = np.array([COUNT_FIELDS.index(name) for name in MAXIMUM_FIELDS])
 _PENDING = 4096  # minimum number of cells that are collected before they are added
 
 
@@ -43,7 +43,7 @@ class GroupColumns(Generic[T]):
     counts: Array  # (G, 9) by the field of Counts
 
     @classmethod
-    def of(cls, tallies: Mapping[str, T]) -> GroupColumns[T] | None:
+    def from_tallies(cls, tallies: Mapping[str, T]) -> GroupColumns[T] | None:
         """Columns of tallies with the same layout; None if layouts differ or there is no tally."""
         names = tuple(sorted(tallies))
         parts = [tallies[name] for name in names]
@@ -63,16 +63,16 @@ class GroupColumns(Generic[T]):
         )
 
     @classmethod
-    def sum_of(cls, parts: Sequence[GroupColumns[T]]) -> GroupColumns[T]:
+    def add_all(cls, parts: Sequence[GroupColumns[T]]) -> GroupColumns[T]:
         """Sum of the parts, bit-identical to adding the tallies of each group in order."""
         if len(parts) == 1:
             return parts[0]
         names = tuple(sorted({name for part in parts for name in part.names}))
         position = {name: i for i, name in enumerate(names)}
-        n_groups, size = len(names), len(parts[0].template.slots) * N_CELLS
+        n_groups, size = len(names), len(parts[0].template.view_names) * N_CELLS
         n, weight = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups)
         scores = np.full((n_groups, *parts[0].scores.shape[1:]), -0.0)  # −0 + x is x for every x; 0 + −0 is 0
-        counts = np.zeros((n_groups, len(COUNTS)))
+        counts = np.zeros((n_groups, len(COUNT_FIELDS)))
         keys = []
         for part in parts:
             at = np.array([position[name] for name in part.names])
@@ -124,7 +124,7 @@ class GroupTallies(Mapping[str, T]):
     def columns(self) -> GroupColumns[T]:
         """All groups as one sum."""
         if len(self._parts) > 1:
-            self._parts = (GroupColumns.sum_of(self._parts),)
+            self._parts = (GroupColumns.add_all(self._parts),)
         return self._parts[0]
 
     @property
@@ -145,7 +145,7 @@ class GroupTallies(Mapping[str, T]):
         return len(self.columns.names)
 
 
-def union(a: Mapping[str, T], b: Mapping[str, T]) -> Mapping[str, T]:
+def merge_groups(a: Mapping[str, T], b: Mapping[str, T]) -> Mapping[str, T]:
     """Tallies of the groups of both operands. Groups of the same name are added."""
     first, second = _by_columns(a), _by_columns(b)
     if first is not None and second is not None and _layout(first.template) == _layout(second.template):
@@ -158,13 +158,13 @@ def _by_columns(tallies: Mapping[str, T]) -> GroupTallies[T] | None:
     """Return the tallies in columns; None if they have different layouts."""
     if isinstance(tallies, GroupTallies):
         return tallies
-    columns = GroupColumns.of(tallies)
+    columns = GroupColumns.from_tallies(tallies)
     return None if columns is None else GroupTallies(columns)
 
 
 def _layout(tally: TallySums) -> tuple[Any, ...]:
     """Attributes that tallies must share to be stored in the same columns."""
-    return tally.kind, tally.classes, tally.dtype, tally.bins, tally.slots, tally.cells.is_unweighted
+    return tally.kind, tally.classes, tally.dtype, tally.bins, tally.view_names, tally.cells.is_unweighted
 
 
 def _sum_by(bin_index: Array, values: Array) -> Array:
@@ -177,13 +177,15 @@ def _row_to_score_sums(row: list[float]) -> ProperScoreSums:
     return ProperScoreSums(**{**values, "infinite": int(values["infinite"])})
 
 
-def _counts(row: list[float]) -> Counts:
-    values: dict[str, Any] = {name: x if name in EXTREMES else int(x) for name, x in zip(COUNTS, row, strict=True)}
-    return Counts(**values)
+def _counts(row: list[float]) -> SpecialRowCounts:
+    values: dict[str, Any] = {
+        name: x if name in MAXIMUM_FIELDS else int(x) for name, x in zip(COUNT_FIELDS, row, strict=True)
+    }
+    return SpecialRowCounts(**values)
 
 
-SMALL = 512  # rows below which a group is counted together with others
-AT_ONCE = 65_536  # values of small groups that are counted at a time
+MIN_ROWS_OF_LARGE_GROUP = 512  # rows below which a group is counted together with others
+VALUES_PER_BLOCK = 65_536  # values of small groups that are counted at a time
 
 
 def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], T]) -> GroupTallies[T]:
@@ -191,16 +193,16 @@ def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], T])
     names, number = _number_values(values)
     size, rows = np.bincount(number), np.argsort(number, kind="stable")
     starts = np.concatenate([[0], np.cumsum(size)])
-    small = size < SMALL
+    small = size < MIN_ROWS_OF_LARGE_GROUP
     large = {names[g]: count(rows[starts[g] : starts[g + 1]]) for g in np.flatnonzero(~small)}
-    parts = [columns for columns in [GroupColumns.of(large)] if columns is not None]
+    parts = [columns for columns in [GroupColumns.from_tallies(large)] if columns is not None]
     template = count(rows[:1])
     rows, names, starts = rows[np.repeat(small, size)], names[small], np.concatenate([[0], np.cumsum(size[small])])
-    _, first = np.unique(starts[:-1] // max(1, AT_ONCE // len(template.slots)), return_index=True)
+    _, first = np.unique(starts[:-1] // max(1, VALUES_PER_BLOCK // len(template.view_names)), return_index=True)
     for a, b in pairwise([*first.tolist(), len(names)]):
-        chosen = TallyRows.of(preds, rows[starts[a] : starts[b]])
+        chosen = TallyRows.from_predictions(preds, rows[starts[a] : starts[b]])
         parts.append(_count_small_groups(chosen, starts[a : b + 1] - starts[a], tuple(names[a:b]), template))
-    return GroupTallies(GroupColumns.sum_of(parts))
+    return GroupTallies(GroupColumns.add_all(parts))
 
 
 def _number_values(values: Array) -> tuple[Array, Array]:
@@ -219,12 +221,12 @@ def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], 
     bits = rows.P.view(np.int32 if rows.has_exact_cells else np.int64)
     row_statistics.survey_groups(rows.P, bits, rows.rounding_tolerance, starts, which, squares, special, extremes)
     if rows.logits is not None:
-        special[:, :2] = np.add.reduceat(np.stack(zeros_and_ones(rows.logits), axis=1), starts[:-1])
+        special[:, :2] = np.add.reduceat(np.stack(count_zeros_and_ones(rows.logits), axis=1), starts[:-1])
     scores = np.stack([_score_sums_by_group(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
     counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special.T, strict=True))
-    counts |= {"true_zeros": scores[:, 1, 5], "voted": size * (rows.shares is not None)}
+    counts |= {"true_zeros": scores[:, 1, 5], "voted": size * (rows.votes is not None)}
     counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
-    P, Y = top_values(rows, which) if ranks else class_values(rows, classes.start, classes.stop)
+    P, Y = values_by_rank(rows, which) if ranks else values_by_class(rows, classes.start, classes.stop)
     n_cells = P.shape[1] * N_CELLS
     key, cell_n, cell_sums = _cells(rows, P, Y, np.repeat(np.arange(len(names)), size))
     return GroupColumns(
@@ -237,7 +239,7 @@ def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], 
         rows=cell_n,
         sums=cell_sums,
         scores=scores,
-        counts=np.stack([counts[name] for name in COUNTS], axis=1).astype(np.float64),
+        counts=np.stack([counts[name] for name in COUNT_FIELDS], axis=1).astype(np.float64),
     )
 
 
@@ -251,8 +253,11 @@ def _cells(rows: TallyRows, P: Array, Y: Array, group: Array) -> tuple[Array, Ar
     find_class_cells(P, 0, m, CELL_EDGES, rows.has_exact_cells, cell)
     keys = (group[:, None] * m + np.arange(m)) * N_CELLS + cell
     key, inverse = np.unique(keys, return_inverse=True)
-    counts, sums = np.zeros(len(key), dtype=np.int64), np.zeros((len(key), len(PLAIN if rows.is_unweighted else FULL)))
-    grid_sums.tally_bins(P, as_plain_array(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
+    counts, sums = (
+        np.zeros(len(key), dtype=np.int64),
+        np.zeros((len(key), len(UNWEIGHTED_SUMS if rows.is_unweighted else WEIGHTED_SUMS))),
+    )
+    grid_sums.tally_bins(P, as_plain_array(Y.astype(np.float64)), rows.weights, inverse.reshape(n, m), counts, sums)
     return key, counts, sums
 
 
@@ -263,7 +268,7 @@ def _score_sums_by_group(s: Array, w: Array | None, starts: Array) -> Array:
     sums[:, :5] = segment_sums(score_terms(np.where(finite, s, 0.0), w), starts).T
     for g in np.unique(np.searchsorted(starts, np.flatnonzero(~finite), "right") - 1).tolist():
         rows = slice(starts[g], starts[g + 1])
-        sums[g] = astuple(ProperScoreSums.of(s[rows], None if w is None else w[rows]))
+        sums[g] = astuple(ProperScoreSums.from_scores(s[rows], None if w is None else w[rows]))
     return sums
 
 

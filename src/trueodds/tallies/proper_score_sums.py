@@ -30,7 +30,7 @@ class ProperScoreSums:
     infinite_w: float = 0.0
 
     @classmethod
-    def of(cls, s: Array, w: Array | None = None) -> ProperScoreSums:
+    def from_scores(cls, s: Array, w: Array | None = None) -> ProperScoreSums:
         """Sums of one score per row. Without weights each row counts once."""
         finite = np.isfinite(s)
         endless = len(s) - int(finite.sum())
@@ -119,6 +119,6 @@ def log_score(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
     return total
 
 
-def below(logs: Array, min_prob: float) -> int:
+def count_rows_below(logs: Array, min_prob: float) -> int:
     """Number of rows of log-probabilities (n, m) with a value below the minimum."""
     return int((logs < np.log(min_prob)).any(axis=1).sum())

@@ -15,13 +15,13 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
 from trueodds.lenses.lens import as_lens
-from trueodds.tallies.cells import FULL, PLAIN, Cells
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.row_counts import EXTREMES, Counts
+from trueodds.tallies.row_counts import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
-from trueodds.tallies.tally_sums import NULL_SIZE, SCHEMA
+from trueodds.tallies.tally_sums import MAX_NULL_SIZE, SCHEMA
 
 
 def from_dict(value: Any) -> Tally:
@@ -69,7 +69,7 @@ class Field:
         grid = None if self.get("grid") is None else self.integer("grid", 1)
         slots = self.slots(kind, classes, group=group_of is not None)
         weight = self.number("weight")
-        counts = self.child("counts").plain(Counts)
+        counts = self.child("counts").plain(SpecialRowCounts)
         cells = self.child("cells").cells(len(slots), n, counts)
         joint = {name: self.child("joint").child(name).simplex(grid, n) for name in self.keys("joint")}
         for name in joint:
@@ -94,7 +94,7 @@ class Field:
             dtype=self.text("dtype"),
             bins=bins,
             grid=grid,
-            slots=slots,
+            view_names=slots,
             n=n,
             weight=weight,
             cells=cells,
@@ -121,7 +121,7 @@ class Field:
         self.require(fine and all(isinstance(x, str) and _is_lens(x) for x in extra), "slots", repr(slots)[:80])
         return tuple(slots)
 
-    def cells(self, slots: int, n: int, counts: Counts) -> Cells:
+    def cells(self, slots: int, n: int, counts: SpecialRowCounts) -> Cells:
         """Sums per cell, validated: ordered, complete in every view, each mean inside its cell."""
         index = self.integers("index")
         rows = self.integers("n")
@@ -132,7 +132,7 @@ class Field:
         rows_per_view = np.bincount(index // N_CELLS, rows, slots)
         self.require(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
         sums = self.child("sums")
-        names = FULL if "w" in sums.value else PLAIN
+        names = WEIGHTED_SUMS if "w" in sums.value else UNWEIGHTED_SUMS
         sums.require(set(sums.value) == set(names), "", str(sorted(sums.value)))
         columns = {name: sums.floats(name, len(index)) for name in names}
         for name, column in columns.items():
@@ -168,7 +168,7 @@ class Field:
         """The upper triangle of the null covariance."""
         if self.get("null") is None:
             return None
-        self.require(size <= NULL_SIZE, "null", f"{size} report cells")
+        self.require(size <= MAX_NULL_SIZE, "null", f"{size} report cells")
         reader = self.child("null")
         index = reader.integers("index", empty=True)
         value = reader.floats("value", len(index))
@@ -185,7 +185,9 @@ class Field:
         """Sums or counts in the types of their class, with integers for integer fields."""
         names = [field.name for field in fields(kind)]
         self.require(set(self.value) == set(names), "", str(sorted(self.value)))
-        integers = ("infinite",) if kind is ProperScoreSums else tuple(name for name in names if name not in EXTREMES)
+        integers = (
+            ("infinite",) if kind is ProperScoreSums else tuple(name for name in names if name not in MAXIMUM_FIELDS)
+        )
         signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
         return kind(
             **{

@@ -37,7 +37,9 @@ class Reservoir:
     population_size: int  # number of rows from which it was drawn
 
     @classmethod
-    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Reservoir:
+    def from_predictions(
+        cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None
+    ) -> Reservoir:
         """The sample of one batch, of at most `max_probs` probabilities (default `MAX_PROBS`).
 
         `ids` (n,) are unique integer ids of the rows. Rows of weight 0 are excluded.
@@ -45,7 +47,7 @@ class Reservoir:
         if preds.cluster is not None:
             fix = "Collect the rows themselves: mode='exact'."
             raise InputError("TO404", "A sample of rows would split clusters.", "rows in clusters", fix)
-        keys = hashed(ids, seed)
+        keys = hash_row_ids(ids, seed)
         if preds.weight is not None and not preds.weight.all():
             keys, preds = keys[preds.weight > 0], preds[preds.weight > 0]
         rows = max(1, (MAX_PROBS if max_probs is None else max_probs) // preds.k)
@@ -106,9 +108,13 @@ class SampledTally:
     sample: Reservoir
 
     @classmethod
-    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> SampledTally:
+    def from_predictions(
+        cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None
+    ) -> SampledTally:
         """Tally and sample of one batch."""
-        return cls(Tally.from_predictions(preds), Reservoir.of(preds, ids, seed=seed, max_probs=max_probs))
+        return cls(
+            Tally.from_predictions(preds), Reservoir.from_predictions(preds, ids, seed=seed, max_probs=max_probs)
+        )
 
     def __add__(self, other: SampledTally) -> SampledTally:
         return SampledTally(self.tally + other.tally, self.sample + other.sample)
@@ -122,7 +128,7 @@ def _rows_below_ceiling(part: tuple[Array, Predictions], ceiling: np.uint64) -> 
     return (keys[mask], rows[mask]) if mask.any() else None
 
 
-def hashed(ids: Array, seed: int) -> Array:
+def hash_row_ids(ids: Array, seed: int) -> Array:
     """Hash of ids to 64 bits (the finalizer of SplitMix64, Steele, Lea & Flood 2014)."""
     with np.errstate(over="ignore"):
         x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)

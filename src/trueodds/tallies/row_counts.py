@@ -18,14 +18,14 @@ from trueodds.kernels.covariance import (
 from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES
 from trueodds.kernels.grid_sums import tally_rows
 from trueodds.tallies import proper_score_sums as scores
-from trueodds.tallies.cells import PLAIN, Cells, TallyRows, cells_by_class, cells_by_rank
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, TallyRows, cells_by_class, cells_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
 
-EXTREMES = ("excess", "worst_sum")
+MAXIMUM_FIELDS = ("excess", "worst_sum")
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class SpecialRowCounts:
     """Counts of special rows, which can be added and from which notes are made.
 
     >>> both = Counts(zeros=2, excess=1e-7) + Counts(zeros=1, excess=3e-7)
@@ -43,12 +43,12 @@ class Counts:
     excess: float = 0.0  # the largest excess over 1
     worst_sum: float = 0.0  # the largest distance from sum 1
 
-    def __add__(self, other: Counts) -> Counts:
+    def __add__(self, other: SpecialRowCounts) -> SpecialRowCounts:
         merged = {}
         for field in fields(self):
             a, b = getattr(self, field.name), getattr(other, field.name)
-            merged[field.name] = max(a, b) if field.name in EXTREMES else a + b
-        return Counts(**merged)
+            merged[field.name] = max(a, b) if field.name in MAXIMUM_FIELDS else a + b
+        return SpecialRowCounts(**merged)
 
     def notes(self) -> tuple[Note, ...]:
         """Notes on the special rows and on what the tally excluded."""
@@ -71,11 +71,11 @@ class Counts:
         return tuple(notes)
 
 
-COUNTS = tuple(field.name for field in fields(Counts))
+COUNT_FIELDS = tuple(field.name for field in fields(SpecialRowCounts))
 
 
-AT_ONCE = 32  # number of classes whose cells are in memory together: 5 MB
-LONG = 2**22  # number of values per thread task
+MAX_CLASSES_IN_ONE_PASS = 32  # number of classes whose cells are in memory together: 5 MB
+VALUES_PER_TASK = 2**22  # number of values per thread task
 NOTHING = as_plain_array(np.empty(0))
 
 
@@ -86,24 +86,24 @@ class RowCounts:
     cells: Cells
     null: Array | None  # as of a Tally
     scores: dict[str, ProperScoreSums]
-    counts: Counts
+    counts: SpecialRowCounts
 
 
 def count_rows(rows: TallyRows, ranks: int, classes: range, bins: int | None) -> RowCounts:
     """Sums of the largest one to three probabilities and of these classes; with `bins` the null covariance."""
     k = rows.P.shape[1]
-    if rows.kind == "classes" and rows.is_unweighted and ranks and len(classes) == k <= AT_ONCE:
+    if rows.kind == "classes" and rows.is_unweighted and ranks and len(classes) == k <= MAX_CLASSES_IN_ONE_PASS:
         return _count_in_one_pass(rows, ranks, bins)
     survey = _survey_block(rows, ranks if k > 1 else 0)
     parts = [(0, cells_by_rank(rows, survey.which))] if ranks else []
     if len(classes):
         parts.append((ranks, cells_by_class(rows, classes.start, classes.stop)))
     score_sums = {
-        name: ProperScoreSums.of(values, rows.w)
+        name: ProperScoreSums.from_scores(values, rows.w)
         for name, values in zip(SCORES, row_scores(rows, survey.squares), strict=True)
     }
     return RowCounts(
-        Cells.side_by_side(parts),
+        Cells.concatenate_views(parts),
         None if bins is None else null_covariance(rows, bins),
         score_sums,
         survey.special_rows(rows, score_sums["log_loss"].infinite),
@@ -112,7 +112,7 @@ def count_rows(rows: TallyRows, ranks: int, classes: range, bins: int | None) ->
 
 def null_covariance(rows: TallyRows, bins: int) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
-    k, report = rows.P.shape[1], report_bins(bins)
+    k, report = rows.P.shape[1], report_bin_of_cells(bins)
     first = first_bin_edge(report, k)
     sums = zero_covariance_sums(k, bins, first)
     w = NOTHING if rows.w is None else rows.w
@@ -120,7 +120,7 @@ def null_covariance(rows: TallyRows, bins: int) -> Array:
     return covariance_matrix(sums)
 
 
-def report_bins(bins: int) -> Array:
+def report_bin_of_cells(bins: int) -> Array:
     """Uniform bin of each fine cell. If bins are not nested, the nearest cell edges are used."""
     return np.searchsorted(np.arange(1, bins) / bins, CELL_MIDDLES, "left").astype(np.uint32)
 
@@ -134,19 +134,19 @@ class Survey:
     counts: Array  # exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest
     extremes: Array  # the largest excess over 1 and distance from sum 1
 
-    def special_rows(self, rows: TallyRows, true_zeros: int) -> Counts:
+    def special_rows(self, rows: TallyRows, true_zeros: int) -> SpecialRowCounts:
         """The special rows."""
         zeros, ones, above, inexact, ties = self.counts.tolist()
         if rows.logits is not None:
-            zeros, ones = (int(counts.sum()) for counts in zeros_and_ones(rows.logits))
-        return Counts(
+            zeros, ones = (int(counts.sum()) for counts in count_zeros_and_ones(rows.logits))
+        return SpecialRowCounts(
             zeros=zeros,
             ones=ones,
             above=above,
             inexact_sums=inexact,
             ties=ties if self.which.shape[1] else 0,
             true_zeros=true_zeros,
-            voted=len(rows.P) if rows.shares is not None else 0,
+            voted=len(rows.P) if rows.votes is not None else 0,
             excess=float(self.extremes[0]),
             worst_sum=float(self.extremes[1]),
         )
@@ -158,15 +158,17 @@ def _count_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> RowCoun
     n, k = rows.P.shape
     survey = Survey(np.empty((0, ranks)), NOTHING, np.zeros(5, dtype=np.int64), np.zeros(2))
     scores = np.zeros((2, 3))
-    report = report_bins(bins or 1)
+    report = report_bin_of_cells(bins or 1)
     first = first_bin_edge(report, k)
     pairs = zero_covariance_sums(k, bins or 0, first)
-    look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.single, CELL_EDGES)
+    look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.has_one_column, CELL_EDGES)
     outputs = (survey.counts, survey.extremes, scores, report, bins or 0, first, pairs)
-    cells = Cells.from_sums(ranks + k, len(PLAIN), lambda counts, sums: tally_rows(*look, counts, sums, *outputs))
+    cells = Cells.from_dense_table(
+        ranks + k, len(UNWEIGHTED_SUMS), lambda counts, sums: tally_rows(*look, counts, sums, *outputs)
+    )
     brier, loss = (ProperScoreSums.from_counts(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
     if rows.log_observed is not None:
-        loss = ProperScoreSums.of(-rows.log_observed)
+        loss = ProperScoreSums.from_scores(-rows.log_observed)
     null = None if bins is None else covariance_matrix(pairs)
     return RowCounts(
         cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special_rows(rows, loss.infinite)
@@ -184,11 +186,11 @@ def _survey_block(rows: TallyRows, ranks: int) -> Survey:
         row_statistics.survey_rows(P, bits, rows.rounding_tolerance, which[a:b], squares[a:b], counts, extremes)
         return counts, extremes
 
-    counts, extremes = zip(*map_blocks(work, n, max(1, LONG // k)), strict=True)
+    counts, extremes = zip(*map_blocks(work, n, max(1, VALUES_PER_TASK // k)), strict=True)
     return Survey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
 
 
-def zeros_and_ones(logits: Array) -> tuple[Array, Array]:
+def count_zeros_and_ones(logits: Array) -> tuple[Array, Array]:
     """Number of probabilities of each row that are exactly 0 and 1, (n,) both. Logits give exact zeros only if −inf."""
     zero = np.isneginf(logits)
     if zero.ndim == 1:
@@ -199,17 +201,17 @@ def zeros_and_ones(logits: Array) -> tuple[Array, Array]:
 
 def row_scores(rows: TallyRows, squares: Array) -> tuple[Array, Array]:
     """Brier score and log loss of each row: of the vector, of the last column for two classes, or mean over labels."""
-    if rows.shares is None and rows.kind != "multilabel":
+    if rows.votes is None and rows.kind != "multilabel":
         brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))
-        row_statistics.score_rows(rows.P, rows.y, squares, rows.single, brier, loss)
+        row_statistics.score_rows(rows.P, rows.y, squares, rows.has_one_column, brier, loss)
     elif rows.kind == "multilabel":
         assert rows.y is not None
         p, y = rows.P.ravel(), rows.y.ravel().astype(np.float64)
         brier = scores.brier(p, y).reshape(rows.P.shape).mean(axis=1)
         loss = scores.log_loss(p, y).reshape(rows.P.shape).mean(axis=1)
     else:
-        assert rows.shares is not None
-        p, y = (rows.P[:, 1], rows.shares[:, 1]) if rows.P.shape[1] == 2 else (rows.P, rows.shares)
+        assert rows.votes is not None
+        p, y = (rows.P[:, 1], rows.votes[:, 1]) if rows.P.shape[1] == 2 else (rows.P, rows.votes)
         brier = scores.brier(p, y)
-        loss = scores.log_loss(p, y) if rows.single else scores.log_loss(rows.P, rows.shares)
+        loss = scores.log_loss(p, y) if rows.has_one_column else scores.log_loss(rows.P, rows.votes)
     return brier, loss if rows.log_observed is None else -rows.log_observed

@@ -28,7 +28,7 @@ class SimplexCells:
     wy: Array  # (c, m)
 
     @classmethod
-    def of(cls, view: View, bins: int) -> SimplexCells:
+    def from_view(cls, view: View, bins: int) -> SimplexCells:
         """The cells of a joint view of rows."""
         line = Bins(np.arange(bins + 1) / bins)
         keys = np.stack([line.index(column) for column in view.partition_values.T], axis=1).astype(np.int32)

@@ -27,7 +27,9 @@ class Likelihood:
     hessian: Array  # (m, m), positive semidefinite; the outcomes do not enter it
     weight: float
     n: int
-    beyond: Array = field(default_factory=lambda: np.zeros(4))  # third to sixth derivative by a single parameter
+    higher_derivatives: Array = field(
+        default_factory=lambda: np.zeros(4)
+    )  # third to sixth derivative by a single parameter
 
     def __add__(self, other: Likelihood) -> Likelihood:
         return Likelihood(
@@ -36,7 +38,7 @@ class Likelihood:
             self.hessian + other.hessian,
             self.weight + other.weight,
             self.n + other.n,
-            self.beyond + other.beyond,
+            self.higher_derivatives + other.higher_derivatives,
         )
 
 
@@ -63,7 +65,7 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
     return total
 
 
-def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, *, every: int = 1) -> Likelihood:
+def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, *, row_step: int = 1) -> Likelihood:
     r"""The sums of the model :math:`q_{ik} \propto \max(p_{ik}, \text{floor})^\beta`, one parameter β > 0 for all.
 
     Equal to `softmax_linear` of the logarithms, which are not stored. P is (n, K) of any float type, Y (n, K) outcome
@@ -75,7 +77,7 @@ def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float,
     """
     from trueodds.kernels.softmax import tempered_log_loss as sums
 
-    return _single_score(sums(P, Y, w, beta, min_prob, every), w[::every])
+    return _single_score(sums(P, Y, w, beta, min_prob, row_step), w[::row_step])
 
 
 def _single_score(sums: Array, w: Array) -> Likelihood:
@@ -107,8 +109,8 @@ def softmax_by_class(
     theta: Array,
     *,
     offset: Array | None = None,
-    ties: Array | None = None,
-    curved: bool = True,
+    tying: Array | None = None,
+    with_hessian: bool = True,
 ) -> Likelihood:
     r"""The sums of the model :math:`q_i = \mathrm{softmax}_k(o_{ik} + a_k\cdot F_{ik} + b_k)`.
 
@@ -124,17 +126,17 @@ def softmax_by_class(
     >>> round(at.value, 4), at.gradient[[1, 3]].round(4).tolist()
     (2.3026, [0.9, -0.9])
     """
-    full = theta if ties is None else ties @ theta
-    value, gradient, own, across = likelihood_sums(F, Y, w, full.reshape(Y.shape[1], -1), offset, curved)
+    full = theta if tying is None else tying @ theta
+    value, gradient, own, across = likelihood_sums(F, Y, w, full.reshape(Y.shape[1], -1), offset, with_hessian)
     g, m = gradient.reshape(-1), len(full)
     H = (
         np.zeros((0, 0))
-        if not curved
+        if not with_hessian
         else (_from_pairs(across, Y.shape[1]) if F.ndim == 2 else _assemble_hessian(own, across))
     )
-    if ties is not None:
-        g, H = ties.T @ g, ties.T @ H @ ties if curved else H
-    assert not curved or ties is not None or H.shape == (m, m)
+    if tying is not None:
+        g, H = tying.T @ g, tying.T @ H @ tying if with_hessian else H
+    assert not with_hessian or tying is not None or H.shape == (m, m)
     return Likelihood(float(value[0]), g, H, float(w.sum()), len(w))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from trueodds.lenses import classes as lenses
 from trueodds.lenses.base import Lens
 
-FIRST = ("confidence", "top-1", "rank:1")  # lens names of the view of the largest probability
+LARGEST_PROBABILITY_LENSES = ("confidence", "top-1", "rank:1")  # lens names of the view of the largest probability
 
 
 def default_views(kind: str, k: int, *, group: bool = False) -> tuple[int, range]:
@@ -29,7 +29,7 @@ def view_names(ranks: int, classes: range) -> tuple[str, ...]:
 def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, str]]:
     """Stored views of a lens, each with the view's name; empty if `positive` or `canonical` lacks two classes."""
     of_classes = kind != "confidence"
-    if lens.name in FIRST:
+    if lens.name in LARGEST_PROBABILITY_LENSES:
         return [("confidence", lens.name)]
     if isinstance(lens, (lenses.Positive, lenses.Canonical)):
         return [("class:1", lens.name)] if kind == "classes" and len(classes) == 2 else []

@@ -22,14 +22,14 @@ from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.tallies import stored_views as slots
 from trueodds.tallies.cells import Cells, TallyRows, cells_of_view
-from trueodds.tallies.group_tallies import tally_groups, union
+from trueodds.tallies.group_tallies import merge_groups, tally_groups
 from trueodds.tallies.row_counts import count_rows
 from trueodds.tallies.simplex_cells import SimplexCells
-from trueodds.tallies.tally_sums import NULL_SIZE, TallySums
+from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums
 
-BLOCK = 65_536  # number of rows per block
-BLOCKS = 16  # maximum number of blocks whose sums are in memory
-NULL_MEMORY = 2**26  # maximum number of bytes of their null covariances
+MIN_ROWS_PER_BLOCK = 65_536  # number of rows per block
+MAX_BLOCKS = 16  # maximum number of blocks whose sums are in memory
+MAX_NULL_BYTES = 2**26  # maximum number of bytes of their null covariances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ class Tally(TallySums):
         Number of uniform bins of the null covariance.
     grid : int or None
         Bins per axis of the joint lenses.
-    slots : tuple of str
+    view_names : tuple of str
         The binary views in the order of `cells`, with classes by number.
     n : int
         Number of rows.
@@ -145,8 +145,8 @@ class Tally(TallySums):
             )
         (view,) = lens.views(preds)
         if not view.joint:
-            cells = Cells.side_by_side([(0, self.cells), (len(self.slots), cells_of_view(view))])
-            return replace(self, slots=(*self.slots, lens.name), cells=cells)
+            cells = Cells.concatenate_views([(0, self.cells), (len(self.view_names), cells_of_view(view))])
+            return replace(self, view_names=(*self.view_names, lens.name), cells=cells)
         if self.grid is None:
             raise InputError(
                 "TO404",
@@ -154,7 +154,7 @@ class Tally(TallySums):
                 "grid=None",
                 "Set it when tallying, for instance grid=10.",
             )
-        return replace(self, joint={**self.joint, lens.name: SimplexCells.of(view, self.grid)})
+        return replace(self, joint={**self.joint, lens.name: SimplexCells.from_view(view, self.grid)})
 
     def __add__(self, other: Tally) -> Tally:
         self._check_mergeable(other)
@@ -168,7 +168,7 @@ class Tally(TallySums):
             null=None if self.null is None or other.null is None else self.null + other.null,
             scores={name: sums + other.scores[name] for name, sums in self.scores.items()},
             counts=self.counts + other.counts,
-            groups={column: union(values, other.groups[column]) for column, values in self.groups.items()},
+            groups={column: merge_groups(values, other.groups[column]) for column, values in self.groups.items()},
         )
 
     def _check_mergeable(self, other: Tally) -> None:
@@ -176,7 +176,7 @@ class Tally(TallySums):
             {
                 "kind": tally.kind,
                 "classes": list(tally.classes),
-                "lenses": [*tally.slots, *sorted(tally.joint)],
+                "lenses": [*tally.view_names, *sorted(tally.joint)],
                 "grid": tally.grid,
                 "bins": tally.bins,
                 "group columns": sorted(tally.groups),
@@ -195,7 +195,7 @@ class Tally(TallySums):
     @property
     def lenses(self) -> tuple[str, ...]:
         """Names of the lenses that `views` accepts."""
-        return (*slots.lens_names(self.slots, self.kind, self.classes), *sorted(self.joint))
+        return (*slots.lens_names(self.view_names, self.kind, self.classes), *sorted(self.joint))
 
     @property
     def resolution(self) -> str:
@@ -206,7 +206,7 @@ class Tally(TallySums):
     @property
     def accuracy(self) -> float:
         """Weighted share of correct rows (accuracy); NaN if no lens provides it."""
-        if "confidence" not in self.slots:
+        if "confidence" not in self.view_names:
             return float("nan")
         (view,) = self.views("confidence")
         return float((view.w * view.y).sum() / view.total)
@@ -244,7 +244,7 @@ class Tally(TallySums):
         """
         lens = as_lens(lens)
         if entries := self._stored_views(lens):
-            return tuple(self.cells.view(self.slots.index(key), name, self.k) for key, name in entries)
+            return tuple(self.cells.view(self.view_names.index(key), name, self.k) for key, name in entries)
         if lens.name in self.joint:
             return (self.joint[lens.name].view(lens.name, self.k),)
         raise InputError(
@@ -301,7 +301,7 @@ class Tally(TallySums):
         probabilities = self.n * (1 if self.kind == "confidence" else self.k)
         if self.n >= MIN_LABELS and self.counts.zeros + self.counts.ones == probabilities:
             notes = (*notes, hard_labels_note(self.kind))
-        if self.counts.ties and lens is not None and as_lens(lens).name in slots.FIRST:
+        if self.counts.ties and lens is not None and as_lens(lens).name in slots.LARGEST_PROBABILITY_LENSES:
             have = "row has" if self.counts.ties == 1 else "rows have"
             text = (
                 f"{self.counts.ties:,} {have} tied largest probabilities. The first of the tied classes counts as"
@@ -317,19 +317,19 @@ class Tally(TallySums):
     def _stored_views(self, lens: Lens) -> list[tuple[str, str]]:
         """Slots of a lens with the names of its views; empty if a slot is missing."""
         entries = slots.stored_views_of_lens(lens, self.kind, self.classes)
-        return entries if all(key in self.slots for key, _ in entries) else []
+        return entries if all(key in self.view_names for key, _ in entries) else []
 
 
 def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool = False) -> Tally:
     """Tally of the selected rows with the default lenses, block by block."""
     ranks, classes = slots.default_views(preds.kind, preds.k, group=group)
-    null = preds.kind == "classes" and not group and preds.k * bins <= NULL_SIZE
+    null = preds.kind == "classes" and not group and preds.k * bins <= MAX_NULL_SIZE
     # a block's covariance is 8·(K·bins)² bytes; the number of blocks depends on nothing else
-    blocks = max(1, min(BLOCKS, NULL_MEMORY // (8 * (preds.k * bins) ** 2))) if null else BLOCKS
+    blocks = max(1, min(MAX_BLOCKS, MAX_NULL_BYTES // (8 * (preds.k * bins) ** 2))) if null else MAX_BLOCKS
     total = preds.n if isinstance(where, slice) else len(where)
 
     def work(start: int, stop: int) -> Tally:
-        rows = TallyRows.of(preds, slice(start, stop) if isinstance(where, slice) else where[start:stop])
+        rows = TallyRows.from_predictions(preds, slice(start, stop) if isinstance(where, slice) else where[start:stop])
         sums = count_rows(rows, ranks, classes, bins if null else None)
         return Tally(
             kind=preds.kind,
@@ -337,7 +337,7 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
             dtype=preds.dtype,
             bins=bins,
             grid=None,
-            slots=slots.view_names(ranks, classes),
+            view_names=slots.view_names(ranks, classes),
             n=stop - start,
             weight=float(stop - start if rows.w is None else rows.w.sum()),
             cells=sums.cells,
@@ -348,4 +348,4 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
             groups={},
         )
 
-    return reduce(Tally.__add__, map_blocks(work, total, max(BLOCK, -(-total // blocks))))
+    return reduce(Tally.__add__, map_blocks(work, total, max(MIN_ROWS_PER_BLOCK, -(-total // blocks))))

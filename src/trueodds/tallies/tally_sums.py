@@ -14,13 +14,13 @@ import trueodds
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.tallies.cells import FULL, PLAIN, Cells
+from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.row_counts import Counts
+from trueodds.tallies.row_counts import SpecialRowCounts
 from trueodds.tallies.simplex_cells import SimplexCells
 
 SCHEMA = "trueodds.tally/1"
-NULL_SIZE = 2_000  # K·bins up to which the null covariance between the classes is stored
+MAX_NULL_SIZE = 2_000  # K·bins up to which the null covariance between the classes is stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,14 +32,14 @@ class TallySums:
     dtype: str  # of the probabilities; several are joined by +
     bins: int  # report bins of the null covariance
     grid: int | None  # of the joint lenses
-    slots: tuple[str, ...]  # the binary views in the order of `cells`; classes by number
+    view_names: tuple[str, ...]  # the binary views in the order of `cells`; classes by number
     n: int
     weight: float
     cells: Cells
     joint: Mapping[str, SimplexCells]  # by the name of the lens
     null: Array | None  # (K·bins, K·bins) upper triangle, see `null_covariance`
     scores: Mapping[str, ProperScoreSums]
-    counts: Counts
+    counts: SpecialRowCounts
     groups: Mapping[str, Mapping[str, Self]]  # column -> value -> tally of the default lens
 
     def __add__(self, other: Any) -> Self:
@@ -84,10 +84,10 @@ def dumps(tally: TallySums) -> str:
     >>> dumps(Tally.from_predictions(Predictions([1, 0], [0.9, 0.2])))[:27]
     '{"schema":"trueodds.tally/1'
     """
-    return json_of(to_dict(tally))
+    return to_strict_json(to_dict(tally))
 
 
-def json_of(value: Any) -> str:
+def to_strict_json(value: Any) -> str:
     """Strict JSON without whitespace."""
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
@@ -102,14 +102,14 @@ def save(tally: TallySums, path: str | Path) -> None:
 
 
 def _to_dict(tally: TallySums) -> dict[str, Any]:
-    names = PLAIN if tally.cells.is_unweighted else FULL
+    names = UNWEIGHTED_SUMS if tally.cells.is_unweighted else WEIGHTED_SUMS
     return {
         "kind": tally.kind,
         "classes": list(tally.classes),
         "dtype": tally.dtype,
         "bins": tally.bins,
         "grid": tally.grid,
-        "slots": list(tally.slots),
+        "slots": list(tally.view_names),
         "n": tally.n,
         "weight": tally.weight,
         "cells": {
@@ -130,7 +130,7 @@ def _to_dict(tally: TallySums) -> dict[str, Any]:
     }
 
 
-def _numbers(sums: ProperScoreSums | Counts) -> dict[str, float]:
+def _numbers(sums: ProperScoreSums | SpecialRowCounts) -> dict[str, float]:
     """The fields by name. `asdict` would copy each number individually, which is ten times slower."""
     return {field.name: getattr(sums, field.name) for field in fields(sums)}
 

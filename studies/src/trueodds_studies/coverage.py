@@ -19,7 +19,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimates
+from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds_studies.common.estimator_cases import EstimatorCase, estimator_cases, population_value
@@ -124,7 +124,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         rng = plan.rng(cell.world, cell.n, repetition)
         preds = cell.world.rows(rng, cell.n)
         estimands = [_estimand(estimator, cell.case, preds)]
-        (estimate,) = estimates(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
+        (estimate,) = estimate_all(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
         values.append(estimate.value)
         debiased.append(estimate.value if estimate.debiased is None else estimate.debiased)
         noise_floors.append(math.nan if estimate.noise_floor is None else estimate.noise_floor)

@@ -18,10 +18,10 @@ from trueodds.core.progress import Progress
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.base import Estimator, combine, shares
+from trueodds.estimators.base import Estimator, aggregate_values, aggregation_weights
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import estimates
+from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds_studies.common.estimator_cases import EstimatorCase
@@ -171,7 +171,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         preds = world.rows(rng, cell.n)
         lens = resolve_lens(preds, cell.lens, estimator)
         estimands = [Estimand.from_predictions(estimator, lens, preds, lens.aggregate)]
-        (estimate,) = estimates(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
+        (estimate,) = estimate_all(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
         values.append(estimate.value)
         noise.append(math.nan if estimate.noise_floor is None else estimate.noise_floor)
         lows.append(estimate.interval.low if estimate.interval else math.nan)
@@ -237,7 +237,7 @@ def _unbinned(name: str, lens_name: str, world: DistortedWorld) -> float:
 
 
 def _has_exact_value(values: Array, views: Sequence[View], aggregate: str) -> float:
-    value = values[0] if len(views) == 1 else combine(values, shares(views, aggregate), aggregate)
+    value = values[0] if len(views) == 1 else aggregate_values(values, aggregation_weights(views, aggregate), aggregate)
     return 0.0 if abs(float(value)) < 1e-9 else float(value)  # what rounding leaves of a zero is zero
 
 

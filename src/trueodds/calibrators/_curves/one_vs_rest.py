@@ -12,7 +12,7 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData, apply_in_blocks
-from trueodds.calibrators._glm.log_probabilities import Probabilities, log_pair, probabilities
+from trueodds.calibrators._glm.log_probabilities import Probabilities, one_vs_rest_logs, to_probabilities
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.errors import InputError, Note
@@ -87,7 +87,7 @@ def fit_curves_of_logs(
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     which = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return tuple(fit(log_pair(P, c, min_prob), Y[:, c], w) for c in which)
+    return tuple(fit(one_vs_rest_logs(P, c, min_prob), Y[:, c], w) for c in which)
 
 
 def fit_curves_from_sums(fit: Callable[[SummableRows], Any], data: SummableRows) -> tuple[Any, ...]:
@@ -110,7 +110,9 @@ class OneVsRestRows(NamedTuple):
 
 
 def _score(data: FitData, c: int) -> OneVsRestRows:
-    return OneVsRestRows(log_pair(data.P, c, data.min_prob), probabilities(data.P)[:, c], data.Y[:, c], data.w)
+    return OneVsRestRows(
+        one_vs_rest_logs(data.P, c, data.min_prob), to_probabilities(data.P)[:, c], data.Y[:, c], data.w
+    )
 
 
 def effective_rows(w: Array) -> tuple[float, Array]:
@@ -205,8 +207,8 @@ def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabiliti
 def _apply_to_pair(curve: Any, P: Probabilities, c: int) -> Array:
     """Apply a curve to class c against the sum of the others, (n, 2)."""
     if getattr(curve, "takes_logs", False):
-        return np.asarray(curve.of_logs(log_pair(P, c)))
-    q = curve(probabilities(P)[:, c])
+        return np.asarray(curve.of_logs(one_vs_rest_logs(P, c)))
+    q = curve(to_probabilities(P)[:, c])
     return np.stack([1 - q, q], axis=1)
 
 
@@ -215,7 +217,7 @@ def _apply_to_class(curve: Any, P: Probabilities, c: int) -> Array:
     return (
         _apply_to_pair(curve, P, c)[:, 1]
         if getattr(curve, "takes_logs", False)
-        else np.asarray(curve(probabilities(P)[:, c]))
+        else np.asarray(curve(to_probabilities(P)[:, c]))
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.calibrators._glm.log_linear import MANY, SLIGHT, LogLinearRows
+from trueodds.calibrators._glm.log_linear import FALLBACK_RIDGE, MAX_NEWTON_PARAMETERS, LogLinearRows
 from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
@@ -67,15 +67,15 @@ class Contrasts:
         """Uncertainty of the parameters. Cost: O(nK + K³), little compared with the fit; the sandwich O(nK²)."""
         if not self.optimum.converged:
             return ParameterUncertainty("infinite")
-        if not self.optimum.at.hessian.size:
+        if not self.optimum.likelihood.hessian.size:
             return ParameterUncertainty("many")
         return FitEvidence(
-            self.data.summary, self.optimum.at.hessian, self.means, self.even, self.penalty,
+            self.data.summary, self.optimum.likelihood.hessian, self.means, self.even, self.penalty,
             None if self.data.rows is None else self._scores, self._squares, self._ratio,
         ).uncertainty()  # fmt: skip
 
     def _ratio(self) -> float:
-        return max(2 * (self.before - self.optimum.at.value), 0.0)
+        return max(2 * (self.before - self.optimum.likelihood.value), 0.0)
 
     def _squares(self) -> Array:
         ties = np.eye(2 * len(self.free))[:, np.repeat(self.free, 2)]
@@ -91,7 +91,7 @@ class Contrasts:
 
 def fit_contrasts(data: SummableRows, free: Array, penalty: float) -> Contrasts:
     """Fit slope and shift of each free class from sums over log odds (n, K) against the baseline."""
-    k, mass = len(free), data.summary.mass
+    k, mass = len(free), data.summary.total_weight
     log_odds_range: LogOddsRange = data.sum(LogOddsRange.of)
     # Centered without a penalty: log odds that are all equal then leave the slope unchanged.
     means = np.zeros(k) if penalty else log_odds_range.total / mass
@@ -111,10 +111,10 @@ def fit_contrasts(data: SummableRows, free: Array, penalty: float) -> Contrasts:
 
     def minimize(strength: float, nothing: float) -> Minimum:
         pull = np.full(len(target), strength / mass)
-        if len(target) <= MANY:
+        if len(target) <= MAX_NEWTON_PARAMETERS:
             return minimize_newton(
-                sums, target, Ridge(pull, target), nothing=nothing, fallback=np.zeros(len(target)),
-                several=lambda places: centered.sums(map(step, places)),
+                sums, target, Ridge(pull, target), min_gain=nothing, fallback=np.zeros(len(target)),
+                sums_at_points=lambda places: centered.sums(map(step, places)),
             )  # fmt: skip
         curvature = centered.sum(partial(_curvature, means=means)) @ ties / mass
         scale = 1 / np.sqrt(curvature + 2 * pull + 1e-9 * curvature.max())
@@ -122,8 +122,10 @@ def fit_contrasts(data: SummableRows, free: Array, penalty: float) -> Contrasts:
 
     optimum = minimize(penalty, 1e-2)
     if not optimum.converged:
-        slight = minimize(penalty + SLIGHT, 0.0)
-        optimum = Minimum(slight.theta, slight.at, optimum.n_passes + slight.n_passes, False, slight.slope)
+        slight = minimize(penalty + FALLBACK_RIDGE, 0.0)
+        optimum = Minimum(
+            slight.theta, slight.likelihood, optimum.n_passes + slight.n_passes, False, slight.max_gradient
+        )
     even = (low <= 0) & (high >= 0)
     return Contrasts(
         centered, free, means[free], even, penalty, optimum, values[0]
@@ -137,12 +139,12 @@ def _center(rows: LogLinearRows, means: Array, equal: Array) -> LogLinearRows:
 
 
 def _sums(rows: LogLinearRows, theta: Array, ties: Array, curved: bool) -> Likelihood:
-    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, ties=ties, curved=curved)
+    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, tying=ties, with_hessian=curved)
 
 
 def _squared(rows: LogLinearRows, theta: Array, ties: Array) -> Array:
     """The Hessian with squared weights."""
-    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, ties=ties).hessian
+    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, tying=ties).hessian
 
 
 def _curvature(rows: LogLinearRows, means: Array) -> Array:

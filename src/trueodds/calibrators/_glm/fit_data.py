@@ -28,7 +28,9 @@ class FitData:
     logits: bool = False
 
     @classmethod
-    def of(cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, min_prob: float, logits: bool) -> FitData:
+    def from_rows(
+        cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, min_prob: float, logits: bool
+    ) -> FitData:
         """The rows that have positive weight."""
         if not w.all():
             live = w > 0
@@ -46,7 +48,7 @@ class FitData:
         return len(self.w)
 
     @cached_property
-    def mass(self) -> float:
+    def total_weight(self) -> float:
         """Total weight."""
         return float(self.w.sum()) or 1.0
 
@@ -56,26 +58,26 @@ class FitData:
         return np.bincount(self.Y, self.w, self.k) if self.Y.ndim == 1 else np.asarray(self.w @ self.Y)
 
     @property
-    def floored(self) -> ReplacedCounts:
+    def replaced_counts(self) -> ReplacedCounts:
         """Counts of the probabilities that `min_prob` replaces; of logits, those of exact zeros."""
         P = np.where(np.isneginf(self.P), 0.0, 1.0) if self.logits else self.P
-        return ReplacedCounts.of(P, self.Y, self.min_prob)
+        return ReplacedCounts.from_probabilities(P, self.Y, self.min_prob)
 
     @cached_property
-    def errors(self) -> str:
+    def std_error_method(self) -> str:
         """Source of the standard errors: the Hessian, or weights, votes or clusters."""
-        return self.is_homogeneous.errors
+        return self.homogeneity.std_error_method
 
     @property
-    def weight(self) -> float:
+    def row_weight(self) -> float:
         """The weight of a row, if all are equal."""
         return float(self.w[0])
 
     @cached_property
-    def is_homogeneous(self) -> RowHomogeneity:
+    def homogeneity(self) -> RowHomogeneity:
         """Whether rows have equal weights, a single outcome each and no clusters."""
         if self.cluster is not None:
-            return RowHomogeneity(clustered=True)
+            return RowHomogeneity(has_clusters=True)
         voted = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _EQUAL).any())
         return RowHomogeneity(float(self.w.min()), float(self.w.max()), False, voted)
 
@@ -84,23 +86,23 @@ class FitData:
 class RowHomogeneity:
     """Whether rows have equal weights, single outcomes and no clusters; summaries of batches add up."""
 
-    lightest: float = 1.0
-    heaviest: float = 1.0
-    clustered: bool = False
+    min_weight: float = 1.0
+    max_weight: float = 1.0
+    has_clusters: bool = False
     has_vote_shares: bool = False
 
     @property
-    def errors(self) -> str:
+    def std_error_method(self) -> str:
         """How standard errors are computed."""
-        if self.clustered or self.has_vote_shares:
-            return "clusters" if self.clustered else "votes"
-        return "curvature" if self.heaviest - self.lightest <= _EQUAL * self.lightest else "weights"
+        if self.has_clusters or self.has_vote_shares:
+            return "clusters" if self.has_clusters else "votes"
+        return "curvature" if self.max_weight - self.min_weight <= _EQUAL * self.min_weight else "weights"
 
     def __add__(self, other: RowHomogeneity) -> RowHomogeneity:
         return RowHomogeneity(
-            min(self.lightest, other.lightest),
-            max(self.heaviest, other.heaviest),
-            self.clustered or other.clustered,
+            min(self.min_weight, other.min_weight),
+            max(self.max_weight, other.max_weight),
+            self.has_clusters or other.has_clusters,
             self.has_vote_shares or other.has_vote_shares,
         )
 
@@ -110,15 +112,15 @@ class FitDataSummary:
     """Summary of rows that are not in memory; summaries of batches add up."""
 
     n: int
-    mass: float
+    total_weight: float
     class_totals: Array  # (K,)
-    floored: ReplacedCounts
-    looked: RowHomogeneity
+    replaced_counts: ReplacedCounts
+    homogeneity: RowHomogeneity
 
     @classmethod
-    def of(cls, data: FitData) -> FitDataSummary:
+    def from_fit_data(cls, data: FitData) -> FitDataSummary:
         """Summarize one batch."""
-        return cls(data.n, data.mass, data.class_totals, data.floored, data.is_homogeneous)
+        return cls(data.n, data.total_weight, data.class_totals, data.replaced_counts, data.homogeneity)
 
     @property
     def k(self) -> int:
@@ -126,27 +128,34 @@ class FitDataSummary:
         return len(self.class_totals)
 
     @property
-    def errors(self) -> str:
+    def std_error_method(self) -> str:
         """How standard errors would be computed in memory."""
-        return self.looked.errors
+        return self.homogeneity.std_error_method
 
     @property
-    def weight(self) -> float:
+    def row_weight(self) -> float:
         """The weight of a row, if all are equal."""
-        return self.looked.lightest
+        return self.homogeneity.min_weight
 
-    def scaled(self, by: float) -> FitDataSummary:
+    def scale_weights(self, by: float) -> FitDataSummary:
         """The summary with all weights multiplied by a number."""
-        looked = replace(self.looked, lightest=self.looked.lightest * by, heaviest=self.looked.heaviest * by)
-        return replace(self, mass=self.mass * by, class_totals=self.class_totals * by, looked=looked)
+        homogeneity = replace(
+            self.homogeneity, min_weight=self.homogeneity.min_weight * by, max_weight=self.homogeneity.max_weight * by
+        )
+        return replace(
+            self,
+            total_weight=self.total_weight * by,
+            class_totals=self.class_totals * by,
+            homogeneity=homogeneity,
+        )
 
     def __add__(self, other: FitDataSummary) -> FitDataSummary:
         return FitDataSummary(
             self.n + other.n,
-            self.mass + other.mass,
+            self.total_weight + other.total_weight,
             self.class_totals + other.class_totals,
-            self.floored + other.floored,
-            self.looked + other.looked,
+            self.replaced_counts + other.replaced_counts,
+            self.homogeneity + other.homogeneity,
         )
 
 

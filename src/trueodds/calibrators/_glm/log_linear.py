@@ -131,8 +131,8 @@ def _range(x: Array) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-MANY = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
-SLIGHT = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
+MAX_NEWTON_PARAMETERS = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
+FALLBACK_RIDGE = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
 
 _SOON = 1e-2  # nats left to gain over all rows at which a diverging fit stops
 
@@ -167,7 +167,13 @@ def _as_stated(data: FitData) -> FitData:
 
 
 def fit_log_linear(
-    data: SummableRows, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
+    data: SummableRows,
+    strength: Array,
+    target: Array,
+    start: Array,
+    *,
+    shared_features: bool,
+    ties: Array | None = None,
 ) -> Minimum:
     """Minimize the mean loss per row plus Σ strength (θ − target)², from sums over `LogLinearRows`.
 
@@ -176,11 +182,13 @@ def fit_log_linear(
     Parameters that the softmax does not identify (a number added to all biases or to a column of W) keep the target's
     value. If no finite optimum exists, a slight ridge around the target is added, and `converged` is False.
     """
-    optimum = _minimize(data, strength, target, start, shared, ties, nothing=_SOON)
+    optimum = _minimize(data, strength, target, start, shared_features, ties, nothing=_SOON)
     if optimum.converged:
         return optimum
-    slight = _minimize(data, strength + SLIGHT / data.summary.mass, target, start, shared, ties, nothing=0.0)
-    return Minimum(slight.theta, slight.at, optimum.n_passes + slight.n_passes, False, slight.slope)
+    slight = _minimize(
+        data, strength + FALLBACK_RIDGE / data.summary.total_weight, target, start, shared_features, ties, nothing=0.0
+    )
+    return Minimum(slight.theta, slight.likelihood, optimum.n_passes + slight.n_passes, False, slight.max_gradient)
 
 
 def _minimize(
@@ -197,24 +205,26 @@ def _minimize(
     a, c, begin = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
 
     def step(theta: Array, *, curved: bool = True) -> Callable[[LogLinearRows], Likelihood]:
-        return partial(likelihood, theta=theta, shared=shared, ties=ties, curved=curved)
+        return partial(log_linear_likelihood, theta=theta, shared=shared, ties=ties, curved=curved)
 
-    if max(a.size, k * (k + 1 if shared else 2)) <= MANY:
+    if max(a.size, k * (k + 1 if shared else 2)) <= MAX_NEWTON_PARAMETERS:
         ridge = Ridge(_identified_penalty(a, k, shared, ties), c)
         return minimize_newton(
-            lambda theta: data.sum(step(theta)), begin, ridge, nothing=nothing,
-            several=lambda places: data.sums(map(step, places)),
+            lambda theta: data.sum(step(theta)), begin, ridge, min_gain=nothing,
+            sums_at_points=lambda places: data.sums(map(step, places)),
         )  # fmt: skip
-    curvature = data.sum(partial(_curvature, shared=shared)) / data.summary.mass
+    curvature = data.sum(partial(_curvature, shared=shared)) / data.summary.total_weight
     curvature = curvature.reshape(-1) if ties is None else ties.T**2 @ curvature.reshape(-1)
     scale = 1 / np.sqrt(curvature + 2 * a + 1e-9 * curvature.max())
     return minimize_lbfgs(lambda theta: data.sum(step(theta, curved=False)), begin, Ridge(a, c), scale)
 
 
-def likelihood(rows: LogLinearRows, theta: Array, shared: bool, ties: Array | None, curved: bool = True) -> Likelihood:
+def log_linear_likelihood(
+    rows: LogLinearRows, theta: Array, shared: bool, ties: Array | None, curved: bool = True
+) -> Likelihood:
     """The likelihood of θ and its derivatives, summed over rows."""
     F = rows.x if shared else rows.x[:, :, None]
-    return softmax_by_class(F, rows.Y, rows.w, theta, ties=ties, curved=curved)
+    return softmax_by_class(F, rows.Y, rows.w, theta, tying=ties, with_hessian=curved)
 
 
 def _identified_penalty(a: Array, k: int, shared: bool, ties: Array | None) -> Array:

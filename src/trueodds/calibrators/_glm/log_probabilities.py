@@ -49,12 +49,12 @@ class LogProbabilities:
 Probabilities = Array | LogProbabilities
 
 
-def probabilities(P: Probabilities) -> Array:
+def to_probabilities(P: Probabilities) -> Array:
     """The probabilities (n, K); those of log-probabilities may underflow to 0."""
     return np.exp(P.values) if isinstance(P, LogProbabilities) else P
 
 
-def logs_of(P: Probabilities) -> Array:
+def to_logs(P: Probabilities) -> Array:
     """The logarithms (n, K), −inf of exact zeros."""
     if isinstance(P, LogProbabilities):
         return P.values
@@ -69,7 +69,7 @@ def predicted_class(P: Probabilities) -> Array:
 
 def normalized_logs(P: Probabilities) -> Array:
     """Logarithms (n, K) of normalized rows, −inf for exact zeros."""
-    logs = logs_of(P)
+    logs = to_logs(P)
     return logs - log_sum_exp(logs)[:, None]
 
 
@@ -96,7 +96,7 @@ def raise_to_min_prob(logs: Array, min_prob: float) -> Array:
     return np.where(low, np.log(min_prob), logs) if low.any() else logs
 
 
-def log_pair(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
+def one_vs_rest_logs(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
     """Logarithms of the sum of the other classes and of class c, (n, 2), both limited below at log(`min_prob`).
 
     With two classes, each has its own column. With more, 1 − p is replaced by the sum of the others where it loses
@@ -119,11 +119,11 @@ def log_pair(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
 
 def log_ratio(P: Probabilities, min_prob: float) -> Array:
     """log(p₁ / p₀) of two columns (n, 2), both limited below at `min_prob`, without loss of digits near 0 and 1."""
-    q, p = log_pair(P, 1, min_prob).T
+    q, p = one_vs_rest_logs(P, 1, min_prob).T
     return np.asarray(p - q)
 
 
-def log_pair_of_score(x: Array) -> Array:
+def binary_logs(x: Array) -> Array:
     """Logarithms of 1 − x and of x for single probabilities (n,), as `log_pair` gives them for rows."""
     x = np.clip(x, 0.0, 1.0, dtype=np.float64)
     with np.errstate(divide="ignore"):
@@ -161,13 +161,13 @@ class ReplacedCounts:
     """Counts of the probabilities that `min_prob` replaced in a fit; counts of batches add up."""
 
     min_prob: float
-    size: int = 0  # probabilities in all
-    moved: int = 0
-    n_events: int = 0  # of those
-    impossible: int = 0  # rows whose outcome had probability 0
+    n_probabilities: int = 0  # probabilities in all
+    n_replaced: int = 0
+    n_replaced_events: int = 0  # of those
+    n_zero_events: int = 0  # rows whose outcome had probability 0
 
     @classmethod
-    def of(cls, P: Probabilities, Y: Array, min_prob: float) -> ReplacedCounts:
+    def from_probabilities(cls, P: Probabilities, Y: Array, min_prob: float) -> ReplacedCounts:
         """Count in probabilities (n, K) with outcomes: shares (n, K) or labels (n,)."""
         if isinstance(P, LogProbabilities):
             zero = np.isneginf(P.values)
@@ -191,32 +191,32 @@ class ReplacedCounts:
     def __add__(self, other: ReplacedCounts) -> ReplacedCounts:
         return ReplacedCounts(
             self.min_prob,
-            self.size + other.size,
-            self.moved + other.moved,
-            self.n_events + other.n_events,
-            self.impossible + other.impossible,
+            self.n_probabilities + other.n_probabilities,
+            self.n_replaced + other.n_replaced,
+            self.n_replaced_events + other.n_replaced_events,
+            self.n_zero_events + other.n_zero_events,
         )
 
     def notes(self) -> list[Note]:
         """Note TN502 with the counts."""
-        if not self.moved:
+        if not self.n_replaced:
             return []
         text = (
-            f"min_prob {self.min_prob:g} replaced {self.moved:,} of {self.size:,} probabilities in the fit,"
-            f" {self.n_events:,} of them of observed outcomes"
+            f"min_prob {self.min_prob:g} replaced {self.n_replaced:,} of {self.n_probabilities:,} probabilities"
+            f" in the fit, {self.n_replaced_events:,} of them of observed outcomes"
         )
-        more = ": these have a large influence, which min_prob determines." * (self.n_events > 0) or "."
+        more = ": these have a large influence, which min_prob determines." * (self.n_replaced_events > 0) or "."
         return [Note("TN502", text + more)]
 
 
-def min_prob_for(view: View, min_prob: float) -> float:
+def resolve_min_prob(view: View, min_prob: float) -> float:
     """The smallest probability for a view: where log-probabilities are known, the default applies to zeros only."""
     return MIN_PROB_OF_LOGITS if min_prob == MIN_PROB and view.has_logs else min_prob
 
 
 def replacement_notes(P: Probabilities, Y: Array, min_prob: float) -> list[Note]:
     """Note TN502 on the probabilities that `min_prob` replaced; Y are shares (n, K) or labels (n,)."""
-    return ReplacedCounts.of(P, Y, min_prob).notes()
+    return ReplacedCounts.from_probabilities(P, Y, min_prob).notes()
 
 
 def _round_up(min_prob: float, dtype: np.dtype[Any]) -> Any:

@@ -92,24 +92,24 @@ def fit_finite(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = T
 
 def fit_logistic_from_sums(data: SummableRows, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """`fit_logistic` from sums over `LogisticRows`."""
-    return _fit_logistic(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
+    return _fit_logistic(data, data.sum(partial(Moments.from_rows, intercept=intercept)), rest, intercept)
 
 
 def fit_smoothed_from_sums(data: SummableRows, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """`fit_smoothed` from sums over `LogisticRows`."""
-    return _fit_smoothed(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
+    return _fit_smoothed(data, data.sum(partial(Moments.from_rows, intercept=intercept)), rest, intercept)
 
 
 def fit_finite_from_sums(data: SummableRows, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """`fit_finite` from sums over `LogisticRows`."""
-    moments = data.sum(partial(Moments.of, intercept=intercept))
+    moments = data.sum(partial(Moments.from_rows, intercept=intercept))
     optimum = _fit_logistic(data, moments, rest, intercept)
     return optimum if optimum.converged else replace(_fit_smoothed(data, moments, rest, intercept), converged=False)
 
 
 def _fit_logistic(data: SummableRows, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
     optimum, theta, rank = _maximize_likelihood(data, moments, (moments.n_events, moments.n_nonevents), rest, intercept)
-    return LogisticFit(theta, optimum.at.value, optimum.n_passes, optimum.converged, rank, moments.means)
+    return LogisticFit(theta, optimum.likelihood.value, optimum.n_passes, optimum.converged, rank, moments.means)
 
 
 def _fit_smoothed(data: SummableRows, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
@@ -120,7 +120,12 @@ def _fit_smoothed(data: SummableRows, moments: Moments, rest: Array, intercept: 
         smoothed, moments, (imagined, n_events + n_nonevents - imagined), rest, intercept
     )
     return LogisticFit(
-        theta, optimum.at.value, optimum.n_passes, optimum.slope <= 100 * GRADIENT_TOLERANCE, rank, moments.means
+        theta,
+        optimum.likelihood.value,
+        optimum.n_passes,
+        optimum.max_gradient <= 100 * GRADIENT_TOLERANCE,
+        rank,
+        moments.means,
     )
 
 
@@ -137,7 +142,7 @@ def _maximize_likelihood(
         return Minimum(start, turned.sum(partial(_likelihood_at, theta=start)), 1, True, 0.0), rest, 0
     optimum = minimize_newton(
         lambda theta: turned.sum(partial(_likelihood_at, theta=theta)), start,
-        several=lambda places: turned.sums(partial(_likelihood_at, theta=theta) for theta in places),
+        sums_at_points=lambda places: turned.sums(partial(_likelihood_at, theta=theta) for theta in places),
     )  # fmt: skip
     return optimum, rest + turns.turn @ optimum.theta, len(start)
 
@@ -185,10 +190,10 @@ MAX_COEFFICIENT = 1e100  # larger than any coefficient of a fit
 
 def curve_notes(lost: int, fallen: int, curves: int) -> list[Note]:
     """Notes on curves without a finite optimum, and on those that do not increase."""
-    return [*([separation_note(lost)] if lost else []), *falling_curve_notes(fallen, curves)]
+    return [*([separation_note(lost)] if lost else []), *nonincreasing_curve_notes(fallen, curves)]
 
 
-def falling_curve_notes(curves: int, of: int = 1) -> list[Note]:
+def nonincreasing_curve_notes(curves: int, of: int = 1) -> list[Note]:
     """Note on curves that do not increase with the score."""
     if not curves:
         return []
@@ -251,7 +256,7 @@ class Moments:
     products: Array  # (m, m) Σ w zz', about the means
 
     @classmethod
-    def of(cls, lines: LogisticRows, intercept: bool = True) -> Moments:
+    def from_rows(cls, lines: LogisticRows, intercept: bool = True) -> Moments:
         """The moments of some rows."""
         X, y, w, _ = lines
         total, means = float(w.sum()), np.zeros(X.shape[1])

@@ -44,10 +44,10 @@ class Minimum:
     """Result of a minimization."""
 
     theta: Array  # (m,)
-    at: Likelihood  # the sums there, without the penalty
+    likelihood: Likelihood  # the sums there, without the penalty
     n_passes: int  # over the rows
     converged: bool  # whether the gradient vanishes at a finite point
-    slope: float  # largest remaining gradient per row
+    max_gradient: float  # largest remaining gradient per row
 
 
 def minimize_newton(
@@ -55,8 +55,8 @@ def minimize_newton(
     start: Array,
     ridge: Ridge | None = None,
     *,
-    nothing: float = NOTHING,
-    several: Callable[[Sequence[Array]], Iterable[Likelihood]] | None = None,
+    min_gain: float = NOTHING,
+    sums_at_points: Callable[[Sequence[Array]], Iterable[Likelihood]] | None = None,
     fallback: Array | None = None,
 ) -> Minimum:
     r"""Minimize :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)` by Newton's method, from sums of F.
@@ -107,7 +107,7 @@ def minimize_newton(
                     break
             if promise <= 0:
                 break
-            shorter = shorter or _step_halvings(theta, step, several or partial(map, sums))
+            shorter = shorter or _step_halvings(theta, step, sums_at_points or partial(map, sums))
             length, there, following = next(shorter)
         if not reached <= value + 1e-13 * (1 + abs(value)):
             break
@@ -121,7 +121,7 @@ def minimize_newton(
             following.hessian / w,
         )
         hessian = ridge.add_hessian(hessian)
-        little = promise * max(at.weight, at.n) < nothing or np.abs(slope).max() <= GRADIENT_TOLERANCE
+        little = promise * max(at.weight, at.n) < min_gain or np.abs(slope).max() <= GRADIENT_TOLERANCE
         endless = bool(length and little and float(step @ hessian @ step) < FALLING * before)
         if endless:
             break
@@ -160,7 +160,7 @@ _MAX_BETA_EVALUATIONS = 200
 
 
 def minimize_beta(
-    sums: Callable[[float], Likelihood], start: float = 1.0, *, within: float = _BETA_TOLERANCE
+    sums: Callable[[float], Likelihood], start: float = 1.0, *, tolerance: float = _BETA_TOLERANCE
 ) -> tuple[float, int]:
     """The minimizing β and the number of passes; one call of `sums` is one pass.
 
@@ -180,8 +180,8 @@ def minimize_beta(
         if (beta == MIN_BETA and g > 0) or (beta == MAX_BETA and g < 0):
             return beta, n_passes
         low, high = (low, beta) if g > 0 else (beta, high)
-        step, left = _series_step(g, h, at.beyond.tolist(), beta)
-        near = left <= within * beta and h * left <= _SLOPE_FACTOR * within * at.weight
+        step, left = _series_step(g, h, at.higher_derivatives.tolist(), beta)
+        near = left <= tolerance * beta and h * left <= _SLOPE_FACTOR * tolerance * at.weight
         if near or high - low <= 1e-15 * high:
             return min(max(beta + step, low), high), n_passes
         following, closed = beta + step, low > MIN_BETA and high < MAX_BETA

@@ -18,7 +18,7 @@ class ParameterCovariance:
     """Covariance of the fitted parameters."""
 
     covariance: Array  # (d, d) of (γ, τ) of each class in turn
-    units: float | None = None  # effective number of units; None if the covariance is model-based
+    effective_units: float | None = None  # effective number of units; None if the covariance is model-based
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,12 +32,12 @@ class ScoreVectors:
 
     def hessian_vector_product(self, units: Units, along: Array) -> Array:
         """The Hessian of each unit's rows times its direction (G, d)."""
-        at = along[units.of]
+        at = along[units.unit_of_row]
         pull = self.x * at[:, ::2] + at[:, 1::2]
         pull -= (self.q * pull).sum(axis=1, keepdims=True)
         return units.sums(self.x, self.w[:, None] * self.q * pull)
 
-    def shares(self, units: Units, bread: Array) -> Array:
+    def leverages(self, units: Units, bread: Array) -> Array:
         """Leverage of each unit, (G,): the trace of its Hessian times the inverse of the total Hessian."""
         x, q = self.x, self.q
         own = bread.diagonal()
@@ -68,12 +68,12 @@ def jackknife_covariance(bread: Array, hessian: Array, scores: ScoreVectors, uni
     S = units.sums(scores.x, scores.w[:, None] * (scores.q - scores.y))
     z = _leave_one_out_steps(bread, hessian, scores, units, S)
     V = z.T @ z / units.bias_correction
-    leverage = scores.shares(units, bread)
+    leverage = scores.leverages(units, bread)
     heights = ((z @ whitening_matrix(z.T @ z)) ** 2).sum(axis=1)
     d, fourth, square = len(bread), float((heights**2).sum()), float((leverage**2).sum())
     equal = float(leverage.sum()) ** 2 / square if square > 0 else 0.0
     kurtosis_units = (d + 2) * d / fourth if fourth > 0 else 0.0
-    return ParameterCovariance((V + V.T) / 2, min(equal, kurtosis_units, float(units.count)))
+    return ParameterCovariance((V + V.T) / 2, min(equal, kurtosis_units, float(units.n_units)))
 
 
 def _leave_one_out_steps(bread: Array, hessian: Array, scores: ScoreVectors, units: Units, S: Array) -> Array:
@@ -101,16 +101,16 @@ def _leave_one_out_steps(bread: Array, hessian: Array, scores: ScoreVectors, uni
 class Units:
     """Independent units: rows, or clusters of rows."""
 
-    of: Array  # (n,) the number of each row's unit
-    count: int  # G, those with weight
+    unit_of_row: Array  # (n,) the number of each row's unit
+    n_units: int  # G, those with weight
 
     @classmethod
-    def of_rows(cls, w: Array) -> Units:
+    def from_rows(cls, w: Array) -> Units:
         """Each row is a unit."""
         return cls(np.arange(len(w)), int((w > 0).sum()))
 
     @classmethod
-    def of_clusters(cls, w: Array, cluster: Array) -> Units:
+    def from_clusters(cls, w: Array, cluster: Array) -> Units:
         """The rows of a cluster are a unit."""
         names, of = np.unique(cluster, return_inverse=True)
         return cls(of.reshape(-1), int((np.bincount(of.reshape(-1), w > 0, len(names)) > 0).sum()))
@@ -118,17 +118,17 @@ class Units:
     @property
     def bias_correction(self) -> float:
         """G/(G − 1), which corrects the variance for the estimated mean."""
-        return self.count / (self.count - 1) if self.count > 1 else 1.0
+        return self.n_units / (self.n_units - 1) if self.n_units > 1 else 1.0
 
     def totals(self, values: Array) -> Array:
         """The sum over each unit, (G,)."""
-        return np.bincount(self.of, values, int(self.of.max(initial=0)) + 1)
+        return np.bincount(self.unit_of_row, values, int(self.unit_of_row.max(initial=0)) + 1)
 
     def sums(self, x: Array, residuals: Array) -> Array:
         """Σ r x and Σ r of each unit, (G, d) with the columns of each class in turn; x and r are (n, m)."""
-        size = int(self.of.max(initial=0)) + 1
+        size = int(self.unit_of_row.max(initial=0)) + 1
         unit_sums = np.empty((size, 2 * x.shape[1]))
         for j, (column, r) in enumerate(zip(x.T, residuals.T, strict=True)):
-            unit_sums[:, 2 * j] = np.bincount(self.of, r * column, size)
-            unit_sums[:, 2 * j + 1] = np.bincount(self.of, r, size)
+            unit_sums[:, 2 * j] = np.bincount(self.unit_of_row, r * column, size)
+            unit_sums[:, 2 * j + 1] = np.bincount(self.unit_of_row, r, size)
         return unit_sums

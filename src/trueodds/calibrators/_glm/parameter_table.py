@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.calibrators._glm.log_linear import MANY
+from trueodds.calibrators._glm.log_linear import MAX_NEWTON_PARAMETERS
 from trueodds.calibrators._glm.parameter_uncertainty import STD_ERROR_METHODS, ParameterUncertainty
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import to_printable
@@ -135,7 +135,7 @@ _WITHHELD = {
     "infinite": "no finite δ and γ are optimal, so a slight penalty decided them.",
     "absent": "some classes were never observed.",
     "untold": "the predictions take too few values to separate every shift from its slope.",
-    "many": f"beyond {MANY // 2 + 1} classes the fit does not compute the Hessian.",
+    "many": f"beyond {MAX_NEWTON_PARAMETERS // 2 + 1} classes the fit does not compute the Hessian.",
     "few": (
         "there are no more independent rows, or clusters, than parameters, or a few of them dominate. Use more of them."
     ),

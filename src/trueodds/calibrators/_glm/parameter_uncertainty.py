@@ -188,9 +188,9 @@ class FitEvidence:
         values = np.linalg.eigvalsh(H * np.outer(unit, unit))
         numerical_rank = int((values > RANK_TOLERANCE * max(float(values[-1]), 1e-300)).sum())
         rank = min(d if self.rank is None else self.rank, numerical_rank)
-        errors, pulled = self.facts.errors, self.penalty > 0
+        errors, pulled = self.facts.std_error_method, self.penalty > 0
         # Equal weights of any size are treated as 1.
-        gain = self.ratio() / self.facts.weight if rank and errors == "curvature" and not pulled else None
+        gain = self.ratio() / self.facts.row_weight if rank and errors == "curvature" and not pulled else None
 
         def make_certainty(errors: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
             even = None if V is None else self.even
@@ -202,13 +202,13 @@ class FitEvidence:
             return make_certainty("far")
         parameter_covariance = self._parameter_covariance(errors)
         if parameter_covariance is None or (
-            parameter_covariance.units is not None and not parameter_covariance.units > PAIR
+            parameter_covariance.effective_units is not None and not parameter_covariance.effective_units > PAIR
         ):
             return make_certainty("few")
         V = self._pairs(parameter_covariance.covariance)
         # Scores that are all 0 (shares fitted exactly, or slopes that only the penalty determines) have no variance.
         return (
-            make_certainty(errors, V, parameter_covariance.units)
+            make_certainty(errors, V, parameter_covariance.effective_units)
             if are_proper_covariances(V)
             else ParameterUncertainty("untold", None, None, rank, 0.0, pulled)
         )
@@ -221,14 +221,14 @@ class FitEvidence:
         unit = 1 / np.sqrt(hessian.diagonal())
         bread = np.linalg.inv(hessian * np.outer(unit, unit)) * np.outer(unit, unit)
         if errors == "curvature":
-            return ParameterCovariance(bread * self.facts.weight)
+            return ParameterCovariance(bread * self.facts.row_weight)
         if errors == "weights":
             return sandwich_covariance(bread, self.squares()) if self.facts.n > d else None
         assert isinstance(self.facts, FitData)
         assert self.scores is not None
         w, cluster = self.facts.w, self.facts.cluster
-        units = Units.of_rows(w) if cluster is None else Units.of_clusters(w, cluster)
-        return jackknife_covariance(bread, hessian, self.scores(), units) if units.count > d else None
+        units = Units.from_rows(w) if cluster is None else Units.from_clusters(w, cluster)
+        return jackknife_covariance(bread, hessian, self.scores(), units) if units.n_units > d else None
 
     def _pairs(self, V: Array) -> Array:
         """The covariances (m, 2, 2) of (τ, γ) of each class."""

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Step = Callable[
+RowFunction = Callable[
     [Any], Any
 ]  # from rows to a result that adds; with streamed rows it is sent to workers, so it must be picklable
 
@@ -19,21 +19,21 @@ class SummableRows(ABC):
 
     summary: Any  # of the original rows: `FitData` in memory, else `FitDataSummary`
     rows: Any  # rows in memory; None if they are streamed
-    size: int = 0  # probabilities in memory
+    n_probabilities: int = 0  # probabilities in memory
 
     @abstractmethod
-    def map_rows(self, f: Step) -> SummableRows:
+    def map_rows(self, f: RowFunction) -> SummableRows:
         """The rows f(rows): computed once in memory, in each pass if streamed."""
 
     @abstractmethod
-    def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
+    def sums(self, steps: Iterable[RowFunction]) -> Iterable[Any]:
         """The sums of several steps: lazily one by one in memory, in one pass if streamed."""
 
     @abstractmethod
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """The results of several fits whose sums are taken in the same passes."""
 
-    def sum(self, step: Step) -> Any:
+    def sum(self, step: RowFunction) -> Any:
         """The sum of a step over the rows."""
         (total,) = self.sums([step])
         return total
@@ -49,17 +49,17 @@ class InMemory(SummableRows):
 
     rows: Any
     summary: Any = None
-    size: int = 0
+    n_probabilities: int = 0
 
-    def map_rows(self, f: Step) -> InMemory:
+    def map_rows(self, f: RowFunction) -> InMemory:
         """The rows f(rows), stored."""
-        return InMemory(f(self.rows), self.summary, self.size)
+        return InMemory(f(self.rows), self.summary, self.n_probabilities)
 
-    def sum(self, step: Step) -> Any:
+    def sum(self, step: RowFunction) -> Any:
         """The result of the step on all rows."""
         return step(self.rows)
 
-    def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
+    def sums(self, steps: Iterable[RowFunction]) -> Iterable[Any]:
         """The result of each step, computed lazily."""
         return map(self.sum, steps)
 
@@ -72,10 +72,10 @@ class InMemory(SummableRows):
 class PassCounter:
     """A function that sums a step over batches, and the number of its calls."""
 
-    reduce: Callable[[Step], Any]
+    reduce: Callable[[RowFunction], Any]
     n_passes: int = 0
 
-    def __call__(self, step: Step) -> Any:
+    def __call__(self, step: RowFunction) -> Any:
         """Run one pass."""
         self.n_passes += 1
         return self.reduce(step)
@@ -92,17 +92,17 @@ class Streamed(SummableRows):
 
     reducer: PassCounter
     summary: Any = None
-    made: tuple[Step, ...] = ()
+    transforms: tuple[RowFunction, ...] = ()
     rows: Any = field(default=None, init=False)
-    size: int = field(default=0, init=False)
+    n_probabilities: int = field(default=0, init=False)
 
-    def map_rows(self, f: Step) -> Streamed:
+    def map_rows(self, f: RowFunction) -> Streamed:
         """Return these rows with f applied in each pass."""
-        return Streamed(self.reducer, self.summary, (*self.made, f))
+        return Streamed(self.reducer, self.summary, (*self.transforms, f))
 
-    def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
+    def sums(self, steps: Iterable[RowFunction]) -> Iterable[Any]:
         """All sums in one pass."""
-        return self._of([Chain((*self.made, step)) for step in steps])
+        return self._sum_compositions([Composition((*self.transforms, step)) for step in steps])
 
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """Run the fits until each needs an unknown sum, take these sums in one pass, and repeat.
@@ -113,48 +113,50 @@ class Streamed(SummableRows):
         answers: list[list[Any]] = [[] for _ in fits]
         results: dict[int, T] = {}
         while len(results) < len(fits):
-            pending: dict[int, tuple[Chain, ...]] = {}
+            pending: dict[int, tuple[Composition, ...]] = {}
             for i, fit in enumerate(fits):
                 if i not in results:
                     try:
-                        results[i] = fit(_Replayed(answers[i], self.summary, self.made))
+                        results[i] = fit(_Replayed(answers[i], self.summary, self.transforms))
                     except _MissingSums as question:
                         pending[i] = question.chains
-            sums = iter(self._of([chain for chains in pending.values() for chain in chains]) if pending else [])
+            sums = iter(
+                self._sum_compositions([chain for chains in pending.values() for chain in chains]) if pending else []
+            )
             for i, chains in pending.items():
                 answers[i].append([next(sums) for _ in chains])
         return [results[i] for i in range(len(fits))]
 
-    def _of(self, chains: Sequence[Chain]) -> tuple[Any, ...]:
-        sums: Sums = self.reducer(ParallelSteps(tuple(chains)))
+    def _sum_compositions(self, chains: Sequence[Composition]) -> tuple[Any, ...]:
+        sums: Sums = self.reducer(ParallelSums(tuple(chains)))
         return sums.values
 
 
 class _MissingSums(Exception):
     """Raised by a fit that needs sums that are not known yet."""
 
-    def __init__(self, chains: tuple[Chain, ...]) -> None:
+    def __init__(self, chains: tuple[Composition, ...]) -> None:
         self.chains = chains
 
 
 class _Replayed(SummableRows):
     """Sums for a fit that is restarted, with those of earlier passes."""
 
-    def __init__(self, answers: list[Any], facts: Any, made: tuple[Step, ...]) -> None:
+    def __init__(self, answers: list[Any], facts: Any, made: tuple[RowFunction, ...]) -> None:
         self._answers = iter(answers)
         self.summary, self.rows, self._made = facts, None, made
 
-    def map_rows(self, f: Step) -> _Replayed:
+    def map_rows(self, f: RowFunction) -> _Replayed:
         """Return these sums with f also applied to the rows; both read the known sums in turn."""
         new = _Replayed([], self.summary, (*self._made, f))
         new._answers = self._answers
         return new
 
-    def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
+    def sums(self, steps: Iterable[RowFunction]) -> Iterable[Any]:
         """The known sums; the first unknown ones are requested."""
         for known in self._answers:
             return list(known)
-        raise _MissingSums(tuple(Chain((*self._made, step)) for step in steps))
+        raise _MissingSums(tuple(Composition((*self._made, step)) for step in steps))
 
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """Run the fits one after the other."""
@@ -162,10 +164,10 @@ class _Replayed(SummableRows):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chain:
+class Composition:
     """A composition of functions."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[RowFunction, ...]
 
     def __call__(self, rows: Any) -> Any:
         """The result of the last function."""
@@ -175,10 +177,10 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ParallelSteps:
+class ParallelSums:
     """Chains that compute their common first steps once."""
 
-    chains: tuple[Chain, ...]
+    chains: tuple[Composition, ...]
 
     def __call__(self, rows: Any) -> Sums:
         """The results of all chains."""
@@ -195,9 +197,9 @@ class Sums:
         return Sums(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
 
 
-def _run_chains(chains: Sequence[tuple[Step, ...]], rows: Any) -> list[Any]:
+def _run_chains(chains: Sequence[tuple[RowFunction, ...]], rows: Any) -> list[Any]:
     shared = reduce(min, map(len, chains)) - 1
     same = next((i for i in range(shared) if any(chain[i] is not chains[0][i] for chain in chains)), shared)
     for step in chains[0][:same]:
         rows = step(rows)
-    return [Chain(chain[same:])(rows) for chain in chains]
+    return [Composition(chain[same:])(rows) for chain in chains]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.binning.sorted_scores import ByScore, group_starts
+from trueodds.binning.sorted_scores import SortedScores, group_starts
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._splines.natural_spline import NaturalSpline
 from trueodds.calibrators.base import CalibrationMap
@@ -90,7 +90,7 @@ def fit_confidence(P: Array, Y: Array, w: Array, count: int) -> ConfidenceMap:
     """Fit a spline by least squares to the cumulative sums of observed minus predicted, and use its derivative."""
     P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     rows, top = np.arange(len(P)), P.argmax(axis=1)
-    s, mass, events = ByScore(P[rows, top], Y[rows, top], w).sums()
+    s, mass, events = SortedScores(P[rows, top], Y[rows, top], w).sums_by_score()
     running = np.cumsum(events - mass * s) / mass.sum()
     if len(s) == 1:
         confidences = s + running

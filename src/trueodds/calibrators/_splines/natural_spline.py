@@ -254,14 +254,14 @@ def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) 
 
 def _select_penalty(basis: SplineBasis, data: OutcomeCounts, line: Minimum, waves: Waves) -> tuple[float, Array, int]:
     theta, n_passes, chosen = line.theta, 0, (math.inf, line.theta)
-    first = min_criterion = line.at.value + DEGREES_OF_FREEDOM_FACTOR * waves.freedom(math.inf)
+    first = min_criterion = line.likelihood.value + DEGREES_OF_FREEDOM_FACTOR * waves.freedom(math.inf)
     for penalty in PENALTY_GRID * data.mass.sum() if len(waves.curvature) else ():
         cost = DEGREES_OF_FREEDOM_FACTOR * waves.freedom(penalty)
-        if line.at.value + cost - waves.max_likelihood_gain(penalty) > first:
+        if line.likelihood.value + cost - waves.max_likelihood_gain(penalty) > first:
             continue  # the line is better by a quadratic approximation
         optimum = basis.minimize(data, penalty, theta)
         theta, n_passes = optimum.theta, n_passes + optimum.n_passes
-        criterion = optimum.at.value + cost
+        criterion = optimum.likelihood.value + cost
         if criterion < min_criterion - ALIKE * (1 + abs(min_criterion)):
             min_criterion, chosen = criterion, (penalty, theta)
     return *chosen, n_passes

@@ -13,7 +13,7 @@ from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, lower_min_p
 from trueodds.core.errors import Note
 from trueodds.core.settings import Folds, OneOf, Seed
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Mean, single_rows
+from trueodds.estimators.base import Mean, require_single_rows
 from trueodds.lenses.view import View
 
 FIT_ON = ("earlier", "others")
@@ -60,7 +60,7 @@ class OutOfSample(Mean):
         if isinstance(self.calibrator, str):
             CALIBRATORS.make(self.calibrator, {})
 
-    def expected(self, view: View) -> float | None:
+    def expected_if_calibrated(self, view: View) -> float | None:
         """0, because an outcome is independent of the fit that evaluates it, given the predictions."""
         return 0.0
 
@@ -73,7 +73,7 @@ class OutOfSample(Mean):
 
     def out_of_fold(self, view: View) -> OutOfFold:
         """Rows of positive weight with an out-of-fold fit, cached for the value, its parts and its test."""
-        single_rows(view, self.name)
+        require_single_rows(view, self.name)
         spec = self.spec_for(view)
         return view.cached((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._fit_folds(view, spec))
 

@@ -13,16 +13,16 @@ from scipy.special import chdtri, erfcx, expit
 
 from trueodds.core.typing import Array
 from trueodds.hypotests._glm.logistic import Fit, logistic_statistics
-from trueodds.hypotests._glm.logits import Logits, Powers
+from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 
 LEVEL = 0.95
-STEP = float(chdtri(1, 1 - LEVEL))  # minimum gain of one more degree, 3.84
+SELECTION_THRESHOLD = float(chdtri(1, 1 - LEVEL))  # minimum gain of one more degree, 3.84
 _END = 40.0  # in √(x − terms·STEP): beyond it the tail underflows
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
 @dataclass(frozen=True, eq=False)
-class NullDistribution:
+class SelectionNullDistribution:
     r"""χ² with `base` degrees of freedom plus `terms` independent χ²₁, each given that it exceeds `STEP`.
 
     With :math:`P(D > x) = e^{-x/2}\,G_j(z)`, :math:`z^2 = x - jk` for j terms, polar coordinates give
@@ -49,13 +49,13 @@ class NullDistribution:
 
     def surprise(self, x: Any) -> Any:
         """−log P(D > x), which orders values whose probability is too small for a float."""
-        excess = np.asarray(x, dtype=np.float64) - self.terms * STEP
+        excess = np.asarray(x, dtype=np.float64) - self.terms * SELECTION_THRESHOLD
         z = np.sqrt(np.clip(excess, 0.0, _END**2))
         return np.where(excess <= 0, 0.0, np.maximum(np.asarray(x) / 2 - np.log(self.smooth(z)), 0.0))
 
     def quantile(self, level: float) -> float:
         """The `level` quantile of D."""
-        low, high = 0.0, self.terms * STEP + _END**2
+        low, high = 0.0, self.terms * SELECTION_THRESHOLD + _END**2
         while high - low > 1e-13 * high:
             middle = (low + high) / 2
             low, high = (low, middle) if self.upper_tail(middle) <= 1 - level else (middle, high)
@@ -65,21 +65,23 @@ class NullDistribution:
 
 
 @cache
-def forward_null_distribution(base: int, terms: int) -> NullDistribution:
+def forward_null_distribution(base: int, terms: int) -> SelectionNullDistribution:
     """Null distribution after `terms` selection steps."""
     if terms == 0:
-        return NullDistribution(base, 0, np.ones_like if base == 2 else _half_normal)
+        return SelectionNullDistribution(base, 0, np.ones_like if base == 2 else _half_normal)
     before, done, alpha = forward_null_distribution(base, terms - 1).smooth, terms - 1, 1 - LEVEL
 
     def following(z: Array) -> Array:
-        radius = np.sqrt(STEP + z**2)
-        half = np.arctan(z / np.sqrt(STEP)) / 2
+        radius = np.sqrt(SELECTION_THRESHOLD + z**2)
+        half = np.arctan(z / np.sqrt(SELECTION_THRESHOLD)) / 2
         angles = half[..., None] * (1 + _NODES)
         at = np.minimum(radius[..., None] * np.sin(angles), _END)
         swept = half * ((before(at) * at) @ _WEIGHTS)
-        return (2 * swept / np.sqrt(2 * np.pi) + np.exp(done * STEP / 2) * erfcx(radius / np.sqrt(2))) / alpha
+        return (
+            2 * swept / np.sqrt(2 * np.pi) + np.exp(done * SELECTION_THRESHOLD / 2) * erfcx(radius / np.sqrt(2))
+        ) / alpha
 
-    return NullDistribution(base, terms, Chebyshev.interpolate(following, 160, domain=[0.0, _END]))
+    return SelectionNullDistribution(base, terms, Chebyshev.interpolate(following, 160, domain=[0.0, _END]))
 
 
 def _half_normal(z: Array) -> Array:
@@ -87,7 +89,7 @@ def _half_normal(z: Array) -> Array:
     return erfcx(z / np.sqrt(2))
 
 
-def select_degree(logits: Logits, powers: Powers, wy: Array, start: int, form: str) -> tuple[Array, Array]:
+def select_degree(logits: Logits, powers: LogitPolynomials, wy: Array, start: int, form: str) -> tuple[Array, Array]:
     """Forward selection for many outcome vectors (draws, n): the selected degree and its statistic.
 
     Beginning at `start`, the degree increases as long as the statistic gains at least `STEP`.
@@ -103,7 +105,7 @@ def select_degree(logits: Logits, powers: Powers, wy: Array, start: int, form: s
     reached = at(start, going)
     for following in range(start + 1, powers.degree + 1):
         higher = at(following, going)
-        further = higher - reached[going] >= STEP
+        further = higher - reached[going] >= SELECTION_THRESHOLD
         going = going[further]
         if not len(going):
             break
@@ -116,12 +118,12 @@ class CalibrationCurve:
     """Polynomial of the predicted log odds selected by forward selection."""
 
     logits: Logits
-    powers: Powers
+    powers: LogitPolynomials
     fit: Fit
     degree: int
     wy: Array  # (n,)
     reached: float  # D
-    null_distribution: NullDistribution | None  # null distribution of D given the degree
+    null_distribution: SelectionNullDistribution | None  # null distribution of D given the degree
 
     @property
     def probabilities(self) -> Array:

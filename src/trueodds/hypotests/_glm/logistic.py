@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.logits import Logits, Powers
+from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 
 Form = Literal["likelihood-ratio", "score"]
 EXACT = 1e-11  # convergence tolerance: predicted gain in log-likelihood of the next Newton step
@@ -22,7 +22,7 @@ NONE = 1e-100  # smallest curvature along an axis
 FLAT = 1e-6  # share of the null information along a direction below which the maximum counts as infinite
 
 
-def logistic_statistics(logits: Logits, powers: Powers, wy: Array, degree: int, form: str) -> Array:
+def logistic_statistics(logits: Logits, powers: LogitPolynomials, wy: Array, degree: int, form: str) -> Array:
     """χ² statistics of a polynomial of this degree against the logit itself, for many outcomes (draws, n).
 
     With weights the likelihood ratio is multiplied by the score statistic standardized by the variance of the scores,

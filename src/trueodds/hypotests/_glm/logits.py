@@ -70,7 +70,7 @@ class Logits:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Powers:
+class LogitPolynomials:
     """Polynomials of the logit x up to a degree, orthonormal in the null information, and their scores."""
 
     columns: Array  # (n, m + 1), one per degree; fewer than requested if x has few distinct values
@@ -80,7 +80,7 @@ class Powers:
     tosses: Array  # (m + 1,) number of fair coin tosses whose sum has the same excess kurtosis as the score
 
     @classmethod
-    def of(cls, logits: Logits, degree: int) -> Powers:
+    def of(cls, logits: Logits, degree: int) -> LogitPolynomials:
         """Gram-Schmidt: each column is x times the previous one, orthogonalized against all earlier ones."""
         information = float(logits.bread.sum())
         weight = logits.w / logits.w.sum()

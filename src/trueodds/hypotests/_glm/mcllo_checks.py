@@ -10,7 +10,7 @@ from trueodds.calibrators._glm.wald import lower_tail
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.mcllo_likelihood import Odds, count_units, statistics, tail_probability
+from trueodds.hypotests._glm.mcllo_likelihood import MclloModel, count_units, mcllo_statistics, tail_probability
 from trueodds.lenses.view import View
 
 # Of 7,000 calibrated data sets from ten designs (n = 30 to 2000, K = 2 to 10) each form rejected 3 to 6 % at 5 % if the
@@ -25,7 +25,7 @@ SAFE, REJECTED = 3, 34
 SAFE_UNITS, SCORE_REJECTED = 10, 21
 
 
-def mcllo_notes(odds: Odds, view: View, min_prob: float, form: str) -> tuple[Note, ...]:
+def mcllo_notes(odds: MclloModel, view: View, min_prob: float, form: str) -> tuple[Note, ...]:
     """Notes on clipped rows, impossible outcomes, and unidentified parameters."""
     note_list = []
     if odds.touched:
@@ -55,13 +55,13 @@ def mcllo_notes(odds: Odds, view: View, min_prob: float, form: str) -> tuple[Not
         assert n_units is not None
         if not odds.has_enough_units or (form != "score" and odds.mle.converged and odds.covariance is None):
             text = (
-                f"{odds.units.count:,} independent rows or clusters with weight are too few to estimate the variance of"
-                f" the scores in {odds.rank} directions, so the test is undefined."
+                f"{odds.units.n_units:,} independent rows or clusters with weight are too few to estimate the variance"
+                f" of the scores in {odds.rank} directions, so the test is undefined."
             )
             note_list.append(Note("TN237", text))
         elif n_units <= odds.rank:
             text = (
-                f"{odds.units.count:,} independent rows or clusters of unequal size have an effective number of"
+                f"{odds.units.n_units:,} independent rows or clusters of unequal size have an effective number of"
                 f" {n_units:.2g}, too few to estimate the variance in {odds.rank} directions, so the test is undefined."
                 " Use null='redraw', which does not estimate it."
             )
@@ -69,12 +69,14 @@ def mcllo_notes(odds: Odds, view: View, min_prob: float, form: str) -> tuple[Not
     return tuple(note_list)
 
 
-def asymptotic_doubts(odds: Odds, form: str) -> tuple[str, ...]:
+def asymptotic_doubts(odds: MclloModel, form: str) -> tuple[str, ...]:
     """Reasons why the asymptotic distribution is inaccurate for these rows."""
     reasons = []
     n_units = count_units(odds, form)
     if n_units is not None:
-        equal = n_units if odds.scatter is None or odds.scatter.units is None else odds.scatter.units
+        equal = (
+            n_units if odds.scatter is None or odds.scatter.effective_units is None else odds.scatter.effective_units
+        )
         if form == "score" and equal < SAFE_UNITS * odds.rank:
             reasons.append(
                 f"The effective number of rows or clusters behind the variance of the scores is {equal:.2g}; below"
@@ -109,7 +111,7 @@ def _pluralize(kind: str) -> str:
 
 
 def compare_baselines(
-    odds: Odds, against: Callable[[int], Odds], form: str
+    odds: MclloModel, against: Callable[[int], MclloModel], form: str
 ) -> tuple[dict[str, dict[str, float]], tuple[Note, ...]]:
     """Statistic, p-value and changes of the fit with each class as the baseline, and a note on their range.
 
@@ -119,7 +121,7 @@ def compare_baselines(
     parts: dict[str, dict[str, float]] = {}
     for j in range(odds.P.shape[1]):
         other = odds if j == odds.baseline else against(j)
-        statistic = statistics(other, form)[form]
+        statistic = mcllo_statistics(other, form)[form]
         moved = np.abs(other.fitted_probs - odds.fitted_probs)[odds.w > 0]
         parts[f"baseline:{j}"] = {
             "statistic": statistic,
@@ -130,13 +132,15 @@ def compare_baselines(
     return parts, (Note("TN236", _describe_range(parts, odds.baseline)),)
 
 
-def compare_min_probs(odds: Odds, at: Callable[..., Odds], min_prob: float, form: str) -> dict[str, dict[str, float]]:
+def compare_min_probs(
+    odds: MclloModel, at: Callable[..., MclloModel], min_prob: float, form: str
+) -> dict[str, dict[str, float]]:
     """Statistic and p-value at a tenth and at ten times `min_prob`, if it clipped any row."""
     parts: dict[str, dict[str, float]] = {}
     for other in (min_prob / 10, min_prob * 10):
         if odds.touched and other < 1 / odds.P.shape[1]:
             there = at(min_prob=other)
-            statistic = statistics(there, form)[form]
+            statistic = mcllo_statistics(there, form)[form]
             parts[f"floor:{other:g}"] = {
                 "statistic": statistic,
                 "pvalue": tail_probability(there, there.rank, statistic, form),
@@ -166,7 +170,7 @@ UNLIKELY = 1e-6  # lower tail probability of the statistic below which a note is
 _MAX_INSPECTED = 2000  # maximum number of probabilities that are tested for simple fractions
 
 
-def refuse_in_sample(odds: Odds, view: View, name: str) -> None:
+def refuse_in_sample(odds: MclloModel, view: View, name: str) -> None:
     """Raise InputError for predictions whose score is 0 by construction.
 
     Maps with the same baseline form a group, so after the maximum likelihood map the best map is the identity and every
@@ -186,7 +190,7 @@ def refuse_in_sample(odds: Odds, view: View, name: str) -> None:
     )
 
 
-def in_sample_notes(odds: Odds, statistic: float, df: int, units: float | None) -> tuple[Note, ...]:
+def in_sample_notes(odds: MclloModel, statistic: float, df: int, units: float | None) -> tuple[Note, ...]:
     """Note for a statistic that is improbably small, as after a rounded, penalized or binned fit to the same rows.
 
     Predictions with no more distinct values than parameters are exempt, because it can happen by chance there.
@@ -203,7 +207,7 @@ def in_sample_notes(odds: Odds, statistic: float, df: int, units: float | None) 
     return (Note("TN238", text),)
 
 
-def _vanishing(odds: Odds) -> bool:
+def _vanishing(odds: MclloModel) -> bool:
     """Whether every score is 0 up to rounding, with contributions of both signs and all directions identified."""
     if not 0 < odds.rank == len(odds.identity):
         return False
@@ -212,7 +216,7 @@ def _vanishing(odds: Odds) -> bool:
     return bool((np.abs(odds.at_identity.gradient) <= EXACT * pulls).all())
 
 
-def _no_accident(odds: Odds, view: View) -> bool:
+def _no_accident(odds: MclloModel, view: View) -> bool:
     """Whether scores of 0 cannot be due to chance, given the number and the kind of distinct predictions."""
     mask = view.w > 0
     predicted, observed, w = (

@@ -24,11 +24,11 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
 
-NEAR = 1e-9  # tolerance in nats of a supremum that is not attained
+SUPREMUM_TOLERANCE = 1e-9  # tolerance in nats of a supremum that is not attained
 
 
 @dataclass(frozen=True, eq=False)
-class Odds:
+class MclloModel:
     """Log odds of a view against the baseline; the parameters are (γ, τ) of each other class, d = 2(K − 1)."""
 
     P: Array  # (n, K) tested probabilities: clipped and normalized
@@ -43,7 +43,9 @@ class Odds:
     units: Units | None = None  # independent units for the variance of the scores; None for the model variance
 
     @classmethod
-    def of(cls, view: View, baseline: int | str | None, min_prob: float, name: str, units: Units | None = None) -> Odds:
+    def of(
+        cls, view: View, baseline: int | str | None, min_prob: float, name: str, units: Units | None = None
+    ) -> MclloModel:
         """Log odds of a view; infinite log odds require `min_prob`. For two classes the baseline is the first."""
         mask, Y = view.w > 0, view.Y
         k = Y.shape[1]
@@ -121,12 +123,14 @@ class Odds:
     @cached_property
     def has_enough_units(self) -> bool:
         """Whether there are enough units to estimate the variance in each of these directions."""
-        return self.units is None or (self.white.shape[1] == self.rank and self.units.count > self.rank)
+        return self.units is None or (self.white.shape[1] == self.rank and self.units.n_units > self.rank)
 
     @cached_property
     def mle(self) -> Minimum:
         """Maximum likelihood estimates, or the last iterate if none exist."""
-        return minimize_newton(self.sums, self.identity, nothing=NEAR, fallback=np.zeros(len(self.identity)))
+        return minimize_newton(
+            self.sums, self.identity, min_gain=SUPREMUM_TOLERANCE, fallback=np.zeros(len(self.identity))
+        )
 
     @cached_property
     def white(self) -> Array:
@@ -176,7 +180,7 @@ class Odds:
         """Covariance of the estimates with its effective number of units; a sandwich for weights or units."""
         if not self.mle.converged or self.rank < len(self.identity) or not self.has_enough_units:
             return None
-        hessian = self.mle.at.hessian
+        hessian = self.mle.likelihood.hessian
         bread = np.linalg.pinv(hessian, hermitian=True)
         if self.units is None:
             return (
@@ -192,7 +196,7 @@ class Odds:
 _BLOCK = 2**18  # array elements in memory at once
 
 
-def effective_sample_size(odds: Odds) -> float:
+def effective_sample_size(odds: MclloModel) -> float:
     """Effective sample size: d² divided by the sum of the squared norms of the whitened scores of single rows.
 
     It is n for n equally informative rows, and about the number of rare outcomes if these dominate the information. The
@@ -218,12 +222,12 @@ FORMS = ("likelihood-ratio", "wald", "score")
 NAN = float("nan")
 
 
-def likelihood_gain(odds: Odds) -> float:
+def likelihood_gain(odds: MclloModel) -> float:
     """Twice the gain in log-likelihood, without adjustment."""
-    return max(2 * (odds.at_identity.value - odds.mle.at.value), 0.0)
+    return max(2 * (odds.at_identity.value - odds.mle.likelihood.value), 0.0)
 
 
-def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
+def mcllo_statistics(odds: MclloModel, form: str | None = None) -> dict[str, float]:
     """The three statistics, or only that of `form`.
 
     With weights the likelihood ratio is multiplied by the score statistic standardized by the variance of the scores,
@@ -244,7 +248,7 @@ def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
             deviation = odds.mle.theta - odds.identity
             by_meat, by_bread = (
                 wald_statistic(deviation, odds.covariance),
-                float(deviation @ odds.mle.at.hessian @ deviation),
+                float(deviation @ odds.mle.likelihood.hessian @ deviation),
             )
         by_form["likelihood-ratio"] = likelihood_gain(odds) * (by_meat / by_bread if by_bread > 0 else 1.0)
     if form in (None, "wald"):
@@ -254,22 +258,22 @@ def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
     return {name: by_form[name] for name in FORMS if name in by_form}
 
 
-def count_units(odds: Odds, form: str) -> float | None:
+def count_units(odds: MclloModel, form: str) -> float | None:
     """Effective number of units for the null distribution of a form; None with the model variance.
 
     The score uses the variance at the null, where all G units count equally.
     """
     if odds.units is None:
         return None
-    return float(odds.units.count) if form == "score" or odds.scatter is None else odds.scatter.units
+    return float(odds.units.n_units) if form == "score" or odds.scatter is None else odds.scatter.effective_units
 
 
-def tail_probability(odds: Odds, df: int, statistic: float, form: str = "wald") -> float:
+def tail_probability(odds: MclloModel, df: int, statistic: float, form: str = "wald") -> float:
     """Upper tail probability: of χ², or of Hotelling's T² if the variance is estimated from units."""
     return upper_tail(statistic, df, count_units(odds, form))
 
 
-def subtests(odds: Odds) -> dict[str, dict[str, float]]:
+def subtests(odds: MclloModel) -> dict[str, dict[str, float]]:
     """Wald tests of subsets of the parameters."""
     m = len(odds.free_classes)
     deviation, gammas, taus = odds.mle.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
@@ -277,7 +281,7 @@ def subtests(odds: Odds) -> dict[str, dict[str, float]]:
     return {name: _wald(odds, which, deviation) for name, which in contrasts.items()}
 
 
-def class_parameters(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
+def class_parameters(odds: MclloModel, *, joint: bool) -> dict[str, dict[str, float]]:
     """Shift and slope of each class; for a binary view of its event."""
     m, by_class = len(odds.free_classes), []
     deviation = odds.mle.theta - odds.identity
@@ -303,7 +307,7 @@ def class_parameters(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
     return dict(zip(names, by_class, strict=True))
 
 
-def _wald(odds: Odds, which: Array, deviation: Array) -> dict[str, float]:
+def _wald(odds: MclloModel, which: Array, deviation: Array) -> dict[str, float]:
     df = len(which)
     if odds.covariance is None:
         return {"statistic": NAN, "df": float(df), "pvalue": NAN}

@@ -23,7 +23,7 @@ from trueodds.hypotests._power.simulation import MAX_SIZE, Direction, Distortion
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.lenses.base import Lens
-from trueodds.resampling.poisson_binomial import exact_limits
+from trueodds.resampling.poisson_binomial import clopper_pearson_limits
 
 PowerFunction = Callable[[float], float]
 
@@ -71,10 +71,10 @@ class PowerPlan(Settings):
         return self.simulations or min(1000 if alone else 400, max(200, ROWS_IN_ALL // n))
 
 
-PLANS = ("simulations", "distortion", "direction")  # settings of the simulation, beside those of the test
+PLAN_SETTINGS = ("simulations", "distortion", "direction")  # settings of the simulation, beside those of the test
 
 
-def null_draws_for_level(alpha: float) -> int:
+def n_null_draws_for_level(alpha: float) -> int:
     """Number of null draws of a simulated test, such that α(1 + B) is an integer of at least 10 if α allows.
 
     >>> null_draws_for_level(0.05), null_draws_for_level(0.01)
@@ -103,7 +103,7 @@ def check_question(test: Any, estimator: Any, width: float | None, others: Mappi
         )
 
 
-def power_of(
+def analyze_power(
     preds: Predictions,
     test: HypothesisTest,
     lens: Lens,
@@ -300,7 +300,7 @@ def power_limits(share: float, count: int) -> Interval:
     >>> print(power_limits(0.8, 1000))
     [0.7738, 0.8244] 95%
     """
-    low, high = exact_limits(round(share * count), count, (1 - LIMITS_LEVEL) / 2)
+    low, high = clopper_pearson_limits(round(share * count), count, (1 - LIMITS_LEVEL) / 2)
     return Interval(float(low), float(high), LIMITS_LEVEL, "clopper-pearson")
 
 

@@ -16,7 +16,7 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_probabilities
 from trueodds.data.predictions import Predictions
-from trueodds.estimators.base import combine, shares
+from trueodds.estimators.base import aggregate_values, aggregation_weights
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Positive
@@ -115,7 +115,11 @@ class Population:
             effects.append(float(view.w @ (gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
         if len(self.views) == 1:
             return effects[0]
-        return float(combine(np.array(effects), shares(self.views, self.lens.aggregate), self.lens.aggregate))
+        return float(
+            aggregate_values(
+                np.array(effects), aggregation_weights(self.views, self.lens.aggregate), self.lens.aggregate
+            )
+        )
 
     @cached_property
     def max_effect(self) -> float:

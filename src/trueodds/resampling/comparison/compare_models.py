@@ -28,7 +28,7 @@ from trueodds.tallies.tally import Tally
 
 Model = Predictions | Tally
 NULLS = ("auto", "swap")
-SWAPS = 999
+DEFAULT_SWAPS = 999
 NULL_HYPOTHESES = {
     True: "the expected scores of both models are equal",
     False: "the true errors of both models are equal; p is 1 − the largest level at which the interval excludes 0",
@@ -46,7 +46,7 @@ class ModelComparison(Settings):
     interval_spec: IntervalSpec
     null: Annotated[str, OneOf(NULLS)] = "auto"
     paired: bool | None = None
-    swaps: int = SWAPS
+    swaps: int = DEFAULT_SWAPS
 
     def compare_pair(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
         """Compare two models: the error of the first minus that of the second."""
@@ -191,7 +191,7 @@ class ModelComparison(Settings):
                 settings["correlation"] = pair.correlation
             if pair.by_error:
                 settings["standard_error"] = pair.standard_error[0]
-        settings |= self.estimator.optimum
+        settings |= self.estimator.best_value_setting
         settings["null"] = self.null
         if self.null == "swap":
             settings["swaps"] = self.swaps
@@ -264,7 +264,7 @@ def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | Non
     return Note("TN228", text)
 
 
-def with_call_settings(
+def add_call_settings(
     comparison: Comparison | Ranking, settings: Mapping[str, Any], notes: Sequence[Note]
 ) -> Comparison | Ranking:
     """Add settings and notes of the call to the result."""

@@ -16,7 +16,7 @@ from trueodds.estimators.base import Estimator, Mean, ProperScore
 from trueodds.lenses.base import Lens
 from trueodds.resampling import measure
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
-from trueodds.resampling.cell_bootstrap import Resampled, bootstrap_cells
+from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.estimate import build_estimate, notes_of
 from trueodds.resampling.intervals import folded_normal, squared_error
@@ -25,17 +25,17 @@ from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
     RESAMPLING_METHODS,
     IntervalSpec,
-    interval_of,
+    estimate_interval,
     is_root_mean_square,
-    method_for,
     n_independent_units,
+    resolve_method,
     too_many_views,
 )
 from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.intervals.percentile import jackknife
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 from trueodds.resampling.measure import why_no_cell_interval
-from trueodds.resampling.noise_floor import REDRAWS, noise_floor_draws
+from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
 from trueodds.tallies.tally import Tally
 
 CORRELATION_RESAMPLES = 200  # row resamples that estimate the correlation of two models if cells are resampled
@@ -60,7 +60,7 @@ class ComparedModel:
         self.reported = estimand.reported  # a debiased form reports the interval of its plug-in
         self.key, self._own = tuple(key), own
         self.clustered = preds.cluster is not None
-        self.method = method_for(self.reported, interval_spec, clustered=self.clustered, cells=False)
+        self.method = resolve_method(self.reported, interval_spec, clustered=self.clustered, cells=False)
 
     @cached_property
     def value(self) -> float:
@@ -93,7 +93,7 @@ class ComparedModel:
         return isinstance(self.estimand.estimator, Mean) and self.estimand.aggregate != "max"
 
     @cached_property
-    def resampled(self) -> Resampled | None:
+    def resampled(self) -> BootstrapResult | None:
         """Bootstrap results; None if there are none."""
         if self.method is None or too_many_views(self.preds, self.reported, self.interval_spec):
             return None
@@ -146,7 +146,9 @@ class ComparedModel:
     def plug_in(self) -> float:
         """Plug-in value on which the resamples of a debiased error are centered."""
         return float(
-            self.estimand.combined(np.array([self.estimand.estimator.plug_in(view) for view in self.estimand.views]))
+            self.estimand.combined(
+                np.array([self.estimand.estimator.plug_in_value(view) for view in self.estimand.views])
+            )
         )
 
     @cached_property
@@ -167,7 +169,7 @@ class ComparedModel:
             return squared_error.root_interval(squared_error.debiased_interval(t, v, drawn, level)), ""
         drawn_by = self.resampled if self.method in RESAMPLING_METHODS else None
         interval_spec = replace(self.interval_spec, level=level)
-        return interval_of(
+        return estimate_interval(
             self.preds,
             self.reported,
             self.method,
@@ -277,11 +279,11 @@ class ComparedTally(ComparedModel):
         self.reported = self.estimand.reported
         self.n_rows = self.units = tally.n
         self.lack = why_no_cell_interval(self.reported)
-        chosen = method_for(self.reported, interval_spec, clustered=False, cells=True)
+        chosen = resolve_method(self.reported, interval_spec, clustered=False, cells=True)
         self.method = None if self.lack else chosen
 
     @cached_property
-    def resampled(self) -> Resampled | None:
+    def resampled(self) -> BootstrapResult | None:
         """Bootstrap results from resampled cells."""
         if self.method is None:
             return None
@@ -294,7 +296,7 @@ class ComparedTally(ComparedModel):
         several = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
         if isinstance(self.estimand.estimator, ProperScore):
             return [None]
-        return [measure.tally_null_draws(self.tally, estimand, REDRAWS, rng)[0] for estimand in several]
+        return [measure.tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in several]
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Interval of this model at a level, or the reason why there is none."""
@@ -302,7 +304,7 @@ class ComparedTally(ComparedModel):
             return None, self.lack
         interval_spec, rng = replace(self.interval_spec, level=level), np.random.default_rng(self.key)
         drawn_by = self.resampled if self.method in RESAMPLING_METHODS else None
-        return interval_of(None, self.reported, self.method, interval_spec, drawn_by, self.nulls[-1], rng)
+        return estimate_interval(None, self.reported, self.method, interval_spec, drawn_by, self.nulls[-1], rng)
 
     @cached_property
     def estimate(self) -> Estimate:

@@ -18,7 +18,7 @@ from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import divide_or_zero
-from trueodds.estimators.base import CellStatistic, shares
+from trueodds.estimators.base import CellStatistic, aggregation_weights
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.residual_norm import lower_end_near_null
@@ -210,7 +210,7 @@ def influence_bound(estimand: Estimand) -> float:
 
 def _weights(estimand: Estimand) -> Array:
     """Weight of each view in the aggregate."""
-    return np.ones(1) if len(estimand.views) == 1 else shares(estimand.views, estimand.aggregate)
+    return np.ones(1) if len(estimand.views) == 1 else aggregation_weights(estimand.views, estimand.aggregate)
 
 
 def _independent(estimand: Estimand) -> bool:

@@ -16,7 +16,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
-from trueodds.resampling.cell_bootstrap import Resampled
+from trueodds.resampling.cell_bootstrap import BootstrapResult
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import residual_norm, squared_error
 from trueodds.resampling.intervals.folded_normal import (
@@ -46,7 +46,7 @@ class IntervalSpec(Settings):
 UNDEFINED = "the value is infinite or undefined"
 
 
-def method_for(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
+def resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
     """Interval method, with "auto" resolved; None if no method with measured coverage exists."""
     method = _resolve_method(estimand, interval_spec, clustered=clustered, cells=cells)
     if cells and method in ("bca", "debiased"):
@@ -75,7 +75,7 @@ def _has_norm(estimand: Estimand) -> bool:
     """Whether the error is a norm, so that it also measures the noise of the resampled residuals."""
     if estimand.cell_statistics is None:
         return False
-    return all(one.distance.norm for one in estimand.cell_statistics if isinstance(one, BinSums))
+    return all(one.distance.is_norm for one in estimand.cell_statistics if isinstance(one, BinSums))
 
 
 def _rows_per_bin(estimand: Estimand) -> float:
@@ -121,12 +121,12 @@ def too_many_views(preds: Predictions, estimand: Estimand, interval_spec: Interv
     return by_cells and len(estimand.views) > 1 and not isinstance(estimand.estimator, Mean)
 
 
-def interval_of(
+def estimate_interval(
     preds: Predictions | None,
     estimand: Estimand,
     method: str | None,
     interval_spec: IntervalSpec,
-    resampled: Resampled | None,
+    resampled: BootstrapResult | None,
     null: Array | None,
     rng: np.random.Generator,
 ) -> tuple[Interval | None, str]:
@@ -166,7 +166,7 @@ class _IntervalData:
     preds: Predictions | None
     estimand: Estimand
     spec: IntervalSpec
-    resampled: Resampled | None
+    resampled: BootstrapResult | None
     null: Array | None
     rng: np.random.Generator
     value: float
@@ -213,7 +213,7 @@ def _debiased_squares(of: _IntervalData) -> Interval:
 
 def _debiased(of: _IntervalData) -> Interval:
     estimand = of.estimand
-    plug_in = estimand.combined(np.array([estimand.estimator.plug_in(view) for view in estimand.views]))
+    plug_in = estimand.combined(np.array([estimand.estimator.plug_in_value(view) for view in estimand.views]))
     return squared_error.pair_mean_interval(of.value, float(plug_in), of.draws, of.level)
 
 
@@ -238,7 +238,7 @@ def _noise_floor(of: _IntervalData) -> Interval:
 def _noise_floor_bounds(of: _IntervalData) -> Interval:
     assert of.null is not None
     parts = [
-        of.estimand.estimator.noise_share(view, float(mean)) * mean
+        of.estimand.estimator.noise_fraction(view, float(mean)) * mean
         for view, mean in zip(of.estimand.views, of.null.mean(axis=-1), strict=True)
     ]
     noise_floor = float(of.estimand.combined(np.array(parts)))

@@ -12,7 +12,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.kernels.bootstrap import Resampler
 from trueodds.lenses.view import View
-from trueodds.resampling.bootstrap import Resamples
+from trueodds.resampling.bootstrap import SharedResamples
 
 
 def debiased_squared_error(binned: View) -> tuple[float, float]:
@@ -96,4 +96,4 @@ def squared_error_draws(
         w, one, two = resampler.sum_cells(times)
         return mean_square(w[:, :size], one[:, :size], two[:, :size], one[:, size:])
 
-    return np.concatenate(Resamples(len(u), None, resamples, rng).map_blocks(of, 2 * size))
+    return np.concatenate(SharedResamples(len(u), None, resamples, rng).map_blocks(of, 2 * size))

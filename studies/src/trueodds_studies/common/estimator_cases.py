@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.api.arguments import resolve_lens
-from trueodds.estimators.base import Estimator, combine, shares
+from trueodds.estimators.base import Estimator, aggregate_values, aggregation_weights
 from trueodds_studies.common.simulated_worlds import REDUCED_DRAWS, DirichletWorld, SimulatedWorld, VoteWorld
 
 
@@ -66,7 +66,11 @@ def population_value(case: EstimatorCase, estimator: Estimator, world: Simulated
         values = np.array(
             [float((v.w @ gap**power) / v.total) ** (1 / power) for v, gap in zip(views, gaps, strict=True)]
         )
-    value = values[0] if len(views) == 1 else combine(values, shares(views, lens.aggregate), lens.aggregate)
+    value = (
+        values[0]
+        if len(views) == 1
+        else aggregate_values(values, aggregation_weights(views, lens.aggregate), lens.aggregate)
+    )
     return 0.0 if abs(float(value)) < 1e-12 else float(value)  # what rounding leaves of a zero is zero
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from trueodds.resampling.poisson_binomial import exact_limits
+from trueodds.resampling.poisson_binomial import clopper_pearson_limits
 from trueodds_studies.common.resumable_runs import Row
 
 
@@ -19,7 +19,7 @@ def clopper_pearson(hits: int, sets: int, level: float = 0.99) -> tuple[float, f
     >>> low, round(high, 4)  # 1 − 0.025^(1/10)
     (0.0, 0.3085)
     """
-    low, high = exact_limits(hits, sets, (1 - level) / 2)
+    low, high = clopper_pearson_limits(hits, sets, (1 - level) / 2)
     return float(low), float(high)
 
 

@@ -135,7 +135,11 @@ class ZeroEstimator(Estimator):
 
 def _evaluate(estimator: Estimator, of: SortedSelections) -> Array:
     """All resamples at once, also for debiased errors, whose formula takes the sums of many sets of bins."""
-    if isinstance(estimator, DebiasedL1) and of.is_vectorizable and (sums := estimator.partition.sums(of)) is not None:
+    if (
+        isinstance(estimator, DebiasedL1)
+        and of.is_vectorizable
+        and (sums := estimator.partition.sums_by_selection(of)) is not None
+    ):
         n, wp, wy = sums
         return estimator.of_bins(n, wp, wy, n)
     return estimator.evaluate_selections(of)

@@ -187,7 +187,7 @@ def score_crowd(votes: Array, seed: int) -> dict[str, float]:
         perfect, every, np.random.default_rng(seed)
     )  # one set of fresh votes for all of them
     known = [
-        estimand.estimator.expected(estimand.views[0]) if draws is None else draws.mean()
+        estimand.estimator.expected_if_calibrated(estimand.views[0]) if draws is None else draws.mean()
         for estimand, draws in zip(every, null_draws, strict=True)
     ]
     return {label: float(value) for (label, _, _), value in zip(VOTE_MEASURES, known, strict=True) if value is not None}

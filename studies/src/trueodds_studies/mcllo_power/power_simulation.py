@@ -15,7 +15,7 @@ from trueodds.calibrators._glm.wald import NORMAL_CRITICAL_VALUE
 from trueodds.calibrators.mcllo import MclloMap
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
-from trueodds.hypotests._glm.mcllo_likelihood import Odds, statistics
+from trueodds.hypotests._glm.mcllo_likelihood import MclloModel, mcllo_statistics
 from trueodds.lenses.view import View
 from trueodds_studies.common.figure import make_panels, save_figure
 from trueodds_studies.common.rejection_rates import clopper_pearson
@@ -96,9 +96,9 @@ def measure_power(cell: PowerCell, plan: PowerPlan) -> Mapping[str, Any]:
     for repetition in range(plan.sets):
         rng = np.random.default_rng([plan.seed, cell.n, round(1000 * cell.delta), repetition])
         P, Y = cell.rows(rng)
-        odds = Odds.of(View(p=P, y=Y), -1, 0.0, "mcllo")
+        odds = MclloModel.of(View(p=P, y=Y), -1, 0.0, "mcllo")
         for name, form in TEST_FORMS.items():
-            samples[name].append(chdtrc(odds.white.shape[1], statistics(odds, form)[form]))
+            samples[name].append(chdtrc(odds.white.shape[1], mcllo_statistics(odds, form)[form]))
         errors = odds.mle.theta - cell.truth
         if odds.covariance is not None:
             samples["off"].append(errors)

@@ -12,7 +12,7 @@ import numpy as np
 from trueodds.api.draw import draw
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.typing import Array
-from trueodds.diagrams.model_lineup import COLORS, MARKERS
+from trueodds.diagrams.model_styles import COLORS, MARKERS
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count
 from trueodds_studies.model_comparison.rankings import (

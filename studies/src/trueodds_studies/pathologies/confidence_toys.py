@@ -140,7 +140,7 @@ def _sample_rows(preds: Predictions) -> list[dict[str, Any]]:
 
 def _bin_rows(preds: Predictions) -> list[dict[str, Any]]:
     (view,) = as_lens("confidence").views(preds)
-    binned = BinnedError(Uniform(BINS)).bins(view).binned
+    binned = BinnedError(Uniform(BINS)).bin_sums(view).binned
     assert binned.bin_index is not None
     rows = []
     for b, n, p, y in zip(binned.bin_index, binned.n, binned.p, binned.y, strict=True):

@@ -9,7 +9,7 @@ import pytest
 
 from trueodds.binning import sorted_scores as module
 from trueodds.binning.equal_mass import EqualMass
-from trueodds.binning.sorted_scores import ByScore, by_place, by_score, group_starts
+from trueodds.binning.sorted_scores import SortedScores, group_starts, sort_by_partition_value, sort_by_score
 from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
@@ -29,10 +29,10 @@ def row_by_row(view: View, k: int) -> list[float]:
     return [0.0, *sorted(e for e in inner if e < 1), 1.0]
 
 
-@pytest.fixture(params=[1, module.MANY], ids=["counted", "sorted"])
+@pytest.fixture(params=[1, module.MIN_ROWS_FOR_COUNTING], ids=["counted", "sorted"])
 def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """From how many rows on few bins are counted."""
-    monkeypatch.setattr(module, "MANY", request.param)
+    monkeypatch.setattr(module, "MIN_ROWS_FOR_COUNTING", request.param)
     return int(request.param)
 
 
@@ -54,28 +54,30 @@ def test_equal_mass_edges_are_those_of_counted_rows_bit_by_bit(n: int, ties: boo
 def test_a_view_is_sorted_once_and_cells_lie_where_they_are_placed() -> None:
     p, y = drawn(50)
     view = View(p, y)
-    assert by_score(view) is by_score(view) is by_place(view)
+    assert sort_by_score(view) is sort_by_score(view) is sort_by_partition_value(view)
     cells = View([0.2, 0.4], [0, 1], [3, 4], n=[3, 4], sums={}, partition_values=[0.7, 0.6])
-    assert by_score(cells).sums()[0].tolist() == [0.2, 0.4]
-    assert [x.tolist() for x in by_place(cells).sums()] == [[0.6, 0.7], [4, 3], [4, 0]]
+    assert sort_by_score(cells).sums_by_score()[0].tolist() == [0.2, 0.4]
+    assert [x.tolist() for x in sort_by_partition_value(cells).sums_by_score()] == [[0.6, 0.7], [4, 3], [4, 0]]
 
 
 def test_rows_without_weight_are_absent_and_even_weights_are_none() -> None:
     p, y = np.array([0.9, 0.1, 0.4, 0.4]), np.array([1.0, 1.0, 0.0, 1.0])
-    sums = ByScore(p, y, np.array([1.0, 0.0, 2.0, 0.5])).sums()
+    sums = SortedScores(p, y, np.array([1.0, 0.0, 2.0, 0.5])).sums_by_score()
     assert [x.tolist() for x in sums] == [[0.4, 0.9], [2.5, 1.0], [0.5, 1.0]]
-    for one, other in zip(ByScore(p, y).sums(), ByScore(p, y, np.ones(4)).sums(), strict=True):
+    for one, other in zip(
+        SortedScores(p, y).sums_by_score(), SortedScores(p, y, np.ones(4)).sums_by_score(), strict=True
+    ):
         assert one.tolist() == other.tolist()
-    assert [len(x) for x in ByScore(p, y, np.zeros(4)).sums()] == [0, 0, 0]
-    for none in (ByScore(p, y, np.zeros(4)), ByScore(p[:0], y[:0])):
-        assert [len(x) for x in none.scores_at_mass(np.array([0.0]))] == [0, 0]
+    assert [len(x) for x in SortedScores(p, y, np.zeros(4)).sums_by_score()] == [0, 0, 0]
+    for none in (SortedScores(p, y, np.zeros(4)), SortedScores(p[:0], y[:0])):
+        assert [len(x) for x in none.scores_at_weight(np.array([0.0]))] == [0, 0]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", ["spread", "ties", "sure", "alike", "one cell"])
 def test_many_rows_are_cut_where_sorting_cuts_them(kind: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, n = np.random.default_rng(5), 30_001
-    monkeypatch.setattr(module, "MANY", n)
+    monkeypatch.setattr(module, "MIN_ROWS_FOR_COUNTING", n)
     p = {
         "spread": rng.random(n),
         "ties": rng.integers(0, 21, n) / 20,
@@ -88,7 +90,7 @@ def test_many_rows_are_cut_where_sorting_cuts_them(kind: str, dtype: Any, monkey
         for closed in ("left", "right"):
             for k in (1, 2, 15, 64, 65):
                 partition, view, presorted = EqualMass(k, closed, cut), View(p, y), View(p, y)  # type: ignore[arg-type]
-                by_score(presorted).sums()  # whoever needs sums has the rows sorted
+                sort_by_score(presorted).sums_by_score()  # whoever needs sums has the rows sorted
                 cells = partition.fit(view)
                 assert isinstance(cells, Bins)
                 assert cells.edges.tolist() == partition.fit(presorted).edges.tolist()  # type: ignore[attr-defined]
@@ -100,10 +102,10 @@ def test_many_rows_are_cut_where_sorting_cuts_them(kind: str, dtype: Any, monkey
 
 def test_counting_and_sorting_may_follow_each_other(many: int) -> None:
     p, y = drawn(300)
-    sorted_scores, bins, mass = ByScore(p, y), Bins(np.arange(8) / 7), np.array([10.0, 200.5, 300.0])
-    once = sorted_scores.scores_at_mass(mass), sorted_scores.in_bins(bins)
-    sorted_scores.sums()
-    second = sorted_scores.scores_at_mass(mass), sorted_scores.in_bins(bins)
+    sorted_scores, bins, mass = SortedScores(p, y), Bins(np.arange(8) / 7), np.array([10.0, 200.5, 300.0])
+    once = sorted_scores.scores_at_weight(mass), sorted_scores.sums_in_bins(bins)
+    sorted_scores.sums_by_score()
+    second = sorted_scores.scores_at_weight(mass), sorted_scores.sums_in_bins(bins)
     assert [x.tolist() for x in once[0]] == [x.tolist() for x in second[0]]
     assert once[1] is not None
     assert second[1] is not None
@@ -117,12 +119,12 @@ def test_bins_hold_the_sums_of_their_rows(closed: Any) -> None:
     for dtype in (np.float16, np.float32, np.float64):
         p, y = drawn(400, dtype)
         bins = Bins(np.arange(8) / 7, closed)
-        sums, index = by_score(View(p, y)).in_bins(bins), bins.index(p)
+        sums, index = sort_by_score(View(p, y)).sums_in_bins(bins), bins.index(p)
         assert sums is not None
         x = p.astype(float)
         for name, weights in {"n": np.ones(400), "wp": x, "wy": y, "wpy": x * y, "wpp": x * x}.items():
             assert sums[name] == pytest.approx(np.bincount(index, weights, 7), rel=1e-12)
-    assert by_score(View(p, y, y + 1)).in_bins(bins) is None
+    assert sort_by_score(View(p, y, y + 1)).sums_in_bins(bins) is None
 
 
 def test_groups_have_equal_weight_and_few_scores_stay_separate() -> None:

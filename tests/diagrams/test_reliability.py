@@ -19,9 +19,9 @@ from trueodds.diagrams.reliability.compute import Reliability
 from trueodds.diagrams.reliability.text import (
     describe_outside_bins,
     describe_segments,
-    explained_by_chance,
     find_segments,
     format_edge,
+    is_explained_by_chance,
 )
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
@@ -354,9 +354,9 @@ def pick(deviation, outside):
 
 def test_few_bins_outside_are_what_chance_does():
     # P[Binomial(11, .1) >= 1] = 1 - .9^11 = .686, >= 3 is .0896, >= 4 is .0185.
-    assert explained_by_chance(11, 1, 0.9)
-    assert explained_by_chance(11, 3, 0.9)
-    assert not explained_by_chance(11, 4, 0.9)
+    assert is_explained_by_chance(11, 1, 0.9)
+    assert is_explained_by_chance(11, 3, 0.9)
+    assert not is_explained_by_chance(11, 4, 0.9)
     table = columns([0.0] * 10 + [-0.1], [0] * 10 + [1])
 
     def say(outside, **kwargs):

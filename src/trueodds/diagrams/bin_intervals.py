@@ -17,7 +17,7 @@ from trueodds.kernels import random_labels, sign_flips
 from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, clopper_pearson_limits, poisson_binomial_pmf
 
-_TOLERANCE = 1e-12  # of comparisons with a quantile, which equality up to rounding must pass
+_QUANTILE_TOLERANCE = 1e-12  # of comparisons with a quantile, which equality up to rounding must pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class BinIntervals:
         >>> BinIntervals(np.array([0.0]), np.array([2 / 3]), ("exact",)).excludes(np.array([0.6 / 0.9])).tolist()
         [False]
         """
-        return (rate < self.low - _TOLERANCE) | (rate > self.high + _TOLERANCE)
+        return (rate < self.low - _QUANTILE_TOLERANCE) | (rate > self.high + _QUANTILE_TOLERANCE)
 
 
 def is_significant(p: Array, level: float) -> Array:
@@ -43,10 +43,10 @@ def is_significant(p: Array, level: float) -> Array:
     >>> is_significant(np.array([0.1, 0.10001]), 0.9).tolist()
     [True, False]
     """
-    return np.asarray(p <= 1 - level + _TOLERANCE)
+    return np.asarray(p <= 1 - level + _QUANTILE_TOLERANCE)
 
 
-def consistency_bars(view: View, index: Array, size: int, level: float) -> BinIntervals:
+def consistency_bars(view: View, bin_index: Array, n_bins: int, level: float) -> BinIntervals:
     """Range of the observed event rate of each occupied bin with probability `level` if the model is calibrated.
 
     The ends are the quantiles (1 ± level)/2 of Σy/n, the smallest k with P[Σy ≤ k] ≥ q, where each label is drawn with
@@ -63,26 +63,26 @@ def consistency_bars(view: View, index: Array, size: int, level: float) -> BinIn
     >>> bars.low.tolist(), bars.high.tolist()
     ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0])
     """
-    (bars,) = consistency_bars_at_levels(view, index, size, (level,))
+    (bars,) = consistency_bars_at_levels(view, bin_index, n_bins, (level,))
     return bars
 
 
 def consistency_bars_at_levels(
-    view: View, index: Array, size: int, levels: Sequence[float]
+    view: View, bin_index: Array, n_bins: int, levels: Sequence[float]
 ) -> tuple[BinIntervals, ...]:
     """`consistency_bars` at several levels; the distribution of each bin, the costly part, is computed once."""
     tails = [(1 - level) / 2 for level in levels]
     rows = np.flatnonzero(view.w > 0)
-    rows = rows[np.argsort(index[rows], kind="stable")]
-    starts = np.searchsorted(index[rows], np.arange(size + 1))
+    rows = rows[np.argsort(bin_index[rows], kind="stable")]
+    starts = np.searchsorted(bin_index[rows], np.arange(n_bins + 1))
     sums = {name: view.sums(name) for name in ("ww", "wyy", "wwv", "wwr")}
-    bin_ranges = [_of_bin(view, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start]
+    bin_ranges = [_bin_limits(view, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start]
     ends = np.array([limits for limits, _ in bin_ranges]).reshape(-1, len(tails), 2)
     methods = tuple(method for _, method in bin_ranges)
     return tuple(BinIntervals(ends[:, i, 0], ends[:, i, 1], methods) for i in range(len(tails)))
 
 
-def wilson_intervals(view: View, index: Array, size: int, level: float) -> BinIntervals:
+def wilson_intervals(view: View, bin_index: Array, n_bins: int, level: float) -> BinIntervals:
     """Wilson interval of the event rate of each occupied bin, with effective sample size n = (Σw)²/Σw².
 
     Equal weights, whatever their size, leave n at the number of rows, because weights are importance weights and not
@@ -92,7 +92,7 @@ def wilson_intervals(view: View, index: Array, size: int, level: float) -> BinIn
     >>> bars.low.tolist(), bars.high.round(4).tolist()
     ([0.0], [0.4899])
     """
-    binned = view.pool(index, size)
+    binned = view.pool(bin_index, n_bins)
     n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
     z2 = ndtri((1 + level) / 2) ** 2
     middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
@@ -102,7 +102,7 @@ def wilson_intervals(view: View, index: Array, size: int, level: float) -> BinIn
     return BinIntervals(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
 
 
-def clopper_pearson_intervals(view: View, index: Array, size: int, level: float) -> BinIntervals:
+def clopper_pearson_intervals(view: View, bin_index: Array, n_bins: int, level: float) -> BinIntervals:
     r"""Clopper-Pearson interval of each occupied bin: the event rates that neither one-sided test rejects.
 
     .. math:: B^{-1}_{(1-c)/2}(k,\, n-k+1) \quad\text{to}\quad B^{-1}_{(1+c)/2}(k+1,\, n-k)
@@ -117,63 +117,68 @@ def clopper_pearson_intervals(view: View, index: Array, size: int, level: float)
     >>> bars.low.tolist(), bars.high.round(4).tolist()
     ([0.0], [0.6024])
     """
-    binned = view.pool(index, size)
+    binned = view.pool(bin_index, n_bins)
     n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
     low, high = clopper_pearson_limits(n * rate, n, (1 - level) / 2)
     return BinIntervals(np.minimum(low, rate), np.maximum(high, rate), ("clopper-pearson",) * len(n))
 
 
-def _of_bin(
+def _bin_limits(
     view: View, rows: Array, sums: dict[str, Array], tails: Sequence[float]
 ) -> tuple[list[tuple[float, float]], str]:
     p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # rounding may put a softmax above 1
     w, n = view.w[rows], view.n[rows]
-    mass, count = float(w.sum()), round(float(n.sum()))
+    total_weight, count = float(w.sum()), round(float(n.sum()))
 
-    def normal(name: str, method: str) -> tuple[list[tuple[float, float]], str]:
-        return [_normal(float(w @ p) / mass, float(sums[name][rows].sum()) / mass**2, tail) for tail in tails], method
+    def normal_limits(name: str, method: str) -> tuple[list[tuple[float, float]], str]:
+        return [
+            _normal_limits(float(w @ p) / total_weight, float(sums[name][rows].sum()) / total_weight**2, tail)
+            for tail in tails
+        ], method
 
-    if not math.isclose(sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=1e-9, abs_tol=1e-9 * mass):
-        return normal("wwr", "residuals")
+    if not math.isclose(sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=1e-9, abs_tol=1e-9 * total_weight):
+        return normal_limits("wwr", "residuals")
     # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights are equal.
-    if not math.isclose(mass * mass, count * sums["ww"][rows].sum(), rel_tol=1e-9):
-        return normal("wwv", "normal")
-    both = [(tail, 1 - tail) for tail in tails]
+    if not math.isclose(total_weight * total_weight, count * sums["ww"][rows].sum(), rel_tol=1e-9):
+        return normal_limits("wwv", "normal")
+    tail_pairs = [(tail, 1 - tail) for tail in tails]
     if count <= MAX_CONVOLVED_ROWS:
-        reached = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _TOLERANCE
-        ends = [np.minimum(np.searchsorted(reached, pair), count) / count for pair in both]
+        distribution = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _QUANTILE_TOLERANCE
+        ends = [np.minimum(np.searchsorted(distribution, pair), count) / count for pair in tail_pairs]
         return [(float(low), float(high)) for low, high in ends], "exact"
-    variance = float(sums["wwv"][rows].sum()) * (count / mass) ** 2
-    third = float((n * p * (1 - p) * (1 - 2 * p)).sum())
+    variance = float(sums["wwv"][rows].sum()) * (count / total_weight) ** 2
+    third_moment = float((n * p * (1 - p) * (1 - 2 * p)).sum())
     mean = float(n @ p)
-    limits = [[_refined_normal_quantile(mean, variance, third, count, q) / count for q in pair] for pair in both]
+    limits = [
+        [_refined_normal_quantile(mean, variance, third_moment, count, q) / count for q in pair] for pair in tail_pairs
+    ]
     return [(low, high) for low, high in limits], "refined normal"
 
 
-def _normal(mean: float, variance: float, tail: float) -> tuple[float, float]:
+def _normal_limits(mean: float, variance: float, tail: float) -> tuple[float, float]:
     half = -ndtri(tail) * math.sqrt(max(variance, 0.0))
     return max(mean - half, 0.0), min(mean + half, 1.0)
 
 
-def _refined_normal_quantile(mean: float, variance: float, third: float, count: int, q: float) -> int:
+def _refined_normal_quantile(mean: float, variance: float, third_moment: float, count: int, q: float) -> int:
     """The smallest k at which the refined normal distribution function reaches q."""
     if variance <= 0:
         return round(mean)
     sigma = math.sqrt(variance)
 
-    def reached(k: int) -> float:
+    def distribution_function(k: int) -> float:
         x = (k + 0.5 - mean) / sigma
-        correction = third / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
-        return float(ndtr(x)) + correction + _TOLERANCE
+        correction = third_moment / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
+        return float(ndtr(x)) + correction + _QUANTILE_TOLERANCE
 
-    return min(bisect_left(range(count + 1), q, key=reached), count)
+    return min(bisect_left(range(count + 1), q, key=distribution_function), count)
 
 
-_BLOCK_SIZE = 2**22  # draws of cells in memory at a time
+_MAX_CELL_DRAWS = 2**22  # draws of cells in memory at a time
 
 
 def resampled_consistency_bars(
-    view: View, index: Array, size: int, levels: Sequence[float], resamples: int, rng: np.random.Generator
+    view: View, bin_index: Array, n_bins: int, levels: Sequence[float], resamples: int, rng: np.random.Generator
 ) -> tuple[BinIntervals, ...]:
     r"""Consistency range of the event rate of each occupied bin by resampling labels, one Bars per level.
 
@@ -192,16 +197,20 @@ def resampled_consistency_bars(
     ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0])
     """
     p = np.clip(view.p.astype(np.float64), 0, 1)
-    voted = np.abs(view.sums("wyy") - view.w * view.y) > 1e-9 * view.w
-    single = view.n == 1
-    mass = np.bincount(index, view.w, size)
-    occupied = mass > 0
-    sums = np.zeros((resamples, size))
-    for rows, drawn in ((single & ~voted, _draw_labels), (single & voted, _flip_residuals), (~single, _draw_cells)):
+    has_vote_shares = np.abs(view.sums("wyy") - view.w * view.y) > 1e-9 * view.w
+    is_single_row = view.n == 1
+    bin_weight = np.bincount(bin_index, view.w, n_bins)
+    occupied = bin_weight > 0
+    sums = np.zeros((resamples, n_bins))
+    for rows, draw_sums in (
+        (is_single_row & ~has_vote_shares, _sum_label_draws),
+        (is_single_row & has_vote_shares, _sum_flipped_residuals),
+        (~is_single_row, _sum_cell_draws),
+    ):
         if rows.any():
-            sums += drawn(view, p, index, size, np.flatnonzero(rows), voted, resamples, rng)
-    rates = np.sort(np.clip(sums[:, occupied] / mass[occupied], 0, 1), axis=0)
-    flipped = np.bincount(index, voted & (view.w > 0), size)[occupied] > 0
+            sums += draw_sums(view, p, bin_index, n_bins, np.flatnonzero(rows), has_vote_shares, resamples, rng)
+    rates = np.sort(np.clip(sums[:, occupied] / bin_weight[occupied], 0, 1), axis=0)
+    flipped = np.bincount(bin_index, has_vote_shares & (view.w > 0), n_bins)[occupied] > 0
     method = tuple("flipped" if is_flipped else "redrawn" for is_flipped in flipped)
     return tuple(
         BinIntervals(_empirical_quantile(rates, (1 - level) / 2), _empirical_quantile(rates, (1 + level) / 2), method)
@@ -214,43 +223,64 @@ def _empirical_quantile(rates: Array, q: float) -> Array:
     return np.asarray(rates[max(math.ceil(q * len(rates) - 1e-9) - 1, 0)])
 
 
-def _draw_labels(
-    view: View, p: Array, index: Array, size: int, rows: Array, _voted: Array, resamples: int, rng: np.random.Generator
+def _sum_label_draws(
+    view: View,
+    p: Array,
+    bin_index: Array,
+    n_bins: int,
+    rows: Array,
+    _has_vote_shares: Array,
+    resamples: int,
+    rng: np.random.Generator,
 ) -> Array:
-    table = index[rows].astype(np.int32).reshape(1, -1, 1)
+    table = bin_index[rows].astype(np.int32).reshape(1, -1, 1)
     return random_labels.sum_label_weights(
-        p[rows, None], view.w[rows], table, size, stream_key(rng), 0, resamples, independent=True
+        p[rows, None], view.w[rows], table, n_bins, stream_key(rng), 0, resamples, independent=True
     )
 
 
-def _flip_residuals(
-    view: View, p: Array, index: Array, size: int, rows: Array, _voted: Array, resamples: int, rng: np.random.Generator
+def _sum_flipped_residuals(
+    view: View,
+    p: Array,
+    bin_index: Array,
+    n_bins: int,
+    rows: Array,
+    _has_vote_shares: Array,
+    resamples: int,
+    rng: np.random.Generator,
 ) -> Array:
     w, predicted, observed = view.w[rows], p[rows], view.y[rows]
-    slots = index[rows].astype(np.int32)[:, None]
-    base = np.bincount(index[rows], w * predicted, size)
+    row_bins = bin_index[rows].astype(np.int32)[:, None]
+    predicted_sums = np.bincount(bin_index[rows], w * predicted, n_bins)
     clusters = np.arange(len(rows))
-    return base + sign_flips.sum_sign_flips(
-        clusters, slots, (w * (observed - predicted))[:, None], size, stream_key(rng), 0, resamples
+    return predicted_sums + sign_flips.sum_sign_flips(
+        clusters, row_bins, (w * (observed - predicted))[:, None], n_bins, stream_key(rng), 0, resamples
     )
 
 
-def _draw_cells(
-    view: View, p: Array, index: Array, size: int, rows: Array, voted: Array, resamples: int, rng: np.random.Generator
+def _sum_cell_draws(
+    view: View,
+    p: Array,
+    bin_index: Array,
+    n_bins: int,
+    rows: Array,
+    has_vote_shares: Array,
+    resamples: int,
+    rng: np.random.Generator,
 ) -> Array:
     n, w, predicted = view.n[rows].astype(np.int64), view.w[rows], p[rows]
     # Cauchy–Schwarz: only cells of equal weights have a binomial count of outcomes.
-    equal = np.isclose(w * w, n * view.sums("ww")[rows], rtol=1e-9, atol=0) & ~voted[rows]
-    std = np.sqrt(np.maximum(np.where(voted[rows], view.sums("wwr")[rows], view.sums("wwv")[rows]), 0))
-    order = np.argsort(index[rows], kind="stable")
-    slots, first = np.unique(index[rows][order], return_index=True)
-    sums = np.zeros((resamples, size))
-    block = max(1, _BLOCK_SIZE // len(rows))
+    equal = np.isclose(w * w, n * view.sums("ww")[rows], rtol=1e-9, atol=0) & ~has_vote_shares[rows]
+    std = np.sqrt(np.maximum(np.where(has_vote_shares[rows], view.sums("wwr")[rows], view.sums("wwv")[rows]), 0))
+    order = np.argsort(bin_index[rows], kind="stable")
+    occupied_bins, first = np.unique(bin_index[rows][order], return_index=True)
+    sums = np.zeros((resamples, n_bins))
+    block = max(1, _MAX_CELL_DRAWS // len(rows))
     for start in range(0, resamples, block):
         count = min(block, resamples - start)
         drawn = w * predicted + std * rng.standard_normal((count, len(rows)))
         drawn[:, equal] = (
             rng.binomial(n[equal], predicted[equal], (count, int(equal.sum()))) * (w / np.maximum(n, 1))[equal]
         )
-        sums[start : start + count, slots] = np.add.reduceat(drawn[:, order], first, axis=1)
+        sums[start : start + count, occupied_bins] = np.add.reduceat(drawn[:, order], first, axis=1)
     return sums

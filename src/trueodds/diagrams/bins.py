@@ -20,7 +20,7 @@ from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS
 
 Columns = dict[str, Array]
 BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[BinIntervals, ...]]
-STRIP_CELLS = 30  # equal cells of the strip where bins differ in width; their edges are edges of a tally's cells too
+N_STRIP_CELLS = 30  # equal cells of the strip where bins differ in width; their edges are edges of a tally's cells too
 
 
 class BinnedView:
@@ -74,9 +74,9 @@ class BinnedView:
 
     @property
     def strip_shares(self) -> Array:
-        """The share of rows in each of STRIP_CELLS equal cells, independent of the bins."""
-        cells = Uniform(STRIP_CELLS).fit(self.view)
-        cell_weights = np.bincount(cells.index(self.view.partition_values), self.view.w, STRIP_CELLS)
+        """The share of rows in each of `N_STRIP_CELLS` equal cells, independent of the bins."""
+        cells = Uniform(N_STRIP_CELLS).fit(self.view)
+        cell_weights = np.bincount(cells.index(self.view.partition_values), self.view.w, N_STRIP_CELLS)
         return np.asarray(cell_weights / cell_weights.sum())
 
     @property
@@ -150,16 +150,16 @@ def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partitio
 NESTED_BIN_COUNTS = (5, 6, 8, 10, 12, 15, 16, 20, 24, 30, 32, 40)
 
 
-def score_histogram(view: View, count: int) -> dict[str, Array]:
+def score_histogram(view: View, n_bins: int) -> dict[str, Array]:
     """The share of rows in each of `count` equal bins of their score."""
-    columns = BinnedView(view, Uniform(count)).columns
+    columns = BinnedView(view, Uniform(n_bins)).columns
     names = {"x_low": "low", "x_high": "high", "n": "n", "weight": "weight", "share": "share"}
     return {name: columns[column] for name, column in names.items()}
 
 
 def freedman_diaconis_bins(scores: DistinctScoreSums) -> int:
     """Freedman and Diaconis's number of bins on [0, 1], from 5 to 40; 20 if half of the rows share a score."""
-    reached = np.cumsum(scores.w) / scores.w.sum()
-    lower, upper = scores.score[np.searchsorted(reached, (0.25 - 1e-12, 0.75 - 1e-12))]
-    wished = np.cbrt(scores.n.sum()) / (2 * (upper - lower)) if upper > lower else 20
-    return next((count for count in NESTED_BIN_COUNTS if count >= wished), NESTED_BIN_COUNTS[-1])
+    cumulative_share = np.cumsum(scores.w) / scores.w.sum()
+    lower, upper = scores.score[np.searchsorted(cumulative_share, (0.25 - 1e-12, 0.75 - 1e-12))]
+    min_count = np.cbrt(scores.n.sum()) / (2 * (upper - lower)) if upper > lower else 20
+    return next((count for count in NESTED_BIN_COUNTS if count >= min_count), NESTED_BIN_COUNTS[-1])

@@ -43,7 +43,7 @@ def cell_tests(view: View, index: Array, size: int, alpha: float) -> CellTests:
     wy = binned.w[:, None] * binned.y
     log_p, method = tails.log_p(wy), np.full(len(binned.w), CHI2, dtype=object)
     ww = binned.sums("ww")
-    expected = np.where(tails.fixed, np.inf, binned.p * (binned.w**2 / ww)[:, None])
+    expected = np.where(tails.has_no_variance, np.inf, binned.p * (binned.w**2 / ww)[:, None])
     small_expected = (
         (expected.min(axis=1) < MIN_EXPECTED * (1 - 1e-9)) & (log_p <= np.log(alpha + 1e-12)) & np.isfinite(log_p)
     )

@@ -22,7 +22,7 @@ def format_pvalue(p: float) -> str:
     return f"p\u00a0=\u00a0{p:.{2 if p >= 0.0995 else 3}f}"
 
 
-def format_range(low: float, high: float, join: str = "from {}\u00a0% to {}") -> str:
+def format_range(low: float, high: float, template: str = "from {}\u00a0% to {}") -> str:
     """Format two probabilities with as few digits as distinguish them, or one if both read the same.
 
     >>> [format_range(*ends).replace("\u00a0", " ") for ends in ((0.02, 0.144), (0.994, 0.9991), (0.5, 0.5))]
@@ -31,7 +31,7 @@ def format_range(low: float, high: float, join: str = "from {}\u00a0% to {}") ->
     for formatter in (_rounded_percent, styling.format_percent, _four_digit_percent):
         first, last = formatter(low), formatter(high)
         if first != last:
-            return join.format(first.removesuffix("\u00a0%"), last)
+            return template.format(first.removesuffix("\u00a0%"), last)
     return f"at {_rounded_percent(low)}"
 
 

@@ -9,7 +9,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 
-NARROW = 2.9  # inches of width up to which lines are thinner
+MAX_NARROW_WIDTH = 2.9  # inches of width up to which lines are thinner
 
 
 class UnitSquarePlot(Diagram):
@@ -42,7 +42,7 @@ class UnitSquarePlot(Diagram):
         styling.set_rate_axis(ax, *styling.RATE_LIMITS, self.strip_height)
         if self.has("diagonal"):
             ax.plot([0, 1], [0, 1], color=styling.MUTED_COLOR, linewidth=1, zorder=2, label="diagonal")
-        return styling.size_in_inches(ax)[0] > NARROW
+        return styling.size_in_inches(ax)[0] > MAX_NARROW_WIDTH
 
     def shared_legend_entries(self) -> list[tuple[Any, str]]:
         """The legend entries of diagonal and strip."""
@@ -68,7 +68,7 @@ def select_part(rows: Mapping[str, Array], part: str) -> dict[str, Array]:
     return {name: column[mask] for name, column in rows.items()}
 
 
-STYLES = ("diagonal", "deviation")
+BINNED_STYLES = ("diagonal", "deviation")
 
 
 class BinnedPlot(Diagram):

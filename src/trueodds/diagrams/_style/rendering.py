@@ -14,13 +14,15 @@ from trueodds.core.errors import InputError, install_command
 
 SAVED_DPI = 200.0  # default resolution of a saved picture
 
-_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)  # XML declaration, and a DOCTYPE that points to the network
-_META = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)  # addresses of vocabularies, of no use in a page
+_BEFORE_SVG = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)  # XML declaration, and a DOCTYPE that points to the network
+_METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)  # addresses of vocabularies, of no use in a page
 _COMMENT = re.compile(r"\s*<!--.*?-->", re.DOTALL)  # each text once more
-_STYLE = re.compile(r"\s*<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)  # `*{…}` would restyle the whole page
-_ROOT = re.compile(r"<svg\b([^>]*)>")
-_ID = re.compile(r'\bid="([^"]*)"')
-_IDS = re.compile(r'\b(id="|href="#|url\(#)')
+_STYLE_ELEMENT = re.compile(
+    r"\s*<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL
+)  # `*{…}` would restyle the whole page
+_SVG_TAG = re.compile(r"<svg\b([^>]*)>")
+_ID_ATTRIBUTE = re.compile(r'\bid="([^"]*)"')
+_ID_OR_REFERENCE = re.compile(r'\b(id="|href="#|url\(#)')
 
 
 def embed_svg(raw: str, prefix: str, description: str) -> str:
@@ -33,8 +35,8 @@ def embed_svg(raw: str, prefix: str, description: str) -> str:
     >>> content
     '<title>A &lt; B</title><g id="x-a"/><use xlink:href="#x-a"/></svg>'
     """
-    body = _STYLE.sub("", _META.sub("", _COMMENT.sub("", _HEAD.sub("", raw))))
-    body = _IDS.sub(lambda match: f"{match[1]}{prefix}-", body)
+    body = _STYLE_ELEMENT.sub("", _METADATA.sub("", _COMMENT.sub("", _BEFORE_SVG.sub("", raw))))
+    body = _ID_OR_REFERENCE.sub(lambda match: f"{match[1]}{prefix}-", body)
     counts: Counter[str] = Counter()
 
     def once(match: re.Match[str]) -> str:
@@ -42,11 +44,11 @@ def embed_svg(raw: str, prefix: str, description: str) -> str:
         counts[match[1]] += 1
         return match[0] if counts[match[1]] == 1 else f'id="{match[1]}-{counts[match[1]]}"'
 
-    body = _ID.sub(once, body)
+    body = _ID_ATTRIBUTE.sub(once, body)
     # The style sheet's two declarations, for this picture only; both are inherited.
     style = "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"
     text = escape(description)
-    return _ROOT.sub(
+    return _SVG_TAG.sub(
         lambda match: f'<svg{match[1]} role="img" aria-label="{text}" style="{style}"><title>{text}</title>', body, 1
     )
 

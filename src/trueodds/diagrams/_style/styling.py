@@ -34,21 +34,21 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
     return float(text_to_path.get_text_width_height_descent(text, font, False)[0])
 
 
-def wrap_text(text: str, room: float, size: float, weight: str = "normal") -> str:
+def wrap_text(text: str, max_width: float, size: float, weight: str = "normal") -> str:
     """Wrap text into lines of similar length, at most `room` points wide, never at a no-break space."""
     text = on_one_line(text)
-    lines = _fill_lines(text, room, size, weight)
+    lines = _fill_lines(text, max_width, size, weight)
     # Avoid a single word on the last line: use the narrowest column that needs no more lines.
-    while len(lines) > 1 and len(closer := _fill_lines(text, 0.95 * room, size, weight)) == len(lines):
-        lines, room = closer, 0.95 * room
+    while len(lines) > 1 and len(closer := _fill_lines(text, 0.95 * max_width, size, weight)) == len(lines):
+        lines, max_width = closer, 0.95 * max_width
     return "\n".join(lines)
 
 
-def _fill_lines(text: str, room: float, size: float, weight: str) -> list[str]:
+def _fill_lines(text: str, max_width: float, size: float, weight: str) -> list[str]:
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip(" ")
-        if lines[-1] and text_width(longer, size, weight) > room:
+        if lines[-1] and text_width(longer, size, weight) > max_width:
             lines.append(word)
         else:
             lines[-1] = longer
@@ -64,12 +64,12 @@ def on_one_line(text: str) -> str:
     return re.sub(r"\s*[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]\s*", " ", text)
 
 
-def shorten_text(text: str, room: float, size: float, weight: str = "normal") -> str:
+def shorten_text(text: str, max_width: float, size: float, weight: str = "normal") -> str:
     """Put text on one line, cut with an ellipsis if it is wider than `room` points."""
     text = on_one_line(text)
-    if text_width(text, size, weight) <= room:
+    if text_width(text, size, weight) <= max_width:
         return text
-    fits = bisect_right(range(len(text)), room, key=lambda n_chars: text_width(text[:n_chars] + "…", size, weight))
+    fits = bisect_right(range(len(text)), max_width, key=lambda n_chars: text_width(text[:n_chars] + "…", size, weight))
     return text[: max(fits - 1, 1)].rstrip() + "…"
 
 
@@ -182,18 +182,18 @@ def set_difference_axis(ax: Any, low: float, high: float, strip_height: float) -
     lowest = low + 0.05 * (high - low) * (strip_height > 0)  # a tick label there would overlap the one of the strip
     ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     ax.set_yticks([float(tick) for tick in ticks if lowest <= tick <= high])
-    ax.yaxis.set_major_formatter(_signed)
+    ax.yaxis.set_major_formatter(_format_signed_points)
 
 
-def _signed(value: float, _: Any = None) -> str:
+def _format_signed_points(value: float, _: Any = None) -> str:
     if abs(value) < 1e-9:
         return "0"
     return f"{100 * value:+.3g}\u00a0%".replace("-", "−")
 
 
-def bar_width(ax: Any, bins: int) -> float:
+def bar_line_width(ax: Any, n_bins: int) -> float:
     """Width of bars in points: visible, and narrow enough not to overlap."""
-    return float(np.clip(72 * size_in_inches(ax)[0] / max(bins, 1) * 0.28, 1.6, 9.0))
+    return float(np.clip(72 * size_in_inches(ax)[0] / max(n_bins, 1) * 0.28, 1.6, 9.0))
 
 
 def format_share(share: float) -> str:

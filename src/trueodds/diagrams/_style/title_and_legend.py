@@ -12,20 +12,20 @@ import numpy as np
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.diagram_content import DiagramContent
 
-MIN_TYPE_SIZE = 6.3  # smallest type size of ordinary text in points; the legend is a point smaller
+MIN_FONT_SIZE = 6.3  # smallest type size of ordinary text in points; the legend is a point smaller
 MAX_TITLE_LINES = 4  # longer titles are cut
-MAX_HEAD_HEIGHT = 0.32  # largest share of the height of a figure of given size for headline, finding and legend
+MAX_HEADER_SHARE = 0.32  # largest share of the height of a figure of given size for headline, finding and legend
 _HANDLE_WIDTH = 3.3  # width of the mark of a legend entry, with the space around it, in type sizes
 
 
-def fit_legend(diagram: DiagramContent, room: float, size: float) -> Header:
+def fit_legend(diagram: DiagramContent, max_width: float, font_size: float) -> Header:
     """Fit the legend of given axes: the largest type in which every entry is complete, or the smallest legible one."""
-    heads = Header(diagram, "", "", room, size).in_smaller_type()
+    heads = Header(diagram, "", "", max_width, font_size).at_decreasing_font_sizes()
     head = next((head for head in heads if head.is_complete), heads[-1])
-    return head if diagram.presentation.legend is not False else replace(head, legend=False)
+    return head if diagram.presentation.legend is not False else replace(head, has_legend=False)
 
 
-def fit_headers(diagram: DiagramContent, note: str, room: float, size: float) -> list[Header]:
+def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, font_size: float) -> list[Header]:
     """Headers that fit above the panels, most complete first; a figure of given size may have room for less."""
     presentation = diagram.presentation
     own = presentation.title not in (None, True)
@@ -33,146 +33,173 @@ def fit_headers(diagram: DiagramContent, note: str, room: float, size: float) ->
     full = Header(
         diagram,
         headline,
-        note if presentation.has_title and diagram.has("finding") else "",
-        room,
-        size,
-        legend=presentation.legend is not False,
+        finding_text if presentation.has_title and diagram.has("finding") else "",
+        max_width,
+        font_size,
+        has_legend=presentation.legend is not False,
     )
     if presentation.figsize is None:
         return [full]
-    alone = replace(full, note="")
-    small = replace(alone, larger=0.5)
-    fewer = [small, replace(small, legend=False)] if own else [small, replace(small, headline="")]
-    max_height = MAX_HEAD_HEIGHT * 72 * presentation.figsize[1]
+    alone = replace(full, finding_text="")
+    small = replace(alone, headline_enlargement=0.5)
+    fewer = [small, replace(small, has_legend=False)] if own else [small, replace(small, headline="")]
+    max_height = MAX_HEADER_SHARE * 72 * presentation.figsize[1]
     fitting = [head for head in (full, alone, *fewer) if head.height <= max_height and head.is_complete]
-    return fitting or [replace(small, headline=headline if own else "", legend=False)]
+    return fitting or [replace(small, headline=headline if own else "", has_legend=False)]
 
 
 @dataclass(frozen=True)
 class Header:
-    """Headline, finding and legend, each wrapped into as many lines as it needs in `room` points."""
+    """Headline, finding and legend, each wrapped to `max_width`; lengths are in points."""
 
     diagram: DiagramContent
     headline: str
-    note: str
-    room: float
-    size: float
-    larger: float = 2.5  # points by which the type of the headline exceeds `size`
-    legend: bool = True
+    finding_text: str
+    max_width: float
+    font_size: float
+    headline_enlargement: float = 2.5  # points by which the type of the headline exceeds `font_size`
+    has_legend: bool = True
 
     @cached_property
-    def question(self) -> str:
+    def wrapped_headline(self) -> str:
         """The headline, wrapped."""
-        size = self.size + self.larger
+        size = self.font_size + self.headline_enlargement
         lines = [
             line
             for part in self.headline.split("\n")
-            for line in styling.wrap_text(part, self.room, size, "bold").split("\n")
+            for line in styling.wrap_text(part, self.max_width, size, "bold").split("\n")
         ]
         if len(lines) > MAX_TITLE_LINES:
             lines[MAX_TITLE_LINES - 1 :] = [f"{lines[MAX_TITLE_LINES - 1]} …"]
-        return "\n".join(styling.shorten_text(line, self.room, size, "bold") for line in lines)
+        return "\n".join(styling.shorten_text(line, self.max_width, size, "bold") for line in lines)
 
     @cached_property
-    def finding(self) -> str:
+    def wrapped_finding(self) -> str:
         """The finding, wrapped."""
-        return styling.wrap_text(self.note, self.room, self.size)
+        return styling.wrap_text(self.finding_text, self.max_width, self.font_size)
 
     @cached_property
-    def marks(self) -> list[tuple[Any, str]]:
+    def legend_entries(self) -> list[tuple[Any, str]]:
         """The legend entries, with labels cut to the available width; empty without a legend."""
-        return [(mark, styling.shorten_text(label, self._label, self.size - 1)) for mark, label in self.full_marks]
+        return [
+            (mark, styling.shorten_text(label, self._max_label_width, self.font_size - 1))
+            for mark, label in self.uncut_legend_entries
+        ]
 
     @cached_property
-    def full_marks(self) -> list[tuple[Any, str]]:
+    def uncut_legend_entries(self) -> list[tuple[Any, str]]:
         """The legend entries in full."""
-        return self.diagram.legend() if self.legend and self.diagram.has("legend") else []
+        return self.diagram.legend() if self.has_legend and self.diagram.has("legend") else []
 
     @property
-    def _label(self) -> float:
+    def _max_label_width(self) -> float:
         """Width in points for the label of an entry, beside its mark."""
-        return self.room - _HANDLE_WIDTH * (self.size - 1)
+        return self.max_width - _HANDLE_WIDTH * (self.font_size - 1)
 
     @cached_property
-    def columns(self) -> int:
+    def n_legend_columns(self) -> int:
         """The largest number of legend columns that fits."""
-        for columns in range(len(self.marks), 1, -1):
-            rows = -(-len(self.marks) // columns)
-            even = rows * columns - len(self.marks) <= 1  # avoids three columns with one entry in the second row
-            if even and self.legend_size(columns)[0] <= self.room:
+        for columns in range(len(self.legend_entries), 1, -1):
+            rows = -(-len(self.legend_entries) // columns)
+            even = (
+                rows * columns - len(self.legend_entries) <= 1
+            )  # avoids three columns with one entry in the second row
+            if even and self.legend_size(columns)[0] <= self.max_width:
                 return columns
         return 1
 
     def legend_size(self, columns: int) -> tuple[float, float]:
         """Width and height of the legend in points with so many columns."""
-        widths = [styling.text_width(label, self.size - 1) + _HANDLE_WIDTH * (self.size - 1) for _, label in self.marks]
+        widths = [
+            styling.text_width(label, self.font_size - 1) + _HANDLE_WIDTH * (self.font_size - 1)
+            for _, label in self.legend_entries
+        ]
         rows = -(-len(widths) // columns)
-        return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows or 1)), rows * 1.42 * (self.size - 1)
+        return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows or 1)), rows * 1.42 * (
+            self.font_size - 1
+        )
 
-    def in_smaller_type(self) -> list[Header]:
+    def at_decreasing_font_sizes(self) -> list[Header]:
         """Return this header in its type size and in smaller ones, down to the smallest legible size."""
-        steps = int(max(self.size - MIN_TYPE_SIZE, 0.0) / 0.5)
-        return [replace(self, size=self.size - 0.5 * i) for i in range(steps + 1)]
+        steps = int(max(self.font_size - MIN_FONT_SIZE, 0.0) / 0.5)
+        return [replace(self, font_size=self.font_size - 0.5 * i) for i in range(steps + 1)]
 
     @property
     def legend_height(self) -> float:
         """Height of the legend in points."""
-        return self.legend_size(self.columns)[1]
+        return self.legend_size(self.n_legend_columns)[1]
 
     @cached_property
-    def rises(self) -> tuple[float, float, float, float]:
+    def baseline_offsets(self) -> tuple[float, float, float, float]:
         """Points above the corner at which legend, finding and headline begin and at which the header ends."""
-        legend = 0.55 * self.size
-        finding = legend + self.legend_height + 0.45 * self.size
-        question = finding + ((self.finding.count("\n") + 1) * 1.3 + 0.35) * self.size if self.finding else finding
-        high = (self.question.count("\n") + 1) * 1.25 * (self.size + self.larger) if self.question else 0.0
+        legend = 0.55 * self.font_size
+        finding = legend + self.legend_height + 0.45 * self.font_size
+        question = (
+            finding + ((self.wrapped_finding.count("\n") + 1) * 1.3 + 0.35) * self.font_size
+            if self.wrapped_finding
+            else finding
+        )
+        high = (
+            (self.wrapped_headline.count("\n") + 1) * 1.25 * (self.font_size + self.headline_enlargement)
+            if self.wrapped_headline
+            else 0.0
+        )
         return legend, finding, question, question + high
 
     @property
     def height(self) -> float:
         """Height of the header in points."""
-        return self.rises[3]
+        return self.baseline_offsets[3]
 
     @property
     def is_complete(self) -> bool:
         """Whether no legend label is cut."""
         return all(
             label == styling.on_one_line(full)
-            for (_, label), (_, full) in zip(self.marks, self.full_marks, strict=True)
+            for (_, label), (_, full) in zip(self.legend_entries, self.uncut_legend_entries, strict=True)
         )
 
     @property
     def has_room_for_words(self) -> bool:
         """Whether there is room for a few words beside a mark."""
-        return self._label >= 5 * self.size
+        return self._max_label_width >= 5 * self.font_size
 
-    def put(self, figure: Any, where: Any, corner: tuple[float, float]) -> None:
+    def draw(self, figure: Any, where: Any, corner: tuple[float, float]) -> None:
         """Write the header above a corner of `where`; the layout must leave `height` for it."""
         from matplotlib.transforms import ScaledTranslation
 
         inches = figure.dpi_scale_trans
-        legend, finding, question = (where + ScaledTranslation(0, up / 72, inches) for up in self.rises[:3])
-        self.put_legend(figure, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
+        legend, finding, question = (where + ScaledTranslation(0, up / 72, inches) for up in self.baseline_offsets[:3])
+        self.draw_legend(figure, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
         style: dict[str, Any] = {"ha": "left", "va": "bottom", "linespacing": 1.22, "parse_math": False}
-        if self.finding:
+        if self.wrapped_finding:
             figure.text(
-                *corner, self.finding, transform=finding, fontsize=self.size, color=styling.MUTED_COLOR, **style
+                *corner,
+                self.wrapped_finding,
+                transform=finding,
+                fontsize=self.font_size,
+                color=styling.MUTED_COLOR,
+                **style,
             )
-        if self.question:
-            style |= {"fontsize": self.size + self.larger, "fontweight": "bold", "color": styling.TEXT_COLOR}
-            figure.text(*corner, self.question, transform=question, **style)
+        if self.wrapped_headline:
+            style |= {
+                "fontsize": self.font_size + self.headline_enlargement,
+                "fontweight": "bold",
+                "color": styling.TEXT_COLOR,
+            }
+            figure.text(*corner, self.wrapped_headline, transform=question, **style)
 
-    def put_legend(self, target: Any, columns: int | None = None, **where: Any) -> Any:
+    def draw_legend(self, target: Any, columns: int | None = None, **where: Any) -> Any:
         """Draw the legend at a place."""
-        if not self.marks:
+        if not self.legend_entries:
             return None
-        handles, labels = zip(*self.marks, strict=True)
+        handles, labels = zip(*self.legend_entries, strict=True)
         legend = target.legend(
             handles,
             [f"{i}" for i in range(len(labels))],  # matplotlib omits a label that begins with "_"
-            ncols=columns or self.columns,
+            ncols=columns or self.n_legend_columns,
             frameon=False,
-            fontsize=self.size - 1,
+            fontsize=self.font_size - 1,
             labelcolor=styling.TEXT_COLOR,
             borderpad=0,
             handlelength=1.6,
@@ -187,11 +214,15 @@ class Header:
         return legend
 
 
-PAD = 0.4  # distance between the legend and the edge of the axes in type sizes, as matplotlib's borderaxespad
-MIN_GAP = 3.0  # smallest distance in points between the legend and any mark
-SPARE = 1.08  # free room required, relative to the legend's size, since a layout may still shrink the axes
-WHITE = 250  # of 255: pixels as light as this count as empty
-PLACES = (
+LEGEND_PADDING = (
+    0.4  # distance between the legend and the edge of the axes in type sizes, as matplotlib's borderaxespad
+)
+MIN_LEGEND_GAP = 3.0  # smallest distance in points between the legend and any mark
+LEGEND_SIZE_ALLOWANCE = (
+    1.08  # free room required, relative to the legend's size, since a layout may still shrink the axes
+)
+MIN_EMPTY_BRIGHTNESS = 250  # of 255: pixels as light as this count as empty
+LEGEND_LOCATIONS = (
     "upper left",
     "upper right",
     "lower right",
@@ -202,8 +233,8 @@ PLACES = (
     "lower center",
     "center center",
 )
-_ACROSS = {"left": 0.0, "center": 0.5, "right": 1.0}
-_UP = {"lower": 0.0, "center": 0.5, "upper": 1.0}
+_HORIZONTAL_FRACTIONS = {"left": 0.0, "center": 0.5, "right": 1.0}
+_VERTICAL_FRACTIONS = {"lower": 0.0, "center": 0.5, "upper": 1.0}
 
 
 def attach_legend_entries(ax: Any, entries: Sequence[tuple[Any, str]]) -> None:
@@ -221,26 +252,26 @@ def attach_legend_entries(ax: Any, entries: Sequence[tuple[Any, str]]) -> None:
             ax.add_artist(first)
 
 
-def place_legend(ax: Any, heads: Sequence[Header], strip_height: float, *, always: bool) -> Any:
+def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, always: bool) -> Any:
     """Place the legend where it covers nothing or, if `always`, where it covers least; returns it or None.
 
     `heads` hold the same entries in decreasing type size; `strip_height` is the strip's share of the height.
     """
-    heads = [head for head in heads if head.marks]
-    if not heads:
+    headers = [head for head in headers if head.legend_entries]
+    if not headers:
         return None
     covered = CoveredPixels(ax)
     fallback: tuple[float, Header, int, str] | None = None
-    for head in heads:
-        for columns in range(1, head.columns + 1):
-            for place, share in _covered_shares(ax, covered, head, columns, strip_height):
+    for header in headers:
+        for columns in range(1, header.n_legend_columns + 1):
+            for place, share in _covered_shares(ax, covered, header, columns, strip_height):
                 if fallback is None or share < fallback[0]:
-                    fallback = share, head, columns, place
-                if share == 0 and head.is_complete:
-                    made = _add_legend(ax, head, columns, place, strip_height)
-                    if covered.share(made.get_window_extent()) == 0:  # as estimated
-                        return made
-                    made.remove()
+                    fallback = share, header, columns, place
+                if share == 0 and header.is_complete:
+                    legend = _add_legend(ax, header, columns, place, strip_height)
+                    if covered.covered_share(legend.get_window_extent()) == 0:  # as estimated
+                        return legend
+                    legend.remove()
     if not always or fallback is None:
         return None
     return _add_legend(ax, *fallback[1:], strip_height)
@@ -260,48 +291,56 @@ class CoveredPixels:
             if artist not in background and artist.get_visible():
                 artist.draw(renderer)
         pixels = np.asarray(renderer.buffer_rgba())[::-1]  # bottom row first
-        drawn = (pixels[..., 3] > 0) & (pixels[..., :3] < WHITE).any(axis=-1)
-        self.sums = np.pad(drawn.astype(np.int64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+        drawn = (pixels[..., 3] > 0) & (pixels[..., :3] < MIN_EMPTY_BRIGHTNESS).any(axis=-1)
+        self.cumulative_counts = np.pad(drawn.astype(np.int64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
 
-    def share(self, box: Any) -> float:
+    def covered_share(self, box: Any) -> float:
         """The share of the pixels of a box that are covered."""
-        rows, columns = (size - 1 for size in self.sums.shape)
+        rows, columns = (size - 1 for size in self.cumulative_counts.shape)
         left, right = np.clip([int(np.floor(box.x0)), int(np.ceil(box.x1))], 0, columns)
         low, high = np.clip([int(np.floor(box.y0)), int(np.ceil(box.y1))], 0, rows)
-        n_covered = self.sums[high, right] - self.sums[low, right] - self.sums[high, left] + self.sums[low, left]
+        n_covered = (
+            self.cumulative_counts[high, right]
+            - self.cumulative_counts[low, right]
+            - self.cumulative_counts[high, left]
+            + self.cumulative_counts[low, left]
+        )
         return float(n_covered) / max(int((right - left) * (high - low)), 1)
 
 
 def _covered_shares(
-    ax: Any, covered: CoveredPixels, head: Header, columns: int, strip_height: float
+    ax: Any, covered: CoveredPixels, header: Header, columns: int, strip_height: float
 ) -> Iterator[tuple[str, float]]:
     """Each place in which the legend fits, with the share of it that marks cover."""
     from matplotlib.transforms import Bbox
 
     unit = ax.figure.dpi / 72
     room = ax.get_window_extent()
-    width, height = (unit * SPARE * side for side in head.legend_size(columns))
-    pad, gap = unit * PAD * (head.size - 1), unit * MIN_GAP
+    width, height = (unit * LEGEND_SIZE_ALLOWANCE * side for side in header.legend_size(columns))
+    pad, gap = unit * LEGEND_PADDING * (header.font_size - 1), unit * MIN_LEGEND_GAP
     low = room.y0 + strip_height * room.height + (strip_height > 0) * unit  # above the line at the top of the strip
     free = room.width - 2 * pad - width, room.y1 - low - 2 * pad - height
     if min(free) < 0:
         return
-    for place in PLACES:
+    for place in LEGEND_LOCATIONS:
         up, across = place.split()
-        left, bottom = room.x0 + pad + _ACROSS[across] * free[0], low + pad + _UP[up] * free[1]
+        left, bottom = (
+            room.x0 + pad + _HORIZONTAL_FRACTIONS[across] * free[0],
+            low + pad + _VERTICAL_FRACTIONS[up] * free[1],
+        )
         box = Bbox.from_extents(left - gap, bottom - gap, left + width + gap, bottom + height + gap)
         # Marks outside the axes belong to other axes.
-        yield place, covered.share(Bbox.intersection(box, Bbox.from_extents(room.x0, low, room.x1, room.y1)))
+        yield place, covered.covered_share(Bbox.intersection(box, Bbox.from_extents(room.x0, low, room.x1, room.y1)))
 
 
-def _add_legend(ax: Any, head: Header, columns: int, place: str, strip_height: float) -> Any:
+def _add_legend(ax: Any, header: Header, columns: int, place: str, strip_height: float) -> Any:
     where = {
         "loc": "center" if place == "center center" else place,
         "bbox_to_anchor": (0.0, strip_height, 1.0, 1.0 - strip_height),
-        "borderaxespad": PAD,
+        "borderaxespad": LEGEND_PADDING,
     }
-    made = head.put_legend(ax, columns=columns, **where)
-    made.set_frame_on(True)  # hides the grid lines behind it
-    made.get_frame().set(facecolor="white", edgecolor="none", alpha=1.0)
-    made.set_zorder(6)
-    return made
+    legend = header.draw_legend(ax, columns=columns, **where)
+    legend.set_frame_on(True)  # hides the grid lines behind it
+    legend.get_frame().set(facecolor="white", edgecolor="none", alpha=1.0)
+    legend.set_zorder(6)
+    return legend

@@ -12,7 +12,7 @@ from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
 from trueodds.core.settings import OneOf
 from trueodds.diagrams._style import layout, styling
-from trueodds.diagrams._style.reliability_axes import STYLES
+from trueodds.diagrams._style.reliability_axes import BINNED_STYLES
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import Columns, stack_tables
 from trueodds.diagrams.comparison.plot import ComparisonDiagram
@@ -25,7 +25,7 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling.intervals.method import IntervalSpec
 
-Sets = Mapping[str, tuple[View, ...]]
+ViewsByModel = Mapping[str, tuple[View, ...]]
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ class Comparison(BinnedRecipe):
         "difference_high",
     )
     exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION
-    style: Annotated[str, OneOf(STYLES)] = "deviation"
+    style: Annotated[str, OneOf(BINNED_STYLES)] = "deviation"
     bars: Literal["confidence", "consistency"] | None = "confidence"
     paired: bool | None = None
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of the views of one model, without noise floor and interval, which need its rows."""
-        return self._drawn({"": views}, None, [])
+        return self._make_diagram({"": views}, None, [])
 
     def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
@@ -123,9 +123,9 @@ class Comparison(BinnedRecipe):
         results, notes = measure_models(
             models, BinnedError(self.partition), lens, IntervalSpec(level=self.level), self.paired, seed
         )
-        return self._drawn(sets, results, notes)
+        return self._make_diagram(sets, results, notes)
 
-    def _drawn(self, sets: Sets, results: list[ModelResult] | None, notes: list[Note]) -> Diagram:
+    def _make_diagram(self, sets: ViewsByModel, results: list[ModelResult] | None, notes: list[Note]) -> Diagram:
         made = {name: [self._single_model_diagram(view) for view in views] for name, views in sets.items()}
         count = len(next(iter(sets.values())))
         worst = [max(float(diagrams[i].panels["error"][0]) for diagrams in made.values()) for i in range(count)]
@@ -160,14 +160,14 @@ class Comparison(BinnedRecipe):
                 "paired": self.paired,
                 "models": list(sets),
             },
-            notes=tuple(dict.fromkeys([*notes, *self._notes(made)])),
+            notes=tuple(dict.fromkeys([*notes, *self._collect_notes(made)])),
         )
 
     def _single_model_diagram(self, view: View) -> Diagram:
         """The reliability diagram of one model, which provides its marks and bars."""
         return Reliability(self.partition, self.level, style=self.style, bars=self.bars)([view])
 
-    def _notes(self, made: Mapping[str, Sequence[Diagram]]) -> list[Note]:
+    def _collect_notes(self, made: Mapping[str, Sequence[Diagram]]) -> list[Note]:
         views = len(next(iter(made.values())))
         own = [note for diagrams in made.values() for diagram in diagrams for note in diagram.notes]
         # Counts of bins differ between models; notes on the distribution of the bars are kept once.
@@ -191,71 +191,79 @@ TEXT_COLUMNS = ("view", "model", "part", "title", "aside", "finding")
 RESULT_COLUMNS = tuple(ModelResult.__dataclass_fields__)
 
 
-def bin_rows(diagram: Diagram, name: str) -> Columns:
+def bin_rows(diagram: Diagram, model_name: str) -> Columns:
     """The bins of one model."""
     table, count = diagram.table, len(diagram.table["bin"])
     absent = {column: np.full(count, MISSING) for column in ("bar_low", "bar_high")}
     outside = {"outside": np.zeros(count, dtype=bool)}
     return {
         "view": table["view"],
-        "model": np.full(count, name, dtype=object),
+        "model": np.full(count, model_name, dtype=object),
         "part": np.full(count, "bin", dtype=object),
         **{column: values for column, values in {**absent, **outside, **table}.items() if column != "view"},
         **{column: np.full(count, MISSING) for column in RESULT_COLUMNS},
     }
 
 
-def model_row(diagram: Diagram, name: str, one: ModelResult) -> Columns:
+def model_row(diagram: Diagram, model_name: str, result: ModelResult) -> Columns:
     """The table row for all data of one model in a view, with its errors."""
     totals = {column: diagram.panels[column][0] for column in ("n", "weight", "mean_prediction", "outcome_rate")}
     totals["deviation"] = totals["outcome_rate"] - totals["mean_prediction"]
-    return _overall_row(str(diagram.panels["view"][0]), name, one, {"low": 0.0, "high": 1.0, "share": 1.0} | totals)
+    return _overall_row(
+        str(diagram.panels["view"][0]), model_name, result, {"low": 0.0, "high": 1.0, "share": 1.0} | totals
+    )
 
 
-def aggregate_row(lens: str, name: str, one: ModelResult) -> Columns:
+def aggregate_row(lens: str, model_name: str, result: ModelResult) -> Columns:
     """The table row for the results of one model over all views of a lens."""
-    return _overall_row(lens, name, one, {})
+    return _overall_row(lens, model_name, result, {})
 
 
-def _overall_row(view: str, name: str, one: ModelResult, totals: Mapping[str, Any]) -> Columns:
+def _overall_row(view: str, model_name: str, result: ModelResult, totals: Mapping[str, Any]) -> Columns:
     numbers = ("low", "high", "weight", "share", "mean_prediction", "outcome_rate", "deviation", "bar_low", "bar_high")
-    row = {"view": view, "model": name, "part": "model", "bin": -1, "n": 0, "outside": False}
-    row |= dict.fromkeys(numbers, MISSING) | dict(totals) | {column: getattr(one, column) for column in RESULT_COLUMNS}
+    row = {"view": view, "model": model_name, "part": "model", "bin": -1, "n": 0, "outside": False}
+    row |= (
+        dict.fromkeys(numbers, MISSING) | dict(totals) | {column: getattr(result, column) for column in RESULT_COLUMNS}
+    )
     return {
         column: np.array([value], dtype=object if column in TEXT_COLUMNS else None) for column, value in row.items()
     }
 
 
 def panel_rows(
-    made: Mapping[str, Sequence[Diagram]],
-    alone: Sequence[Sequence[ModelResult]],
-    combined: Sequence[ModelResult] | None,
+    diagrams_by_model: Mapping[str, Sequence[Diagram]],
+    results_by_view: Sequence[Sequence[ModelResult]],
+    overall_results: Sequence[ModelResult] | None,
 ) -> Columns:
     """One row per view, with a range of y that all models and panels share."""
-    drawn = [diagram for diagrams in made.values() for diagram in diagrams[: layout.MAX_PANELS]]
-    ends = {
+    drawn = [diagram for diagrams in diagrams_by_model.values() for diagram in diagrams[: layout.MAX_PANELS]]
+    axis_limits = {
         "y_low": min(float(diagram.panels["y_low"][0]) for diagram in drawn),
         "y_high": max(float(diagram.panels["y_high"][0]) for diagram in drawn),
         "tallest": max(float(diagram.panels["tallest"][0]) for diagram in drawn),
     }
     rows: list[dict[str, Any]] = []
-    names = list(made)
-    for i, those in enumerate(zip(*made.values(), strict=True)):
-        view, title = str(those[0].panels["view"][0]), str(those[0].panels["title"][0])
-        errors = [one.error for one in alone[i]]
+    names = list(diagrams_by_model)
+    for i, view_diagrams in enumerate(zip(*diagrams_by_model.values(), strict=True)):
+        view, title = str(view_diagrams[0].panels["view"][0]), str(view_diagrams[0].panels["title"][0])
+        errors = [one.error for one in results_by_view[i]]
         rows.append(
             {
                 "view": view,
                 "title": title,
                 "aside": f"ECE {_format_range(errors)}",
-                "finding": describe_comparison(names, alone[i], "ECE"),
-                "n": max(int(diagram.panels["n"][0]) for diagram in those),
-                **ends,
+                "finding": describe_comparison(names, results_by_view[i], "ECE"),
+                "n": max(int(diagram.panels["n"][0]) for diagram in view_diagrams),
+                **axis_limits,
             }
         )
     if len(rows) > 1:
-        lead = f"Mean over {len(rows)} views: {describe_comparison(names, combined, 'ECE')} " if combined else ""
-        worst = max(one.error for one in alone[0])
+        lead = (
+            f"Mean over {len(rows)} views: {describe_comparison(names, overall_results, 'ECE')} "
+            if overall_results
+            else ""
+        )
+        worst = max(one.error for one in results_by_view[0])
         rows[0]["finding"] = f"{lead}Largest: {rows[0]['title']}, ECE\u00a0{worst:.4f}."
     return {
         name: np.array([row[name] for row in rows], dtype=object if name in TEXT_COLUMNS else None) for name in rows[0]

@@ -97,14 +97,14 @@ class ComparisonDiagram(BinnedPlot):
             self.draw_calibration_line(ax)
         tables = [_select_rows(rows, name, "bin") for name in self.names]
         for i, table in enumerate(tables):
-            self._model(ax, i, table, low, high)
+            self._draw_model(ax, i, table, low, high)
         if self.has("strip"):
             model_strips.draw_strips(ax, tables, self.strip_height, float(view["tallest"]))
         several = len(self.names) > 1 and len(self.panels["view"]) == 1
         if self.has("numbers") and several and model_strips.table_fits(ax, len(self.names)):
-            self._numbers(ax, rows, size - 0.5)
+            self._draw_number_table(ax, rows, size - 0.5)
 
-    def _model(self, ax: Any, i: int, rows: Mapping[str, Array], low: float, high: float) -> None:
+    def _draw_model(self, ax: Any, i: int, rows: Mapping[str, Array], low: float, high: float) -> None:
         from matplotlib.transforms import ScaledTranslation
 
         color, x = COLORS[i], rows["mean_prediction"]
@@ -142,7 +142,7 @@ class ComparisonDiagram(BinnedPlot):
                     transform=aside,
                 )
 
-    def _numbers(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
+    def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
         values = [
             {key: float(_select_rows(rows, name, "model")[key][0]) for key in TABLE_COLUMNS} for name in self.names
         ]

@@ -15,7 +15,7 @@ from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams import bin_intervals, bins
 from trueodds.diagrams import bin_intervals as chance
 from trueodds.diagrams._style import layout, styling
-from trueodds.diagrams._style.reliability_axes import STYLES, y_limits
+from trueodds.diagrams._style.reliability_axes import BINNED_STYLES, y_limits
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.plot import ReliabilityDiagram
@@ -98,7 +98,7 @@ class Reliability(BinnedRecipe):
 
     name: ClassVar[str] = "reliability"
     count_columns: ClassVar[tuple[str, ...]] = ("n", "bar_low", "bar_high", "outside")
-    style: Annotated[str, OneOf(STYLES)] = "diagonal"
+    style: Annotated[str, OneOf(BINNED_STYLES)] = "diagonal"
     bars: Literal["consistency", "confidence"] | None = "consistency"
     by: Literal["exact", "redraw"] = "exact"
     resamples: Resamples = 999
@@ -116,7 +116,7 @@ class Reliability(BinnedRecipe):
         jointly_outside: list[bool] = []
         methods: list[str] = []
         for view_bins in binned:
-            table, beyond, method = self._with_bars(view_bins, level, joint_level, rng)
+            table, beyond, method = self._add_bars(view_bins, level, joint_level, rng)
             tables.append(table)
             jointly_outside.append(beyond)
             methods += method
@@ -125,13 +125,13 @@ class Reliability(BinnedRecipe):
             name=self.name,
             lens=lens_name(views),
             table=bins.stack_tables(tables),
-            panels=bins.stack_tables([_panels(binned, tables, jointly_outside, self)]),
+            panels=bins.stack_tables([_panel_columns(binned, tables, jointly_outside, self)]),
             settings={
                 "partition": str(partition),
                 "style": self.style,
                 "bars": self.bars,
                 **({"by": self.by} if self.bars == "consistency" else {}),
-                **({"resamples": self.resamples} if self._draws else {}),
+                **({"resamples": self.resamples} if self._resamples_labels else {}),
                 **({"interval": self.interval} if self.bars == "confidence" else {}),
                 "level": self.level,
                 "simultaneous": self.simultaneous,
@@ -139,37 +139,37 @@ class Reliability(BinnedRecipe):
             },
             notes=(
                 *bins.bar_notes(methods, views, partition, "bins"),
-                *self._notes(binned, level, "flipped" in methods),
+                *self._collect_notes(binned, level, "flipped" in methods),
             ),
         )
 
     @property
-    def _draws(self) -> bool:
+    def _resamples_labels(self) -> bool:
         return self.bars == "consistency" and self.by == "redraw"
 
-    def _bar_function(self, rng: np.random.Generator) -> bins.BarFunction:
-        if self._draws:
+    def _select_bar_function(self, rng: np.random.Generator) -> bins.BarFunction:
+        if self._resamples_labels:
             return partial(bin_intervals.resampled_consistency_bars, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
             return chance.consistency_bars_at_levels
-        interval_function = _INTERVALS[self.interval]
+        interval_function = _INTERVAL_FUNCTIONS[self.interval]
         return lambda view, index, size, levels: tuple(interval_function(view, index, size, level) for level in levels)
 
-    def _with_bars(
+    def _add_bars(
         self, binned: bins.BinnedView, level: float, joint_level: float, rng: np.random.Generator
     ) -> tuple[bins.Columns, bool, tuple[str, ...]]:
         """The columns with bars, whether a bin lies outside its Bonferroni bar, and the method of each bar."""
         columns = binned.columns
         if self.bars is None:
             return columns, False, ()
-        bars, wide = binned.intervals_by_level(self._bar_function(rng), (level, joint_level))
+        bars, wide = binned.intervals_by_level(self._select_bar_function(rng), (level, joint_level))
         tested = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
         # Compare rates, not differences: equal counts must compare as equal in any order of summation.
         outside, jointly_outside = (ranges.excludes(tested) for ranges in (bars, wide))
         columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
         return columns, bool(jointly_outside.any()), bars.method
 
-    def _notes(self, binned: list[bins.BinnedView], level: float, flipped: bool) -> list[Note]:
+    def _collect_notes(self, binned: list[bins.BinnedView], level: float, flipped: bool) -> list[Note]:
         views = len(binned)
         notes = layout.panel_limit_notes(views, ReliabilityDiagram.view_order)
         crowded = sum(_is_crowded(view_bins) for view_bins in binned)
@@ -185,32 +185,34 @@ class Reliability(BinnedRecipe):
                     " crosses are expected outside. Pass simultaneous=True for simultaneous bars.",
                 )
             )
-        if self._draws:
+        if self._resamples_labels:
             beyond = self.resamples * (1 - level) / 2
             text = (
                 f"The bars are quantiles of {self.resamples:,} resamples of the labels; {beyond:.3g} lie beyond"
                 " each end"
             )
-            text += "." if beyond >= _STEADY else ", too few for stable ends: increase resamples."
+            text += "." if beyond >= _MIN_DRAWS_BEYOND_END else ", too few for stable ends: increase resamples."
             if flipped:
                 text += " For shares of votes the signs of residuals were flipped, which is approximate."
             notes.append(Note("TN266", text))
         return notes
 
 
-_INTERVALS = {"wilson": chance.wilson_intervals, "clopper-pearson": chance.clopper_pearson_intervals}
-_MANY = 20  # distinct predictions, which more bins would separate
-_STEADY = 10  # resamples beyond an end that fix its distance from the mean of a normal distribution to a tenth
+_INTERVAL_FUNCTIONS = {"wilson": chance.wilson_intervals, "clopper-pearson": chance.clopper_pearson_intervals}
+_MIN_CROWDED_PREDICTIONS = 20  # distinct predictions, which more bins would separate
+_MIN_DRAWS_BEYOND_END = (
+    10  # resamples beyond an end that fix its distance from the mean of a normal distribution to a tenth
+)
 
 
 def _is_crowded(binned: bins.BinnedView) -> bool:
     """Whether bins of equal width put many distinct predictions into one or two bins, as for a rare event."""
     if not isinstance(binned.partition, Uniform) or binned.n_bins <= 2 or len(binned.columns["bin"]) > 2:
         return False
-    return len(np.unique(binned.view.partition_values[binned.view.w > 0])) >= _MANY
+    return len(np.unique(binned.view.partition_values[binned.view.w > 0])) >= _MIN_CROWDED_PREDICTIONS
 
 
-def _panels(
+def _panel_columns(
     binned: list[bins.BinnedView], tables: list[bins.Columns], jointly_outside: list[bool], recipe: Reliability
 ) -> bins.Columns:
     """One row per view; the range of y is shared, so that panels can be compared."""

@@ -38,7 +38,7 @@ class ReliabilityDiagram(BinnedPlot):
         if self.settings["simultaneous"]:
             level += " simultaneous"
         crosses, bars = self.has("crosses"), self.has("bars") and kind is not None
-        inside_drawn, _ = self._sides_drawn()
+        inside_drawn, _ = self._drawn_sides()
         if bars and kind == "consistency":
             # If every cross is outside, no gray bar is drawn.
             color = styling.INSIDE_BAR_COLOR if inside_drawn else styling.OUTSIDE_BAR_COLOR
@@ -50,14 +50,14 @@ class ReliabilityDiagram(BinnedPlot):
         if crosses:
             for color, style, label in self._cross_labels(level, bars=bars):
                 entries.append((Line2D([], [], linestyle="none", color=color, **style), label))
-        if self._gaps:
+        if self._shows_gaps:
             entries.append((Patch(facecolor=styling.GAP_COLOR), "gap"))
         if self.has("strip"):
             entries.append((Patch(facecolor=styling.STRIP_COLOR), "predictions"))
         return entries or [(Line2D([], [], color=styling.MUTED_COLOR, linewidth=1), "perfect calibration")]
 
     @property
-    def _gaps(self) -> bool:
+    def _shows_gaps(self) -> bool:
         """Whether gaps are drawn: beside consistency bars they would mark the same distance twice."""
         return self.has("gaps") and not self.shows_deviation and self.settings["bars"] != "consistency"
 
@@ -76,11 +76,11 @@ class ReliabilityDiagram(BinnedPlot):
         else:
             suffix = "" if bars else f" the {level} consistency bar"
             labels = f"observed, inside{suffix}", f"observed, outside{suffix}"
-        looks = (styling.INSIDE_COLOR, _INSIDE), (styling.OUTSIDE_COLOR, _OUTSIDE)
-        candidates = zip(looks, labels, self._sides_drawn(), strict=True)
+        looks = (styling.INSIDE_COLOR, _INSIDE_CROSS_STYLE), (styling.OUTSIDE_COLOR, _OUTSIDE_CROSS_STYLE)
+        candidates = zip(looks, labels, self._drawn_sides(), strict=True)
         return [(color, style, label) for (color, style), label, drawn in candidates if drawn]
 
-    def _sides_drawn(self) -> tuple[bool, bool]:
+    def _drawn_sides(self) -> tuple[bool, bool]:
         """Whether any cross lies inside its bar, and whether any lies outside, in the panels drawn."""
         if "bins_outside" not in self.panels:
             return True, False
@@ -93,29 +93,36 @@ class ReliabilityDiagram(BinnedPlot):
         low, high = float(view["y_low"]), float(view["y_high"])
         self.draw_axes(ax, low, high)
         self.draw_calibration_line(ax)
-        if self._gaps:
-            _gaps(ax, rows)
+        if self._shows_gaps:
+            _draw_gaps(ax, rows)
         y, bar_low, bar_high = self.marker_positions(rows)
         if self.settings["bars"] is not None and self.has("bars"):
             _draw_cut_bars(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
-            thick = styling.bar_width(ax, len(rows["low"]))
+            thick = styling.bar_line_width(ax, len(rows["low"]))
             consistency = self.settings["bars"] == "consistency"
-            _bars(ax, rows["mean_prediction"], bar_low, bar_high, rows["outside"], thick, consistency=consistency)
+            _draw_bars(ax, rows["mean_prediction"], bar_low, bar_high, rows["outside"], thick, consistency=consistency)
         wide = styling.size_in_inches(ax)[0] > 3.4
         if self.has("crosses"):
             outside = rows.get("outside", np.zeros(len(y), dtype=bool))
             _draw_crosses(ax, rows["mean_prediction"], y, outside, wide=wide)
         if self.has("strip"):
-            styling.draw_strip(ax, *_shares(rows, view), view["tallest"], styling.font_size(ax), label=wide)
+            styling.draw_strip(
+                ax, *_strip_edges_and_shares(rows, view), view["tallest"], styling.font_size(ax), label=wide
+            )
         if wide and self.shows_deviation and self.has("sides"):
             _label_sides(ax, styling.font_size(ax), low, high, confident=self.lens == "confidence")
 
 
-_INSIDE: dict[str, Any] = {"marker": "x", "markersize": 7.0, "markeredgewidth": 1.8}
-_OUTSIDE: dict[str, Any] = {"marker": "X", "markersize": 8.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
+_INSIDE_CROSS_STYLE: dict[str, Any] = {"marker": "x", "markersize": 7.0, "markeredgewidth": 1.8}
+_OUTSIDE_CROSS_STYLE: dict[str, Any] = {
+    "marker": "X",
+    "markersize": 8.5,
+    "markeredgecolor": "white",
+    "markeredgewidth": 0.6,
+}
 
 
-def _shares(rows: Mapping[str, Array], view: Mapping[str, Any]) -> tuple[Array, Array, Array]:
+def _strip_edges_and_shares(rows: Mapping[str, Array], view: Mapping[str, Any]) -> tuple[Array, Array, Array]:
     """Edges and shares of the strip: the bins, or equal cells where the bins differ in width."""
     if "strip" not in view:
         return rows["low"], rows["high"], rows["share"]
@@ -124,19 +131,22 @@ def _shares(rows: Mapping[str, Array], view: Mapping[str, Any]) -> tuple[Array, 
     return occupied / count, (occupied + 1) / count, view["strip"][occupied]
 
 
-def _gaps(ax: Any, rows: Mapping[str, Array]) -> None:
+def _draw_gaps(ax: Any, rows: Mapping[str, Array]) -> None:
     style = {"facecolor": styling.GAP_COLOR, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
     styling.draw_boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
 
 
 def _draw_crosses(ax: Any, x: Array, y: Array, outside: Array, *, wide: bool) -> None:
     scale = 1.0 if wide and len(x) <= 30 else 0.7
-    for which, color, mark in ((~outside, styling.INSIDE_COLOR, _INSIDE), (outside, styling.OUTSIDE_COLOR, _OUTSIDE)):
+    for which, color, mark in (
+        (~outside, styling.INSIDE_COLOR, _INSIDE_CROSS_STYLE),
+        (outside, styling.OUTSIDE_COLOR, _OUTSIDE_CROSS_STYLE),
+    ):
         sizes = {name: mark[name] * scale for name in ("markersize", "markeredgewidth")}
         ax.plot(x[which], y[which], linestyle="none", color=color, zorder=4, label="crosses", **(mark | sizes))
 
 
-def _bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: float, *, consistency: bool) -> None:
+def _draw_bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: float, *, consistency: bool) -> None:
     if consistency:
         colors = np.where(outside, styling.OUTSIDE_BAR_COLOR, styling.INSIDE_BAR_COLOR)
         ax.vlines(x, low, high, colors=colors, linewidth=thick, zorder=2, label="bars")

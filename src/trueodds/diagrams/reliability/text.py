@@ -13,7 +13,7 @@ from trueodds.diagrams._style.styling import format_percent
 from trueodds.diagrams.bins import BinnedView
 from trueodds.lenses.view import View
 
-_MIN_SHARE = 0.1  # smallest share of the error outside the bars for which a segment is named
+_MIN_ERROR_SHARE = 0.1  # smallest share of the error outside the bars for which a segment is named
 _ALPHA = 0.05  # with a larger probability of as many bins outside under calibration, only their number is given
 
 
@@ -24,7 +24,7 @@ class BinSegment:
     first: int
     last: int
     above: bool  # whether the event rate exceeds the prediction
-    weight: float  # Σ share · |deviation|
+    error_share: float  # Σ share · |deviation|
 
 
 def find_segments(deviation: Array, share: Array, outside: Array) -> list[BinSegment]:
@@ -43,7 +43,7 @@ def find_segments(deviation: Array, share: Array, outside: Array) -> list[BinSeg
         for a, b in zip(starts, ends, strict=True)
         if side[a]
     ]
-    return sorted(segments, key=lambda segment: -segment.weight)
+    return sorted(segments, key=lambda segment: -segment.error_share)
 
 
 def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
@@ -58,8 +58,8 @@ def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
     'overconfident above 50 %'
     """
     segments = find_segments(table["deviation"], table["share"], table["outside"])
-    total = sum(segment.weight for segment in segments)
-    heaviest = [segment for segment in segments[:2] if segment.weight >= _MIN_SHARE * total]
+    total = sum(segment.error_share for segment in segments)
+    heaviest = [segment for segment in segments[:2] if segment.error_share >= _MIN_ERROR_SHARE * total]
     words = ("underconfident", "overconfident") if confident else ("underpredicts", "overpredicts")
     ordered = sorted(heaviest, key=lambda segment: segment.first)
     phrases: list[str] = []
@@ -71,24 +71,24 @@ def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
     return " and ".join(phrases)
 
 
-def explained_by_chance(count: int, outside: int, level: float) -> bool:
+def is_explained_by_chance(n_bins: int, n_outside: int, level: float) -> bool:
     """Whether a calibrated model has as many bins outside, or more, with a probability of at least 5 %.
 
     Each bin of a calibrated model lies outside with probability 1 − level or less, independently of the others.
 
-    >>> explained_by_chance(11, 1, 0.9), explained_by_chance(11, 6, 0.9)
+    >>> is_explained_by_chance(11, 1, 0.9), is_explained_by_chance(11, 6, 0.9)
     (True, False)
     """
-    return outside == 0 or float(bdtrc(outside - 1, count, 1 - level)) >= _ALPHA
+    return n_outside == 0 or float(bdtrc(n_outside - 1, n_bins, 1 - level)) >= _ALPHA
 
 
-def expected_outside(count: int, level: float) -> str:
+def expected_outside_text(n_bins: int, level: float) -> str:
     """The expected number of bins outside for a calibrated model, as text.
 
-    >>> expected_outside(11, 0.9), expected_outside(3, 0.9)
+    >>> expected_outside_text(11, 0.9), expected_outside_text(3, 0.9)
     ('about 1', 'about 0.3')
     """
-    many = (1 - level) * count
+    many = (1 - level) * n_bins
     return f"about {many:.0f}" if many >= 0.95 else f"about {many:.1g}"
 
 
@@ -140,10 +140,10 @@ def describe_outside_bins(
             if count == 1
             else f"All {bins} lie inside their consistency bars."
         )
-    as_many = f"{expected_outside(count, level)} expected if calibrated"
-    if not jointly_outside and not simultaneous and explained_by_chance(count, outside, level):
-        return f"{_capital(text)} ({as_many})."
-    place = _capital(describe_segments(table, confident=name == "confidence"))
+    as_many = f"{expected_outside_text(count, level)} expected if calibrated"
+    if not jointly_outside and not simultaneous and is_explained_by_chance(count, outside, level):
+        return f"{_capitalize_first(text)} ({as_many})."
+    place = _capitalize_first(describe_segments(table, confident=name == "confidence"))
     if not jointly_outside and not simultaneous:
         return f"{place}: {text} ({as_many})."
     if around_rate:
@@ -163,5 +163,5 @@ def describe_finding(binned: BinnedView, total: View, place: str, *, views: int,
     return f"{'Largest error: ' if largest else ''}{name.removeprefix('class:')}, ECE\u00a0{binned.error:.4f}. {text}"
 
 
-def _capital(text: str) -> str:
+def _capitalize_first(text: str) -> str:
     return text[:1].upper() + text[1:]

@@ -11,7 +11,7 @@ from tests.reference import data, golden
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import resampled_labels
 from trueodds.diagrams.corp import bands, honest_band
-from trueodds.diagrams.corp.bands import chernoff_quantile, find_segments
+from trueodds.diagrams.corp.bands import chernoff_quantile, find_segments_outside
 from trueodds.diagrams.distinct_score_sums import sum_by_score
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.lens import as_lens
@@ -152,7 +152,7 @@ def test_grouped_draws_hold_the_curve_of_sharp_predictions_where_chernoffs_law_d
             fit = isotonic_means(
                 scores.w, rng.binomial(scores.n.astype(int), np.minimum(scores.score, 1)).astype(float)
             )
-            out.append(sum(segment.share for segment in find_segments(band, scores.score, scores.w, fit)))
+            out.append(sum(segment.share for segment in find_segments_outside(band, scores.score, scores.w, fit)))
         shares.append(np.mean(out))
     # In the mean over sets whose curves are each largely in or out: the share is below .1, sd over 40 sets at most .05.
     assert shares[0] < 0.1 + 3 * 0.05

@@ -96,8 +96,8 @@ def test_calibrated_residuals_stay_in_the_band_as_often_as_the_level_says():
     for _ in range(1000):
         p = rng.uniform(0.1, 0.9, 800)
         cumulative_residuals = CumulativeResiduals(View(p, (rng.random(800) < p).astype(float)), 0.9)
-        beyond += np.abs(cumulative_residuals.path).max() > cumulative_residuals.null_bound
-        named += cumulative_residuals.steepest is not None
+        beyond += np.abs(cumulative_residuals.residual_path).max() > cumulative_residuals.null_bound
+        named += cumulative_residuals.significant_segment is not None
     assert 66 <= beyond <= 132
     assert 66 <= named <= 132  # a segment is named if and only if the range is significant
 
@@ -165,14 +165,14 @@ def test_of_many_scores_the_line_keeps_its_extremes(n):
     assert (len(curve["difference"]) == n + 1) == (n < MAX_VERTICES)
     assert ("TN261" in codes(diagram)) == (n >= MAX_VERTICES)
     assert (curve["difference"].min(), curve["difference"].max()) == (
-        cumulative_residuals.path.min(),
-        cumulative_residuals.path.max(),
+        cumulative_residuals.residual_path.min(),
+        cumulative_residuals.residual_path.max(),
     )
     assert (curve["share_low"][0], curve["share_low"][-1]) == (0, 1)
-    assert curve["difference"][-1] == cumulative_residuals.path[-1]
+    assert curve["difference"][-1] == cumulative_residuals.residual_path[-1]
     # between the points that are kept the path deviates no farther than they do within their share of the rows
-    drawn = np.interp(cumulative_residuals.share, curve["share_low"], curve["difference"])
-    assert np.abs(drawn - cumulative_residuals.path).max() < 0.3 * cumulative_residuals.null_standard_error
+    drawn = np.interp(cumulative_residuals.row_share, curve["share_low"], curve["difference"])
+    assert np.abs(drawn - cumulative_residuals.residual_path).max() < 0.3 * cumulative_residuals.null_standard_error
 
 
 def test_scores_are_ticked_where_the_rows_up_to_them_end():

@@ -20,7 +20,12 @@ from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_probabilities
 from trueodds.diagrams.reliability_curve.compute import ReliabilityCurve
-from trueodds.diagrams.reliability_curve.smoother import CurveSmoother, SmootherBand, kernel_weights, smooth_view
+from trueodds.diagrams.reliability_curve.smoother import (
+    CurveSmoother,
+    SmootherBand,
+    pairwise_kernel_weights,
+    smooth_view,
+)
 from trueodds.lenses.view import View
 
 BANDS = ["confidence", "consistency", None]
@@ -104,7 +109,7 @@ def test_the_limits_see_rows_through_the_same_gaussian_as_the_curve(mirrored, h)
     rng = np.random.default_rng(0)
     s, x = np.sort(rng.random(40)), np.linspace(0, 1, 21)
     w, wy = rng.random(40) + 0.1, rng.random(40) * 0.1
-    near = kernel_weights(s, x, h, mirrored=mirrored)
+    near = pairwise_kernel_weights(s, x, h, mirrored=mirrored)
     assert (wy @ near) / (w @ near) == pytest.approx(kernel_regression(x, s, w, wy, h, mirrored)[0], abs=1e-12)
 
 
@@ -372,16 +377,21 @@ def test_bands_hold_as_often_as_they_say(scale, sharp):
         band_limits, columns, smoother, scores = limits(View(p, rng.random(n) < p**1.5), scale)
         x = smoother.on_scale(columns["score"])
         truth = kernel_regression(
-            x, smoother.on_scale(scores.score), scores.w, scores.w * scores.score**1.5, smoother.h, smoother.reflects
+            x,
+            smoother.on_scale(scores.score),
+            scores.w,
+            scores.w * scores.score**1.5,
+            smoother.relative_bandwidth,
+            smoother.reflects,
         )[0]
-        low, high = band_limits.confidence(0.9, 200, None)
+        low, high = band_limits.confidence_limits(0.9, 200, None)
         alone.append(((low <= truth) & (truth <= high)).mean())
-        low, high = band_limits.confidence(0.9, 200, rng)
+        low, high = band_limits.confidence_limits(0.9, 200, rng)
         failed += bool(((truth < low) | (truth > high)).any())
         band_limits, columns, _, _ = limits(View(p, rng.random(n) < p), scale)
-        low, high = band_limits.consistency(0.9, 200, None)
+        low, high = band_limits.consistency_limits(0.9, 200, None)
         null_alone.append(((low <= columns["rate"]) & (columns["rate"] <= high)).mean())
-        low, high = band_limits.consistency(0.9, 200, rng)
+        low, high = band_limits.consistency_limits(0.9, 200, rng)
         null += bool(((columns["rate"] < low) | (columns["rate"] > high)).any())
     upper_bound = binom.ppf(0.999, sets, 0.1)
     assert failed <= upper_bound
@@ -415,8 +425,8 @@ def test_draws_are_seeded_and_only_bands_that_hold_together_draw():
 def test_many_rows_cost_what_their_grid_costs():
     rng = np.random.default_rng(0)
     band_limits, columns, *_ = limits(View(p := rng.random(100_000), rng.random(100_000) < p))
-    assert band_limits.groups.n.sum() == 100_000
-    assert len(band_limits.groups.score) < 1000
+    assert band_limits.score_groups.n.sum() == 100_000
+    assert len(band_limits.score_groups.score) < 1000
     assert len(columns["score"]) < 1000
 
 
@@ -654,7 +664,7 @@ def test_sharp_networks_are_read_on_log_odds():
 
 def test_a_place_is_a_third_of_a_bandwidth_from_the_next():
     for low, bandwidth in ((0.0, 0.002), (0.0, 0.3), (1 / 3, 0.05)):
-        at, piece = CurveSmoother("probability", low, bandwidth).places(np.linspace(low, 1, 5000))
+        at, piece = CurveSmoother("probability", low, bandwidth).curve_points(np.linspace(low, 1, 5000))
         assert np.diff(at).max() <= min(bandwidth / 3, 0.005) + 1e-12
         assert (at[0], at[-1]) == (low, 1.0)
         assert not piece.any()

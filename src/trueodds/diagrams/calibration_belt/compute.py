@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.ordering import decreasing_order
-from trueodds.core.settings import ONE, Integer, Level
+from trueodds.core.settings import OR_SINGLE_VALUE, Integer, Level
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.formatting import bias_phrases, format_pvalue, format_range, join_words, merge_notes
@@ -102,7 +102,7 @@ class CalibrationBelt(Recipe):
 
     name: ClassVar[str] = "calibration_belt"
     exemptions: ClassVar[dict[str, str]] = IMPORTANCE_WEIGHT_EXEMPTION
-    levels: Annotated[Sequence[Level], ONE] = (0.8, 0.95)
+    levels: Annotated[Sequence[Level], OR_SINGLE_VALUE] = (0.8, 0.95)
     fitted: bool = False
     max_degree: Integer = 4
     min_prob: MinProb = 0.0

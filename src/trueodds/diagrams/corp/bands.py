@@ -15,8 +15,8 @@ from trueodds.diagrams.resampled_labels import ResampledLabels
 from trueodds.estimators._smoothing.kernel_density import Beta
 from trueodds.kernels.isotonic import isotonic_means
 
-MAX_SCORES = 1024  # with more distinct scores, neighbors are merged into groups for resampling
-MAX_POINTS = 256  # scores at which a band is evaluated
+MAX_RESAMPLED_SCORES = 1024  # with more distinct scores, neighbors are merged into groups for resampling
+MAX_BAND_POINTS = 256  # scores at which a band is evaluated
 BLOCK_SIZE = 2**18  # numbers in a block of draws
 
 
@@ -71,7 +71,7 @@ def resampled_band(
     variance Σw²r(1−r). Votes keep the size of their residual y − r and draw its sign, and are normal in a tally.
     Cost: O(resamples · m) for m ≤ 4,096 distinct scores or groups of them.
     """
-    scores = scores.merge_for_isotonic_fit(MAX_SCORES)
+    scores = scores.merge_for_isotonic_fit(MAX_RESAMPLED_SCORES)
     rates = np.clip(scores.score if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
     labels = ResampledLabels(scores, rates)
     points = _band_points(scores.score)
@@ -84,10 +84,10 @@ def resampled_band(
         else:
             drawn = _interpolate_fits(scores.score, *labels.draw_rows_and_events(size, rng), points)
         fits[start : start + size] = drawn
-    read = np.quantile if redraw == "labels" else np.nanquantile
-    low, high = np.clip(read(fits, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
-    at = scores.score[points]
-    return Band(at, at, low, high, f"{resamples:,} draws of labels{' and rows' if redraw == 'both' else ''}")
+    quantile_function = np.quantile if redraw == "labels" else np.nanquantile
+    low, high = np.clip(quantile_function(fits, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
+    score = scores.score[points]
+    return Band(score, score, low, high, f"{resamples:,} draws of labels{' and rows' if redraw == 'both' else ''}")
 
 
 def discrete_band(scores: DistinctScoreSums, band: str, level: float) -> Band:
@@ -95,16 +95,16 @@ def discrete_band(scores: DistinctScoreSums, band: str, level: float) -> Band:
 
     Where a confidence band would have zero width, at rates of 0 and 1 between other scores, it is interpolated.
     """
-    z, at = ndtri((1 + level) / 2), scores.score
-    rates = np.clip(at if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
-    half = z * np.sqrt(scores.event_variance(rates)) / scores.w
-    low, high = np.clip(rates - half, 0, 1), np.clip(rates + half, 0, 1)
+    z, score = ndtri((1 + level) / 2), scores.score
+    rates = np.clip(score if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
+    half_width = z * np.sqrt(scores.event_variance(rates)) / scores.w
+    low, high = np.clip(rates - half_width, 0, 1), np.clip(rates + half_width, 0, 1)
     if band == "confidence":
         known = (rates > 0) & (rates < 1)
         known[[0, -1]] = True
-        low, high = (np.interp(at, at[known], limit[known]) for limit in (low, high))
-    points = _band_points(at)
-    return Band(at[points], at[points], low[points], high[points], "normal limits, many rows per score")
+        low, high = (np.interp(score, score[known], limit[known]) for limit in (low, high))
+    points = _band_points(score)
+    return Band(score[points], score[points], low[points], high[points], "normal limits, many rows per score")
 
 
 def continuous_band(scores: DistinctScoreSums, level: float) -> Band:
@@ -118,8 +118,10 @@ def continuous_band(scores: DistinctScoreSums, level: float) -> Band:
     density = FirstBetaKernel(scores.score, n**-0.4, 0.0, 1.0).at(x, scores.w / scores.w.sum())
     with np.errstate(divide="ignore"):
         scale = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
-    half = chernoff_quantile((1 + level) / 2) * scale
-    return Band(x, x, np.maximum(x - half, 0), np.minimum(x + half, 1), "Chernoff's distribution, dense scores")
+    half_width = chernoff_quantile((1 + level) / 2) * scale
+    return Band(
+        x, x, np.maximum(x - half_width, 0), np.minimum(x + half_width, 1), "Chernoff's distribution, dense scores"
+    )
 
 
 class FirstBetaKernel(Beta):
@@ -129,26 +131,26 @@ class FirstBetaKernel(Beta):
         return u / self.width + 1
 
 
-def _interpolate_fits(at: Array, w: Array, wy: Array, points: Array) -> Array:
+def _interpolate_fits(score: Array, w: Array, wy: Array, points: Array) -> Array:
     """The fit of each draw at these scores, interpolated linearly between the scores drawn."""
     fits = isotonic_means(w, wy)
-    out = np.empty((len(w), len(points)))
-    for i, (mass, fit) in enumerate(zip(w, fits, strict=True)):
-        some = mass > 0
-        out[i] = np.interp(at[points], at[some], fit[some], left=np.nan, right=np.nan)
-    return out
+    fits_at_points = np.empty((len(w), len(points)))
+    for i, (weight, fit) in enumerate(zip(w, fits, strict=True)):
+        has_weight = weight > 0
+        fits_at_points[i] = np.interp(score[points], score[has_weight], fit[has_weight], left=np.nan, right=np.nan)
+    return fits_at_points
 
 
-def _band_points(at: Array) -> Array:
+def _band_points(score: Array) -> Array:
     """Indices of the scores at which a band is evaluated: all of few, else half by rank and half by value."""
-    if len(at) <= MAX_POINTS:
-        return np.arange(len(at))
-    by_rank = np.linspace(0, len(at) - 1, MAX_POINTS // 2).astype(np.int64)
-    along_x = np.searchsorted(at, np.linspace(at[0], at[-1], MAX_POINTS // 2))
+    if len(score) <= MAX_BAND_POINTS:
+        return np.arange(len(score))
+    by_rank = np.linspace(0, len(score) - 1, MAX_BAND_POINTS // 2).astype(np.int64)
+    along_x = np.searchsorted(score, np.linspace(score[0], score[-1], MAX_BAND_POINTS // 2))
     return np.unique(np.concatenate([by_rank, along_x]))
 
 
-MAX_CHERNOFF = 3.0  # the probability beyond is less than 1e-8
+CHERNOFF_TABLE_END = 3.0  # the probability beyond is less than 1e-8
 
 
 def chernoff_quantile(q: float) -> float:
@@ -161,25 +163,25 @@ def chernoff_quantile(q: float) -> float:
     >>> round(chernoff_quantile(0.95), 5), round(chernoff_quantile(0.975), 5)
     (0.84508, 0.99818)
     """
-    z, reached = _tabulate_cdf()
-    return float(np.interp(q, reached, z))
+    z, cdf = _tabulate_cdf()
+    return float(np.interp(q, cdf, z))
 
 
 @lru_cache(maxsize=1)
 def _tabulate_cdf() -> tuple[Array, Array]:
-    wave = np.linspace(0, 25, 601)  # 1/|Ai| is below 1e-17 beyond
-    step = wave[1]
-    transform = 2 ** (1 / 3) / airy(1j * 2 ** (-1 / 3) * wave)[0]
+    frequency = np.linspace(0, 25, 601)  # 1/|Ai| is below 1e-17 beyond
+    step = frequency[1]
+    transform = 2 ** (1 / 3) / airy(1j * 2 ** (-1 / 3) * frequency)[0]
     transform[0] /= 2  # trapezoidal rule, exact up to rounding for so smooth a function
-    z = np.linspace(0, MAX_CHERNOFF, 3001)
-    turn = np.outer(z, wave)
-    even, odd = np.cos(turn) @ transform.real, np.sin(turn) @ transform.imag
+    z = np.linspace(0, CHERNOFF_TABLE_END, 3001)
+    phase = np.outer(z, frequency)
+    even, odd = np.cos(phase) @ transform.real, np.sin(phase) @ transform.imag
     density = (even + odd) * (even - odd) * (step / np.pi) ** 2 / 2
     area = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
     return z, 0.5 + 0.5 * area / area[-1]
 
 
-TOLERANCE = 1e-12  # equal counts must compare as equal
+BAND_TOLERANCE = 1e-12  # equal counts must compare as equal
 
 
 class BandSegment(NamedTuple):
@@ -187,27 +189,27 @@ class BandSegment(NamedTuple):
 
     low: float
     high: float
-    too_much: bool  # whether the model overpredicts there
+    overpredicts: bool  # whether the model overpredicts there
     share: float  # of all weight
 
 
-def find_segments(band: Band, at: Array, w: Array, fit: Array | None = None) -> tuple[BandSegment, ...]:
+def find_segments_outside(band: Band, score: Array, w: Array, fit: Array | None = None) -> tuple[BandSegment, ...]:
     """The segments of the increasing scores `at` where the fit, or without one the diagonal, is outside the band.
 
     Only observed scores count. A band around the curve with zero width at a score is ignored there, because labels
     drawn from a rate of 0 or 1 cannot vary.
     """
-    low, high = band.at(at)
+    low, high = band.at(score)
     if fit is None:
-        masks = (at - high > TOLERANCE, low - at > TOLERANCE)
+        masks = (score - high > BAND_TOLERANCE, low - score > BAND_TOLERANCE)
         masks = (masks[0] & (low < high), masks[1] & (low < high))
     else:
-        masks = (low - fit > TOLERANCE, fit - high > TOLERANCE)
+        masks = (low - fit > BAND_TOLERANCE, fit - high > BAND_TOLERANCE)
     total = w.sum()
     segments = []
-    for out, too_much in zip(masks, (True, False), strict=True):
+    for out, overpredicts in zip(masks, (True, False), strict=True):
         edges = np.flatnonzero(np.diff(out, prepend=False, append=False))
         for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             share = float(w[first:after].sum() / total)
-            segments.append(BandSegment(float(at[first]), float(at[after - 1]), too_much, share))
+            segments.append(BandSegment(float(score[first]), float(score[after - 1]), overpredicts, share))
     return tuple(sorted(segments))

@@ -16,7 +16,7 @@ from trueodds.diagrams._style.formatting import format_range, format_score, join
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import freedman_diaconis_bins, stack_tables
 from trueodds.diagrams.corp import bands, honest_band
-from trueodds.diagrams.corp.bands import BandSegment, find_segments
+from trueodds.diagrams.corp.bands import BandSegment, find_segments_outside
 from trueodds.diagrams.corp.curve import CorpCurve, CorpPanel
 from trueodds.diagrams.corp.plot import CorpDiagram
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
@@ -142,67 +142,72 @@ class Corp(Recipe):
         curves = [CorpCurve(view, self.score) for view in views]
         curves = [curves[i] for i in decreasing_order(curve.numbers["mcb"] for curve in curves)]
         shown = curves[: layout.MAX_PANELS]
-        count = self.bins or freedman_diaconis_bins(shown[0].scores)
-        parts = [self._parts(curve, count, rng if curve in shown else None) for curve in curves]
+        n_bins = self.bins or freedman_diaconis_bins(shown[0].scores)
+        panels = [self._compute_panel(curve, n_bins, rng if curve in shown else None) for curve in curves]
         return CorpDiagram(
             name=self.name,
             lens=lens_name(views),
-            table=stack_tables([part.table() for part in parts]),
-            panels=stack_tables([self._panels(parts)]),
-            settings={name: getattr(self, name) for name in self.accepts()} | {"bins": count},
-            notes=tuple(self._notes(parts, len(views))),
+            table=stack_tables([panel.table_columns() for panel in panels]),
+            panels=stack_tables([self._panel_columns(panels)]),
+            settings={name: getattr(self, name) for name in self.accepts()} | {"bins": n_bins},
+            notes=tuple(self._collect_notes(panels, len(views))),
         )
 
-    def _parts(self, curve: CorpCurve, count: int, rng: np.random.Generator | None) -> CorpPanel:
-        scores, crossed = curve.scores, False
+    def _compute_panel(self, curve: CorpCurve, n_bins: int, rng: np.random.Generator | None) -> CorpPanel:
+        scores, limits_cross = curve.scores, False
         if self.band is None or rng is None:
-            return CorpPanel(curve, count, self.style)
+            return CorpPanel(curve, n_bins, self.style)
         how = bands.choose_band_method(scores, self.band) if self.how == "paper" else self.how
         band: bands.Band
         if self.band == "honest":
             honest_band.check_weights(scores, curve.view.is_rows)
             limits = honest_band.simultaneous_limits(scores, self.level)
-            band, crossed = limits.band(), limits.crossed
+            band, limits_cross = limits.band(), limits.limits_cross
         elif how in ("auto", "resampling"):  # the latter by the rule of the paper
             band = bands.resampled_band(scores, self.band, self.level, self.resamples, self.redraw, rng)
         elif how == "discrete":
             band = bands.discrete_band(scores, self.band, self.level)
         else:
             band = bands.continuous_band(scores, self.level)
-        out = find_segments(band, scores.score, scores.w, curve.fit if self.band == "consistency" else None)
-        return CorpPanel(curve, count, self.style, band.within(scores.score[0], scores.score[-1]), out, crossed)
+        segments = find_segments_outside(
+            band, scores.score, scores.w, curve.fit if self.band == "consistency" else None
+        )
+        return CorpPanel(
+            curve, n_bins, self.style, band.within(scores.score[0], scores.score[-1]), segments, limits_cross
+        )
 
-    def _panels(self, parts: Sequence[CorpPanel]) -> dict[str, Any]:
-        drawn = parts[: layout.MAX_PANELS]
-        tallest = max(float(part.histogram["share"].max()) for part in drawn)
+    def _panel_columns(self, panels: Sequence[CorpPanel]) -> dict[str, Any]:
+        drawn = panels[: layout.MAX_PANELS]
+        tallest = max(float(panel.score_histogram["share"].max()) for panel in drawn)
         rows = [
             {
-                **part.panel(),
-                "finding": describe_finding(part, self, len(parts), largest=part is parts[0]),
+                **panel.panel_row(),
+                "finding": describe_finding(panel, self, len(panels), largest=panel is panels[0]),
                 "tallest": tallest,
-                "tallest_rate": max(float(part.rates["share"].max()) for part in drawn),
+                "tallest_rate": max(float(panel.rate_histogram["share"].max()) for panel in drawn),
             }
-            for part in parts
+            for panel in panels
         ]
-        words = {"view", "title", "aside", "finding", "band_method", "corner"}
+        text_columns = {"view", "title", "aside", "finding", "band_method", "corner"}
         return {
-            name: np.array([row[name] for row in rows], dtype=object if name in words else None) for name in rows[0]
+            name: np.array([row[name] for row in rows], dtype=object if name in text_columns else None)
+            for name in rows[0]
         }
 
-    def _notes(self, parts: Sequence[CorpPanel], views: int) -> list[Note]:
-        notes = [note for part in parts[: layout.MAX_PANELS] for note in part.curve.notes()][:1]
-        if views > layout.MAX_PANELS:
+    def _collect_notes(self, panels: Sequence[CorpPanel], n_views: int) -> list[Note]:
+        notes = [note for panel in panels[: layout.MAX_PANELS] for note in panel.curve.notes()][:1]
+        if n_views > layout.MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the largest MCB of {views} are drawn, with a band. The table"
-                " contains the curves of all."
+                f"Only the {layout.MAX_PANELS} views with the largest MCB of {n_views} are drawn, with a band. The"
+                " table contains the curves of all."
             )
             notes.append(Note("TN245", text))
         if self.band in ("consistency", "confidence"):
-            whose = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
-            methods = ", ".join(dict.fromkeys(part.band.method for part in parts if part.band))
+            covered_curve = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
+            methods = ", ".join(dict.fromkeys(panel.band.method for panel in panels if panel.band))
             text = (
-                f"The band is pointwise: at {styling.format_percent(1 - self.level)} of the scores {whose} is expected"
-                f" outside. Method: {methods}."
+                f"The band is pointwise: at {styling.format_percent(1 - self.level)} of the scores {covered_curve} is"
+                f" expected outside. Method: {methods}."
             )
             if self.band == "confidence":
                 text += (
@@ -210,20 +215,20 @@ class Corp(Recipe):
                     " to 1,000 rows it covered 45 to 93 % of the true rates at a level of 90 %."
                 )
             notes.append(Note("TN255", text))
-        if self.band == "confidence" and any(part.curve.has_certain_ends for part in parts[: layout.MAX_PANELS]):
+        if self.band == "confidence" and any(panel.curve.has_certain_ends for panel in panels[: layout.MAX_PANELS]):
             text = (
                 "The curve is 0 or 1 at an end, where labels drawn from it cannot vary and the band has zero width. Use"
                 " band='honest'."
             )
             notes.append(Note("TN256", text))
-        crossed = [part.curve.title for part in parts if part.crossed]
+        crossed = [panel.curve.title for panel in panels if panel.limits_cross]
         if crossed:
             text = (
                 f"No increasing curve lies within the honest limits of {', '.join(crossed[:5])}: the true event rate"
                 " decreases somewhere with the score, or the sample is unusual."
             )
             notes.append(Note("TN257", text))
-        if not all(part.curve.view.is_rows for part in parts):
+        if not all(panel.curve.view.is_rows for panel in panels):
             notes.append(
                 Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
             )
@@ -234,38 +239,39 @@ MAX_SEGMENTS = 3  # segments named at most: those with most rows
 MIN_SEGMENT_SHARE = 0.01  # smallest share of rows of a named segment
 
 
-def describe_finding(parts: CorpPanel, recipe: Corp, views: int, *, largest: bool) -> str:
+def describe_finding(panel: CorpPanel, recipe: Corp, n_views: int, *, largest: bool) -> str:
     """Describe where the model over- or underpredicts, and the gain of recalibration."""
     text = (
-        f"{_describe_segments(parts, recipe)} {_describe_miscalibration(parts, recipe)}"
-        if parts.band
-        else _describe_miscalibration(parts, recipe)
+        f"{_describe_segments(panel, recipe)} {_describe_miscalibration(panel, recipe)}"
+        if panel.band
+        else _describe_miscalibration(panel, recipe)
     )
-    if views > 1:
-        text = f"{'Largest miscalibration: ' if largest else ''}{parts.curve.title}. {text}"
+    if n_views > 1:
+        text = f"{'Largest miscalibration: ' if largest else ''}{panel.curve.title}. {text}"
     return text
 
 
-def _describe_segments(parts: CorpPanel, recipe: Corp) -> str:
-    if not parts.out:
+def _describe_segments(panel: CorpPanel, recipe: Corp) -> str:
+    if not panel.segments_outside:
         return {
             "honest": "The diagonal lies inside the simultaneous band.",
             "consistency": "The curve lies inside the consistency band.",
             "confidence": "The diagonal lies inside the confidence band.",
         }[str(recipe.band)]
-    many = [segment for segment in parts.out if segment.share >= MIN_SEGMENT_SHARE] or list(parts.out)
-    shown = sorted(sorted(many, key=lambda segment: -segment.share)[:MAX_SEGMENTS])
-    confident = parts.curve.view.name == "confidence"
+    candidates = [segment for segment in panel.segments_outside if segment.share >= MIN_SEGMENT_SHARE] or list(
+        panel.segments_outside
+    )
+    shown = sorted(sorted(candidates, key=lambda segment: -segment.share)[:MAX_SEGMENTS])
+    confident = panel.curve.view.name == "confidence"
     much, little = ("overconfident", "underconfident") if confident else ("overpredicts", "underpredicts")
     phrases = [
-        f"{verb}"
-        f" {_segment_ranges([segment for segment in shown if segment.too_much is too_much], alone=len(shown) == 1)}"
-        for verb, too_much in ((much, True), (little, False))
-        if any(segment.too_much is too_much for segment in shown)
+        f"{verb} {_segment_ranges(same_sign, alone=len(shown) == 1)}"
+        for verb, overpredicts in ((much, True), (little, False))
+        if (same_sign := [segment for segment in shown if segment.overpredicts is overpredicts])
     ]
-    more = len(parts.out) - len(shown)
-    if more:
-        phrases.append(f"deviates in {more} shorter {'segment' if more == 1 else 'segments'}")
+    n_omitted = len(panel.segments_outside) - len(shown)
+    if n_omitted:
+        phrases.append(f"deviates in {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}")
     # A comma separates phrases that contain an "and" of their own.
     plain = len(phrases) == 2 and " and " not in phrases[0]
     body = join_words(phrases) if plain else ", and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
@@ -273,8 +279,8 @@ def _describe_segments(parts: CorpPanel, recipe: Corp) -> str:
     return f"{body[0].upper()}{body[1:]} (outside the {100 * recipe.level:.4g}\u00a0% {kind} band)."
 
 
-def _describe_miscalibration(parts: CorpPanel, recipe: Corp) -> str:
-    numbers = parts.curve.numbers
+def _describe_miscalibration(panel: CorpPanel, recipe: Corp) -> str:
+    numbers = panel.curve.numbers
     name = {"brier": "Brier score", "log_loss": "log loss"}[recipe.score]
     if numbers["score"] == float("inf"):
         return f"The {name} is infinite: an observed outcome had predicted probability 0."

@@ -72,16 +72,16 @@ class CorpPanel:
     bins: int
     style: str
     band: Band | None = None
-    out: tuple[BandSegment, ...] = ()
-    crossed: bool = False
+    segments_outside: tuple[BandSegment, ...] = ()
+    limits_cross: bool = False
 
     @cached_property
-    def histogram(self) -> dict[str, Array]:
+    def score_histogram(self) -> dict[str, Array]:
         """The share of rows in bins of their score."""
         return score_histogram(self.curve.view, self.bins)
 
     @cached_property
-    def rates(self) -> dict[str, Array]:
+    def rate_histogram(self) -> dict[str, Array]:
         """The share of rows in bins of their recalibrated rate."""
         blocks, edges = self.curve.blocks, np.arange(self.bins + 1) / self.bins
         index = np.clip(np.searchsorted(edges, blocks["rate"], "left") - 1, 0, None)  # right-closed, the first at 0
@@ -90,27 +90,30 @@ class CorpPanel:
         share = weight[some] / weight.sum()
         return {"low": edges[some], "high": edges[some + 1], "n": n[some], "weight": weight[some], "share": share}
 
-    def table(self) -> dict[str, Array]:
+    def table_columns(self) -> dict[str, Array]:
         """The rows of the table; columns that a part does not use are NaN."""
         blocks = self.curve.blocks
         share = blocks["weight"] / blocks["weight"].sum()
         beyond = np.zeros(len(share), dtype=bool)
-        for segment in self.out:
+        for segment in self.segments_outside:
             beyond |= (blocks["x_low"] <= segment.high) & (blocks["x_high"] >= segment.low)
         parts: list[tuple[str, dict[str, Array], Array | bool]] = [("block", {**blocks, "share": share}, beyond)]
         if self.band is not None:
             ends = {name: getattr(self.band, name) for name in ("x_low", "x_high", "low", "high")}
             parts.append(("band", ends, False))
             out = np.array(
-                [(segment.low, segment.high, not segment.too_much, segment.share) for segment in self.out]
+                [
+                    (segment.low, segment.high, not segment.overpredicts, segment.share)
+                    for segment in self.segments_outside
+                ]
             ).reshape(-1, 4)
             names = ("x_low", "x_high", "low", "share")
             parts.append(("outside", dict(zip(names, out.T, strict=True)), True))
-        parts.append(("strip", self.histogram, False))
+        parts.append(("strip", self.score_histogram, False))
         if self.style == "discrimination":
-            parts.append(("rates", self.rates, False))
+            parts.append(("rates", self.rate_histogram, False))
         sizes = [len(next(iter(columns.values()))) for _, columns, _ in parts]
-        table = {
+        table_columns = {
             "view": np.full(sum(sizes), self.curve.view.name, dtype=object),
             "part": np.repeat(np.array([part for part, _, _ in parts], dtype=object), sizes),
         }
@@ -119,11 +122,11 @@ class CorpPanel:
                 np.asarray(columns.get(name, np.full(size, np.nan)), dtype=np.float64)
                 for (_, columns, _), size in zip(parts, sizes, strict=True)
             ]
-            table[name] = np.concatenate(arrays)
+            table_columns[name] = np.concatenate(arrays)
         flags = [np.broadcast_to(flag, size) for (_, _, flag), size in zip(parts, sizes, strict=True)]
-        return table | {"outside": np.concatenate(flags)}
+        return table_columns | {"outside": np.concatenate(flags)}
 
-    def panel(self) -> dict[str, Any]:
+    def panel_row(self) -> dict[str, Any]:
         """The numbers and texts of the panel."""
         curve = self.curve
         return {
@@ -138,7 +141,7 @@ class CorpPanel:
             "scores": len(curve.scores.score),
             "blocks": len(curve.blocks["rate"]),
             "band_method": "" if self.band is None else self.band.method,
-            "share_outside": math.fsum(segment.share for segment in self.out),
+            "share_outside": math.fsum(segment.share for segment in self.segments_outside),
             # An increasing curve cannot pass through both corners.
             "corner": "upper left" if np.interp(0.5, curve.scores.score, curve.fit) <= 0.6 else "lower right",
         }

@@ -26,7 +26,7 @@ class GroupLimits:
     method: str
 
     @property
-    def crossed(self) -> bool:
+    def limits_cross(self) -> bool:
         """Whether no increasing curve lies between the limits."""
         return bool((self.lower > self.upper).any())
 

@@ -12,7 +12,7 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_score
 from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
 
-MANY_BLOCKS = 60  # number of blocks beyond which their marks shrink
+MAX_BLOCKS_WITH_LARGE_MARKS = 60  # number of blocks beyond which their marks shrink
 HALF_MARK_WIDTH = 0.005  # half of the width of a mark along x
 
 
@@ -25,15 +25,15 @@ class CorpDiagram(UnitSquarePlot):
     @property
     def figure_size(self) -> tuple[float, float]:  # type: ignore[override]
         """Inches of the figure, with room for the strip below and, in the style `discrimination`, at the right."""
-        return (6.0, 6.7) if self._beside else (5.2, 6.7)
+        return (6.0, 6.7) if self._shows_rate_strip else (5.2, 6.7)
 
     @property
     def aspect_ratio(self) -> float:  # type: ignore[override]
         """The height of the axes relative to their width, which the strip at the right enlarges."""
-        return super().aspect_ratio * (1 - styling.STRIP_HEIGHT * self._beside)
+        return super().aspect_ratio * (1 - styling.STRIP_HEIGHT * self._shows_rate_strip)
 
     @property
-    def _beside(self) -> bool:
+    def _shows_rate_strip(self) -> bool:
         return self.settings["style"] == "discrimination" and self.has("strip")
 
     def default_title(self) -> str:
@@ -61,16 +61,20 @@ class CorpDiagram(UnitSquarePlot):
                 where = where if self.has_long_labels else "outside"
                 entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.0, **style), where))
         if self.settings["band"] and self.has("band"):
-            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_says()))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_label()))
         more = self.shared_legend_entries()
         if self.settings["style"] == "discrimination" and self.has("means"):
             place = 1 if self.has("diagonal") else 0
             more.insert(
-                place, (Line2D([], [], **_MEAN), "means: predicted |, observed —" if self.has_long_labels else "means")
+                place,
+                (
+                    Line2D([], [], **_MEAN_LINE_STYLE),
+                    "means: predicted |, observed —" if self.has_long_labels else "means",
+                ),
             )
         return entries + more
 
-    def _band_says(self) -> str:
+    def _band_label(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         if not self.has_long_labels:
             return f"{level} {'consistency' if self.settings['band'] == 'consistency' else 'interval'}"
@@ -85,7 +89,7 @@ class CorpDiagram(UnitSquarePlot):
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = styling.font_size(ax)
         wide = self.draw_axes(ax, size)
-        if self._beside:
+        if self._shows_rate_strip:
             left, right = ax.get_xlim()
             ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP_HEIGHT))
             _draw_rate_strip(ax, select_part(rows, "rates"), view["tallest_rate"])
@@ -93,13 +97,13 @@ class CorpDiagram(UnitSquarePlot):
             strip = select_part(rows, "strip")
             styling.draw_strip(ax, strip["x_low"], strip["x_high"], strip["share"], view["tallest"], size, label=wide)
         if self.settings["style"] == "discrimination" and self.has("means"):
-            ax.plot([view["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean predicted", **_MEAN)
-            ax.plot([0, 1], [view["outcome_rate"]] * 2, zorder=2.2, label="mean observed", **_MEAN)
+            ax.plot([view["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean predicted", **_MEAN_LINE_STYLE)
+            ax.plot([0, 1], [view["outcome_rate"]] * 2, zorder=2.2, label="mean observed", **_MEAN_LINE_STYLE)
         if self.settings["band"] and self.has("band"):
             _draw_band(ax, select_part(rows, "band"))
         blocks, out = select_part(rows, "block"), select_part(rows, "outside")
         x, y = np.stack([blocks["x_low"], blocks["x_high"]], axis=1).ravel(), np.repeat(blocks["rate"], 2)
-        dot = (4.2 if wide else 2.6) * (1.0 if len(blocks["rate"]) <= MANY_BLOCKS else 0.6)
+        dot = (4.2 if wide else 2.6) * (1.0 if len(blocks["rate"]) <= MAX_BLOCKS_WITH_LARGE_MARKS else 0.6)
         thick = 1.8 if wide else 1.3
         styles: dict[str, dict[str, Any]] = {
             "curve": {"linewidth": thick},
@@ -114,7 +118,7 @@ class CorpDiagram(UnitSquarePlot):
             _draw_decomposition(ax, view, self.settings["score"], size)
 
 
-_MEAN: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+_MEAN_LINE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
 
 
 def _draw_band(ax: Any, band: Mapping[str, Array]) -> None:

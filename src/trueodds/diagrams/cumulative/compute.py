@@ -22,7 +22,7 @@ from trueodds.lenses.view import View
 
 # Scores for ticks, in order of priority: if two labels overlap, the first is shown.
 SCORE_TICKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.2, 0.8, 0.7, 0.3, 0.6, 0.4, 0.95, 0.05, 0.999, 0.001, 0.9999, 0.0001)
-_NUMBERS = ("share_low", "share_high", "score_low", "score_high", "difference", "slope")
+_NUMBER_COLUMNS = ("share_low", "share_high", "score_low", "score_high", "difference", "slope")
 
 
 @dataclass(frozen=True)
@@ -92,166 +92,156 @@ class Cumulative(Recipe):
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the cumulative residuals of binary views."""
         all_residuals = [CumulativeResiduals(view, self.level) for view in views]
-        residuals_by_view = [all_residuals[i] for i in decreasing_order(curve.surprise for curve in all_residuals)]
+        residuals_by_view = [
+            all_residuals[i] for i in decreasing_order(curve.standardized_range for curve in all_residuals)
+        ]
         drawn = residuals_by_view[: layout.MAX_PANELS]
-        low = min(
-            min(float(cumulative_residuals.path.min()), -cumulative_residuals.null_bound)
-            for cumulative_residuals in drawn
-        )
-        high = max(
-            max(float(cumulative_residuals.path.max()), cumulative_residuals.null_bound)
-            for cumulative_residuals in drawn
-        )
+        low = min(min(float(residuals.residual_path.min()), -residuals.null_bound) for residuals in drawn)
+        high = max(max(float(residuals.residual_path.max()), residuals.null_bound) for residuals in drawn)
         low, high = (low, high) if high > low else (-0.01, 0.01)
         # A single panel has a line of numbers above the curve.
         low, high = low - 0.06 * (high - low), high + (0.15 if len(views) == 1 else 0.06) * (high - low)
         rows = [
-            _panel(cumulative_residuals, len(views), drawn=cumulative_residuals in drawn)
+            _panel_row(residuals, len(views), drawn=residuals in drawn)
             | {
                 "y_low": low,
                 "y_high": high,
             }
-            for cumulative_residuals in residuals_by_view
+            for residuals in residuals_by_view
         ]
         words = {"view", "title", "aside", "finding"}
         return CumulativeResidualsPlot(
             name=self.name,
             lens=lens_name(views),
-            table=stack_tables([_table(cumulative_residuals) for cumulative_residuals in drawn]),
+            table=stack_tables([_table_columns(residuals) for residuals in drawn]),
             panels=stack_tables(
                 [{key: np.array([row[key] for row in rows], dtype=object if key in words else None) for key in rows[0]}]
             ),
             settings={"level": self.level},
-            notes=tuple(_notes(residuals_by_view)),
+            notes=tuple(_collect_notes(residuals_by_view)),
         )
 
 
-def _panel(cumulative_residuals: CumulativeResiduals, views: int, *, drawn: bool) -> dict[str, Any]:
-    title = cumulative_residuals.view.name.removeprefix("class:")
-    p_mad, p_r = cumulative_residuals.pvalues
-    text = _finding(cumulative_residuals) if drawn else ""
-    steepest = cumulative_residuals.steepest if drawn else None
+def _panel_row(residuals: CumulativeResiduals, views: int, *, drawn: bool) -> dict[str, Any]:
+    title = residuals.view.name.removeprefix("class:")
+    p_mad, p_r = residuals.pvalues
+    text = _describe_finding(residuals) if drawn else ""
+    steepest = residuals.significant_segment if drawn else None
     return {
-        "view": cumulative_residuals.view.name,
+        "view": residuals.view.name,
         "title": title,
-        "aside": f"{_points(cumulative_residuals.range)}, {format_pvalue(p_r)}",
+        "aside": f"{_format_points(residuals.residual_range)}, {format_pvalue(p_r)}",
         "finding": f"{title}: {text[0].lower()}{text[1:]}" if views > 1 and text else text,
-        "n": cumulative_residuals.view.n_rows,
-        "weight": cumulative_residuals.view.total,
-        "ecce_mad": cumulative_residuals.farthest,
+        "n": residuals.view.n_rows,
+        "weight": residuals.view.total,
+        "ecce_mad": residuals.max_residual,
         "pvalue_mad": p_mad,
-        "ecce_r": cumulative_residuals.range,
+        "ecce_r": residuals.residual_range,
         "pvalue_r": p_r,
-        "unit": cumulative_residuals.null_standard_error,
-        "band": cumulative_residuals.null_bound,
-        "slope": np.nan if steepest is None else cumulative_residuals.slope(steepest),
+        "unit": residuals.null_standard_error,
+        "band": residuals.null_bound,
+        "slope": np.nan if steepest is None else residuals.segment_slope(steepest),
     }
 
 
-def _finding(cumulative_residuals: CumulativeResiduals) -> str:
-    p_mad, p_r = (format_pvalue(p) for p in cumulative_residuals.pvalues)
-    steepest = cumulative_residuals.steepest
+def _describe_finding(residuals: CumulativeResiduals) -> str:
+    p_mad, p_r = (format_pvalue(p) for p in residuals.pvalues)
+    steepest = residuals.significant_segment
     if steepest is None:
-        if cumulative_residuals.farthest > cumulative_residuals.null_bound:
-            does = bias_phrases(cumulative_residuals.view.name)[
-                int(cumulative_residuals.path.min() < -cumulative_residuals.null_bound)
-            ]
+        if residuals.max_residual > residuals.null_bound:
+            does = bias_phrases(residuals.view.name)[int(residuals.residual_path.min() < -residuals.null_bound)]
             return (
-                f"The model {does} overall: ECCE-MAD {_points(cumulative_residuals.farthest)} ({p_mad}), without a"
+                f"The model {does} overall: ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad}), without a"
                 " significant segment."
             )
-        return f"Consistent with calibration: ECCE-MAD {_points(cumulative_residuals.farthest)} ({p_mad})."
-    slope = cumulative_residuals.slope(steepest)
+        return f"Consistent with calibration: ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad})."
+    slope = residuals.segment_slope(steepest)
     ends = format_range(
-        float(cumulative_residuals.scores[steepest.start + 1]),
-        float(cumulative_residuals.scores[steepest.stop]),
+        float(residuals.scores[steepest.start + 1]),
+        float(residuals.scores[steepest.stop]),
         "between {}\u00a0% and {}",
     )
-    does = bias_phrases(cumulative_residuals.view.name)[int(slope < 0)].removeprefix("is ")
+    does = bias_phrases(residuals.view.name)[int(slope < 0)].removeprefix("is ")
     slope_text = f"{slope:+.2g}".replace("-", "−")
-    text = f"Steepest segment {ends}: {does} by {_points(abs(slope))} (slope\u00a0{slope_text})."
-    if cumulative_residuals.farthest > cumulative_residuals.null_bound:
-        return f"{text} ECCE-MAD {_points(cumulative_residuals.farthest)} ({p_mad})."
-    return f"{text} ECCE-R {_points(cumulative_residuals.range)} ({p_r})."
+    text = f"Steepest segment {ends}: {does} by {_format_points(abs(slope))} (slope\u00a0{slope_text})."
+    if residuals.max_residual > residuals.null_bound:
+        return f"{text} ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad})."
+    return f"{text} ECCE-R {_format_points(residuals.residual_range)} ({p_r})."
 
 
-def _points(x: float) -> str:
+def _format_points(x: float) -> str:
     text = f"{100 * x:.2g}" if x < 0.00995 else f"{100 * x:.1f}" if x < 0.0995 else f"{100 * x:.0f}"
     return f"{text} point{'' if text == '1' else 's'}"
 
 
-def _table(cumulative_residuals: CumulativeResiduals) -> dict[str, Any]:
+def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
     nan = np.nan
     curve = [
         (
-            cumulative_residuals.share[i],
-            cumulative_residuals.share[i],
-            cumulative_residuals.scores[i],
-            cumulative_residuals.scores[i],
-            cumulative_residuals.path[i],
+            residuals.row_share[i],
+            residuals.row_share[i],
+            residuals.scores[i],
+            residuals.scores[i],
+            residuals.residual_path[i],
             nan,
         )
-        for i in cumulative_residuals.vertices
+        for i in residuals.drawn_vertices
     ]
     extremes = [
         (
-            cumulative_residuals.share[i],
-            cumulative_residuals.share[i],
-            cumulative_residuals.scores[i],
-            cumulative_residuals.scores[i],
-            cumulative_residuals.path[i],
+            residuals.row_share[i],
+            residuals.row_share[i],
+            residuals.scores[i],
+            residuals.scores[i],
+            residuals.residual_path[i],
             nan,
         )
-        for i in cumulative_residuals.extremes
+        for i in residuals.extremes
     ]
     segments = []
-    if (steepest := cumulative_residuals.steepest) is not None:
+    if (steepest := residuals.significant_segment) is not None:
         start, stop = steepest
         ends = (
-            cumulative_residuals.share[start],
-            cumulative_residuals.share[stop],
-            cumulative_residuals.scores[start + 1],
-            cumulative_residuals.scores[stop],
+            residuals.row_share[start],
+            residuals.row_share[stop],
+            residuals.scores[start + 1],
+            residuals.scores[stop],
         )
         segments.append(
             (
                 *ends,
-                cumulative_residuals.path[stop] - cumulative_residuals.path[start],
-                cumulative_residuals.slope(steepest),
+                residuals.residual_path[stop] - residuals.residual_path[start],
+                residuals.segment_slope(steepest),
             )
         )
     ticks = []
     for score in SCORE_TICKS:
         # Rounding may put the mean of a tally's cell above its only score.
-        share = cumulative_residuals.share[
-            np.searchsorted(cumulative_residuals.scores[1:], score * (1 + 1e-9), "right")
-        ]
+        share = residuals.row_share[np.searchsorted(residuals.scores[1:], score * (1 + 1e-9), "right")]
         if 0 < share < 1:
             ticks.append((share, share, score, score, nan, nan))
     parts = {"curve": curve, "extreme": extremes, "segment": segments, "tick": ticks}
     sizes = [len(rows) for rows in parts.values()]
-    numbers = np.concatenate([np.array(rows, dtype=np.float64).reshape(-1, len(_NUMBERS)) for rows in parts.values()])
+    numbers = np.concatenate(
+        [np.array(rows, dtype=np.float64).reshape(-1, len(_NUMBER_COLUMNS)) for rows in parts.values()]
+    )
     return {
-        "view": np.full(len(numbers), cumulative_residuals.view.name, dtype=object),
+        "view": np.full(len(numbers), residuals.view.name, dtype=object),
         "part": np.repeat(np.array(list(parts), dtype=object), sizes),
-        **dict(zip(_NUMBERS, numbers.T.copy(), strict=True)),
+        **dict(zip(_NUMBER_COLUMNS, numbers.T.copy(), strict=True)),
     }
 
 
-def _notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
-    notes = merge_notes(
-        [(cumulative_residuals.view.name, cumulative_residuals.doubts()) for cumulative_residuals in residuals_by_view]
-    )
-    n_scores = max(
-        len(cumulative_residuals.path) - 1 for cumulative_residuals in residuals_by_view[: layout.MAX_PANELS]
-    )
+def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
+    notes = merge_notes([(residuals.view.name, residuals.null_distribution_notes()) for residuals in residuals_by_view])
+    n_scores = max(len(residuals.residual_path) - 1 for residuals in residuals_by_view[: layout.MAX_PANELS])
     if n_scores >= MAX_VERTICES:
         text = (
             f"The curve shows at most {MAX_VERTICES:,} points of {n_scores:,} scores. Extremes, errors and p-values use"
             " all scores."
         )
         notes.append(Note("TN261", text))
-    if any(cumulative_residuals.has_vote_shares for cumulative_residuals in residuals_by_view):
+    if any(residuals.has_vote_shares for residuals in residuals_by_view):
         text = "Outcomes are shares of votes; band and p-values use the variance Σw²(y−p)²/(Σw)²."
         notes.append(Note("TN243", text))
     if len(residuals_by_view) > layout.MAX_PANELS:
@@ -260,6 +250,6 @@ def _notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
             " panels holds the errors of all."
         )
         notes.append(Note("TN245", text))
-    if not all(cumulative_residuals.view.is_rows for cumulative_residuals in residuals_by_view):
+    if not all(residuals.view.is_rows for residuals in residuals_by_view):
         notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
     return notes

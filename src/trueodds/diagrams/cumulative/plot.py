@@ -72,8 +72,8 @@ class CumulativeResidualsPlot(Diagram):
         styling.set_probability_axis(ax)
         low, high = float(view["y_low"]), float(view["y_high"])
         ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
-        ax.set_yticks(_levels(ax, low, high))
-        ax.yaxis.set_major_formatter(_signed)
+        ax.set_yticks(_residual_ticks(ax, low, high))
+        ax.yaxis.set_major_formatter(_format_signed_points)
         ax.axhline(0, color=styling.MUTED_COLOR, linewidth=1, zorder=1.5)
         if self.has("band"):
             band = float(view["band"])
@@ -105,7 +105,7 @@ class CumulativeResidualsPlot(Diagram):
         if self.has("ticks"):
             _draw_axis_strip(ax, select_part(rows, "tick"), size)
         if self.has("numbers") and len(self.panels["view"]) == 1:
-            _numbers(ax, view, size)
+            _draw_errors(ax, view, size)
 
 
 def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
@@ -126,7 +126,7 @@ def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
             strip.text(share, 0.4, label, ha="center", **style)
 
 
-def _numbers(ax: Any, view: Mapping[str, Any], size: float) -> None:
+def _draw_errors(ax: Any, view: Mapping[str, Any], size: float) -> None:
     """Write both errors and their p-values above the curve, if they fit."""
     text = (
         f"ECCE-MAD {100 * view['ecce_mad']:.2f} points, {format_pvalue(view['pvalue_mad'])}  ·  "
@@ -138,7 +138,7 @@ def _numbers(ax: Any, view: Mapping[str, Any], size: float) -> None:
     ax.text(1.0, float(view["y_high"]), text, gid="numbers", zorder=3.5, **style)
 
 
-def _levels(ax: Any, low: float, high: float) -> list[float]:
+def _residual_ticks(ax: Any, low: float, high: float) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
     room = styling.size_in_inches(ax)[1]
@@ -148,7 +148,7 @@ def _levels(ax: Any, low: float, high: float) -> list[float]:
     return [float(tick) for tick in ticks if lowest <= tick <= high]
 
 
-def _signed(value: float, _: Any = None) -> str:
+def _format_signed_points(value: float, _: Any = None) -> str:
     if abs(value) < 1e-12:
         return "0"
     return f"{100 * value:+.3g}\u00a0pt".replace("-", "−")

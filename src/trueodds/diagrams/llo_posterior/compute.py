@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, replacement_notes, resolve_min_prob
 from trueodds.core.errors import Note
 from trueodds.core.ordering import decreasing_order
-from trueodds.core.settings import ONE, Probability, Range
+from trueodds.core.settings import OR_SINGLE_VALUE, Probability, Range
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
@@ -83,7 +83,7 @@ class LloPosterior(Recipe):
     """
 
     name: ClassVar[str] = "llo_posterior"
-    posteriors: Annotated[Sequence[Probability], ONE] = (0.95, 0.9, 0.8)
+    posteriors: Annotated[Sequence[Probability], OR_SINGLE_VALUE] = (0.95, 0.9, 0.8)
     prior: Probability = 0.5
     resolution: Annotated[int, Range(2, 1000)] = 61
     min_prob: MinProb = MIN_PROB

@@ -23,7 +23,7 @@ from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.ordering import decreasing_order
-from trueodds.core.settings import ONE, Probability
+from trueodds.core.settings import OR_SINGLE_VALUE, Probability
 from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout
 from trueodds.diagrams.base import Diagram
@@ -102,7 +102,7 @@ class RecalibrationLines(BaselineRecipe):
 
     name: ClassVar[str] = "recalibration_lines"
     accepts_joint_views: ClassVar[bool] = True
-    posteriors: Annotated[Sequence[Probability], ONE] = (0.95, 0.9, 0.8)
+    posteriors: Annotated[Sequence[Probability], OR_SINGLE_VALUE] = (0.95, 0.9, 0.8)
     prior: Probability = 0.5
     min_prob: MinProb = MIN_PROB
 

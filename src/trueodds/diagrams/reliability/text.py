@@ -32,7 +32,7 @@ def find_segments(deviation: Array, share: Array, outside: Array) -> list[BinSeg
 
     >>> deviation, outside = np.array([0.1, -0.1, -0.2, 0.0]), np.array([True, True, True, False])
     >>> segments = find_segments(deviation, np.full(4, 0.25), outside)
-    >>> [(segment.first, segment.last, segment.above, round(segment.weight, 3)) for segment in segments]
+    >>> [(segment.first, segment.last, segment.above, round(segment.error_share, 3)) for segment in segments]
     [(1, 2, False, 0.075), (0, 0, True, 0.025)]
     """
     side = np.where(outside, np.where(deviation > 0, 1, -1), 0)

@@ -22,15 +22,15 @@ from trueodds.diagrams.recipe import BandDraws, Recipe, lens_name
 from trueodds.diagrams.reliability_curve.plot import ReliabilityCurveDiagram
 from trueodds.diagrams.reliability_curve.smoother import (
     CurveSmoother,
+    RangeSetting,
     SmootherBand,
-    Span,
     correct_smoothing_bias,
     smooth_view,
 )
-from trueodds.diagrams.reliability_curve.text import CurveSegment, describe_finding, find_segments
+from trueodds.diagrams.reliability_curve.text import CurveSegment, describe_finding, find_segments_outside
 from trueodds.lenses.view import View
 
-BY_COUNT = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
+COUNT_COLUMNS = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class ReliabilityCurve(Recipe):
     """
 
     name: ClassVar[str] = "reliability_curve"
-    count_columns: ClassVar[tuple[str, ...]] = BY_COUNT
+    count_columns: ClassVar[tuple[str, ...]] = COUNT_COLUMNS
     band: Literal["confidence", "consistency"] | None = "confidence"
     level: Level = 0.9
     simultaneous: bool = False
@@ -142,39 +142,40 @@ class ReliabilityCurve(Recipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
-        parts = [CurvePanel.of(view, self.bandwidth, self.scale, self.range) for view in views]
-        parts = [parts[i] for i in decreasing_order(part.local for part in parts)]
-        drawn = parts[: layout.MAX_PANELS]
+        panels = [CurvePanel.of(view, self.bandwidth, self.scale, self.range) for view in views]
+        panels = [panels[i] for i in decreasing_order(panel.mean_local_error for panel in panels)]
+        drawn = panels[: layout.MAX_PANELS]
         if self.band is not None:
             drawn = [
-                part.banded(self.band, self.level, self.resamples, rng if self.simultaneous else None) for part in drawn
+                panel.with_band(self.band, self.level, self.resamples, rng if self.simultaneous else None)
+                for panel in drawn
             ]
-            parts[: layout.MAX_PANELS] = drawn
-        count = self.bins or drawn[0].bins
-        strips = [score_histogram(part.view, count) for part in parts]
+            panels[: layout.MAX_PANELS] = drawn
+        count = self.bins or drawn[0].strip_bins
+        strips = [score_histogram(panel.view, count) for panel in panels]
         tallest = max(float(shares["share"].max()) for shares in strips[: layout.MAX_PANELS])
-        rows = [part.panel(len(parts), self.band, tallest, first=part is parts[0]) for part in parts]
-        words = {"view", "title", "aside", "finding", "scale"}
+        rows = [panel.panel_row(len(panels), self.band, tallest, first=panel is panels[0]) for panel in panels]
+        text_columns = {"view", "title", "aside", "finding", "scale"}
         return ReliabilityCurveDiagram(
             name=self.name,
             lens=lens_name(views),
-            table=stack_tables([part.table(shares) for part, shares in zip(parts, strips, strict=True)]),
+            table=stack_tables([panel.table_columns(shares) for panel, shares in zip(panels, strips, strict=True)]),
             panels=stack_tables(
                 [
                     {
-                        name: np.array([row[name] for row in rows], dtype=object if name in words else None)
+                        name: np.array([row[name] for row in rows], dtype=object if name in text_columns else None)
                         for name in rows[0]
                     }
                 ]
             ),
             settings={name: getattr(self, name) for name in self.accepts()} | {"bins": count},
-            notes=tuple(self._notes(parts)),
+            notes=tuple(self._collect_notes(panels)),
         )
 
-    def _notes(self, parts: Sequence[CurvePanel]) -> list[Note]:
+    def _collect_notes(self, panels: Sequence[CurvePanel]) -> list[Note]:
         notes = []
-        drawn = parts[: layout.MAX_PANELS]
-        narrowest = [part.title for part in drawn if part.smoother.is_narrowest and isinstance(self.bandwidth, str)]
+        drawn = panels[: layout.MAX_PANELS]
+        narrowest = [panel.title for panel in drawn if panel.smoother.is_narrowest and isinstance(self.bandwidth, str)]
         if narrowest:
             text = (
                 f"The scores of {', '.join(narrowest[:5])} are so concentrated that the bandwidth is the smallest"
@@ -193,17 +194,17 @@ class ReliabilityCurve(Recipe):
                 " simultaneous=True for a simultaneous band."
             )
         notes.append(Note("TN259", text))
-        if len(parts) > layout.MAX_PANELS:
+        if len(panels) > layout.MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the largest local error of {len(parts)} are drawn, with a"
+                f"Only the {layout.MAX_PANELS} views with the largest local error of {len(panels)} are drawn, with a"
                 " band. The table contains the curves of all."
             )
             notes.append(Note("TN245", text))
-        if self.band is not None and any(part.scores.has_vote_shares for part in drawn):
+        if self.band is not None and any(panel.scores.has_vote_shares for panel in drawn):
             notes.append(
                 Note("TN243", "Outcomes are shares of votes; limits use their observed variance around the curve.")
             )
-        if not all(part.view.is_rows for part in parts):
+        if not all(panel.view.is_rows for panel in panels):
             notes.append(
                 Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
             )
@@ -239,21 +240,25 @@ class CurvePanel:
     columns: dict[str, Array]  # of the curve, by place
 
     @classmethod
-    def of(cls, view: View, bandwidth: float | str, scale: str, range: Span | None) -> Self:
+    def of(cls, view: View, bandwidth: float | str, scale: str, range: RangeSetting | None) -> Self:
         """The curve without a band."""
         return cls(view, *smooth_view(view, bandwidth, scale, range))
 
-    def banded(self, band: str, level: float, draws: int, rng: np.random.Generator | None) -> Self:
+    def with_band(self, band: str, level: float, draws: int, rng: np.random.Generator | None) -> Self:
         """Return the curve with a band, simultaneous if `rng` is not None."""
         own, limits = self.columns, SmootherBand.of(self.scores, self.smoother, self.columns)
-        ends = limits.confidence(level, draws, rng) if band == "confidence" else limits.consistency(level, draws, rng)
+        ends = (
+            limits.confidence_limits(level, draws, rng)
+            if band == "confidence"
+            else limits.consistency_limits(level, draws, rng)
+        )
         tested = own["reference"] if band == "confidence" else own["rate"]
         tolerance = 1e-12  # equal counts must compare as equal
         more = {
             "low": ends[0],
             "high": ends[1],
-            "effective": limits.effective,
-            "mass": limits.mass,
+            "effective": limits.effective_n,
+            "mass": limits.kernel_weight_sum,
             "outside": (tested < ends[0] - tolerance) | (tested > ends[1] + tolerance),
         }
         if band == "confidence":
@@ -270,7 +275,7 @@ class CurvePanel:
         return self.view.name.removeprefix("class:")
 
     @cached_property
-    def local(self) -> float:
+    def mean_local_error(self) -> float:
         """The mean local error: the mean distance of the curve from the reference over the predictions."""
         error = np.abs(np.interp(self.scores.score, self.columns["score"], self.columns["error"]))
         return float(self.scores.w @ error / self.scores.w.sum())
@@ -278,16 +283,18 @@ class CurvePanel:
     @cached_property
     def miscalibrated_segments(self) -> list[CurveSegment]:
         """The segments where the model is miscalibrated."""
-        return find_segments(self.columns, self.scores.score, self.scores.w) if "outside" in self.columns else []
+        return (
+            find_segments_outside(self.columns, self.scores.score, self.scores.w) if "outside" in self.columns else []
+        )
 
     @property
-    def bins(self) -> int:
+    def strip_bins(self) -> int:
         """The number of bins of the strip that suits the scores; a weight of two is two rows."""
         return freedman_diaconis_bins(
             replace(self.scores, n=self.scores.w * (self.view.n_represented / self.view.total))
         )
 
-    def table(self, strip: dict[str, Array]) -> dict[str, Array]:
+    def table_columns(self, strip: dict[str, Array]) -> dict[str, Array]:
         """The rows of the table; columns that a part does not use are NaN."""
         k, bins = len(self.columns["score"]), len(strip["share"])
         table = {
@@ -304,24 +311,24 @@ class CurvePanel:
         outside = self.columns.get("outside", np.zeros(k, dtype=bool))
         return table | {"outside": np.concatenate([outside, np.zeros(bins, dtype=bool)])}
 
-    def panel(self, views: int, band: str | None, tallest: float, *, first: bool) -> dict[str, Any]:
+    def panel_row(self, views: int, band: str | None, tallest: float, *, first: bool) -> dict[str, Any]:
         """The numbers and texts of the panel."""
         total, text = (
             self.scores.w.sum(),
-            describe_finding(self.columns, self.miscalibrated_segments, self.local, self.view.name, band),
+            describe_finding(self.columns, self.miscalibrated_segments, self.mean_local_error, self.view.name, band),
         )
         if views > 1:
             text = f"{'Largest local error: ' if first else ''}{self.title}. {text}"
         return {
             "view": self.view.name,
             "title": self.title,
-            "aside": f"error {100 * self.local:.1f} pp",
+            "aside": f"error {100 * self.mean_local_error:.1f} pp",
             "finding": text,
             "n": self.view.n_rows,
             "weight": self.view.total,
             "mean_prediction": float(self.scores.w @ self.scores.score / total),
             "outcome_rate": float(self.scores.wy.sum() / total),
-            "local_error": self.local,
+            "local_error": self.mean_local_error,
             "scale": self.smoother.scale,
             "bandwidth": self.smoother.bandwidth,
             "range_low": self.smoother.low,

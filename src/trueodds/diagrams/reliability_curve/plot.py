@@ -12,7 +12,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
 
-OPAQUE_ROWS = 20  # effective sample size below which the band is drawn fainter
+MIN_OPAQUE_EFFECTIVE_N = 20  # effective sample size below which the band is drawn fainter
 
 
 class LocalEstimate(NamedTuple):
@@ -104,14 +104,17 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
             if self.table["outside"].any():
                 entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.2), outside_label))
         if self.settings["band"] and self.has("band"):
-            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_says()))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_label()))
         if self.has("reference"):
             entries.append(
-                (Line2D([], [], **_REFERENCE), "expected if calibrated" if self.has_long_labels else "if calibrated")
+                (
+                    Line2D([], [], **_REFERENCE_LINE_STYLE),
+                    "expected if calibrated" if self.has_long_labels else "if calibrated",
+                )
             )
         return entries + self.shared_legend_entries()
 
-    def _band_says(self) -> str:
+    def _band_label(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         consistent = self.settings["band"] == "consistency"
         if not self.has_long_labels:
@@ -129,14 +132,14 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
             styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["share"], tallest, size, label=wide)
         curve = select_part(rows, "curve")
         for piece in np.unique(curve["piece"]):
-            self._piece(ax, {name: column[curve["piece"] == piece] for name, column in curve.items()}, wide=wide)
+            self._draw_piece(ax, {name: column[curve["piece"] == piece] for name, column in curve.items()}, wide=wide)
 
-    def _piece(self, ax: Any, rows: Mapping[str, Array], *, wide: bool) -> None:
+    def _draw_piece(self, ax: Any, rows: Mapping[str, Array], *, wide: bool) -> None:
         """Draw one piece of the curve without gaps."""
         x, thick = rows["score"], 1.8 if wide else 1.3
         if self.settings["band"] and self.has("band"):
             # A band based on a row or two must look less certain than one based on thousands.
-            strength = min(float(np.nanmax(rows["effective"])) / OPAQUE_ROWS, 1.0)
+            strength = min(float(np.nanmax(rows["effective"])) / MIN_OPAQUE_EFFECTIVE_N, 1.0)
             style: dict[str, Any] = {"zorder": 1.4, "label": "band"}
             fill = {"facecolor": styling.INSIDE_BAR_COLOR, "alpha": 0.12 + 0.43 * strength, "linewidth": 0}
             ax.fill_between(x, rows["low"], rows["high"], **fill, **style)
@@ -150,7 +153,7 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
                     **style,
                 )
         if self.has("reference"):
-            ax.plot(x, rows["reference"], zorder=2.5, label="reference", **_REFERENCE)
+            ax.plot(x, rows["reference"], zorder=2.5, label="reference", **_REFERENCE_LINE_STYLE)
         if self.has("curve"):
             dot = {"marker": "o", "markersize": 2.2 * thick} if x[-1] - x[0] < 0.004 else {}
             ax.plot(x, rows["rate"], color=styling.INSIDE_COLOR, linewidth=thick, zorder=3, label="curve", **dot)
@@ -161,4 +164,4 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
                 )
 
 
-_REFERENCE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+_REFERENCE_LINE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}

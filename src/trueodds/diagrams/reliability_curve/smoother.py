@@ -24,7 +24,7 @@ from trueodds.estimators._smoothing.kernel_density import KERNELS
 from trueodds.estimators.ece_kde import BELOW, KernelDensityError
 from trueodds.lenses.view import View
 
-Span = Literal["auto", "1/K"]  # start of the range of probabilities: 1/K, or chosen by the scores
+RangeSetting = Literal["auto", "1/K"]  # start of the range of probabilities: 1/K, or chosen by the scores
 
 POINTS_PER_BANDWIDTH = 3  # smallest number of points per bandwidth
 MIN_POINTS = 200  # smallest number of points from 0 to 1
@@ -45,7 +45,7 @@ class CurveSmoother:
         return self.scale == "probability"
 
     @property
-    def h(self) -> float:
+    def relative_bandwidth(self) -> float:
         """The bandwidth relative to the length of the range."""
         return self.bandwidth / (1 - self.low) if self.reflects else self.bandwidth
 
@@ -60,48 +60,48 @@ class CurveSmoother:
             return (np.clip(p, self.low, 1.0, dtype=np.float64) - self.low) / (1 - self.low)
         return log_odds(p, MIN_PROB)
 
-    def places(self, s: Array) -> tuple[Array, Array]:
+    def curve_points(self, s: Array) -> tuple[Array, Array]:
         """The points of the curve: increasing probabilities within a bandwidth of a score, and their piece.
 
         Points of one piece follow each other without a gap. Probabilities are multiples of 1/200, or of a half, a
         quarter and so on of it; log odds are multiples of a third of the bandwidth, plus those of whole percentages.
         """
         if self.reflects:
-            per = MIN_POINTS * 2 ** max(
+            steps_per_unit = MIN_POINTS * 2 ** max(
                 0, math.ceil(math.log2(POINTS_PER_BANDWIDTH / (MIN_POINTS * self.bandwidth)) - 1e-9)
             )
-            x, step = np.clip(s, self.low, 1.0, dtype=np.float64), 1 / per
+            x, step = np.clip(s, self.low, 1.0, dtype=np.float64), 1 / steps_per_unit
         else:
             x, step = log_odds(s, MIN_PROB), self.bandwidth / POINTS_PER_BANDWIDTH
         radius = math.floor(self.bandwidth / step + 1e-9)
-        number = _neighborhood(np.unique(np.rint(x / step).astype(np.int64)), radius)
+        grid_index = _neighborhood(np.unique(np.rint(x / step).astype(np.int64)), radius)
         if self.reflects:
-            lowest = math.ceil(self.low * per - 1e-9)
-            number = number[(number >= lowest - 1) & (number <= per)]
+            lowest = math.ceil(self.low * steps_per_unit - 1e-9)
+            grid_index = grid_index[(grid_index >= lowest - 1) & (grid_index <= steps_per_unit)]
             # 1/K need not be a multiple of the step: it replaces the multiple below it.
-            number = number[(number >= lowest) | (self.low < lowest / per - 1e-12)]
-            at = np.maximum(number / per, self.low)
+            grid_index = grid_index[(grid_index >= lowest) | (self.low < lowest / steps_per_unit - 1e-12)]
+            point = np.maximum(grid_index / steps_per_unit, self.low)
         else:
-            full = np.arange(1, 100) / 100
-            where = log_odds(full, MIN_PROB) / step
-            among = np.isin(np.rint(where), number)
-            at = np.concatenate([expit(number * step), full[among]])
-            at[at <= MIN_PROB], at[1 - at <= MIN_PROB] = 0.0, 1.0
-            number = np.concatenate([number, where[among]])
-        order = np.argsort(number, kind="stable")
-        piece = np.cumsum(np.diff(number[order], prepend=number[order[0]]) > 1 + 1e-9)
-        at, first = np.unique(at[order], return_index=True)
-        return at, piece[first]
+            whole_percentages = np.arange(1, 100) / 100
+            percentage_index = log_odds(whole_percentages, MIN_PROB) / step
+            is_near = np.isin(np.rint(percentage_index), grid_index)
+            point = np.concatenate([expit(grid_index * step), whole_percentages[is_near]])
+            point[point <= MIN_PROB], point[1 - point <= MIN_PROB] = 0.0, 1.0
+            grid_index = np.concatenate([grid_index, percentage_index[is_near]])
+        order = np.argsort(grid_index, kind="stable")
+        piece = np.cumsum(np.diff(grid_index[order], prepend=grid_index[order[0]]) > 1 + 1e-9)
+        point, first = np.unique(point[order], return_index=True)
+        return point, piece[first]
 
-    def groups(self, scores: DistinctScoreSums) -> DistinctScoreSums:
+    def score_groups(self, scores: DistinctScoreSums) -> DistinctScoreSums:
         """Merge neighboring scores within a quarter of a bandwidth."""
         z = self.on_scale(scores.score)
-        cell = np.floor((z - z[0]) * (GROUPS_PER_BANDWIDTH / self.h)).astype(np.int64)
+        cell = np.floor((z - z[0]) * (GROUPS_PER_BANDWIDTH / self.relative_bandwidth)).astype(np.int64)
         return scores.merge_groups(np.flatnonzero(np.diff(cell, prepend=-1)))
 
 
 def choose_smoother(
-    view: View, scores: DistinctScoreSums, bandwidth: float | str, scale: str, range: Span | None
+    view: View, scores: DistinctScoreSums, bandwidth: float | str, scale: str, range: RangeSetting | None
 ) -> CurveSmoother:
     """The smoother of a view, chosen from its scores alone, without the outcomes."""
     w = scores.w * (view.n_represented / view.total)
@@ -114,23 +114,28 @@ def choose_smoother(
 
 
 def smooth_view(
-    view: View, bandwidth: float | str, scale: str, range: Span | None
+    view: View, bandwidth: float | str, scale: str, range: RangeSetting | None
 ) -> tuple[DistinctScoreSums, CurveSmoother, dict[str, Array]]:
     """The scores of a view, its smoother, and the columns of the curve: smoothed outcomes and smoothed predictions."""
     scores = sum_by_score(view)
     smoother = choose_smoother(view, scores, bandwidth, scale, range)
-    at, piece = smoother.places(scores.score)
-    z, x = smoother.on_scale(scores.score), smoother.on_scale(at)
+    point, piece = smoother.curve_points(scores.score)
+    z, x = smoother.on_scale(scores.score), smoother.on_scale(point)
     rate, reference = (
-        kernel_regression(x, *bin_scores(z, scores.w, sums, smoother.h), smoother.h, smoother.reflects)[0]
+        kernel_regression(
+            x,
+            *bin_scores(z, scores.w, sums, smoother.relative_bandwidth),
+            smoother.relative_bandwidth,
+            smoother.reflects,
+        )[0]
         for sums in (scores.wy, scores.w * scores.score)
     )
     rate, reference = np.clip(rate, 0.0, 1.0), np.clip(reference, 0.0, 1.0)
-    columns = {"piece": piece, "score": at, "rate": rate, "reference": reference}
+    columns = {"piece": piece, "score": point, "rate": rate, "reference": reference}
     return (
         scores,
         smoother,
-        columns | {"error": rate - reference, "probability": correct_smoothing_bias(rate, at, reference)},
+        columns | {"error": rate - reference, "probability": correct_smoothing_bias(rate, point, reference)},
     )
 
 
@@ -149,7 +154,7 @@ def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array
     return np.asarray(np.clip(np.where(np.minimum(reference, 1 - reference) > 0, moved, rate), 0.0, 1.0))
 
 
-def _range_start(view: View, scores: DistinctScoreSums, range: Span | None) -> float:
+def _range_start(view: View, scores: DistinctScoreSums, range: RangeSetting | None) -> float:
     if range == "auto":
         known = view.name == "confidence" and view.classes >= 2
         return 1 / view.classes if known and scores.score[0] >= 1 / view.classes - BELOW else 0.0
@@ -164,100 +169,107 @@ def _neighborhood(numbers: Array, radius: int) -> Array:
     return first + np.arange(counts.sum())
 
 
-NORMAL_VARIANCE = 1e6  # variance of a count beyond which the normal approximation of its quantiles is accurate to 1e-6
+MIN_NORMAL_VARIANCE = (
+    1e6  # variance of a count beyond which the normal approximation of its quantiles is accurate to 1e-6
+)
 
 
 @dataclass(frozen=True)
 class SmootherBand:
     """The curve at some points and the groups of scores near each, which determine its variance."""
 
-    groups: DistinctScoreSums
-    near: Array  # (m, points), kernel weights between groups and points
+    score_groups: DistinctScoreSums
+    kernel: Array  # (m, points), kernel weights between groups and points
     rate: Array  # (points,), the curve
     reference: Array  # (points,), the curve expected under calibration
 
     @classmethod
     def of(cls, scores: DistinctScoreSums, smoother: CurveSmoother, columns: dict[str, Array]) -> SmootherBand:
         """The band of a curve and its scores."""
-        groups = smoother.groups(scores)
-        near = kernel_weights(
-            smoother.on_scale(groups.score), smoother.on_scale(columns["score"]), smoother.h, mirrored=smoother.reflects
+        score_groups = smoother.score_groups(scores)
+        kernel = pairwise_kernel_weights(
+            smoother.on_scale(score_groups.score),
+            smoother.on_scale(columns["score"]),
+            smoother.relative_bandwidth,
+            mirrored=smoother.reflects,
         )
-        return cls(groups, near, columns["rate"], columns["reference"])
+        return cls(score_groups, kernel, columns["rate"], columns["reference"])
 
     @cached_property
-    def mass(self) -> Array:
+    def kernel_weight_sum(self) -> Array:
         """The kernel-weighted sum of weights near each point."""
-        return np.asarray(self.groups.w @ self.near)
+        return np.asarray(self.score_groups.w @ self.kernel)
 
     @cached_property
-    def effective(self) -> Array:
+    def effective_n(self) -> Array:
         """The effective sample size near each point, (Σwk)²/Σw²k²."""
-        return np.asarray(self.mass**2 / (self.groups.ww @ self.near**2))
+        return np.asarray(self.kernel_weight_sum**2 / (self.score_groups.ww @ self.kernel**2))
 
     @cached_property
     def dispersion(self) -> float:
         """The variance of outcomes around the curve relative to that of labels: 1 except for votes."""
-        if not self.groups.has_vote_shares:
+        if not self.score_groups.has_vote_shares:
             return 1.0
-        fit = (self.near @ (self.rate / self.mass)) / (self.near @ (1 / self.mass))
-        binomial_variance = float((self.groups.ww * fit * (1 - fit)).sum())
+        fit = (self.kernel @ (self.rate / self.kernel_weight_sum)) / (self.kernel @ (1 / self.kernel_weight_sum))
+        binomial_variance = float((self.score_groups.ww * fit * (1 - fit)).sum())
         return (
-            min(max(float(self.groups.event_variance(fit).sum()) / binomial_variance, 1e-6), 1.0)
+            min(max(float(self.score_groups.event_variance(fit).sum()) / binomial_variance, 1e-6), 1.0)
             if binomial_variance > 0
             else 1.0
         )
 
-    def confidence(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def confidence_limits(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
         """Confidence limits of the smoothed event rate, pointwise, or simultaneous if `rng` is not None.
 
         Clopper-Pearson limits for the effective sample size over the dispersion. Simultaneous: each tail has the
         probability beyond c standard errors of a normal distribution, where c is the quantile of the largest deviation
         of bootstrap curves in standard errors.
         """
-        m, tail = self.effective / self.dispersion, (1 - level) / 2
+        m, tail = self.effective_n / self.dispersion, (1 - level) / 2
         if rng is not None:
-            g = self.groups
-            w, wy = ResampledLabels(g, np.clip(g.wy / g.w, 0.0, 1.0)).draw_rows_and_events(draws, rng)
+            groups = self.score_groups
+            w, wy = ResampledLabels(groups, np.clip(groups.wy / groups.w, 0.0, 1.0)).draw_rows_and_events(draws, rng)
             # Divide by the observed weight, since that of a draw may be close to zero.
-            deviation = np.abs(wy @ self.near - self.rate * (w @ self.near)) / self.mass
+            deviation = np.abs(wy @ self.kernel - self.rate * (w @ self.kernel)) / self.kernel_weight_sum
             std_error = np.sqrt(self.rate * (1 - self.rate) / m)
             largest = (deviation / np.where(std_error > 0, std_error, np.inf)).max(axis=1)
             tail = min(tail, float(ndtr(-_max_deviation_quantile(largest, level))))
-        n_events, failed = m * self.rate, m * (1 - self.rate)
-        some, fail = np.maximum(n_events, 1e-12), np.maximum(failed, 1e-12)
-        low = np.where(n_events > some / 2, betaincinv(some, failed + 1, tail), 0.0)
-        high = np.where(failed > fail / 2, betaincinv(n_events + 1, fail, 1 - tail), 1.0)
+        n_events, n_nonevents = m * self.rate, m * (1 - self.rate)
+        positive_events, positive_nonevents = np.maximum(n_events, 1e-12), np.maximum(n_nonevents, 1e-12)
+        low = np.where(n_events > positive_events / 2, betaincinv(positive_events, n_nonevents + 1, tail), 0.0)
+        high = np.where(
+            n_nonevents > positive_nonevents / 2, betaincinv(n_events + 1, positive_nonevents, 1 - tail), 1.0
+        )
         return np.minimum(low, self.rate), np.maximum(high, self.rate)
 
-    def consistency(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def consistency_limits(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
         """Range of the curve if labels are drawn from the predictions, pointwise, or simultaneous given `rng`.
 
         Quantiles of a binomial distribution, interpolated between integers, with the mean and variance of the curve.
         Simultaneous: the pointwise tail probability is calibrated so that, in simulations, the whole curve stays inside
         the band with probability `level`.
         """
-        g, p, tail = self.groups, self.reference, (1 - level) / 2
-        predicted = np.clip(g.score, 0.0, 1.0)
-        variance = (g.event_variance(predicted) @ self.near**2) / self.mass**2
-        free = (variance > 0) & (p > 0) & (p < 1)  # where the curve is random
-        m, p = (p * (1 - p))[free] / variance[free], p[free]
-        if rng is not None and free.any():
+        groups, p, tail = self.score_groups, self.reference, (1 - level) / 2
+        predicted = np.clip(groups.score, 0.0, 1.0)
+        variance = (groups.event_variance(predicted) @ self.kernel**2) / self.kernel_weight_sum**2
+        is_random = (variance > 0) & (p > 0) & (p < 1)  # where the curve is random
+        m, p = (p * (1 - p))[is_random] / variance[is_random], p[is_random]
+        if rng is not None and is_random.any():
             deviation = (
-                (ResampledLabels(g, predicted).draw_events(draws, rng) - g.w * predicted)
-                @ self.near[:, free]
-                / self.mass[free]
+                (ResampledLabels(groups, predicted).draw_events(draws, rng) - groups.w * predicted)
+                @ self.kernel[:, is_random]
+                / self.kernel_weight_sum[is_random]
             )
             above = _binomial_tail(np.clip(p + deviation, 0.0, 1.0), m, p)
             min_tail = np.minimum(above, 1 - above).min(axis=1)
             tail = min(tail, -_max_deviation_quantile(-min_tail, level))
         low, high = self.reference.copy(), self.reference.copy()
         for limit, q in ((low, tail), (high, 1 - tail)):
-            limit[free] = _binomial_quantile(q, m, p)
+            limit[is_random] = _binomial_quantile(q, m, p)
         return np.clip(np.minimum(low, self.reference), 0, 1), np.clip(np.maximum(high, self.reference), 0, 1)
 
 
-def kernel_weights(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
+def pairwise_kernel_weights(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
     """Kernel weights of each score (m,) at each point (k,), (m, k), with images if reflected at 0 and 1."""
     gaussian = KERNELS["gaussian"]
     images = [x]
@@ -270,22 +282,22 @@ def kernel_weights(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
 
 def _binomial_tail(share: Array, m: Array, p: Array) -> Array:
     """The probability that a binomial share, interpolated between integers, exceeds this one."""
-    many = m * p * (1 - p) > NORMAL_VARIANCE
-    trials = np.where(many, 1.0, m)
+    use_normal = m * p * (1 - p) > MIN_NORMAL_VARIANCE
+    trials = np.where(use_normal, 1.0, m)
     x = trials * share
     normal = ndtr((p - share) * np.sqrt(m / (p * (1 - p))))
-    return np.where(many, normal, betainc(x + 0.5, trials - x + 0.5, p))
+    return np.where(use_normal, normal, betainc(x + 0.5, trials - x + 0.5, p))
 
 
 def _binomial_quantile(q: float, m: Array, p: Array) -> Array:
     """The quantile q of a binomial share, interpolated between integers."""
-    many = m * p * (1 - p) > NORMAL_VARIANCE
-    trials = np.where(many, 1.0, m)
+    use_normal = m * p * (1 - p) > MIN_NORMAL_VARIANCE
+    trials = np.where(use_normal, 1.0, m)
     k = bdtrik(q, trials, p)
-    return np.where(many, p + ndtri(q) * np.sqrt(p * (1 - p) / m), np.where(k > 0, (k + 0.5) / trials, 0.0))
+    return np.where(use_normal, p + ndtri(q) * np.sqrt(p * (1 - p) / m), np.where(k > 0, (k + 0.5) / trials, 0.0))
 
 
-def _max_deviation_quantile(largest: Array, level: float) -> float:
+def _max_deviation_quantile(max_deviations: Array, level: float) -> float:
     """The smallest draw that a further one exceeds with probability at most 1 − level, or the largest draw."""
-    rank = math.ceil(level * (len(largest) + 1) - 1e-9)
-    return float(np.sort(largest)[min(rank, len(largest)) - 1])
+    rank = math.ceil(level * (len(max_deviations) + 1) - 1e-9)
+    return float(np.sort(max_deviations)[min(rank, len(max_deviations)) - 1])

@@ -11,7 +11,7 @@ from trueodds.diagrams._style.formatting import format_probabilities
 
 MAX_SEGMENTS = 2  # segments named at most: those with the largest loss
 MIN_RELATIVE_LOSS = 0.2  # smallest loss of a named segment relative to the largest
-MIN_WIDTH = 0.001  # smallest width of a segment for which both ends are named
+MIN_NAMED_WIDTH = 0.001  # smallest width of a segment for which both ends are named
 
 
 @dataclass(frozen=True)
@@ -20,53 +20,59 @@ class CurveSegment:
 
     low: float
     high: float
-    too_much: bool  # whether the model overpredicts there
+    overpredicts: bool  # whether the model overpredicts there
     share: float  # of the weight of all rows
-    lost: float  # contribution to the mean local error
-    place: int  # index of the point with the largest loss
+    local_error: float  # contribution to the mean local error
+    peak_index: int  # index of the point with the largest loss
 
 
-def find_segments(columns: dict[str, Array], at: Array, w: Array) -> list[CurveSegment]:
+def find_segments_outside(columns: dict[str, Array], score_of_row_group: Array, w: Array) -> list[CurveSegment]:
     """The segments outside the band, by increasing score; `at` and `w` are the scores and their weights."""
     score, error, piece = columns["score"], columns["error"], columns["piece"]
     segments = []
-    for too_much in (True, False):
-        outside = columns["outside"] & ((error < 0) if too_much else (error > 0))
+    for overpredicts in (True, False):
+        outside = columns["outside"] & ((error < 0) if overpredicts else (error > 0))
         run = np.flatnonzero(outside)
         if not len(run):
             continue
         for part in np.split(run, np.flatnonzero((np.diff(run) > 1) | (np.diff(piece[run]) > 0)) + 1):
             low, high = float(score[part[0]]), float(score[part[-1]])
-            within = slice(np.searchsorted(at, low, "left"), np.searchsorted(at, high, "right"))
+            within = slice(
+                np.searchsorted(score_of_row_group, low, "left"), np.searchsorted(score_of_row_group, high, "right")
+            )
             share = w[within] / w.sum()
-            gone = float(share @ np.abs(np.interp(at[within], score, error)))
+            local_error = float(share @ np.abs(np.interp(score_of_row_group[within], score, error)))
             # Report a round score if possible, 90 % rather than 89.6 %.
-            lost = columns["mass"][part] * np.abs(error[part])
-            plain = np.abs(100 * score[part] - np.rint(100 * score[part])) < 1e-6
-            peak = part[np.argmax(np.where(plain, lost, 0.0) if plain.any() else lost)]
-            segments.append(CurveSegment(low, high, too_much, float(share.sum()), gone, int(peak)))
+            weighted_error = columns["mass"][part] * np.abs(error[part])
+            is_round = np.abs(100 * score[part] - np.rint(100 * score[part])) < 1e-6
+            peak = part[np.argmax(np.where(is_round, weighted_error, 0.0) if is_round.any() else weighted_error)]
+            segments.append(CurveSegment(low, high, overpredicts, float(share.sum()), local_error, int(peak)))
     return sorted(segments, key=lambda segment: segment.low)
 
 
 def describe_finding(
-    columns: dict[str, Array], out: list[CurveSegment], local: float, view: str, band: str | None
+    columns: dict[str, Array], segments: list[CurveSegment], mean_local_error: float, view: str, band: str | None
 ) -> str:
     """Describe where the model is miscalibrated, by how much at one score, and the mean local error."""
     observed = "accuracy" if view == "confidence" else "observed"
-    mean = f"Mean local error {100 * local:.1f} points."
+    mean_text = f"Mean local error {100 * mean_local_error:.1f} points."
     if band is None:
-        return mean
-    if not out:
-        return f"The {'curve' if band == 'consistency' else 'reference curve'} lies inside the {band} band. {mean}"
+        return mean_text
+    if not segments:
+        return f"The {'curve' if band == 'consistency' else 'reference curve'} lies inside the {band} band. {mean_text}"
     much, little = ("overconfident", "underconfident") if view == "confidence" else ("overpredicts", "underpredicts")
-    by_loss = sorted(out, key=lambda segment: -segment.lost)
+    by_loss = sorted(segments, key=lambda segment: -segment.local_error)
     shown = sorted(
-        (segment for segment in by_loss[:MAX_SEGMENTS] if segment.lost >= MIN_RELATIVE_LOSS * by_loss[0].lost),
+        (
+            segment
+            for segment in by_loss[:MAX_SEGMENTS]
+            if segment.local_error >= MIN_RELATIVE_LOSS * by_loss[0].local_error
+        ),
         key=lambda segment: segment.low,
     )
     words = []
     for segment in shown:
-        i = segment.place
+        i = segment.peak_index
         ends, (at,) = (
             [format_probabilities(end)[0] for end in (segment.low, segment.high)],
             format_probabilities(float(columns["score"][i])),
@@ -75,13 +81,13 @@ def describe_finding(
         rate, *limits = format_probabilities(
             *(float(columns[name][i]) for name in (names if band == "confidence" else names[:1]))
         )
-        is_wide = segment.high - segment.low > MIN_WIDTH and ends[0] != ends[1]
+        is_wide = segment.high - segment.low > MIN_NAMED_WIDTH and ends[0] != ends[1]
         where = f"between {ends[0]} and {ends[1]}" if is_wide else f"near {at}"
-        text = f"{much if segment.too_much else little} {where}: {observed} {rate}"
+        text = f"{much if segment.overpredicts else little} {where}: {observed} {rate}"
         if band == "confidence":
             text += f" [{', '.join(limits)}]"
         words.append(f"{text} at {at}")
-    more = len(out) - len(shown)
-    rest = f", and {more} shorter {'segment' if more == 1 else 'segments'}" if more else ""
+    n_omitted = len(segments) - len(shown)
+    rest = f", and {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}" if n_omitted else ""
     body = "; ".join(words)
-    return f"{body[0].upper()}{body[1:]}{rest}. {mean}"
+    return f"{body[0].upper()}{body[1:]}{rest}. {mean_text}"

@@ -45,7 +45,7 @@ def test_null_draws_are_those_of_each_predicted_class_alone():
     assert np.allclose(a, b, rtol=0, atol=1e-15)
     # Splitting the rows by class can only raise an average of absolute gaps.
     assert draws.shape == (3, 50)
-    assert (joint.combined(draws) >= overall[0] - 1e-12).all()
+    assert (joint.combine_views(draws) >= overall[0] - 1e-12).all()
 
 
 def test_it_needs_every_class():

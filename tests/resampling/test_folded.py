@@ -21,18 +21,18 @@ def make_estimand(preds, name="ece", lens="positive", **settings):
 def make_gaps(gap, s):
     """Cells of 100 rows whose residuals scatter as the model says."""
     gap, s = np.asarray(gap, dtype=float), np.asarray(s, dtype=float)
-    return folded_normal.Gaps(gap, s**2, s**2, np.full(len(gap), 100.0))
+    return folded_normal.CellGaps(gap, s**2, s**2, np.full(len(gap), 100.0))
 
 
 def test_gaps_of_two_bins_by_hand():
     # bins (0, .5] and (.5, 1] hold 2 and 3 of 5 rows. Residuals y − p: .8, −.2 and .4, .4, −.6, means .3 and .0667.
     preds = Predictions([1, 0, 1, 1, 0], [0.2, 0.2, 0.6, 0.6, 0.6])
     gaps = folded_normal.gaps_of(make_estimand(preds, bins=2), preds)
-    np.testing.assert_allclose(gaps.gap, [0.4 * 0.3, 0.6 * 0.2 / 3])
+    np.testing.assert_allclose(gaps.abs_gap, [0.4 * 0.3, 0.6 * 0.2 / 3])
     # scatter Σ(u − ū)² = 2 · .25 and 2(1/3)² + (2/3)² = 2/3; null Σp(1 − p) = .32 and .72; all over 5²
-    np.testing.assert_allclose(gaps.sampling, [0.5 / 25, 2 / 3 / 25])
-    np.testing.assert_allclose(gaps.null, [0.32 / 25, 0.72 / 25])
-    np.testing.assert_allclose(gaps.rows, [2, 3])
+    np.testing.assert_allclose(gaps.sampling_variance, [0.5 / 25, 2 / 3 / 25])
+    np.testing.assert_allclose(gaps.null_variance, [0.32 / 25, 0.72 / 25])
+    np.testing.assert_allclose(gaps.n_rows, [2, 3])
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_the_gaps_add_up_to_the_error(name, lens, settings):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 600), rng.dirichlet([1, 1, 1], 600), weight=rng.integers(1, 4, 600))
     question = make_estimand(preds, name, lens, **settings)
-    value = float(question.combined(question.values))
-    assert folded_normal.gaps_of(question, preds).gap.sum() == pytest.approx(value, rel=1e-10)
+    value = float(question.combine_views(question.values))
+    assert folded_normal.gaps_of(question, preds).abs_gap.sum() == pytest.approx(value, rel=1e-10)
 
 
 def test_single_rows_as_clusters_have_the_same_scatter():
@@ -63,8 +63,8 @@ def test_single_rows_as_clusters_have_the_same_scatter():
         folded_normal.gaps_of(make_estimand(plain), plain),
         folded_normal.gaps_of(make_estimand(single), single),
     )
-    np.testing.assert_allclose(one.sampling, other.sampling, atol=1e-15)
-    np.testing.assert_allclose(one.rows, other.rows)
+    np.testing.assert_allclose(one.sampling_variance, other.sampling_variance, atol=1e-15)
+    np.testing.assert_allclose(one.n_rows, other.n_rows)
 
 
 @pytest.mark.parametrize("z", [0.0, 1.0, 1.6, 3.0])
@@ -97,20 +97,20 @@ def test_many_gaps_tell_their_own_law():
 def test_the_interval_by_hand():
     # V = .5, sd .1, bias between .05 and .2: low .5 − .2 − .196, high .45 + e + √(.196² + e²), e from n = 100
     z, null = 1.959963984540054, np.full(99, 0.1)
-    interval = folded_normal.folded_normal_interval(0.5, 0.1, folded_normal.Bias(0.05, 0.2), null, 0.95, 100, 1.0)
+    interval = folded_normal.folded_normal_interval(0.5, 0.1, folded_normal.BiasBounds(0.05, 0.2), null, 0.95, 100, 1.0)
     assert interval.low == pytest.approx(0.3 - 0.1 * z)
     assert interval.high == pytest.approx(0.45 + 0.1 * z)  # 4 n sd² = 4 > 1: outcomes vary as much as they can
-    rare = folded_normal.folded_normal_interval(0.5, 0.0, folded_normal.Bias(0.0, 0.2), null, 0.95, 100, 1.0)
+    rare = folded_normal.folded_normal_interval(0.5, 0.0, folded_normal.BiasBounds(0.0, 0.2), null, 0.95, 100, 1.0)
     assert rare.high == pytest.approx(0.5 + z**2 / 100)
     near = folded_normal.folded_normal_interval(
-        0.5, 0.1, folded_normal.Bias(0.05, 0.2), np.full(99, 0.45), 0.95, 100, 1.0
+        0.5, 0.1, folded_normal.BiasBounds(0.05, 0.2), np.full(99, 0.45), 0.95, 100, 1.0
     )
     assert near.low == pytest.approx(0.05)  # V less the largest null draw
 
 
 def test_the_middle_of_two_biases_is_taken_off_a_difference():
-    a = folded_normal.GapError(0.5, 0.1, folded_normal.Bias(0.0, 0.2), 0.0)
-    b = folded_normal.GapError(0.3, 0.1, folded_normal.Bias(0.0, 0.0), 0.0)
+    a = folded_normal.GapError(0.5, 0.1, folded_normal.BiasBounds(0.0, 0.2), 0.0)
+    b = folded_normal.GapError(0.3, 0.1, folded_normal.BiasBounds(0.0, 0.0), 0.0)
     interval = folded_normal.folded_normal_difference(
         a, b, 1.0, 0.95
     )  # equal scatter, wholly correlated: only the bias is unsure

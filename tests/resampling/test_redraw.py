@@ -215,7 +215,9 @@ def test_questions_of_many_cells_are_drawn_by_themselves_with_the_same_labels(mo
         for lens in ("confidence", "canonical", "classwise")
     ]
     joint = null_draws(preds, estimands, 40, np.random.default_rng(1))
-    monkeypatch.setattr("trueodds.resampling.null_distribution.LIGHT", 30)  # 15 cells of confidence; more of the others
+    monkeypatch.setattr(
+        "trueodds.resampling.null_distribution.MAX_SHARED_CELLS", 30
+    )  # 15 cells of confidence; more of the others
     shares: list[float] = []
     separate = null_draws(preds, estimands, 40, np.random.default_rng(1), progress=shares.append)
     for one, other in zip(joint, separate, strict=True):

@@ -44,7 +44,7 @@ def test_bins_give_the_law_of_rows(alpha, name, lens, monkeypatch):
     monkeypatch.setattr(null_cells, "MAX_RESAMPLED_ROWS", 100)
     assert can_draw_by_bin(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
-    assert_same_distribution(question.combined(rows), question.combined(bins))
+    assert_same_distribution(question.combine_views(rows), question.combine_views(bins))
 
 
 def test_independent_labels_are_drawn_apart(monkeypatch):
@@ -56,7 +56,7 @@ def test_independent_labels_are_drawn_apart(monkeypatch):
     monkeypatch.setattr(null_cells, "MAX_RESAMPLED_ROWS", 100)
     assert can_draw_by_bin(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
-    assert_same_distribution(question.combined(rows), question.combined(bins))
+    assert_same_distribution(question.combine_views(rows), question.combine_views(bins))
 
 
 def test_a_tally_and_its_rows_have_one_law():
@@ -128,7 +128,7 @@ def test_even_weights_change_nothing(lens, many):
         question = make_estimand(preds, "ece", lens, bins=3)
         assert can_draw_by_bin(preds, [question], joint=False)
         (drawn,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
-        combined.append(question.combined(drawn))
+        combined.append(question.combine_views(drawn))
     np.testing.assert_allclose(*combined, rtol=1e-10)
 
 

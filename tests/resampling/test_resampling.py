@@ -15,7 +15,7 @@ MANY = 400  # resamples of 3,000 rows: more than 2²⁰ draws, so that they are 
 
 
 def rows_of(preds, count, seed):
-    return SharedResamples(preds.n, preds.cluster, count, np.random.default_rng(seed)).rows(0, count)
+    return SharedResamples(preds.n, preds.cluster, count, np.random.default_rng(seed)).row_indices(0, count)
 
 
 def crowds(n=3000):
@@ -191,7 +191,7 @@ def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
     estimand = Estimand.from_predictions(ESTIMATORS.make("ece", {}), as_lens("canonical"), preds)
     size = estimand.cell_statistics[0].size * 3
-    monkeypatch.setattr("trueodds.resampling.cell_bootstrap.NUMBERS", 7 * size)  # 7 resamples at a time
+    monkeypatch.setattr("trueodds.resampling.cell_bootstrap.MAX_BLOCK_ACCUMULATORS", 7 * size)  # 7 resamples at a time
     (resampled,) = bootstrap(preds, [estimand], 300, rng, "cells")
     assert resampled.values.shape == resampled.centered_norms.shape == (1, 300)
     # The draws of blocks have one law: two halves of 150 draws have means within 4 of their standard errors.
@@ -207,9 +207,9 @@ def test_vectors_in_as_many_cells_as_a_tree_grows_are_resampled_by_rows(monkeypa
         for lens in ("canonical", "confidence")
     ]
     monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_RESAMPLED_ROWS", 100)
-    assert [resampled.how for resampled in bootstrap(preds, estimands, 20, rng)] == ["cells", "cells"]
+    assert [resampled.resampled_units for resampled in bootstrap(preds, estimands, 20, rng)] == ["cells", "cells"]
     monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_VECTOR_CELLS", 20)
-    assert [resampled.how for resampled in bootstrap(preds, estimands, 20, rng)] == ["rows", "cells"]
+    assert [resampled.resampled_units for resampled in bootstrap(preds, estimands, 20, rng)] == ["rows", "cells"]
 
 
 @pytest.mark.parametrize("count", [20, MANY])
@@ -219,7 +219,7 @@ def test_views_taken_a_few_at_a_time_have_the_same_resamples(count, monkeypatch)
     questions = [make_estimand(preds, "ece", lens) for lens in lenses] + [make_estimand(preds, "brier", "canonical")]
     expected = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
     for columns in (1, 2, 4):
-        monkeypatch.setattr("trueodds.resampling.bootstrap.ENTRIES", columns * preds.n)
+        monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_ROWS_TIMES_VIEWS", columns * preds.n)
         resampled = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
         for one, other in zip(resampled, expected, strict=True):
             np.testing.assert_allclose(one.values, other.values, rtol=1e-12)

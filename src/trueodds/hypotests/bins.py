@@ -206,12 +206,12 @@ def _asymptotic_warnings(tails: CountTails | VectorTails) -> tuple[str, ...]:
     """Reasons why the asymptotic distribution is inaccurate."""
     binned = tails.binned
     if isinstance(tails, VectorTails):
-        expected = np.where(tails.fixed, np.inf, binned.p) * (binned.w**2 / binned.sums("ww"))[:, None]
+        expected = np.where(tails.has_no_variance, np.inf, binned.p) * (binned.w**2 / binned.sums("ww"))[:, None]
         n_small = int((expected.min(axis=1) < MIN_EXPECTED).sum())
         text = f"{n_small} of {len(binned.w)} cells have fewer than 5 expected rows of some class, so χ² is inaccurate."
     else:
         effective_n = binned.w**2 / binned.sums("ww") * np.minimum(binned.p, 1 - binned.p)
-        n_small = int((effective_n[tails.normal] < MIN_EXPECTED).sum())
+        n_small = int((effective_n[tails.normal_bins] < MIN_EXPECTED).sum())
         text = (
             f"{n_small} of {len(binned.w)} bins have fewer than 5 expected weighted events or non-events, so the normal"
             " distribution is inaccurate."

@@ -29,7 +29,7 @@ from trueodds.lenses.base import Lens
 from trueodds.resampling import measure
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_cells import can_draw_by_bin
-from trueodds.resampling.null_distribution import FLIPS, LABELS, null_description, null_draws
+from trueodds.resampling.null_distribution import DRAWN_LABELS_TEXT, SIGN_FLIPS_TEXT, null_description, null_draws
 from trueodds.resampling.pvalues import pvalue
 from trueodds.tallies.tally import Tally
 
@@ -152,7 +152,7 @@ class Consistency(HypothesisTest):
         drawn = [measure.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
         note = Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
         notes = [*(note for estimand in estimands for note in measure.tally_notes(tally, estimand)), note]
-        null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
+        null = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
         return verdict_from_draws(
             estimands, [draws for draws, _ in drawn], null, self._settings_used(statistic, estimands), notes,
             joint_views=all(joint for _, joint in drawn), joint_lenses=False,
@@ -173,7 +173,7 @@ class Consistency(HypothesisTest):
         if len(estimand.views) > 1 and not joint:
             return lens_result_from_draws(estimand, draws, joint=False).pvalue
         as_loss = estimand.estimator.as_loss
-        return pvalue(float(estimand.combined(as_loss(estimand.values))), estimand.combined(as_loss(draws)))
+        return pvalue(float(estimand.combine_views(as_loss(estimand.values))), estimand.combine_views(as_loss(draws)))
 
     def _statistic(self) -> Estimator:
         return self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})

@@ -61,7 +61,7 @@ def verdict_from_rows(
         return verdict
     if cluster_draws is None:
         cluster_draws = null_draws(
-            preds, estimands, draws[0].shape[1], rng, share=cluster_correlation(preds, estimands)
+            preds, estimands, draws[0].shape[1], rng, cluster_share=cluster_correlation(preds, estimands)
         )
     other = verdict_from_draws(
         estimands,
@@ -183,9 +183,9 @@ def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: d
 
 def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> LensResult:
     raw, as_loss = estimand.values, estimand.estimator.as_loss
-    mean = float(estimand.combined(values) @ chances)
+    mean = float(estimand.combine_views(values) @ chances)
     (overall_pvalue,), _ = exact_pvalues(
-        np.array([estimand.combined(as_loss(raw))]), estimand.combined(as_loss(values))[None], chances
+        np.array([estimand.combine_views(as_loss(raw))]), estimand.combine_views(as_loss(values))[None], chances
     )
     singles, joint = exact_pvalues(as_loss(raw), as_loss(values), chances)
     parts = {
@@ -194,7 +194,7 @@ def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> LensResul
     }
     family_p, parts = (joint, parts) if len(estimand.views) > 1 else (None, {})
     return LensResult(
-        float(estimand.combined(raw)), overall_pvalue, mean, as_loss(raw), as_loss(values), family_p, parts
+        float(estimand.combine_views(raw)), overall_pvalue, mean, as_loss(raw), as_loss(values), family_p, parts
     )
 
 
@@ -214,9 +214,9 @@ class LensResult:
 def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> LensResult:
     """Test result of one lens from its draws, with its views as parts if there are several."""
     raw = estimand.values
-    statistic, mean = float(estimand.combined(raw)), float(estimand.combined(draws).mean())
+    statistic, mean = float(estimand.combine_views(raw)), float(estimand.combine_views(draws).mean())
     values, draws = estimand.estimator.as_loss(raw), estimand.estimator.as_loss(draws)
-    combined, observed = estimand.combined(draws), float(estimand.combined(values))
+    combined, observed = estimand.combine_views(draws), float(estimand.combine_views(values))
     if len(estimand.views) == 1:
         return LensResult(statistic, pvalue(observed, combined), mean, values, draws, None, {})
     singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]

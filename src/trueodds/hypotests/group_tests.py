@@ -93,7 +93,9 @@ def joint_group_pvalues(
     nulls = [null_draws(hard, claims.all_estimands, resamples, rng, progress=progress)]
     if hard.cluster is not None and hard.kind != "multilabel":
         nulls.append(
-            null_draws(hard, claims.all_estimands, resamples, rng, share=cluster_correlation(hard, claims.estimands))
+            null_draws(
+                hard, claims.all_estimands, resamples, rng, cluster_share=cluster_correlation(hard, claims.estimands)
+            )
         )
     return group_pvalues_from_draws(hard, claims, nulls, alpha, notes)
 
@@ -108,11 +110,13 @@ def group_pvalues_from_draws(
     """p-values of the subgroups from the draws of all estimands; the larger one of several null distributions."""
     estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)
     as_loss = estimands[0].estimator.as_loss
-    observed = np.array([float(estimand.combined(as_loss(estimand.values))) for estimand in estimands])
+    observed = np.array([float(estimand.combine_views(as_loss(estimand.values))) for estimand in estimands])
     joint_draws = [
         JointDraws(
             observed,
-            np.array([estimand.combined(as_loss(drawn)) for estimand, drawn in zip(estimands, null, strict=False)]),
+            np.array(
+                [estimand.combine_views(as_loss(drawn)) for estimand, drawn in zip(estimands, null, strict=False)]
+            ),
         )
         for null in nulls
     ]
@@ -152,7 +156,7 @@ def group_pvalues_from_draws(
         error,
         null_description(hard),
         [*notes, *independence_notes(hard)],
-        [float(estimand.combined(drawn).mean()) for estimand, drawn in zip(estimands, nulls[0], strict=False)],
+        [float(estimand.combine_views(drawn).mean()) for estimand, drawn in zip(estimands, nulls[0], strict=False)],
     )
 
 
@@ -171,7 +175,7 @@ def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:
     error of a bin is largest if all its rows have the same outcome.
     """
     errors = [
-        float(estimand.combined(estimand.estimator.as_loss(estimand.estimator.values(views))))
+        float(estimand.combine_views(estimand.estimator.as_loss(estimand.estimator.values(views))))
         for views in _trial_views(estimand, preds)
     ]
     return max((value for value in errors if value == value), default=-np.inf)

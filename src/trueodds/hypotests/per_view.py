@@ -24,7 +24,13 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling import measure
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.null_distribution import FLIPS, LABELS, cluster_correlation, null_description, null_draws
+from trueodds.resampling.null_distribution import (
+    DRAWN_LABELS_TEXT,
+    SIGN_FLIPS_TEXT,
+    cluster_correlation,
+    null_description,
+    null_draws,
+)
 from trueodds.tallies.tally import Tally
 
 NULLS = ("asymptotic", "redraw")
@@ -147,7 +153,7 @@ class ViewTest(HypothesisTest):
         if self.null != "redraw":
             estimands, results = self._asymptotic(preds, lenses, rng, summed)
             null_text = (
-                f"{LABELS if summed is None else CLUSTER_LABELS}, so that"
+                f"{DRAWN_LABELS_TEXT if summed is None else CLUSTER_LABELS}, so that"
                 f" {self.describe_null(results, clustered=summed is not None)}"
             )
             null_text += TWICE_THE_MEAN if preds.votes is not None and summed is None else ""
@@ -184,7 +190,7 @@ class ViewTest(HypothesisTest):
         samplers = [functools.partial(null_draws, redraw=self.redraw)]
         if preds.cluster is not None and preds.kind != "multilabel":
             # Sign flips have no variance in a bin without any event; labels redrawn with correlation do.
-            samplers.append(functools.partial(null_draws, share=cluster_correlation(preds, estimands)))
+            samplers.append(functools.partial(null_draws, cluster_share=cluster_correlation(preds, estimands)))
         first = self.resamples or DEFAULT_RESAMPLES
         sets = [sampler(preds, estimands, first, rng, progress=progress) for sampler in samplers]
         more = 0 if self.resamples else min(MAX_RESAMPLES, MAX_LABELS // max(1, preds.n)) - first
@@ -242,7 +248,7 @@ class ViewTest(HypothesisTest):
         results = self._results(estimands, rng)
         notes = list(dict.fromkeys(note for estimand in estimands for note in measure.tally_notes(tally, estimand)))
         if self.null != "redraw":
-            null_text = f"{LABELS}, so that {self.describe_null(results, clustered=False)}"
+            null_text = f"{DRAWN_LABELS_TEXT}, so that {self.describe_null(results, clustered=False)}"
             return self._verdict(estimands, results, None, null_text, notes)
         drawn = [
             measure.tally_null_draws(tally, estimand, self.resamples or DEFAULT_RESAMPLES, rng)
@@ -257,7 +263,7 @@ class ViewTest(HypothesisTest):
             joint_views=all(joint for _, joint in drawn),
             joint_lenses=False,
         )
-        null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
+        null = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
         results = self._add_draws(estimands, results, [[draws for draws, _ in drawn]])
         return self._verdict(estimands, results, [pvalues], null + self.joint_null, notes)
 

@@ -22,49 +22,54 @@ from trueodds.resampling.estimand import AccumulatorLayout, Estimand
 T = TypeVar("T")
 
 MAX_SEQUENTIAL_DRAWS = 2**20  # up to this total number of draws, rows are drawn as `rng.integers(0, n, (resamples, n))`
-AT_ONCE = 128  # resamples per block
-_TIMES = 2**25  # multiplicities in memory per thread
-_NUMBERS = 2**19  # accumulators of each kind in memory per thread
+RESAMPLES_PER_BLOCK = 128  # resamples per block
+MAX_BLOCK_MULTIPLICITIES = 2**25  # multiplicities in memory per thread
+MAX_BLOCK_ACCUMULATORS = 2**19  # accumulators of each kind in memory per thread
 
 
 class SharedResamples:
-    """BootstrapMultiplicities of rows or clusters in each resample; all estimands share one set of resamples.
+    """Multiplicities of rows or clusters in each resample; all estimands share one set of resamples.
 
     A small number of draws comes from the generator one by one, which reference values rely on. A large number uses
     multiplicities that depend only on the row, the resample and a key.
     """
 
     def __init__(self, n: int, cluster: Array | None, resamples: int, rng: np.random.Generator) -> None:
-        self.n, self.cluster, self.count = n, cluster, resamples
-        self.units = n if cluster is None else int(cluster.max()) + 1
-        self._times: Array | None = None
-        if self.units * resamples <= MAX_SEQUENTIAL_DRAWS:
-            drawn = rng.integers(0, self.units, (resamples, self.units))
-            place = drawn + np.arange(resamples)[:, None] * self.units
+        self.n, self.cluster, self.n_resamples = n, cluster, resamples
+        self.n_units = n if cluster is None else int(cluster.max()) + 1
+        self._stored_multiplicities: Array | None = None
+        if self.n_units * resamples <= MAX_SEQUENTIAL_DRAWS:
+            drawn = rng.integers(0, self.n_units, (resamples, self.n_units))
+            place = drawn + np.arange(resamples)[:, None] * self.n_units
             times = np.bincount(place.ravel(), minlength=place.size).reshape(place.shape).T
-            self._times = times.astype(np.uint8)
+            self._stored_multiplicities = times.astype(np.uint8)
         else:
-            self._drawn = BootstrapMultiplicities(self.units, stream_key(rng))
+            self._multiplicity_generator = BootstrapMultiplicities(self.n_units, stream_key(rng))
 
     def multiplicities(self, start: int, stop: int) -> Array:
-        """BootstrapMultiplicities of each unit in the resamples start..stop−1, (units, stop − start) uint8."""
-        if self._times is not None:
-            return self._times[:, start:stop]
-        return self._drawn.draw(start, stop)
+        """Multiplicities of each unit in the resamples start..stop−1, (units, stop − start) uint8."""
+        if self._stored_multiplicities is not None:
+            return self._stored_multiplicities[:, start:stop]
+        return self._multiplicity_generator.draw(start, stop)
 
-    def rows(self, start: int, stop: int) -> list[Array]:
+    def row_indices(self, start: int, stop: int) -> list[Array]:
         """Row indices of these resamples, each sorted."""
-        times = self.multiplicities(start, stop)
-        of_rows = times if self.cluster is None else times[self.cluster]
+        multiplicities = self.multiplicities(start, stop)
+        of_rows = multiplicities if self.cluster is None else multiplicities[self.cluster]
         return [np.repeat(np.arange(self.n), column) for column in of_rows.T]
 
-    def map_blocks(self, work: Callable[[Array], T], numbers: int) -> list[T]:
+    def map_blocks(self, work: Callable[[Array], T], n_accumulators: int) -> list[T]:
         """Apply `work` to the multiplicities (units, draws) of each block of resamples, in order.
 
         `numbers` is the number of accumulators per draw, which limits the size of the blocks.
         """
-        side = max(16, min(AT_ONCE, _TIMES // self.units, _NUMBERS // numbers) // 2 * 2)
-        return map_blocks(lambda start, stop: work(self.multiplicities(start, stop)), self.count, side)
+        block_size = max(
+            16,
+            min(RESAMPLES_PER_BLOCK, MAX_BLOCK_MULTIPLICITIES // self.n_units, MAX_BLOCK_ACCUMULATORS // n_accumulators)
+            // 2
+            * 2,
+        )
+        return map_blocks(lambda start, stop: work(self.multiplicities(start, stop)), self.n_resamples, block_size)
 
 
 ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and norms of the centered residuals
@@ -72,7 +77,7 @@ Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by dr
 
 MAX_RESAMPLED_ROWS = 200_000  # with more rows, multinomial counts over bins and outcomes are drawn: O(bins), not O(n)
 MAX_BLOCK_SUMS = 2**21  # sums of vectors in memory
-ENTRIES = 2**20  # rows times views that are resampled together
+MAX_ROWS_TIMES_VIEWS = 2**20  # rows times views that are resampled together
 MAX_VECTOR_CELLS = 10_000  # cells of vectors; with more of them, rows are drawn
 
 
@@ -87,12 +92,12 @@ def bootstrap(
     resampled: dict[int, BootstrapResult] = {}
     if resample == "auto" and preds.cluster is None:
         for i, estimand in enumerate(estimands):
-            if (own := estimand.estimator.resample_units(estimand.views, resamples, rng)) is not None:
-                resampled[i] = BootstrapResult(own[0], None, own[1])
-    left = [i for i in range(len(estimands)) if i not in resampled]
-    means = [i for i in left if isinstance(estimands[i].estimator, Mean)]
-    linear = [i for i in left if i not in means and estimands[i].cell_statistics is not None]
-    others = [i for i in left if i not in means and i not in linear]
+            if (own_draws := estimand.estimator.resample_units(estimand.views, resamples, rng)) is not None:
+                resampled[i] = BootstrapResult(own_draws[0], None, own_draws[1])
+    remaining = [i for i in range(len(estimands)) if i not in resampled]
+    means = [i for i in remaining if isinstance(estimands[i].estimator, Mean)]
+    cell_based = [i for i in remaining if i not in means and estimands[i].cell_statistics is not None]
+    row_based = [i for i in remaining if i not in means and i not in cell_based]
     if resample == "cells" and preds.cluster is not None:
         raise InputError(
             "TO205",
@@ -100,7 +105,7 @@ def bootstrap(
             "resample='cells'",
             "Omit resample to resample whole clusters.",
         )
-    if resample == "cells" and any(len(estimands[i].views) > 1 for i in linear):
+    if resample == "cells" and any(len(estimands[i].views) > 1 for i in cell_based):
         raise InputError(
             "TO205",
             "Cells do not retain the covariance between views.",
@@ -108,48 +113,52 @@ def bootstrap(
             "Use resample='rows', or a lens with one view.",
         )
     if resample != "rows" and preds.cluster is None:
-        for i in linear:
-            if resample == "cells" or (preds.n > MAX_RESAMPLED_ROWS and not _in_small_cells(estimands[i])):
+        for i in cell_based:
+            if resample == "cells" or (preds.n > MAX_RESAMPLED_ROWS and not _has_many_vector_cells(estimands[i])):
                 resampled[i] = bootstrap_cells(estimands[i], resamples, rng)
-        linear = [i for i in linear if i not in resampled]
-    if means or linear or others:
-        drawn = SharedResamples(preds.n, preds.cluster, resamples, rng)
-        how = "rows" if preds.cluster is None else "clusters"
-        for i in (*means, *linear):
+        cell_based = [i for i in cell_based if i not in resampled]
+    if means or cell_based or row_based:
+        shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, rng)
+        resampled_units = "rows" if preds.cluster is None else "clusters"
+        for i in (*means, *cell_based):
             views = [
-                _concatenate(drawn.map_blocks(some.of, some.numbers), axis=1) for some in _in_turn(estimands[i], preds)
+                _concatenate(shared_resamples.map_blocks(resampler.evaluate_draws, resampler.n_accumulators), axis=1)
+                for resampler in _create_resamplers(estimands[i], preds)
             ]
-            resampled[i] = BootstrapResult(*_concatenate(views, axis=0), how)
-        for i in others:
-            resampled[i] = BootstrapResult(_by_rows(drawn, estimands[i]), None, how)
+            resampled[i] = BootstrapResult(*_concatenate(views, axis=0), resampled_units)
+        for i in row_based:
+            resampled[i] = BootstrapResult(_evaluate_from_rows(shared_resamples, estimands[i]), None, resampled_units)
     return [resampled[i] for i in range(len(estimands))]
 
 
-def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[_Resampler]:
+def _create_resamplers(estimand: Estimand, preds: Predictions) -> Iterator[_Resampler]:
     """Resamplers of an estimand, for a few of its views at a time.
 
     Each one is created when it is needed, because those of a thousand classes would not fit into memory.
     """
     if isinstance(estimand.estimator, Mean):
         yield ResampledMeans(estimand, preds.cluster)
-    elif all(getattr(one, "is_mean_total_variation", False) for one in estimand.cell_statistics or ()):
+    elif all(
+        getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics or ()
+    ):
         yield ResampledResiduals(estimand, preds.cluster)
     elif estimand.views[0].joint:
         yield ResampledVectors(estimand, preds.cluster)
     else:
-        block = max(1, ENTRIES // max(1, preds.n))
+        block = max(1, MAX_ROWS_TIMES_VIEWS // max(1, preds.n))
         for first in range(0, len(estimand.views), block):
-            some = estimand.views[first : first + block]
+            view_block = estimand.views[first : first + block]
             yield ResampledBins(
-                estimand if len(some) == len(estimand.views) else replace(estimand, views=some), preds.cluster
+                estimand if len(view_block) == len(estimand.views) else replace(estimand, views=view_block),
+                preds.cluster,
             )
 
 
-def _in_small_cells(estimand: Estimand) -> bool:
+def _has_many_vector_cells(estimand: Estimand) -> bool:
     """Whether vectors are in so many small cells that resampling cells costs as much as resampling rows."""
     return any(
-        view.joint and one.size > MAX_VECTOR_CELLS
-        for view, one in zip(estimand.views, estimand.cell_statistics or (), strict=True)
+        view.joint and cell_statistic.size > MAX_VECTOR_CELLS
+        for view, cell_statistic in zip(estimand.views, estimand.cell_statistics or (), strict=True)
     )
 
 
@@ -160,10 +169,10 @@ def _concatenate(parts: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
     return values, np.concatenate(norms, axis=axis) if len(norms) == len(parts) else None
 
 
-def _by_rows(drawn: SharedResamples, estimand: Estimand) -> Array:
+def _evaluate_from_rows(shared_resamples: SharedResamples, estimand: Estimand) -> Array:
     """Values (views, draws) of a statistic that requires the rows."""
-    starts = range(0, drawn.count, 32)
-    blocks = (drawn.rows(start, min(start + 32, drawn.count)) for start in starts)
+    starts = range(0, shared_resamples.n_resamples, 32)
+    blocks = (shared_resamples.row_indices(start, min(start + 32, shared_resamples.n_resamples)) for start in starts)
     evaluate = estimand.estimator.evaluate_selections
     return np.concatenate([[evaluate(Selections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
 
@@ -173,20 +182,20 @@ class ResampledMeans:
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         assert isinstance(estimand.estimator, Mean)
-        mass = np.stack([view.w for view in estimand.views], axis=1)
+        weights = np.stack([view.w for view in estimand.views], axis=1)
         score = np.stack([estimand.estimator.row_scores(view) for view in estimand.views], axis=1)
         finite = np.isfinite(score)  # an infinite score makes the mean of every resample with its row infinite
-        finite_part = mass * np.where(finite, score, 0.0)
-        infinite_part = mass * np.where(finite, 0.0, np.sign(score))
-        self.numbers = len(estimand.views)
-        slots = np.broadcast_to(np.arange(self.numbers), mass.shape)
-        self.resampler = Resampler(slots, mass, finite_part, infinite_part, self.numbers, cluster)
+        finite_part = weights * np.where(finite, score, 0.0)
+        infinite_part = weights * np.where(finite, 0.0, np.sign(score))
+        self.n_accumulators = len(estimand.views)
+        slots = np.broadcast_to(np.arange(self.n_accumulators), weights.shape)
+        self.resampler = Resampler(slots, weights, finite_part, infinite_part, self.n_accumulators, cluster)
 
-    def of(self, times: Array) -> ValuesAndNorms:
+    def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Means of these resamples."""
-        w, finite_sums, endless = self.resampler.sum_cells(times)
+        w, finite_sums, infinite_sums = self.resampler.sum_cells(multiplicities)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(endless == 0, finite_sums / w, endless * np.inf).T, None
+            return np.where(infinite_sums == 0, finite_sums / w, infinite_sums * np.inf).T, None
 
 
 class ResampledBins:
@@ -194,58 +203,73 @@ class ResampledBins:
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         self.layout = AccumulatorLayout([estimand])
-        self.numbers = self.layout.size
+        self.n_accumulators = self.layout.n_accumulators
         predicted, observed = self.layout.predicted_and_observed()
-        mass = np.stack([view.w for view in estimand.views], axis=1)
-        self.resampler = Resampler(self.layout.accumulator_index(), mass, predicted, observed, self.numbers, cluster)
-        self.observed = list(zip(*self.layout.observed(), strict=True))
+        weights = np.stack([view.w for view in estimand.views], axis=1)
+        self.resampler = Resampler(
+            self.layout.accumulator_index(), weights, predicted, observed, self.n_accumulators, cluster
+        )
+        self.observed_sums = list(zip(*self.layout.observed_sums(), strict=True))
 
-    def of(self, times: Array) -> ValuesAndNorms:
+    def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
-        draws = list(zip(*(self.layout.split_by_view(sums) for sums in self.resampler.sum_cells(times)), strict=True))
-        return _values_and_norms(self.layout.cell_statistics, self.observed, draws)
+        draws = list(
+            zip(*(self.layout.split_by_view(sums) for sums in self.resampler.sum_cells(multiplicities)), strict=True)
+        )
+        return _values_and_norms(self.layout.cell_statistics, self.observed_sums, draws)
 
 
 class ResampledVectors:
     """A statistic on many fixed cells of vectors, computed for a few resamples at a time."""
 
-    numbers = 1  # sums are computed for a few resamples at a time, so they do not limit the block
+    n_accumulators = 1  # sums are computed for a few resamples at a time, so they do not limit the block
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
-        self.linear = estimand.cell_statistics or ()
-        self.resamplers, self.observed = [], []
-        for view, one in zip(estimand.views, self.linear, strict=True):
+        self.cell_statistics = estimand.cell_statistics or ()
+        self.resamplers, self.observed_sums = [], []
+        for view, cell_statistic in zip(estimand.views, self.cell_statistics, strict=True):
             w = view.w[:, None]
-            resampler = VectorResampler(one.index, view.w, w * view.p, w * view.y, one.size, cluster)
+            resampler = VectorResampler(
+                cell_statistic.index, view.w, w * view.p, w * view.y, cell_statistic.size, cluster
+            )
             self.resamplers.append(resampler)
-            self.observed.append(resampler.sum_vectors(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
+            self.observed_sums.append(resampler.sum_vectors(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
 
-    def of(self, times: Array) -> ValuesAndNorms:
+    def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
         step = max(1, MAX_BLOCK_SUMS // sum(resampler.n_sums for resampler in self.resamplers))
-        arranged = [resampler.sort_multiplicities(times) for resampler in self.resamplers]
-        starts = range(0, times.shape[1], step)
-        return _concatenate([self._of_block([counts[a : a + step] for counts in arranged]) for a in starts], axis=1)
+        arranged = [resampler.sort_multiplicities(multiplicities) for resampler in self.resamplers]
+        starts = range(0, multiplicities.shape[1], step)
+        return _concatenate(
+            [self._evaluate_block([counts[a : a + step] for counts in arranged]) for a in starts], axis=1
+        )
 
-    def _of_block(self, times: Sequence[Array]) -> ValuesAndNorms:
-        draws = [resampler.sum_vectors(t) for resampler, t in zip(self.resamplers, times, strict=True)]
-        return _values_and_norms(self.linear, self.observed, draws)
+    def _evaluate_block(self, multiplicities: Sequence[Array]) -> ValuesAndNorms:
+        draws = [resampler.sum_vectors(t) for resampler, t in zip(self.resamplers, multiplicities, strict=True)]
+        return _values_and_norms(self.cell_statistics, self.observed_sums, draws)
 
 
 class ResampledResiduals:
     """Weighted means of the total variation distances of cells of vectors, without the sums of each resample."""
 
-    numbers = 1  # no sums are kept, so they do not limit the block
+    n_accumulators = 1  # no sums are kept, so they do not limit the block
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         self.resamplers = [
-            ResidualResampler(one.index, view.w, view.w[:, None] * view.p, view.w[:, None] * view.y, one.size, cluster)
-            for view, one in zip(estimand.views, estimand.cell_statistics or (), strict=True)
+            ResidualResampler(
+                cell_statistic.index,
+                view.w,
+                view.w[:, None] * view.p,
+                view.w[:, None] * view.y,
+                cell_statistic.size,
+                cluster,
+            )
+            for view, cell_statistic in zip(estimand.views, estimand.cell_statistics or (), strict=True)
         ]
 
-    def of(self, times: Array) -> ValuesAndNorms:
+    def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
-        values, norms = zip(*(resampler.residual_norms(times) for resampler in self.resamplers), strict=True)
+        values, norms = zip(*(resampler.residual_norms(multiplicities) for resampler in self.resamplers), strict=True)
         return np.stack(values) / 2, np.stack(norms) / 2
 
 
@@ -253,13 +277,15 @@ _Resampler = ResampledMeans | ResampledBins | ResampledVectors | ResampledResidu
 
 
 def _values_and_norms(
-    linear: Sequence[CellStatistic], observed: Sequence[Sums], draws: Sequence[Sums]
+    cell_statistics: Sequence[CellStatistic], observed: Sequence[Sums], draws: Sequence[Sums]
 ) -> ValuesAndNorms:
     """Values and centered norms of all views from observed and resampled sums; None if a view has no norm."""
-    values = np.stack([one.statistic(*drawn) for one, drawn in zip(linear, draws, strict=True)])
+    values = np.stack(
+        [cell_statistic.statistic(*drawn) for cell_statistic, drawn in zip(cell_statistics, draws, strict=True)]
+    )
     norms = [
-        one.centered_norms(w[0], wp[0], wy[0], drawn)
-        for one, (w, wp, wy), drawn in zip(linear, observed, draws, strict=True)
+        cell_statistic.centered_norms(w[0], wp[0], wy[0], drawn)
+        for cell_statistic, (w, wp, wy), drawn in zip(cell_statistics, observed, draws, strict=True)
     ]
     known = [norm for norm in norms if norm is not None]
     return values, np.stack(known) if len(known) == len(norms) else None

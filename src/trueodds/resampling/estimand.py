@@ -53,7 +53,11 @@ class Estimand:
     def cell_statistics(self) -> tuple[CellStatistic, ...] | None:
         """The statistic of each view as a function of bin sums; None if draws require the rows."""
         statistics = [self.estimator.cell_statistic(view) for view in self.views]
-        return None if any(one is None for one in statistics) else tuple(one for one in statistics if one is not None)
+        return (
+            None
+            if any(cell_statistic is None for cell_statistic in statistics)
+            else tuple(cell_statistic for cell_statistic in statistics if cell_statistic is not None)
+        )
 
     @cached_property
     def values(self) -> Array:
@@ -78,17 +82,17 @@ class Estimand:
         """Whether aggregation is linear in the views (false for `max` and `prevalence`)."""
         return len(self.views) == 1 or self.aggregate not in ("max", "prevalence")
 
-    def combined(self, values: Array) -> Array:
+    def combine_views(self, values: Array) -> Array:
         """Aggregate values by view (views, …) to one number."""
         if len(self.views) == 1:
             return values[0]
         if self.aggregate == "max" and self.estimator.best_value:  # the worst view is farthest from the optimum
             worst = np.argmax(self.estimator.as_loss(values), axis=0)
             return np.take_along_axis(values, np.expand_dims(worst, 0), axis=0)[0]
-        return aggregate_values(values, self._shares, self.aggregate)
+        return aggregate_values(values, self._view_weights, self.aggregate)
 
     @cached_property
-    def _shares(self) -> Array:
+    def _view_weights(self) -> Array:
         return aggregation_weights(self.views, self.aggregate)
 
 
@@ -97,28 +101,30 @@ class AccumulatorLayout:
 
     def __init__(self, estimands: Sequence[Estimand]) -> None:
         self.views = [view for estimand in estimands for view in estimand.views]
-        self.cell_statistics = [one for estimand in estimands for one in estimand.cell_statistics or ()]
+        self.cell_statistics = [
+            cell_statistic for estimand in estimands for cell_statistic in estimand.cell_statistics or ()
+        ]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
-        self.sizes = [one.size * m for one, m in zip(self.cell_statistics, widths, strict=True)]
+        self.sizes = [cell_statistic.size * m for cell_statistic, m in zip(self.cell_statistics, widths, strict=True)]
         self.offsets = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
-        self.size = int(self.offsets[-1])
+        self.n_accumulators = int(self.offsets[-1])
         self.widths = widths
 
     @property
-    def block(self) -> int:
+    def draws_per_block(self) -> int:
         """Number of draws in memory at once, with 64 MB of accumulators."""
-        return max(1, min(4096, 2**23 // max(1, self.size)))
+        return max(1, min(4096, 2**23 // max(1, self.n_accumulators)))
 
     @property
     def draws_per_thread(self) -> int:
         """Number of draws per thread: at most a half of a block, so that two threads share the work."""
-        return max(1, min(MAX_DRAWS_PER_THREAD, self.block // 2))
+        return max(1, min(MAX_DRAWS_PER_THREAD, self.draws_per_block // 2))
 
     def accumulator_index(self) -> Array:
         """Accumulator index of each row and column, (n, columns); a joint view has one column per outcome."""
         columns = []
-        for one, m, offset in zip(self.cell_statistics, self.widths, self.offsets, strict=False):
-            columns += [offset + one.index * m + j for j in range(m)]
+        for cell_statistic, m, offset in zip(self.cell_statistics, self.widths, self.offsets, strict=False):
+            columns += [offset + cell_statistic.index * m + j for j in range(m)]
         return np.stack(columns, axis=1).astype(np.int32)
 
     def predicted_and_observed(self) -> tuple[Array, Array]:
@@ -130,25 +136,28 @@ class AccumulatorLayout:
     def split_by_view(self, sums: Array) -> list[Array]:
         """Split sums (draws, size) by view: (draws, bins), or (draws, bins, m)."""
         pieces = []
-        for one, m, start, stop in zip(
+        for cell_statistic, m, start, stop in zip(
             self.cell_statistics, self.widths, self.offsets[:-1], self.offsets[1:], strict=True
         ):
             piece = sums[:, start:stop]
-            pieces.append(piece.reshape(len(sums), one.size, m) if m > 1 else piece)
+            pieces.append(piece.reshape(len(sums), cell_statistic.size, m) if m > 1 else piece)
         return pieces
 
-    def observed(self) -> tuple[list[Array], list[Array], list[Array]]:
+    def observed_sums(self) -> tuple[list[Array], list[Array], list[Array]]:
         """Observed Σw, Σwp and Σwy of the bins of each view, with a leading axis of length 1."""
         sums: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
-        for one, view in zip(self.cell_statistics, self.views, strict=True):
+        for cell_statistic, view in zip(self.cell_statistics, self.views, strict=True):
             w = view.w[:, None] if view.joint else view.w
             for view_sums, x in zip(sums, (view.w, w * view.p, w * view.y), strict=True):
-                columns = [np.bincount(one.index, column, one.size) for column in (x.T if x.ndim > 1 else [x])]
+                columns = [
+                    np.bincount(cell_statistic.index, column, cell_statistic.size)
+                    for column in (x.T if x.ndim > 1 else [x])
+                ]
                 view_sums.append(np.stack(columns, axis=1)[None] if x.ndim > 1 else columns[0][None])
         return sums
 
 
-def by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> list[Array]:
+def stack_by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> list[Array]:
     """Stack the results of consecutive views by estimand: (views, draws) each."""
     out, start = [], 0
     for estimand in estimands:
@@ -157,7 +166,11 @@ def by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> lis
     return out
 
 
-def pooled_view(view: View, one: CellStatistic) -> View:
+def pooled_view(view: View, cell_statistic: CellStatistic) -> View:
     """The bins of a statistic as a pooled view with bin indices, reused if the statistic stores it."""
-    binned = getattr(one, "binned", None)
-    return binned if isinstance(binned, View) and binned.bin_index is not None else view.pool(one.index, one.size)
+    binned = getattr(cell_statistic, "binned", None)
+    return (
+        binned
+        if isinstance(binned, View) and binned.bin_index is not None
+        else view.pool(cell_statistic.index, cell_statistic.size)
+    )

@@ -36,10 +36,10 @@ def estimate_all(
     estimands: Sequence[Estimand],
     interval_spec: IntervalSpec,
     rng: np.random.Generator,
-    floors: Callable[[Sequence[Estimand]], Sequence[Array | None]],
+    draw_null: Callable[[Sequence[Estimand]], Sequence[Array | None]],
 ) -> list[Estimate]:
     """Estimates of all estimands from one set of resamples; `floors` returns the null draws."""
-    clustered, bare = preds.cluster is not None, interval_spec.interval is None
+    clustered, has_no_interval = preds.cluster is not None, interval_spec.interval is None
     reported = [estimand.reported for estimand in estimands]  # a debiased form reports the interval of its plug-in
     methods = [resolve_method(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported]
     drawn = [
@@ -53,56 +53,72 @@ def estimate_all(
         else []
     )
     resampled = dict(zip(drawn, draws, strict=True))
-    stand_ins = [i for i, estimand in enumerate(estimands) if reported[i] is not estimand]
-    null: Sequence[Array | None] = [None] * (len(estimands) + len(stand_ins))
-    if not bare:
-        null = floors([*estimands, *(reported[i] for i in stand_ins)])
-    reported_nulls = dict(enumerate(null[: len(estimands)])) | dict(zip(stand_ins, null[len(estimands) :], strict=True))
-    out = []
+    with_other_interval = [i for i, estimand in enumerate(estimands) if reported[i] is not estimand]
+    null: Sequence[Array | None] = [None] * (len(estimands) + len(with_other_interval))
+    if not has_no_interval:
+        null = draw_null([*estimands, *(reported[i] for i in with_other_interval)])
+    reported_nulls = dict(enumerate(null[: len(estimands)])) | dict(
+        zip(with_other_interval, null[len(estimands) :], strict=True)
+    )
+    estimates = []
     for i, estimand in enumerate(estimands):
-        null_i = reported_nulls[i]
-        interval, why = estimate_interval(preds, reported[i], methods[i], interval_spec, resampled.get(i), null_i, rng)
-        how, notes = resampled[i].how if i in resampled else None, notes_of(preds, estimand)
-        out.append(
-            build_estimate(estimand, interval, why, null[i], interval_spec, how, notes=notes, clustered=clustered)
+        reported_null = reported_nulls[i]
+        interval, no_interval_reason = estimate_interval(
+            preds, reported[i], methods[i], interval_spec, resampled.get(i), reported_null, rng
         )
-    return out
+        resampled_units, notes = (
+            resampled[i].resampled_units if i in resampled else None,
+            collect_notes(preds, estimand),
+        )
+        estimates.append(
+            build_estimate(
+                estimand,
+                interval,
+                no_interval_reason,
+                null[i],
+                interval_spec,
+                resampled_units,
+                notes=notes,
+                clustered=clustered,
+            )
+        )
+    return estimates
 
 
 def build_estimate(
     estimand: Estimand,
     interval: Interval | None,
-    why: str,
-    null: Array | None,
+    no_interval_reason: str,
+    null_draws: Array | None,
     interval_spec: IntervalSpec,
-    how: str | None,
+    resampled_units: str | None,
     *,
     notes: list[Note],
     clustered: bool = False,
 ) -> Estimate:
     """Create the estimate from its value, interval (or the reason why there is none) and null draws."""
-    estimator, bare = estimand.estimator, interval_spec.interval is None
-    value = float(estimand.combined(estimand.values))
+    estimator, has_no_interval = estimand.estimator, interval_spec.interval is None
+    value = float(estimand.combine_views(estimand.values))
     if interval is not None and np.isnan(value):  # a debiased value can be NaN while the plug-in has an interval
-        interval, why = None, UNDEFINED
+        interval, no_interval_reason = None, UNDEFINED
     settings = estimator.settings_used(estimand.views[0])
-    parts = parts_of(estimand)
+    parts = compute_parts(estimand)
     if len(estimand.views) > 1:
         settings = {
             key: setting for key, setting in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
         }
         settings["aggregate"] = estimand.aggregate
-    noise_floor = None if bare else _noise_floor(estimand, null)
+    noise_floor = None if has_no_interval else _noise_floor(estimand, null_draws)
     if interval:
         settings |= {"interval": interval.method, "level": interval_spec.level}
         if estimand.aggregate != "sum":
             interval = clip_at(interval, estimator.max_value, estimand.views[0].effective_n)
         if interval_spec.interval not in PLAIN_BOOTSTRAP_METHODS:
             interval = extend_to(interval, value)
-    elif why and not bare:
-        notes = [*notes, Note("TN201", f"No interval: {why}.")]
-    if how:
-        settings |= {"resamples": interval_spec.resamples, "resample": how}
+    elif no_interval_reason and not has_no_interval:
+        notes = [*notes, Note("TN201", f"No interval: {no_interval_reason}.")]
+    if resampled_units:
+        settings |= {"resamples": interval_spec.resamples, "resample": resampled_units}
         if interval_spec.resamples < MIN_RESAMPLES:
             notes = [
                 *notes,
@@ -112,8 +128,8 @@ def build_estimate(
                     " resamples.",
                 ),
             ]
-    if null is not None:
-        settings["redraws"] = null.shape[-1]
+    if null_draws is not None:
+        settings["redraws"] = null_draws.shape[-1]
     return Estimate(
         estimator.name,
         str(estimand.lens),
@@ -128,7 +144,7 @@ def build_estimate(
     )
 
 
-def parts_of(estimand: Estimand) -> dict[str, float]:
+def compute_parts(estimand: Estimand) -> dict[str, float]:
     """Parts of a single view; for several views their values and the aggregated terms of a score."""
     if len(estimand.views) == 1:
         return estimand.estimator.parts(estimand.views[0])
@@ -137,16 +153,23 @@ def parts_of(estimand: Estimand) -> dict[str, float]:
         isinstance(estimand.estimator, ProperScore) and estimand.aggregate != "max"
     ):  # with "max" the terms may belong to different views
         view_terms = [estimand.estimator.parts(view) for view in estimand.views]
-        parts |= {term: float(estimand.combined(np.array([one[term] for one in view_terms]))) for term in view_terms[0]}
+        parts |= {
+            term: float(estimand.combine_views(np.array([terms[term] for terms in view_terms])))
+            for term in view_terms[0]
+        }
     return parts
 
 
 def _noise_floor(estimand: Estimand, null: Array | None) -> float | None:
     """Mean of the null draws, or the known expectation under calibration."""
     if null is not None:
-        return float(estimand.combined(null).mean())
-    known = [estimand.estimator.expected_if_calibrated(view) for view in estimand.views]
-    return None if any(expectation is None for expectation in known) else float(estimand.combined(np.array(known)))
+        return float(estimand.combine_views(null).mean())
+    expectations = [estimand.estimator.expected_if_calibrated(view) for view in estimand.views]
+    return (
+        None
+        if any(expectation is None for expectation in expectations)
+        else float(estimand.combine_views(np.array(expectations)))
+    )
 
 
 def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, clustered: bool) -> float | None:
@@ -157,22 +180,22 @@ def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, cl
     """
     if is_root_mean_square(estimand) and not clustered:  # pairs of rows within a cluster are not independent
         assert estimand.cell_statistics is not None
-        view, one = estimand.views[0], estimand.cell_statistics[0]
-        t, _ = squared_error.debiased_squared_error(pooled_view(view, one))
+        view, cell_statistic = estimand.views[0], estimand.cell_statistics[0]
+        t, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
         return float(np.sign(t) * np.sqrt(abs(t)))
     # Means are not 0 for a calibrated model, and debiased estimators need no further correction.
-    settled = estimand.estimator.interval in ("bca", "debiased")
-    if settled or noise_floor is None or not 0 <= value:
+    is_debiased = estimand.estimator.interval in ("bca", "debiased")
+    if is_debiased or noise_floor is None or not 0 <= value:
         return None
-    less = float(subtract_noise_floor(value, noise_floor, estimand.estimator.norm_power))
-    return None if np.isnan(less) else less
+    reduced = float(subtract_noise_floor(value, noise_floor, estimand.estimator.norm_power))
+    return None if np.isnan(reduced) else reduced
 
 
-def notes_of(preds: Predictions, estimand: Estimand) -> list[Note]:
+def collect_notes(preds: Predictions, estimand: Estimand) -> list[Note]:
     """Notes of the data, the lens and the estimator."""
     views, estimator = estimand.views, estimand.estimator
-    own = estimator.notes(views[0]) if len(views) == 1 else estimator.joint_notes(views)
-    return [*preds.notes, *estimand.lens.notes(preds), *own]
+    estimator_notes = estimator.notes(views[0]) if len(views) == 1 else estimator.joint_notes(views)
+    return [*preds.notes, *estimand.lens.notes(preds), *estimator_notes]
 
 
 def clip_at(interval: Interval, upper_bound: float, n: float) -> Interval:

@@ -14,7 +14,7 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws
 
 DEFAULT_REDRAWS = 999
-VOTES_DRAWN = 4_000_000
+MAX_DRAWN_VOTES = 4_000_000
 
 
 def noise_floor_draws(
@@ -36,7 +36,7 @@ def noise_floor_draws(
 
     voted = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.null_draws_of == "votes"]
     others = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.null_draws_of != "votes"]
-    vote_redraws = min(redraws, max(20, VOTES_DRAWN // (rows.n * rows.k)))
+    vote_redraws = min(redraws, max(20, MAX_DRAWN_VOTES // (rows.n * rows.k)))
     by_id = {
         id(estimand): draws
         for drawn, count in ((others, redraws), (voted, vote_redraws))

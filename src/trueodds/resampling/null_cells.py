@@ -23,7 +23,7 @@ from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.cell_bootstrap import scatter_to_bins
 from trueodds.resampling.estimand import Estimand, pooled_view
 
-MAX_BINS = 8192  # with more bins there are only a few rows per bin, and drawing each label costs no more
+MAX_DRAWN_BINS = 8192  # with more bins there are only a few rows per bin, and drawing each label costs no more
 MAX_CORRELATED_BINS = 2000  # total number of bins of all classes whose covariance is computed
 
 
@@ -43,17 +43,22 @@ def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint:
         or estimand.cell_statistics is None
     ):
         return False
-    sizes = [one.size for one in estimand.cell_statistics]
-    if max(sizes) > MAX_BINS:
+    sizes = [cell_statistic.size for cell_statistic in estimand.cell_statistics]
+    if max(sizes) > MAX_DRAWN_BINS:
         return False
     if len(views) > 1:
         separate = preds.kind == "multilabel" or isinstance(estimand.lens, TopLabel)
-        if joint or not (separate or (_classwise(preds, estimand) and len(sizes) * max(sizes) <= MAX_CORRELATED_BINS)):
+        if joint or not (
+            separate or (_is_classwise(preds, estimand) and len(sizes) * max(sizes) <= MAX_CORRELATED_BINS)
+        ):
             return False
     if preds.weight is None:
         return True
     # A sum dominated by a few rows with large weights is not normal, so labels are drawn row by row.
-    variances = [pooled_view(view, one).sums("wwv") for view, one in zip(views, estimand.cell_statistics, strict=True)]
+    variances = [
+        pooled_view(view, cell_statistic).sums("wwv")
+        for view, cell_statistic in zip(views, estimand.cell_statistics, strict=True)
+    ]
     return all(
         ((v >= poisson_binomial.MAX_EXACT_VARIANCE * preds.weight.max() ** 2) | (v == 0)).all() for v in variances
     )
@@ -61,11 +66,11 @@ def can_draw_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint:
 
 def draw_by_bin(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
     """Null draws of the statistic of each view, (views, draws); classes are correlated by their covariance."""
-    correlated = len(estimand.views) > 1 and _classwise(preds, estimand)
+    correlated = len(estimand.views) > 1 and _is_classwise(preds, estimand)
     return draw_by_cell(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
 
 
-def _classwise(preds: Predictions, estimand: Estimand) -> bool:
+def _is_classwise(preds: Predictions, estimand: Estimand) -> bool:
     lens = estimand.lens.lens if isinstance(estimand.lens, GroupLens) else estimand.lens
     return preds.kind == "classes" and isinstance(lens, Classwise)
 
@@ -95,18 +100,26 @@ def draw_by_cell(
     if any(view.joint for view in estimand.views):
         return np.stack(
             [
-                _joint(view, one, resamples, rng)
-                for view, one in zip(estimand.views, estimand.cell_statistics, strict=True)
+                _draw_joint_cells(view, cell_statistic, resamples, rng)
+                for view, cell_statistic in zip(estimand.views, estimand.cell_statistics, strict=True)
             ]
         )
     scores = None if covariance is None else _correlated_scores(covariance, resamples, rng)
     statistics, start = [], 0
-    for view, one in zip(estimand.views, estimand.cell_statistics, strict=True):
-        z = rng.standard_normal((resamples, one.size)) if scores is None else scores[:, start : start + one.size]
-        start += one.size
-        binned = pooled_view(view, one)
-        w, wp = (scatter_to_bins(x[None], binned.bin_index, one.size) for x in (binned.w, binned.w * binned.p))
-        statistics.append(one.statistic(w, wp, _outcomes(view, one, binned, z, voted=voted)))
+    for view, cell_statistic in zip(estimand.views, estimand.cell_statistics, strict=True):
+        z = (
+            rng.standard_normal((resamples, cell_statistic.size))
+            if scores is None
+            else scores[:, start : start + cell_statistic.size]
+        )
+        start += cell_statistic.size
+        binned = pooled_view(view, cell_statistic)
+        w, wp = (
+            scatter_to_bins(x[None], binned.bin_index, cell_statistic.size) for x in (binned.w, binned.w * binned.p)
+        )
+        statistics.append(
+            cell_statistic.statistic(w, wp, _draw_event_weights(view, cell_statistic, binned, z, voted=voted))
+        )
     return np.stack(statistics)
 
 
@@ -123,7 +136,7 @@ def _correlated_scores(covariance: Array, resamples: int, rng: np.random.Generat
     return scores
 
 
-def _outcomes(view: View, one: CellStatistic, binned: View, z: Array, *, voted: bool) -> Array:
+def _draw_event_weights(view: View, cell_statistic: CellStatistic, binned: View, z: Array, *, voted: bool) -> Array:
     """Σwy of each bin at the normal scores z (draws, size)."""
     bin_index = binned.bin_index
     variance = np.maximum(binned.sums("wwr" if voted else "wwv"), 0.0)
@@ -131,26 +144,28 @@ def _outcomes(view: View, one: CellStatistic, binned: View, z: Array, *, voted: 
     drawn[:, bin_index] = binned.w * binned.p + np.sqrt(variance) * z[:, bin_index]
     if voted or not np.array_equal(binned.w, binned.n):
         return drawn
-    small = np.zeros(one.size, dtype=bool)
-    small[bin_index] = variance < poisson_binomial.MAX_EXACT_VARIANCE
-    if small.any():
-        bins, n, p = _fine_cells(view, one, small)
-        which, bins = np.unique(bins, return_inverse=True)
-        drawn[:, which] = poisson_binomial.count_quantiles(bins, n, p, ndtr(z[:, which]))
+    has_exact_counts = np.zeros(cell_statistic.size, dtype=bool)
+    has_exact_counts[bin_index] = variance < poisson_binomial.MAX_EXACT_VARIANCE
+    if has_exact_counts.any():
+        bins, n, p = _fine_cells(view, cell_statistic, has_exact_counts)
+        exact_bins, bins = np.unique(bins, return_inverse=True)
+        drawn[:, exact_bins] = poisson_binomial.count_quantiles(bins, n, p, ndtr(z[:, exact_bins]))
     return drawn
 
 
-def _fine_cells(view: View, one: CellStatistic, small: Array) -> tuple[Array, Array, Array]:
+def _fine_cells(view: View, cell_statistic: CellStatistic, chosen_bins: Array) -> tuple[Array, Array, Array]:
     """Bin, number of rows and mean prediction of the fine cells of the small bins, sorted by bin."""
-    inside = np.flatnonzero(small[one.index] if view.is_unweighted else small[one.index] & (view.n > 0))
-    index, p = one.index[inside], view.p[inside]
+    inside = np.flatnonzero(
+        chosen_bins[cell_statistic.index] if view.is_unweighted else chosen_bins[cell_statistic.index] & (view.n > 0)
+    )
+    index, p = cell_statistic.index[inside], view.p[inside]
     if view.is_rows:
-        return count_subcells(p, index, one.size)
+        return count_subcells(p, index, cell_statistic.size)
     order = np.argsort(index, kind="stable")
     return index[order], view.n[inside][order], p[order]
 
 
-def _joint(view: View, one: CellStatistic, resamples: int, rng: np.random.Generator) -> Array:
+def _draw_joint_cells(view: View, cell_statistic: CellStatistic, resamples: int, rng: np.random.Generator) -> Array:
     """Null draws with the labels of a grid cell drawn from a multinomial at its mean prediction."""
     m = view.p.shape[1]
     if not np.array_equal(view.w, view.n):
@@ -160,13 +175,13 @@ def _joint(view: View, one: CellStatistic, resamples: int, rng: np.random.Genera
             "a weighted tally",
             "Use mode='exact'.",
         )
-    wy = np.zeros((resamples, one.size, m))
-    wp = np.zeros((1, one.size, m))
+    wy = np.zeros((resamples, cell_statistic.size, m))
+    wp = np.zeros((1, cell_statistic.size, m))
     for cell, (count, p) in enumerate(zip(view.n.astype(np.int64), view.p, strict=True)):
-        wy[:, one.index[cell]] += rng.multinomial(count, p / p.sum(), resamples)
-        wp[0, one.index[cell]] += count * p
-    w = np.bincount(one.index, view.w, one.size)
-    return one.statistic(w[None], wp, wy)
+        wy[:, cell_statistic.index[cell]] += rng.multinomial(count, p / p.sum(), resamples)
+        wp[0, cell_statistic.index[cell]] += count * p
+    w = np.bincount(cell_statistic.index, view.w, cell_statistic.size)
+    return cell_statistic.statistic(w[None], wp, wy)
 
 
 def null_covariance(estimand: Estimand) -> Array:

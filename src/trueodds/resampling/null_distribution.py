@@ -13,23 +13,25 @@ from trueodds.data.predictions import Predictions
 from trueodds.kernels import random_labels, sign_flips
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_cells import can_draw_by_bin, draw_by_bin
-from trueodds.resampling.null_labels import draw_label_sums, draw_labels, flip_signs, reads_labels
+from trueodds.resampling.null_labels import draw_label_sums, draw_row_labels, draw_sign_flips, reads_labels
 
-LIGHT = 2**14  # cells of one estimand up to which estimands share the memory of their draws
+MAX_SHARED_CELLS = 2**14  # cells of one estimand up to which estimands share the memory of their draws
 
-LABELS = "labels drawn independently from the predicted probabilities, predictions kept fixed"
-BOTH = "rows drawn with replacement, labels drawn independently from the predicted probabilities"
-FLIPS = "residuals of whole {unit} with their signs flipped at random, magnitudes kept fixed (approximate)"
-GUARD = "; p is the larger of this p-value and the one for labels drawn with the estimated correlation within clusters"
+DRAWN_LABELS_TEXT = "labels drawn independently from the predicted probabilities, predictions kept fixed"
+DRAWN_ROWS_TEXT = "rows drawn with replacement, labels drawn independently from the predicted probabilities"
+SIGN_FLIPS_TEXT = "residuals of whole {unit} with their signs flipped at random, magnitudes kept fixed (approximate)"
+CLUSTER_LABELS_TEXT = (
+    "; p is the larger of this p-value and the one for labels drawn with the estimated correlation within clusters"
+)
 
 
 def null_description(preds: Predictions, redraw: str = "labels") -> str:
     """Description of the null hypothesis in words."""
     if preds.cluster is not None:
-        return FLIPS.format(unit="clusters") + (GUARD if preds.kind != "multilabel" else "")
+        return SIGN_FLIPS_TEXT.format(unit="clusters") + (CLUSTER_LABELS_TEXT if preds.kind != "multilabel" else "")
     if preds.votes is not None:
-        return FLIPS.format(unit="rows")
-    return BOTH if redraw == "both" else LABELS
+        return SIGN_FLIPS_TEXT.format(unit="rows")
+    return DRAWN_ROWS_TEXT if redraw == "both" else DRAWN_LABELS_TEXT
 
 
 def null_draws(
@@ -39,7 +41,7 @@ def null_draws(
     rng: np.random.Generator,
     redraw: str = "labels",
     progress: Callable[[float], None] | None = None,
-    share: float | None = None,
+    cluster_share: float | None = None,
     *,
     joint: bool = True,
 ) -> list[Array]:
@@ -53,10 +55,10 @@ def null_draws(
     """
     key = stream_key(rng)
     if redraw == "both":
-        return _drawn_rows_and_labels(preds, estimands, resamples, rng, progress)
-    flip = share is None and (preds.cluster is not None or preds.votes is not None)
+        return _draw_rows_and_labels(preds, estimands, resamples, rng, progress)
+    flip = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
     out: list[Array | None] = [None] * len(estimands)
-    if share is None:
+    if cluster_share is None:
         for i, estimand in enumerate(estimands):
             if can_draw_by_bin(preds, estimands if joint else [estimand], joint=joint):
                 out[i] = draw_by_bin(preds, estimand, resamples, rng)
@@ -68,70 +70,80 @@ def null_draws(
     on_bins = [i for i in left if i not in labeled and estimands[i].cell_statistics is not None]
     by_rows = [i for i in left if estimands[i].cell_statistics is None]
     # An estimand with many cells fills the memory shared by the draws, so it is drawn separately.
-    heavy = [] if flip else [i for i in on_bins if sum(one.size for one in estimands[i].cell_statistics or ()) > LIGHT]
+    heavy = (
+        []
+        if flip
+        else [
+            i
+            for i in on_bins
+            if sum(cell_statistic.size for cell_statistic in estimands[i].cell_statistics or ()) > MAX_SHARED_CELLS
+        ]
+    )
     light = [i for i in on_bins if i not in heavy]
-    drawn = flip_signs if flip else draw_label_sums
-    parts = [
-        (light, drawn),
-        *(([i], drawn) for i in heavy),
-        (labeled, draw_labels),
-        (by_rows, _row_by_row),
-        (voted, _drawn_votes),
+    draw_binned = draw_sign_flips if flip else draw_label_sums
+    groups = [
+        (light, draw_binned),
+        *(([i], draw_binned) for i in heavy),
+        (labeled, draw_row_labels),
+        (by_rows, _draw_row_statistics),
+        (voted, _draw_vote_statistics),
     ]
-    parts = [(chosen, work) for chosen, work in parts if chosen]
-    for number, (chosen, work) in enumerate(parts):
-        part_progress = None if progress is None else _part_of(progress, number, len(parts))
-        statistics = work(preds, [estimands[i] for i in chosen], resamples, key, part_progress, share)
+    groups = [(chosen, draw_statistics) for chosen, draw_statistics in groups if chosen]
+    for number, (chosen, draw_statistics) in enumerate(groups):
+        part_progress = None if progress is None else _scale_progress(progress, number, len(groups))
+        statistics = draw_statistics(
+            preds, [estimands[i] for i in chosen], resamples, key, part_progress, cluster_share
+        )
         for i, values in zip(chosen, statistics, strict=True):
             out[i] = values
     return [values for values in out if values is not None]
 
 
-def _part_of(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
+def _scale_progress(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
     return lambda done: progress((number + done) / count)
 
 
-def _row_by_row(
+def _draw_row_statistics(
     preds: Predictions,
     estimands: Sequence[Estimand],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
-    share: float | None,
+    cluster_share: float | None,
 ) -> list[Array]:
     """Null draws of statistics that require complete views."""
     outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands]
     statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
-    flip = share is None and (preds.cluster is not None or preds.votes is not None)
+    flip = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
     for start in range(0, resamples, 32):
         stop = min(start + 32, resamples)
-        many = _drawn_outcomes(preds, key, start, stop, flip, share or 0.0)
-        for one in many:
+        drawn_block = _draw_outcomes(preds, key, start, stop, flip, cluster_share or 0.0)
+        for drawn in drawn_block:
             for i, estimand in enumerate(estimands):
                 for v, view in enumerate(estimand.views):
                     m = view.p.shape[1] if view.joint else 1
                     if flip:
-                        s = one[:, None] if view.joint else one
+                        s = drawn[:, None] if view.joint else drawn
                         y = view.p + s * (view.y - view.p)
                     elif preds.kind == "multilabel":
-                        y = one[:, estimand.lens.columns(preds)[v]]
+                        y = drawn[:, estimand.lens.columns(preds)[v]]
                     else:
                         codes = outcomes[i]
                         assert codes is not None
-                        y = codes[v].outcomes_of_labels(one, m)
+                        y = codes[v].outcomes_of_labels(drawn, m)
                     statistics[i][v].append(estimand.estimator.value(view.with_y(y)))
         if progress:
             progress(stop / resamples)
     return [np.array(values) for values in statistics]
 
 
-def _drawn_votes(
+def _draw_vote_statistics(
     preds: Predictions,
     estimands: Sequence[Estimand],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
-    _share: float | None,
+    _cluster_share: float | None,
 ) -> list[Array]:
     """Null draws with the votes of every row redrawn from its probabilities, as under a calibrated model.
 
@@ -163,7 +175,9 @@ def _drawn_votes(
     return statistics
 
 
-def _drawn_outcomes(preds: Predictions, key: int, start: int, stop: int, flip: bool, share: float = 0.0) -> Array:
+def _draw_outcomes(
+    preds: Predictions, key: int, start: int, stop: int, flip: bool, cluster_share: float = 0.0
+) -> Array:
     if flip:
         if preds.cluster is None:
             return sign_flips.random_signs(preds.n, key, start, stop)
@@ -171,10 +185,12 @@ def _drawn_outcomes(preds: Predictions, key: int, start: int, stop: int, flip: b
     if preds.kind == "multilabel":
         labels = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
         return np.stack(labels)
-    return random_labels.draw_labels(preds.P, key, start, stop, cluster=preds.cluster, cluster_probability=share)
+    return random_labels.draw_labels(
+        preds.P, key, start, stop, cluster=preds.cluster, cluster_probability=cluster_share
+    )
 
 
-def _drawn_rows_and_labels(
+def _draw_rows_and_labels(
     preds: Predictions,
     estimands: Sequence[Estimand],
     resamples: int,
@@ -186,7 +202,7 @@ def _drawn_rows_and_labels(
     for r in range(resamples):
         rows = rng.integers(0, preds.n, preds.n)
         sample = preds[rows]
-        sample = sample.with_labels(_drawn_outcomes(sample, stream_key(rng), 0, 1, flip=False)[0])
+        sample = sample.with_labels(_draw_outcomes(sample, stream_key(rng), 0, 1, flip=False)[0])
         for i, estimand in enumerate(estimands):
             views = estimand.lens.views(sample)
             statistics[i].append(np.array([estimand.estimator.value(view) for view in views]))
@@ -238,17 +254,19 @@ def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tu
             "Leave redraw out: labels are drawn at random.",
         )
     sizes = [len(classes) for classes in allowed]
-    chances, values = [], [[[] for _ in estimand.views] for estimand in estimands]  # type: ignore[var-annotated]
+    probabilities, values = [], [[[] for _ in estimand.views] for estimand in estimands]  # type: ignore[var-annotated]
     for start in range(0, int(total), LABELING_BLOCK):
         digits = np.unravel_index(np.arange(start, min(start + LABELING_BLOCK, int(total))), sizes)
         labels = np.stack([classes[digit] for classes, digit in zip(allowed, digits, strict=True)], axis=1)
-        chances.append(P[np.arange(preds.n), labels].prod(axis=1))
+        probabilities.append(P[np.arange(preds.n), labels].prod(axis=1))
         for estimand, per_view in zip(estimands, values, strict=True):
             for v, block in enumerate(
                 _labeling_statistics(estimand, v, preds, labels) for v in range(len(estimand.views))
             ):
                 per_view[v].append(block)
-    return [np.stack([np.concatenate(blocks) for blocks in per_view]) for per_view in values], np.concatenate(chances)
+    return [np.stack([np.concatenate(blocks) for blocks in per_view]) for per_view in values], np.concatenate(
+        probabilities
+    )
 
 
 def _labeling_statistics(estimand: Estimand, v: int, preds: Predictions, labels: Array) -> Array:
@@ -258,9 +276,9 @@ def _labeling_statistics(estimand: Estimand, v: int, preds: Predictions, labels:
     outcomes = np.stack([outcome.outcomes_of_labels(labeling, m) for labeling in labels]).astype(np.float64)
     if estimand.cell_statistics is None:
         return np.array([estimand.estimator.value(view.with_y(y)) for y in outcomes])
-    one = estimand.cell_statistics[v]
-    cells = np.zeros((one.size, preds.n))
-    cells[one.index, np.arange(preds.n)] = view.w
-    return one.statistic(
+    cell_statistic = estimand.cell_statistics[v]
+    cells = np.zeros((cell_statistic.size, preds.n))
+    cells[cell_statistic.index, np.arange(preds.n)] = view.w
+    return cell_statistic.statistic(
         cells.sum(axis=1)[None], (cells @ view.p)[None], cells @ outcomes if m > 1 else outcomes @ cells.T
     )

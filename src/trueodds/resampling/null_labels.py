@@ -12,7 +12,7 @@ from trueodds.kernels import map_blocks, random_labels, sign_flips
 from trueodds.kernels.bootstrap import argsort_bins
 from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.base import OutcomeCodes
-from trueodds.resampling.estimand import AccumulatorLayout, Estimand, by_estimand
+from trueodds.resampling.estimand import AccumulatorLayout, Estimand, stack_by_estimand
 
 MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
 
@@ -23,54 +23,54 @@ def draw_label_sums(
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
-    share: float | None,
+    cluster_share: float | None,
 ) -> list[Array]:
     """Null draws of statistics on bin sums, with labels drawn from the predicted probabilities."""
     layout = AccumulatorLayout(estimands)
-    outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcomes(preds, estimands)
-    tables = _tables(layout, outcomes, preds, estimands)
-    w, wp, _ = layout.observed()
+    outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcome_codes(preds, estimands)
+    tables = _label_accumulator_tables(layout, outcomes, preds, estimands)
+    w, wp, _ = layout.observed_sums()
 
-    P, mass, cluster, rows = preds.P, preds.w, preds.cluster, None
+    P, weights, cluster, rows = preds.P, preds.w, preds.cluster, None
     separate = preds.kind == "multilabel"
     # Sorting the rows by cell makes consecutive rows add to the same accumulators.
-    if layout.size > random_labels.MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
+    if layout.n_accumulators > random_labels.MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
         rows = argsort_bins(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
-        P, mass, tables = P[rows], mass[rows], tables[:, rows]
+        P, weights, tables = P[rows], weights[rows], tables[:, rows]
         cluster = None if cluster is None else cluster[rows]
 
-    def sums(start: int, stop: int) -> Array:
+    def draw_sums(start: int, stop: int) -> Array:
         return random_labels.sum_label_weights(
             P,
-            mass,
+            weights,
             tables,
-            layout.size,
+            layout.n_accumulators,
             key,
             start,
             stop,
             independent=separate,
             row_numbers=rows,
             cluster=cluster,
-            cluster_probability=share or 0.0,
+            cluster_probability=cluster_share or 0.0,
         )
 
-    return _in_blocks(estimands, layout, resamples, w, wp, sums, progress)
+    return _evaluate_in_blocks(estimands, layout, resamples, w, wp, draw_sums, progress)
 
 
 def reads_labels(preds: Predictions, estimand: Estimand) -> bool:
     """Whether the statistic uses the label of each row instead of bin sums."""
     if preds.kind == "multilabel" or estimand.cell_statistics is None:
         return False
-    return all(getattr(one, "of_labels", None) is not None for one in estimand.cell_statistics)
+    return all(getattr(cell_statistic, "of_labels", None) is not None for cell_statistic in estimand.cell_statistics)
 
 
-def draw_labels(
+def draw_row_labels(
     preds: Predictions,
     estimands: Sequence[Estimand],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
-    share: float | None,
+    cluster_share: float | None,
 ) -> list[Array]:
     """Null draws of statistics that use the label of each row."""
     statistics: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
@@ -78,71 +78,75 @@ def draw_labels(
     block = max(1, MAX_BLOCK_LABELS // preds.n)
     for start in range(0, resamples, block):
         stop = min(start + block, resamples)
-        labels = draw_labels_by_row(preds.P, key, start, stop, cluster=preds.cluster, cluster_probability=share or 0.0)
+        labels = draw_labels_by_row(
+            preds.P, key, start, stop, cluster=preds.cluster, cluster_probability=cluster_share or 0.0
+        )
         for i, estimand in enumerate(estimands):
-            for v, one in enumerate(estimand.cell_statistics or ()):
-                statistics[i][v].append(one.of_labels(outcomes[i][v].outcome_numbers(labels)))  # type: ignore[attr-defined]
+            for v, cell_statistic in enumerate(estimand.cell_statistics or ()):
+                statistics[i][v].append(cell_statistic.of_labels(outcomes[i][v].outcome_numbers(labels)))  # type: ignore[attr-defined]
         if progress:
             progress(stop / resamples)
     return [np.array([np.concatenate(values) for values in per_view]) for per_view in statistics]
 
 
-def flip_signs(
+def draw_sign_flips(
     preds: Predictions,
     estimands: Sequence[Estimand],
     resamples: int,
     key: int,
     progress: Callable[[float], None] | None,
-    _share: float | None,
+    _cluster_share: float | None,
 ) -> list[Array]:
     """Null draws with the signs of the residuals of clusters (or rows) flipped at random."""
     layout = AccumulatorLayout(estimands)
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
     slots = layout.accumulator_index()
     predicted, observed = layout.predicted_and_observed()
-    w, wp, _ = layout.observed()
-    base = np.bincount(slots.ravel(), predicted.ravel(), layout.size)
+    w, wp, _ = layout.observed_sums()
+    base = np.bincount(slots.ravel(), predicted.ravel(), layout.n_accumulators)
 
-    def sums(start: int, stop: int) -> Array:
-        return base + sign_flips.sum_sign_flips(cluster, slots, observed - predicted, layout.size, key, start, stop)
+    def draw_sums(start: int, stop: int) -> Array:
+        return base + sign_flips.sum_sign_flips(
+            cluster, slots, observed - predicted, layout.n_accumulators, key, start, stop
+        )
 
-    return _in_blocks(estimands, layout, resamples, w, wp, sums, progress)
+    return _evaluate_in_blocks(estimands, layout, resamples, w, wp, draw_sums, progress)
 
 
-def _in_blocks(
+def _evaluate_in_blocks(
     estimands: Sequence[Estimand],
     layout: AccumulatorLayout,
     resamples: int,
     w: list[Array],
     wp: list[Array],
-    sums: Callable[[int, int], Array],
+    draw_sums: Callable[[int, int], Array],
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
-    def work(start: int, stop: int) -> list[Array]:
-        drawn = layout.split_by_view(sums(start, stop))
+    def evaluate_block(start: int, stop: int) -> list[Array]:
+        drawn = layout.split_by_view(draw_sums(start, stop))
         return [
-            one.statistic(w[v], wp[v], wy)
-            for v, (one, wy) in enumerate(zip(layout.cell_statistics, drawn, strict=True))
+            cell_statistic.statistic(w[v], wp[v], wy)
+            for v, (cell_statistic, wy) in enumerate(zip(layout.cell_statistics, drawn, strict=True))
         ]
 
     statistics: list[list[Array]] = []
-    for start in range(0, resamples, layout.block):
-        stop = min(start + layout.block, resamples)
+    for start in range(0, resamples, layout.draws_per_block):
+        stop = min(start + layout.draws_per_block, resamples)
         statistics += map_blocks(
-            lambda a, b, start=start: work(start + a, start + b),  # type: ignore[misc]
+            lambda a, b, start=start: evaluate_block(start + a, start + b),  # type: ignore[misc]
             stop - start,
             layout.draws_per_thread,
         )
         if progress:
             progress(stop / resamples)
-    return by_estimand(estimands, [np.concatenate(values) for values in zip(*statistics, strict=True)])
+    return stack_by_estimand(estimands, [np.concatenate(values) for values in zip(*statistics, strict=True)])
 
 
-def _outcomes(preds: Predictions, estimands: Sequence[Estimand]) -> list[OutcomeCodes | None]:
+def _outcome_codes(preds: Predictions, estimands: Sequence[Estimand]) -> list[OutcomeCodes | None]:
     return [outcome for estimand in estimands for outcome in estimand.lens.outcome_codes(preds)]
 
 
-def _tables(
+def _label_accumulator_tables(
     layout: AccumulatorLayout,
     outcomes: Sequence[OutcomeCodes | None],
     preds: Predictions,
@@ -154,7 +158,9 @@ def _tables(
     columns = [
         c for estimand in estimands for c in (estimand.lens.columns(preds) if preds.kind == "multilabel" else [])
     ]
-    for v, (one, m, offset) in enumerate(zip(layout.cell_statistics, layout.widths, layout.offsets, strict=False)):
+    for v, (cell_statistic, m, offset) in enumerate(
+        zip(layout.cell_statistics, layout.widths, layout.offsets, strict=False)
+    ):
         outcome = outcomes[v]
         if outcome is None:
             reads = {columns[v]}
@@ -162,9 +168,11 @@ def _tables(
         else:
             code = outcome.code
             reads = set(np.flatnonzero(code[0] == 1)) if m == 1 and len(code) == 1 else set(range(preds.k))
-        base = (offset + one.index * m)[:, None]
+        base = (offset + cell_statistic.index * m)[:, None]
         counted = layout.views[v].w[:, None] > 0  # rows outside a subgroup have weight 0
-        table = next((t for t, used in enumerate(readers) if not any(_overlap(counted, reads, *u) for u in used)), None)
+        table = next(
+            (t for t, used in enumerate(readers) if not any(_share_labels(counted, reads, *u) for u in used)), None
+        )
         if table is None:
             tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))
             readers.append([])
@@ -180,6 +188,6 @@ def _tables(
     return np.stack(tables)
 
 
-def _overlap(rows: Array, labels: set[int], other_rows: Array, other_labels: set[int]) -> bool:
+def _share_labels(rows: Array, labels: set[int], other_rows: Array, other_labels: set[int]) -> bool:
     """Whether two views use the same label of the same row."""
     return bool(labels & other_labels) and bool((rows & other_rows).any())

@@ -13,14 +13,14 @@ from trueodds.lenses.view import View
 
 MAX_EXACT_VARIANCE = 25.0  # variance up to which the exact distribution is used; beyond, the normal distribution
 MAX_CONVOLVED_ROWS = 2000  # rows up to which convolution is used: O(rows²), with full relative precision in the tails
-WINDOW = 128  # counts around the mean; with a variance of 25 all others have probability 1e-17 (Bernstein)
-_MAX_CELLS = 4096  # cells whose characteristic functions are in memory at once
+N_WINDOW_COUNTS = 128  # counts around the mean; with a variance of 25 all others have probability 1e-17 (Bernstein)
+MAX_BLOCK_CELLS = 4096  # cells whose characteristic functions are in memory at once
 
 
 def poisson_binomial_pmf(p: Array) -> Array:
     """P[Σy = k] for k = 0..n where y_i is 1 with probability p_i, by convolution; O(n²) time.
 
-    >>> poisson_binomial(np.array([0.5, 0.5])).tolist()
+    >>> poisson_binomial_pmf(np.array([0.5, 0.5])).tolist()
     [0.25, 0.5, 0.25]
     """
     pmf = np.zeros(len(p) + 1)
@@ -43,7 +43,7 @@ def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
 
 
 def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
-    r"""Distributions of the bin counts, for some bins at a time: first bin, lowest counts, P (bins, WINDOW).
+    r"""Distributions of the bin counts, for some bins at a time: first bin, lowest counts, P (bins, N_WINDOW_COUNTS).
 
     Bin b sums Binomial(n, p) over the cells with `bins` = b, with a variance of at most MAX_EXACT_VARIANCE. The
     distribution is the Fourier transform of its characteristic function,
@@ -58,18 +58,18 @@ def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int
     q = np.where(p > 0.5, 1 - p, p)
     shift = np.bincount(bins, np.where(p > 0.5, n, 0.0), size)
     center = np.rint(np.bincount(bins, sign * n * q, size))
-    theta = 2 * np.pi / WINDOW * np.arange(WINDOW // 2 + 1)
+    theta = 2 * np.pi / N_WINDOW_COUNTS * np.arange(N_WINDOW_COUNTS // 2 + 1)
     first = np.searchsorted(bins, np.arange(size + 1))
     start = 0
     while start < size:
-        stop = max(start + 1, int(np.searchsorted(first, first[start] + _MAX_CELLS, "right")) - 1)
+        stop = max(start + 1, int(np.searchsorted(first, first[start] + MAX_BLOCK_CELLS, "right")) - 1)
         cells = slice(first[start], first[stop])
         log = _log_characteristic_function(n[cells], q[cells], sign[cells], theta)
         log = np.add.reduceat(log, first[start:stop] - first[start], axis=0)
         # The transform is real, so its conjugate gives the same result, and irfft expects the conjugate.
-        pmf = np.fft.irfft(np.conj(np.exp(log - 1j * theta * center[start:stop, None])), WINDOW)
-        lowest = shift[start:stop] + center[start:stop] - WINDOW // 2
-        yield start, lowest, np.maximum(np.roll(pmf, WINDOW // 2, axis=1), 0.0)
+        pmf = np.fft.irfft(np.conj(np.exp(log - 1j * theta * center[start:stop, None])), N_WINDOW_COUNTS)
+        lowest = shift[start:stop] + center[start:stop] - N_WINDOW_COUNTS // 2
+        yield start, lowest, np.maximum(np.roll(pmf, N_WINDOW_COUNTS // 2, axis=1), 0.0)
         start = stop
 
 
@@ -87,7 +87,7 @@ def clopper_pearson_limits(k: Array | float, n: Array | float, tail: float) -> t
 
     k and n may be arrays, and fractional for effective sample sizes. Source: Clopper & Pearson (1934).
 
-    >>> low, high = exact_limits(0.0, 10.0, 0.025)
+    >>> low, high = clopper_pearson_limits(0.0, 10.0, 0.025)
     >>> float(low), round(float(high), 4)  # 1 − 0.025^(1/10)
     (0.0, 0.3085)
     """
@@ -100,7 +100,7 @@ def clopper_pearson_limits(k: Array | float, n: Array | float, tail: float) -> t
 
 
 MIN_TAIL_PROB = 1e-14  # smaller probabilities are below the rounding error of the Fourier transform
-_STRAIGHT = 1e-3  # skewness below which the normal distribution is used
+MIN_GAMMA_SKEWNESS = 1e-3  # skewness below which the normal distribution is used
 
 
 class CountTails:
@@ -117,66 +117,68 @@ class CountTails:
         self.bin_index, self.binned = np.asarray(binned.bin_index), binned
         hard = np.isclose(binned.sums("wyy"), binned.w * binned.y, rtol=1e-9, atol=1e-9 * binned.w)
         variance = np.where(hard, binned.sums("wwv"), binned.sums("wwr"))
-        self.scale = np.sqrt(np.maximum(variance, 0.0))
+        self.standard_error = np.sqrt(np.maximum(variance, 0.0))
         # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
         alike = hard & np.isclose(binned.w**2, binned.n * binned.sums("ww"), rtol=1e-9, atol=0)
-        self.unit = np.where(alike, binned.w / np.maximum(binned.n, 1.0), 1.0)
+        self.row_weight = np.where(alike, binned.w / np.maximum(binned.n, 1.0), 1.0)
         small = binned.n <= MAX_CONVOLVED_ROWS
-        rare = ~small & (variance <= MAX_EXACT_VARIANCE * self.unit**2)
-        self.exact = np.flatnonzero(alike & (small | rare))
-        self.large = np.flatnonzero(alike & ~small & ~rare)
-        self.normal = np.flatnonzero(~alike)
-        self._tables(view, index, size, small)
-        self._skewness(view, index, size)
+        rare = ~small & (variance <= MAX_EXACT_VARIANCE * self.row_weight**2)
+        self.exact_bins = np.flatnonzero(alike & (small | rare))
+        self.gamma_bins = np.flatnonzero(alike & ~small & ~rare)
+        self.normal_bins = np.flatnonzero(~alike)
+        self._tabulate_log_p(view, index, size, small)
+        self._compute_gamma_moments(view, index, size)
 
     def statistic(self, wy: Array) -> Array:
         """z of each bin from Σwy (…, bins): the residual sum over its standard error."""
         residual = wy - self.binned.w * self.binned.p
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(residual == 0, 0.0, residual / self.scale))
+            return np.asarray(np.where(residual == 0, 0.0, residual / self.standard_error))
 
     def log_p(self, wy: Array) -> Array:
         """log p of each bin from Σwy (…, bins)."""
         out = np.empty(wy.shape)
-        count = wy / self.unit
-        at = np.rint(count[..., self.exact]).astype(np.int64) - self.lowest
-        out[..., self.exact] = self.table[self.first + np.clip(at, 0, self.length - 1)]
-        out[..., self.normal] = np.log(2) + log_ndtr(-np.abs(self.statistic(wy)[..., self.normal]))
-        out[..., self.large] = self._log_p_large(count[..., self.large])
+        count = wy / self.row_weight
+        at = np.rint(count[..., self.exact_bins]).astype(np.int64) - self.lowest_count
+        out[..., self.exact_bins] = self.log_p_table[self.table_start + np.clip(at, 0, self.table_length - 1)]
+        out[..., self.normal_bins] = np.log(2) + log_ndtr(-np.abs(self.statistic(wy)[..., self.normal_bins]))
+        out[..., self.gamma_bins] = self._log_p_gamma(count[..., self.gamma_bins])
         return np.minimum(out, 0.0)
 
-    def _tables(self, view: View, index: Array, size: int, small: Array) -> None:
+    def _tabulate_log_p(self, view: View, index: Array, size: int, small: Array) -> None:
         """log p of every count of the exact bins, concatenated."""
         rows = np.flatnonzero(view.w > 0)
         rows = rows[np.argsort(index[rows], kind="stable")]
-        starts = np.searchsorted(index[rows], self.bin_index[self.exact])
-        stops = np.searchsorted(index[rows], self.bin_index[self.exact], "right")
+        starts = np.searchsorted(index[rows], self.bin_index[self.exact_bins])
+        stops = np.searchsorted(index[rows], self.bin_index[self.exact_bins], "right")
         tables, lowest = [], []
-        for b, start, stop in zip(self.exact, starts, stops, strict=True):
+        for b, start, stop in zip(self.exact_bins, starts, stops, strict=True):
             n, p = view.n[rows[start:stop]], np.clip(view.p[rows[start:stop]].astype(np.float64), 0.0, 1.0)
             if small[b]:
-                tables.append(_two_sided(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))))
+                tables.append(_log_two_sided_pvalues(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))))
                 lowest.append(0)
             else:
                 ((_, low, pmf),) = count_pmfs(np.zeros(len(p), dtype=np.int64), n, p, 1)
-                tables.append(np.maximum(_two_sided(pmf[0]), np.log(MIN_TAIL_PROB)))
+                tables.append(np.maximum(_log_two_sided_pvalues(pmf[0]), np.log(MIN_TAIL_PROB)))
                 lowest.append(int(low[0]))
-        self.length = np.array([len(table) for table in tables], dtype=np.int64)
-        self.first = np.cumsum(self.length) - self.length
-        self.lowest = np.array(lowest, dtype=np.int64)
-        self.table = np.concatenate(tables) if tables else np.empty(0)
+        self.table_length = np.array([len(table) for table in tables], dtype=np.int64)
+        self.table_start = np.cumsum(self.table_length) - self.table_length
+        self.lowest_count = np.array(lowest, dtype=np.int64)
+        self.log_p_table = np.concatenate(tables) if tables else np.empty(0)
 
-    def _skewness(self, view: View, index: Array, size: int) -> None:
+    def _compute_gamma_moments(self, view: View, index: Array, size: int) -> None:
         p = np.clip(view.p.astype(np.float64), 0.0, 1.0)
-        third = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.large]]
-        self.mean = (self.binned.n * self.binned.p)[self.large]
-        self.sd = (self.scale / self.unit)[self.large]
+        third = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.gamma_bins]]
+        self.mean = (self.binned.n * self.binned.p)[self.gamma_bins]
+        self.sd = (self.standard_error / self.row_weight)[self.gamma_bins]
         self.skewness = third / self.sd**3
 
-    def _log_p_large(self, count: Array) -> Array:
+    def _log_p_gamma(self, count: Array) -> Array:
         above, below = (count - 0.5 - self.mean) / self.sd, (count + 0.5 - self.mean) / self.sd
         with np.errstate(divide="ignore"):
-            tails = np.log(np.minimum(_upper(above, self.skewness), _upper(-below, -self.skewness)))
+            tails = np.log(
+                np.minimum(_gamma_upper_tail(above, self.skewness), _gamma_upper_tail(-below, -self.skewness))
+            )
         normal = np.log(2) + log_ndtr(-np.abs(count - self.mean) / self.sd)
         return np.asarray(np.where(np.isfinite(tails), np.log(2) + tails, normal))
 
@@ -203,13 +205,13 @@ class VectorTails:
             covariance[c] = np.diag((root[start:stop, None] * wp).sum(axis=0)) - wp.T @ wp
         likeliest = np.argmax(binned.p, axis=1)
         variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
-        self.fixed = variances <= 0
-        scale = np.where(self.fixed, 0.0, 1 / np.sqrt(np.where(self.fixed, 1.0, variances)))
+        self.has_no_variance = variances <= 0
+        scale = np.where(self.has_no_variance, 0.0, 1 / np.sqrt(np.where(self.has_no_variance, 1.0, variances)))
         scale[np.arange(cells), likeliest] = 0.0
         values, vectors = np.linalg.eigh(scale[:, :, None] * covariance * scale[:, None, :])
         positive = values > 1e-10
         self.df = positive.sum(axis=1)
-        self.root = (
+        self.inverse_root = (
             scale[:, :, None] * vectors * np.where(positive, 1 / np.sqrt(np.where(positive, values, 1.0)), 0.0)[:, None]
         )
 
@@ -217,9 +219,9 @@ class VectorTails:
         """X² of each cell from Σwy (…, cells, m)."""
         d = wy - self.binned.w[:, None] * self.binned.p
         shape = d.shape[:-1]
-        turned = np.moveaxis(d.reshape(-1, *d.shape[-2:]), 1, 0) @ self.root
+        turned = np.moveaxis(d.reshape(-1, *d.shape[-2:]), 1, 0) @ self.inverse_root
         chi2 = np.moveaxis((turned**2).sum(axis=-1), 0, 1).reshape(shape)
-        missed = ((np.abs(d) > 1e-9 * self.binned.w[:, None]) & self.fixed).any(axis=-1)
+        missed = ((np.abs(d) > 1e-9 * self.binned.w[:, None]) & self.has_no_variance).any(axis=-1)
         return np.asarray(np.where(missed, np.inf, chi2))
 
     def log_p(self, wy: Array) -> Array:
@@ -231,15 +233,15 @@ class VectorTails:
         return np.asarray(np.where((self.df == 0) & (x == 0), 0.0, np.where(np.isfinite(near), near, asymptotic)))
 
 
-def _two_sided(pmf: Array) -> Array:
+def _log_two_sided_pvalues(pmf: Array) -> Array:
     """log of twice the smaller tail probability at each count; each tail is summed from its own end."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(2 * np.minimum(np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1])))
 
 
-def _upper(x: Array, skewness: Array) -> Array:
+def _gamma_upper_tail(x: Array, skewness: Array) -> Array:
     """P[X > x] of a standardized gamma distribution with this skewness, reflected if negative, normal if 0."""
-    bent = np.abs(skewness) > _STRAIGHT
+    bent = np.abs(skewness) > MIN_GAMMA_SKEWNESS
     a = 4 / np.where(bent, skewness, 1.0) ** 2
     right = gammaincc(a, np.maximum(a + x * np.sqrt(a), 0.0))
     left = gammainc(a, np.maximum(a - x * np.sqrt(a), 0.0))

@@ -23,7 +23,7 @@ def pvalue(observed: float, draws: Array) -> float:
     return float((1 + (draws >= threshold).sum()) / (1 + len(draws)))
 
 
-def exact_pvalues(observed: Array, values: Array, chances: Array) -> tuple[list[float], float]:
+def exact_pvalues(observed: Array, values: Array, probabilities: Array) -> tuple[list[float], float]:
     """p-value of each hypothesis, and of the smallest of them, from an enumerated null distribution.
 
     `observed` (claims,), `values` (claims, outcomes), `chances` (outcomes,).
@@ -35,12 +35,14 @@ def exact_pvalues(observed: Array, values: Array, chances: Array) -> tuple[list[
     if not defined.any():
         return [float("nan")] * len(observed), float("nan")
     tails = []
-    for at in np.concatenate([observed[:, None], values], axis=1)[defined]:
-        drawn, order = at[1:], np.argsort(at[1:])
-        above = np.append(np.cumsum(chances[order][::-1])[::-1], 0.0)
-        tails.append(above[np.searchsorted(drawn[order], at - TIE_TOLERANCE * np.abs(at), "left")])
+    for statistics in np.concatenate([observed[:, None], values], axis=1)[defined]:
+        null_values, order = statistics[1:], np.argsort(statistics[1:])
+        above = np.append(np.cumsum(probabilities[order][::-1])[::-1], 0.0)
+        tails.append(
+            above[np.searchsorted(null_values[order], statistics - TIE_TOLERANCE * np.abs(statistics), "left")]
+        )
     smallest = np.min(tails, axis=0)
-    joint = float(chances[smallest[1:] <= smallest[0] * (1 + TIE_TOLERANCE)].sum())
+    joint = float(probabilities[smallest[1:] <= smallest[0] * (1 + TIE_TOLERANCE)].sum())
     pvalues = np.full(len(observed), np.nan)
     pvalues[defined] = [tail[0] for tail in tails]
     return [float(min(p, 1.0)) for p in pvalues], min(joint, 1.0)

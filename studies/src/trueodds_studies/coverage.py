@@ -175,7 +175,7 @@ def _ranking_rate(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> 
     for repetition, value in enumerate(strong):
         preds = mild.rows(plan.rng(cell.world, cell.n, repetition), cell.n)
         estimand = _estimand(estimator, cell.case, preds)
-        other = float(estimand.combined(estimand.values))
+        other = float(estimand.combine_views(estimand.values))
         gap = float(estimator.as_loss(value) - estimator.as_loss(np.float64(other)))
         right += 0.5 if gap == 0 else float(gap > 0)
     return right / len(strong)

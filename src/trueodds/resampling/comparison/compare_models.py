@@ -50,23 +50,23 @@ class ModelComparison(Settings):
 
     def compare_pair(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
         """Compare two models: the error of the first minus that of the second."""
-        (one, other), notes = self._sides({names[0]: a, names[1]: b}, seed)
-        return self._comparison(ErrorDifference(one, other), seed, notes)
+        (one, other), notes = self._compared_models({names[0]: a, names[1]: b}, seed)
+        return self._build_comparison(ErrorDifference(one, other), seed, notes)
 
     def rank_models(self, models: Mapping[str, Model], seed: int) -> Ranking:
         """Rank several models, with simultaneous intervals for all pairs."""
-        sides, notes = self._sides(models, seed)
-        pairs = [ErrorDifference(a, b) for a, b in combinations(sides, 2)]
+        compared_models, notes = self._compared_models(models, seed)
+        pairs = [ErrorDifference(a, b) for a, b in combinations(compared_models, 2)]
         joint = SimultaneousDifferences(pairs)
         level = joint.level(self.interval_spec.level)
-        comparisons = [self._comparison(pair, seed, [], level, joint) for pair in pairs]
-        losses = {side.name: float(self.estimator.as_loss(np.float64(side.value))) for side in sides}
+        comparisons = [self._build_comparison(pair, seed, [], level, joint) for pair in pairs]
+        losses = {side.name: float(self.estimator.as_loss(np.float64(side.value))) for side in compared_models}
         order = sorted(losses, key=lambda name: (np.isnan(losses[name]), losses[name]))
         notes += [note for comparison in comparisons for note in comparison.notes]
         settings = {
             key: value for key, value in comparisons[0].settings.items() if key not in ("correlation", "standard_error")
         }
-        settings["simultaneous"] = "bonferroni" if joint.largest is None else "max-t"
+        settings["simultaneous"] = "bonferroni" if joint.max_t_draws is None else "max-t"
         settings["rows"] = "paired" if all(comparison.paired for comparison in comparisons) else "unpaired"
         if any(comparison.paired for comparison in comparisons) and settings["rows"] == "unpaired":
             settings["rows"] = "paired where the rows are the same"
@@ -74,49 +74,50 @@ class ModelComparison(Settings):
             self.estimator.name,
             str(self.lens),
             tuple(order),
-            {side.name: side.estimate for side in sides},
+            {side.name: side.estimate for side in compared_models},
             tuple(comparisons),
-            max(side.n_rows for side in sides),
+            max(side.n_rows for side in compared_models),
             self.interval_spec.level,
-            self._null(pairs),
+            self._null_description(pairs),
             settings,
             tuple(dict.fromkeys(notes)),
         )
 
-    def _sides(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
+    def _compared_models(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
         """The models to compare; models of the same rows share the key of their resamples."""
         rows = {name: model for name, model in models.items() if isinstance(model, Predictions)}
-        return self._sides_of_rows(rows, seed) if rows else self._sides_of_tallies(models, seed)
+        return self._models_from_rows(rows, seed) if rows else self._models_from_tallies(models, seed)
 
-    def _sides_of_tallies(self, models: Mapping[str, Any], seed: int) -> tuple[list[ComparedModel], list[Note]]:
+    def _models_from_tallies(self, models: Mapping[str, Any], seed: int) -> tuple[list[ComparedModel], list[Note]]:
         """The models to compare from tallies, as independent samples."""
         if self.null == "swap" or self.paired:
             setting = "null='swap'" if self.null == "swap" else "paired=True"
-            raise InputError("TO403", "A paired comparison requires the rows.", setting, f"{UNPAIRED} {OF_ROWS}")
-        sides = [
+            fix = f"{OMIT_PAIRING_TEXT} {COMPARE_ROWS_TEXT}"
+            raise InputError("TO403", "A paired comparison requires the rows.", setting, fix)
+        compared_models = [
             compared_tally(name, tally, self.estimator, self.lens, self.aggregate, self.interval_spec, [seed, number])
             for number, (name, tally) in enumerate(models.items())
         ]
-        notes = [] if self.paired is False else [Note("TN227", f"{INDEPENDENT} {OF_ROWS}")]
-        return sides, notes
+        notes = [] if self.paired is False else [Note("TN227", f"{INDEPENDENT_TALLIES_TEXT} {COMPARE_ROWS_TEXT}")]
+        return compared_models, notes
 
-    def _sides_of_rows(self, models: Mapping[str, Predictions], seed: int) -> tuple[list[ComparedModel], list[Note]]:
-        sides: list[ComparedModel] = []
+    def _models_from_rows(self, models: Mapping[str, Predictions], seed: int) -> tuple[list[ComparedModel], list[Note]]:
+        compared_models: list[ComparedModel] = []
         pairing = _Pairing()
         for number, (name, preds) in enumerate(models.items()):
             key = [seed] if number == 0 else [seed, number]
-            for before in sides:
-                same, why = same_rows(before.preds, preds, self.paired)
-                pairing.see(before.name, name, same=same, why=why, paired=self.paired)
-                pairing.equal_sizes |= before.preds.n == preds.n
+            for earlier in compared_models:
+                same, reason = same_rows(earlier.preds, preds, self.paired)
+                pairing.record_pair(earlier.name, name, same=same, reason=reason, paired=self.paired)
+                pairing.has_equal_sizes |= earlier.preds.n == preds.n
                 if same:
-                    key = list(before.key)
+                    key = list(earlier.key)
                     break
             estimand = Estimand.from_predictions(self.estimator, self.lens, preds, self.aggregate)
-            sides.append(ComparedModel(name, preds, estimand, self.interval_spec, key, [2**20 + number]))
-        return sides, pairing.notes()
+            compared_models.append(ComparedModel(name, preds, estimand, self.interval_spec, key, [2**20 + number]))
+        return compared_models, pairing.notes()
 
-    def _comparison(
+    def _build_comparison(
         self,
         pair: ErrorDifference,
         seed: int,
@@ -124,31 +125,31 @@ class ModelComparison(Settings):
         level: float | None = None,
         joint: SimultaneousDifferences | None = None,
     ) -> Comparison:
-        a, b, bare = pair.a, pair.b, self.interval_spec.interval is None
-        interval = None if bare else pair.interval(self.interval_spec.level if level is None else level)
-        p, min_pvalue = (None, None) if bare else (pair.pvalue, pair.min_pvalue)
-        notes = [*notes, *_own_notes(a, b)]
-        if not bare and interval is None:
-            notes.append(Note("TN201", f"No interval: {pair.reason_without_interval or NOTHING_VARIES}."))
+        a, b, has_no_interval = pair.a, pair.b, self.interval_spec.interval is None
+        interval = None if has_no_interval else pair.interval(self.interval_spec.level if level is None else level)
+        p, min_pvalue = (None, None) if has_no_interval else (pair.pvalue, pair.min_pvalue)
+        notes = [*notes, *_estimate_notes(a, b)]
+        if not has_no_interval and interval is None:
+            notes.append(Note("TN201", f"No interval: {pair.reason_without_interval or CONSTANT_OUTCOMES_TEXT}."))
         if min_pvalue is not None and self.interval_spec.resamples < MIN_RESAMPLES:
             text = (
                 f"{self.interval_spec.resamples} resamples are too few for reliable interval limits. Increase"
                 " resamples."
             )
             notes.append(Note("TN211", text))
-        if not bare and (note := _noise_floor_note(pair, self.estimator)):
+        if not has_no_interval and (note := _noise_floor_note(pair, self.estimator)):
             notes.append(note)
         if self.null == "swap":
-            p, min_pvalue = self._swapped(pair, seed)
-            notes.append(Note("TN229", EXCHANGED))
+            p, min_pvalue = self._swap_pvalue(pair, seed)
+            notes.append(Note("TN229", SWAP_TEST_TEXT))
         return Comparison(
             self.estimator.name,
             str(self.lens),
             pair.value,
-            _n_rows(pair),
+            _count_compared_rows(pair),
             pair.paired,
             {a.name: a.estimate, b.name: b.estimate},
-            self._null([pair]),
+            self._null_description([pair]),
             interval,
             p if joint is None or p is None else joint.adjusted_pvalue(p, swapped=self.null == "swap"),
             min_pvalue,
@@ -156,7 +157,7 @@ class ModelComparison(Settings):
             tuple(dict.fromkeys(notes)),
         )
 
-    def _swapped(self, pair: ErrorDifference, seed: int) -> tuple[float | None, float]:
+    def _swap_pvalue(self, pair: ErrorDifference, seed: int) -> tuple[float | None, float]:
         if not pair.paired:
             raise InputError(
                 "TO205",
@@ -169,10 +170,10 @@ class ModelComparison(Settings):
         p = None if np.isnan(pair.value) else pvalue(abs(pair.value), np.abs(drawn))
         return p, 1 / (1 + self.swaps)
 
-    def _null(self, pairs: Sequence[ErrorDifference]) -> str:
+    def _null_description(self, pairs: Sequence[ErrorDifference]) -> str:
         if self.null == "swap":
             return SWAP_NULL.format(unit="row" if pairs[0].a.preds.cluster is None else "cluster")
-        return NULL_HYPOTHESES[all(pair.by_error for pair in pairs)]
+        return NULL_HYPOTHESES[all(pair.uses_standard_error for pair in pairs)]
 
     def _settings_used(self, pair: ErrorDifference, has_interval: bool) -> dict[str, Any]:
         """Settings of the estimator that are equal for both models, and settings of the interval."""
@@ -189,7 +190,7 @@ class ModelComparison(Settings):
             }
             if pair.method in ("mover", "folded-normal"):
                 settings["correlation"] = pair.correlation
-            if pair.by_error:
+            if pair.uses_standard_error:
                 settings["standard_error"] = pair.standard_error[0]
         settings |= self.estimator.best_value_setting
         settings["null"] = self.null
@@ -202,26 +203,26 @@ class _Pairing:
     """Collects notes on which models have the same rows."""
 
     def __init__(self) -> None:
-        self.agreed = False
+        self.has_paired = False
         self.mismatches: dict[str, None] = {}
-        self.equal_sizes = False  # whether any two models may have the same rows in another order
+        self.has_equal_sizes = False  # whether any two models may have the same rows in another order
 
-    def see(self, first: str, second: str, *, same: bool, why: str, paired: bool | None) -> None:
+    def record_pair(self, first: str, second: str, *, same: bool, reason: str, paired: bool | None) -> None:
         """Record whether two models have the same rows."""
         if paired is None:
-            self.agreed |= same
+            self.has_paired |= same
             if not same:
-                self.mismatches[f"{first} and {second}: {why}"] = None
+                self.mismatches[f"{first} and {second}: {reason}"] = None
 
     def notes(self) -> list[Note]:
         """Notes on the pairing, and how to change it."""
         note_list = []
-        if self.agreed:
+        if self.has_paired:
             text = "Paired comparison, because the outcomes are equal. If these are different rows, pass paired=False."
             note_list.append(Note("TN226", text))
         if self.mismatches:
             text = f"Compared as independent samples ({'; '.join(self.mismatches)})."
-            if self.equal_sizes:
+            if self.has_equal_sizes:
                 text += (
                     " If these are the same rows, sort them in the same order and pass paired=True, because unpaired"
                     " intervals are invalid for paired rows."
@@ -230,22 +231,22 @@ class _Pairing:
         return note_list
 
 
-INDEPENDENT = "Compared as independent samples: a tally does not store rows, so they cannot be paired."
-UNPAIRED = "Omit it to compare independent samples."
-OF_ROWS = "If both tallies contain the same rows, compare the predictions instead."
-EXCHANGED = (
+INDEPENDENT_TALLIES_TEXT = "Compared as independent samples: a tally does not store rows, so they cannot be paired."
+OMIT_PAIRING_TEXT = "Omit it to compare independent samples."
+COMPARE_ROWS_TEXT = "If both tallies contain the same rows, compare the predictions instead."
+SWAP_TEST_TEXT = (
     "The swap permutation rejects for any difference between the models. It can reject two calibrated models if one is "
     "sharper and the error depends on sharpness. The interval refers to the difference of the errors."
 )
-NOTHING_VARIES = "the outcomes do not vary, so resampling cannot estimate the uncertainty"
+CONSTANT_OUTCOMES_TEXT = "the outcomes do not vary, so resampling cannot estimate the uncertainty"
 
 
-def _own_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
+def _estimate_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
     """Notes of both estimates, without those on their intervals."""
     return [note for side in (a, b) for note in side.estimate.notes if note.code not in ("TN201", "TN211")]
 
 
-def _n_rows(pair: ErrorDifference) -> int:
+def _count_compared_rows(pair: ErrorDifference) -> int:
     return pair.a.n_rows if pair.paired else pair.a.n_rows + pair.b.n_rows
 
 
@@ -300,20 +301,22 @@ def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.ran
 
 def _exchanged_value(estimand: Estimand, other: Estimand, exchanged: Array) -> float:
     views = [_exchanged_view(*two, exchanged) for two in zip(estimand.views, other.views, strict=True)]
-    return float(estimand.combined(estimand.estimator.values(views)))
+    return float(estimand.combine_views(estimand.estimator.values(views)))
 
 
 def _exchanged_view(own: View, other: View, exchanged: Array) -> View:
     rows = exchanged[:, None] if own.joint else exchanged
-    p, y, at = (np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "partition_values"))
+    p, y, partition_values = (
+        np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "partition_values")
+    )
     plain = own.partition_values is own.p and other.partition_values is other.p
     w = np.where(exchanged, other.w, own.w)
-    exact = Exchanged(own, other, exchanged)
+    exact = ExchangedRows(own, other, exchanged)
     return View(
         p,
         y,
         w,
-        partition_values=None if plain else at,
+        partition_values=None if plain else partition_values,
         name=own.name,
         classes=own.classes,
         votes=own.votes,
@@ -321,7 +324,7 @@ def _exchanged_view(own: View, other: View, exchanged: Array) -> View:
     )
 
 
-class Exchanged:
+class ExchangedRows:
     """Complements and log-probabilities of two views whose rows are exchanged."""
 
     def __init__(self, own: View, other: View, exchanged: Array) -> None:

@@ -18,7 +18,7 @@ from trueodds.resampling import measure
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import Estimand, pooled_view
-from trueodds.resampling.estimate import build_estimate, notes_of
+from trueodds.resampling.estimate import build_estimate, collect_notes
 from trueodds.resampling.intervals import folded_normal, squared_error
 from trueodds.resampling.intervals.difference import IntervalEnds
 from trueodds.resampling.intervals.method import (
@@ -54,23 +54,23 @@ class ComparedModel:
         estimand: Estimand,
         interval_spec: IntervalSpec,
         key: Sequence[int],
-        own: Sequence[int],
+        null_key: Sequence[int],
     ):
         self.name, self.preds, self.estimand, self.interval_spec = name, preds, estimand, interval_spec
         self.reported = estimand.reported  # a debiased form reports the interval of its plug-in
-        self.key, self._own = tuple(key), own
+        self.key, self._null_key = tuple(key), null_key
         self.clustered = preds.cluster is not None
         self.method = resolve_method(self.reported, interval_spec, clustered=self.clustered, cells=False)
 
     @cached_property
     def value(self) -> float:
         """The estimated error."""
-        return float(self.estimand.combined(self.estimand.values))
+        return float(self.estimand.combine_views(self.estimand.values))
 
     @cached_property
     def reported_value(self) -> float:
         """The estimated error for which the interval is reported."""
-        return float(self.reported.combined(self.reported.values))
+        return float(self.reported.combine_views(self.reported.values))
 
     @cached_property
     def n_rows(self) -> int:
@@ -78,7 +78,7 @@ class ComparedModel:
         return self.estimand.n_rows
 
     @cached_property
-    def units(self) -> int:
+    def n_units(self) -> int:
         """Number of independent rows or clusters."""
         return n_independent_units(self.preds)
 
@@ -97,65 +97,67 @@ class ComparedModel:
         """Bootstrap results; None if there are none."""
         if self.method is None or too_many_views(self.preds, self.reported, self.interval_spec):
             return None
-        rng, how = np.random.default_rng(self.key), self.interval_spec.resample
+        rng, resample = np.random.default_rng(self.key), self.interval_spec.resample
         if (
             self.method in PLAIN_BOOTSTRAP_METHODS
-            and how == "auto"
+            and resample == "auto"
             and self.preds.n > MAX_RESAMPLED_ROWS
             and self.reported.cell_statistics is not None
         ):
-            how = "rows"  # these methods resample the difference, which cells of one model cannot provide
-        return bootstrap(self.preds, [self.reported], self.interval_spec.resamples, rng, how)[0]
+            resample = "rows"  # these methods resample the difference, which cells of one model cannot provide
+        return bootstrap(self.preds, [self.reported], self.interval_spec.resamples, rng, resample)[0]
 
     @cached_property
     def draws(self) -> Array | None:
         """Value of each resample."""
-        return None if self.resampled is None else self.reported.combined(self.resampled.values)
+        return None if self.resampled is None else self.reported.combine_views(self.resampled.values)
 
     @cached_property
-    def by_rows(self) -> Array | None:
+    def row_draws(self) -> Array | None:
         """Row resamples that two models can share; fewer of them if the other resamples are of cells."""
-        if self.resampled is None or self.resampled.how != "cells":
+        if self.resampled is None or self.resampled.resampled_units != "cells":
             return self.draws
         rng = np.random.default_rng(self.key)
-        return self.reported.combined(
+        return self.reported.combine_views(
             bootstrap(self.preds, [self.reported], CORRELATION_RESAMPLES, rng, "rows")[0].values
         )
 
     @cached_property
-    def left_out(self) -> Array:
+    def jackknife_values(self) -> Array:
         """Error with each row or cluster left out."""
-        return self.reported.combined(jackknife(self.preds, self.reported))
+        return self.reported.combine_views(jackknife(self.preds, self.reported))
 
     @cached_property
     def variance(self) -> float:
         """Jackknife variance of the error; s²/n for a mean."""
-        return jackknife_variance(self.left_out)
+        return jackknife_variance(self.jackknife_values)
 
     @cached_property
-    def squares(self) -> tuple[float, float, Array]:
+    def debiased_squares(self) -> tuple[float, float, Array]:
         """Unbiased square, plug-in square, and the unbiased square of each resample."""
         assert self.reported.cell_statistics is not None
-        view, one = self.reported.views[0], self.reported.cell_statistics[0]
-        t, _ = squared_error.debiased_squared_error(pooled_view(view, one))
+        view, cell_statistic = self.reported.views[0], self.reported.cell_statistics[0]
+        t, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
         rng = np.random.default_rng(self.key)
-        drawn = squared_error_draws(self.preds, view, one.index, one.size, self.interval_spec.resamples, rng)
+        drawn = squared_error_draws(
+            self.preds, view, cell_statistic.index, cell_statistic.size, self.interval_spec.resamples, rng
+        )
         return t, self.reported_value**2, drawn
 
     @cached_property
     def plug_in(self) -> float:
         """Plug-in value on which the resamples of a debiased error are centered."""
         return float(
-            self.estimand.combined(
+            self.estimand.combine_views(
                 np.array([self.estimand.estimator.plug_in_value(view) for view in self.estimand.views])
             )
         )
 
     @cached_property
-    def nulls(self) -> list[Array | None]:
+    def null_draws(self) -> list[Array | None]:
         """Null draws for the estimate, and for the error whose interval is reported."""
-        several = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
-        return list(noise_floor_draws(self.preds, several, np.random.default_rng([*self.key, *self._own])))
+        estimands = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
+        return list(noise_floor_draws(self.preds, estimands, np.random.default_rng([*self.key, *self._null_key])))
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Interval of this model at a level, or the reason why there is none."""
@@ -165,7 +167,7 @@ class ComparedModel:
             and np.isfinite(self.reported_value)
             and n_independent_units(self.preds) > 1
         ):
-            t, v, drawn = self.squares
+            t, v, drawn = self.debiased_squares
             return squared_error.root_interval(squared_error.debiased_interval(t, v, drawn, level)), ""
         drawn_by = self.resampled if self.method in RESAMPLING_METHODS else None
         interval_spec = replace(self.interval_spec, level=level)
@@ -175,28 +177,28 @@ class ComparedModel:
             self.method,
             interval_spec,
             drawn_by,
-            self.nulls[-1],
+            self.null_draws[-1],
             np.random.default_rng(self.key),
         )
 
-    def ends(self, level: float) -> IntervalEnds | None:
+    def interval_ends(self, level: float) -> IntervalEnds | None:
         """Interval limits and standard deviation for the interval of a difference."""
-        own, _ = self.interval(level)
-        if own is None or self.draws is None:
+        own_interval, _ = self.interval(level)
+        if own_interval is None or self.draws is None:
             return None
-        return IntervalEnds(self.reported_value, own.low, own.high, float(self.draws.std(ddof=1)))
+        return IntervalEnds(self.reported_value, own_interval.low, own_interval.high, float(self.draws.std(ddof=1)))
 
     @cached_property
-    def folded(self) -> folded_normal.GapError:
+    def gap_error(self) -> folded_normal.GapError:
         """Bias bounds and standard deviation for the difference of weighted means of absolute gaps."""
-        null = self.nulls[-1]
+        null = self.null_draws[-1]
         assert null is not None
         assert self.draws is not None
         preds = self.preds if hasattr(self, "preds") else None
-        sd, n = float(self.draws.std(ddof=1)), self.units if self.clustered else self.reported.views[0].effective_n
+        sd, n = float(self.draws.std(ddof=1)), self.n_units if self.clustered else self.reported.views[0].effective_n
         shift = float(self.draws.mean()) - self.reported_value
         bias = folded_normal.bias_bounds(
-            folded_normal.gaps_of(self.reported, preds), float(self.reported.combined(null).mean()), shift
+            folded_normal.gaps_of(self.reported, preds), float(self.reported.combine_views(null).mean()), shift
         )
         return folded_normal.GapError(
             self.reported_value,
@@ -212,27 +214,29 @@ class ComparedModel:
             return build_estimate(
                 self.estimand, None, "", None, self.interval_spec, None, notes=self._notes(), clustered=self.clustered
             )
-        interval, why = self.interval(self.interval_spec.level)
-        how = self.resampled.how if self.method in RESAMPLING_METHODS and self.resampled is not None else None
+        interval, reason = self.interval(self.interval_spec.level)
+        resample = (
+            self.resampled.resampled_units if self.method in RESAMPLING_METHODS and self.resampled is not None else None
+        )
         return build_estimate(
             self.estimand,
             interval,
-            why,
-            self.nulls[0],
+            reason,
+            self.null_draws[0],
             self.interval_spec,
-            how,
+            resample,
             notes=self._notes(),
             clustered=self.clustered,
         )
 
     def _notes(self) -> list[Note]:
-        return notes_of(self.preds, self.estimand)
+        return collect_notes(self.preds, self.estimand)
 
 
-def jackknife_variance(left_out: Array) -> float:
+def jackknife_variance(jackknife_values: Array) -> float:
     """Jackknife variance from the delete-one values."""
-    n = len(left_out)
-    return float((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
+    n = len(jackknife_values)
+    return float((n - 1) / n * ((jackknife_values - jackknife_values.mean()) ** 2).sum())
 
 
 class ComparedTallyScore(ComparedModel):
@@ -250,16 +254,16 @@ class ComparedTallyScore(ComparedModel):
         self.estimate = measure.estimate_score_from_tally(tally, score, lens, interval_spec)
         self.method = None if self.estimate.interval is None else "normal"
         self.value = self.reported_value = self.estimate.value
-        self.n_rows = self.units = tally.n
-        self._error = tally.score(score.name)["standard_error"]
+        self.n_rows = self.n_units = tally.n
+        self._standard_error = tally.score(score.name)["standard_error"]
         # s²/n with the unbiased s², as the jackknife gives it for rows: the tally's own divides by n
-        self.variance = self._error**2 * tally.n / max(tally.n - 1, 1)
+        self.variance = self._standard_error**2 * tally.n / max(tally.n - 1, 1)
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Normal interval of a mean, or the reason why there is none."""
         if self.method is None:
             return None, "the value is infinite or undefined"
-        return normal_interval(self.value, self._error, level), ""
+        return normal_interval(self.value, self._standard_error, level), ""
 
 
 class ComparedTally(ComparedModel):
@@ -267,7 +271,7 @@ class ComparedTally(ComparedModel):
 
     is_squared = False
     is_mean = False
-    by_rows = None
+    row_draws = None
     clustered = False
 
     def __init__(
@@ -277,10 +281,10 @@ class ComparedTally(ComparedModel):
         self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
         self.tally, self.estimand = tally, measure.tally_estimand(tally, estimator, lens, aggregate)
         self.reported = self.estimand.reported
-        self.n_rows = self.units = tally.n
-        self.lack = why_no_cell_interval(self.reported)
+        self.n_rows = self.n_units = tally.n
+        self.no_interval_reason = why_no_cell_interval(self.reported)
         chosen = resolve_method(self.reported, interval_spec, clustered=False, cells=True)
-        self.method = None if self.lack else chosen
+        self.method = None if self.no_interval_reason else chosen
 
     @cached_property
     def resampled(self) -> BootstrapResult | None:
@@ -290,21 +294,21 @@ class ComparedTally(ComparedModel):
         return bootstrap_cells(self.reported, self.interval_spec.resamples, np.random.default_rng(self.key))
 
     @cached_property
-    def nulls(self) -> list[Array | None]:
+    def null_draws(self) -> list[Array | None]:
         """Null draws for the estimate, and for the error whose interval is reported."""
         rng = np.random.default_rng([*self.key, 2**20])
-        several = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
+        estimands = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
         if isinstance(self.estimand.estimator, ProperScore):
             return [None]
-        return [measure.tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in several]
+        return [measure.tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in estimands]
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """Interval of this model at a level, or the reason why there is none."""
-        if self.lack:
-            return None, self.lack
+        if self.no_interval_reason:
+            return None, self.no_interval_reason
         interval_spec, rng = replace(self.interval_spec, level=level), np.random.default_rng(self.key)
         drawn_by = self.resampled if self.method in RESAMPLING_METHODS else None
-        return estimate_interval(None, self.reported, self.method, interval_spec, drawn_by, self.nulls[-1], rng)
+        return estimate_interval(None, self.reported, self.method, interval_spec, drawn_by, self.null_draws[-1], rng)
 
     @cached_property
     def estimate(self) -> Estimate:
@@ -312,9 +316,13 @@ class ComparedTally(ComparedModel):
         notes: list[Note] = measure.tally_notes(self.tally, self.estimand)
         if self.interval_spec.interval is None:
             return build_estimate(self.estimand, None, "", None, self.interval_spec, None, notes=notes)
-        interval, why = self.interval(self.interval_spec.level)
-        how = self.resampled.how if self.method in RESAMPLING_METHODS and self.resampled is not None else None
-        return build_estimate(self.estimand, interval, why, self.nulls[0], self.interval_spec, how, notes=notes)
+        interval, reason = self.interval(self.interval_spec.level)
+        resample = (
+            self.resampled.resampled_units if self.method in RESAMPLING_METHODS and self.resampled is not None else None
+        )
+        return build_estimate(
+            self.estimand, interval, reason, self.null_draws[0], self.interval_spec, resample, notes=notes
+        )
 
 
 def compared_tally(

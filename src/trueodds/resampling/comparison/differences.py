@@ -17,8 +17,8 @@ from trueodds.resampling.intervals import folded_normal, normal, percentile
 from trueodds.resampling.intervals.difference import debiased_difference, mover_interval, root_difference
 from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
 
-STEPS = 40  # bisection steps when an interval is inverted to a p-value
-LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # candidate start levels of the bisection
+MAX_BISECTIONS = 40  # bisection steps when an interval is inverted to a p-value
+START_LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # candidate start levels of the bisection
 
 
 class ErrorDifference:
@@ -32,13 +32,13 @@ class ErrorDifference:
     @cached_property
     def method(self) -> str | None:
         """Interval method; None if there is no interval."""
-        chosen = {self.a.method, self.b.method}
-        if None in chosen or not np.isfinite(self.value):
+        methods = {self.a.method, self.b.method}
+        if None in methods or not np.isfinite(self.value):
             return None
-        if chosen == {"normal"}:
+        if methods == {"normal"}:
             return "welch"
-        if len(chosen) == 1 and self.a.method in PLAIN_BOOTSTRAP_METHODS:
-            if self.paired and self.a.interval_spec.resample == "cells" and not self.by_mean:
+        if len(methods) == 1 and self.a.method in PLAIN_BOOTSTRAP_METHODS:
+            if self.paired and self.a.interval_spec.resample == "cells" and not self.is_difference_of_means:
                 raise InputError(
                     "TO205",
                     "Resampling the cells of each model does not estimate the correlation of two models.",
@@ -48,7 +48,7 @@ class ErrorDifference:
             return self.a.method
         if self.a.is_squared and self.b.is_squared:
             return "roots"
-        if len(chosen) == 1 and chosen <= {"debiased", "folded-normal"}:
+        if len(methods) == 1 and methods <= {"debiased", "folded-normal"}:
             return self.a.method
         return "mover"
 
@@ -56,7 +56,7 @@ class ErrorDifference:
     def draws(self) -> Array | None:
         """Difference of each resample; paired models use the same resampled rows."""
         if self.method == "roots":
-            return self.a.squares[2] - self.b.squares[2]
+            return self.a.debiased_squares[2] - self.b.debiased_squares[2]
         if self.a.draws is None or self.b.draws is None:
             return None
         with np.errstate(invalid="ignore"):  # the difference of two infinite errors is NaN
@@ -71,7 +71,7 @@ class ErrorDifference:
 
     def interval(self, level: float) -> Interval | None:
         """Confidence interval of the difference of the true errors."""
-        if self.method is None or min(self.a.units, self.b.units) < 2:
+        if self.method is None or min(self.a.n_units, self.b.n_units) < 2:
             return None
         if self.method == "welch":
             error, degrees = self.standard_error
@@ -81,33 +81,35 @@ class ErrorDifference:
         if np.ptp(self.draws) == 0:  # the predictions are equal, or the outcomes do not vary
             same = self.paired and self.value == 0 and not self.draws.any()
             return Interval(0.0, 0.0, level, self.method) if same else None
-        limits = self._made(level)
-        if limits is not None and self.by_error and self._t_test > 1 - level:  # interval and p-value must agree
+        limits = self._compute_interval(level)
+        if (
+            limits is not None and self.uses_standard_error and self._t_test_pvalue > 1 - level
+        ):  # interval and p-value must agree
             limits = estimate.extend_to(limits, 0.0)
         if limits is not None and self.method not in PLAIN_BOOTSTRAP_METHODS and np.isfinite(self.value):
             limits = estimate.extend_to(limits, self.value)
         return limits if limits is not None and limits.low <= limits.high else None  # False for NaN limits
 
-    def _made(self, level: float) -> Interval | None:
+    def _compute_interval(self, level: float) -> Interval | None:
         assert self.draws is not None
         if self.method in PLAIN_BOOTSTRAP_METHODS:
-            return self._raw(level)
+            return self._plain_bootstrap_interval(level)
         if self.method == "debiased":
             return debiased_difference(self.value, self.a.plug_in - self.b.plug_in, self.draws, level)
         if self.method == "folded-normal":
-            return folded_normal.folded_normal_difference(self.a.folded, self.b.folded, self.correlation, level)
+            return folded_normal.folded_normal_difference(self.a.gap_error, self.b.gap_error, self.correlation, level)
         own_a, own_b = self.a.interval(level)[0], self.b.interval(level)[0]
         if own_a is None or own_b is None:
             return None
         if self.method == "roots":
-            (t_a, v_a, _), (t_b, v_b, _) = self.a.squares, self.b.squares
+            (t_a, v_a, _), (t_b, v_b, _) = self.a.debiased_squares, self.b.debiased_squares
             return root_difference(debiased_difference(t_a - t_b, v_a - v_b, self.draws, level), own_a, own_b)
-        ends_a, ends_b = self.a.ends(level), self.b.ends(level)
+        ends_a, ends_b = self.a.interval_ends(level), self.b.interval_ends(level)
         assert ends_a is not None
         assert ends_b is not None
         return mover_interval(ends_a, ends_b, self.correlation, level)
 
-    def _raw(self, level: float) -> Interval:
+    def _plain_bootstrap_interval(self, level: float) -> Interval:
         assert self.draws is not None
         value = self.a.reported_value - self.b.reported_value
         if self.method == "percentile":
@@ -115,37 +117,40 @@ class ErrorDifference:
         if self.method == "basic":
             return percentile.basic_interval(value, self.draws, level)
         if not self.paired:
-            left_out = np.concatenate(
-                [self.a.left_out, self.b.left_out.mean() - self.b.left_out + self.a.left_out.mean()]
+            jackknife_values = np.concatenate(
+                [
+                    self.a.jackknife_values,
+                    self.b.jackknife_values.mean() - self.b.jackknife_values + self.a.jackknife_values.mean(),
+                ]
             )
         else:
-            left_out = self.a.left_out - self.b.left_out
-        return percentile.bca_interval(value, self.draws, left_out, level)
+            jackknife_values = self.a.jackknife_values - self.b.jackknife_values
+        return percentile.bca_interval(value, self.draws, jackknife_values, level)
 
     @cached_property
     def correlation(self) -> float:
         """Correlation of the two errors over the resamples; 0 for different rows."""
-        one, other = self.a.by_rows, self.b.by_rows
+        one, other = self.a.row_draws, self.b.row_draws
         if not self.paired or one is None or other is None or not (np.ptp(one) > 0 and np.ptp(other) > 0):
             return 0.0
         return float(np.corrcoef(one, other)[0, 1])
 
     @property
-    def by_mean(self) -> bool:
+    def is_difference_of_means(self) -> bool:
         """Whether both errors are means over rows."""
         return self.a.is_mean and self.b.is_mean
 
     @property
-    def by_error(self) -> bool:
+    def uses_standard_error(self) -> bool:
         """Whether the p-value is based on a standard error, as for means over rows, instead of the interval."""
-        return self.method in ("bca", "welch") and self.by_mean
+        return self.method in ("bca", "welch") and self.is_difference_of_means
 
     @cached_property
     def standard_error(self) -> tuple[float, float]:
         """Standard error of a difference of means, and its degrees of freedom (Welch's for different rows)."""
         if self.paired:
-            return jackknife_variance(self.a.left_out - self.b.left_out) ** 0.5, self.a.units - 1.0
-        one, other, n_a, n_b = self.a.variance, self.b.variance, self.a.units, self.b.units
+            return jackknife_variance(self.a.jackknife_values - self.b.jackknife_values) ** 0.5, self.a.n_units - 1.0
+        one, other, n_a, n_b = self.a.variance, self.b.variance, self.a.n_units, self.b.n_units
         below = one**2 / (n_a - 1) + other**2 / (n_b - 1)
         return (one + other) ** 0.5, (one + other) ** 2 / below if below > 0 else float(n_a + n_b - 2)
 
@@ -154,12 +159,12 @@ class ErrorDifference:
         """p-value of the hypothesis that the true errors are equal."""
         if self.interval(self.a.interval_spec.level) is None:
             return None
-        if not self.by_error:
+        if not self.uses_standard_error:
             return max(pvalue_by_inversion(self.interval), self.min_pvalue or 0.0)
-        return None if np.isnan(self._t_test) else self._t_test
+        return None if np.isnan(self._t_test_pvalue) else self._t_test_pvalue
 
     @cached_property
-    def _t_test(self) -> float:
+    def _t_test_pvalue(self) -> float:
         """p-value of a difference of means; NaN if they differ and the variance is 0."""
         error, freedom = self.standard_error
         if error == 0:
@@ -169,7 +174,9 @@ class ErrorDifference:
     @cached_property
     def min_pvalue(self) -> float | None:
         """Smallest possible p-value for this number of resamples."""
-        return None if self.method is None or self.by_error or self.draws is None else 1 / (1 + len(self.draws))
+        return (
+            None if self.method is None or self.uses_standard_error or self.draws is None else 1 / (1 + len(self.draws))
+        )
 
 
 def pvalue_by_inversion(interval: Callable[[float], Interval | None]) -> float:
@@ -185,12 +192,12 @@ def pvalue_by_inversion(interval: Callable[[float], Interval | None]) -> float:
         limits = interval(level)
         return limits is not None and not limits.low <= 0 <= limits.high
 
-    low, high = next((level for level in LEVELS if interval(level) is not None), 1.0), 1 - 1e-9
+    low, high = next((level for level in START_LEVELS if interval(level) is not None), 1.0), 1 - 1e-9
     if not excludes(low):
         return 1.0
     if excludes(high):
         return 0.0
-    for _ in range(STEPS):
+    for _ in range(MAX_BISECTIONS):
         middle = (low + high) / 2
         low, high = (middle, high) if excludes(middle) else (low, middle)
     return 1 - low
@@ -208,31 +215,35 @@ class SimultaneousDifferences:
         self.count = max(1, len(pairs))
         drawn_pairs = [pair for pair in pairs if pair.method is not None and pair.draws is not None]
         cells = any(
-            side.resampled is not None and side.resampled.how == "cells" for p in drawn_pairs for side in (p.a, p.b)
+            side.resampled is not None and side.resampled.resampled_units == "cells"
+            for p in drawn_pairs
+            for side in (p.a, p.b)
         )
-        self.largest = None if cells or len(drawn_pairs) < len(pairs) else _max_t([p.draws for p in drawn_pairs])
+        self.max_t_draws = (
+            None if cells or len(drawn_pairs) < len(pairs) else _max_t_statistics([p.draws for p in drawn_pairs])
+        )
 
     def level(self, level: float) -> float:
         """Level of each single interval for simultaneous coverage."""
         bonferroni = 1 - (1 - level) / self.count
-        if self.largest is None:
+        if self.max_t_draws is None:
             return bonferroni
-        above = int(np.floor((1 - level) * (1 + len(self.largest)))) - 1  # draws at or above the bound
+        above = int(np.floor((1 - level) * (1 + len(self.max_t_draws)))) - 1  # draws at or above the bound
         if above < 1:
             return bonferroni
-        bound = float(np.sort(self.largest)[-above])
+        bound = float(np.sort(self.max_t_draws)[-above])
         return float(min(bonferroni, max(level, 2 * ndtr(bound) - 1)))
 
     def adjusted_pvalue(self, p: float, *, swapped: bool = False) -> float:
         """Adjusted p-value of one difference; Bonferroni's if it is not based on these resamples."""
         bonferroni = min(1.0, p * self.count)
-        if self.largest is None or swapped:
+        if self.max_t_draws is None or swapped:
             return bonferroni
-        share = float((1 + (self.largest >= -ndtri(p / 2)).sum()) / (1 + len(self.largest)))
+        share = float((1 + (self.max_t_draws >= -ndtri(p / 2)).sum()) / (1 + len(self.max_t_draws)))
         return min(bonferroni, max(share, p))
 
 
-def _max_t(draws: Sequence[Array | None]) -> Array | None:
+def _max_t_statistics(draws: Sequence[Array | None]) -> Array | None:
     """Largest standardized deviation of each resample."""
     varying = [values for values in draws if values is not None and np.ptp(values) > 0]
     if not varying or len({len(values) for values in varying}) > 1:

@@ -52,18 +52,18 @@ class GroupDifference:
 
 
 def pairwise_gaps(
-    question: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
+    settings: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
 ) -> list[GroupDifference]:
     """Gaps of all pairs of subgroups of a partition, with simultaneous intervals."""
     compared = list(sides)
     if splits_clusters(preds, groups):
-        compared = [question.error_with_shared_clusters(preds, group, number) for number, group in enumerate(groups)]
+        compared = [settings.error_with_shared_clusters(preds, group, number) for number, group in enumerate(groups)]
     index_pairs = list(combinations(range(len(groups)), 2))
-    return _differences(question, index_pairs, [ErrorDifference(compared[i], compared[j]) for i, j in index_pairs])
+    return _differences(settings, index_pairs, [ErrorDifference(compared[i], compared[j]) for i, j in index_pairs])
 
 
 def gaps_to_rest(
-    question: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
+    settings: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
 ) -> list[GroupDifference]:
     """Gaps between each subgroup and all other rows."""
     pairs: list[ErrorDifference] = []
@@ -75,24 +75,24 @@ def gaps_to_rest(
         if splits_clusters(preds, [group, rest]):
             pairs.append(
                 ErrorDifference(
-                    question.error_with_shared_clusters(preds, group, i),
-                    question.error_with_shared_clusters(preds, rest, 2**10 + i),
+                    settings.error_with_shared_clusters(preds, group, i),
+                    settings.error_with_shared_clusters(preds, rest, 2**10 + i),
                 )
             )
         else:
-            pairs.append(ErrorDifference(side, question.error_of_group(preds, rest, 2**21 + i)))
+            pairs.append(ErrorDifference(side, settings.error_of_group(preds, rest, 2**21 + i)))
         index_pairs.append((i, i))
-    return _differences(question, index_pairs, pairs)
+    return _differences(settings, index_pairs, pairs)
 
 
 def _differences(
-    question: GroupErrors, index_pairs: Sequence[tuple[int, int]], pairs: Sequence[ErrorDifference]
+    settings: GroupErrors, index_pairs: Sequence[tuple[int, int]], pairs: Sequence[ErrorDifference]
 ) -> list[GroupDifference]:
-    if question.interval_spec.interval is None:
+    if settings.interval_spec.interval is None:
         return [GroupDifference(i, j, pair.value, None) for (i, j), pair in zip(index_pairs, pairs, strict=True)]
     # A resample may contain no row of a subgroup; the error is then NaN and the gap has no interval.
     with np.errstate(divide="ignore", invalid="ignore"):
-        level = SimultaneousDifferences(pairs).level(question.interval_spec.level)
+        level = SimultaneousDifferences(pairs).level(settings.interval_spec.level)
         intervals = [pair.interval(level) for pair in pairs]
     return [
         GroupDifference(i, j, pair.value, interval)

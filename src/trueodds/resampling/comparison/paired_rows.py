@@ -15,13 +15,13 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
     if a.n != b.n:
         return f"they have {a.n:,} and {b.n:,} rows"
     for name in ("weight", "cluster"):
-        if not _equal(getattr(a, name), getattr(b, name)):
+        if not _arrays_equal(getattr(a, name), getattr(b, name)):
             return f"their {name}s differ"
     if "confidence" in (a.kind, b.kind):
         return ""  # the outcome is whether the model was correct, which differs between models on the same rows
     if a.kind != b.kind:
         return "their outcomes are of different kinds"
-    if _equal(_named_outcomes(a), _named_outcomes(b)):
+    if _arrays_equal(_named_outcomes(a), _named_outcomes(b)):
         return ""
     named_alike = set(map(str, a.classes)) == set(map(str, b.classes))
     return "their outcomes differ" if named_alike else "their classes have different names"
@@ -31,16 +31,16 @@ def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool
     """Whether to compare row by row, and the reason; `paired` is the setting of the user."""
     if paired is False:
         return False, ""
-    why = mismatch_reason(a, b)
-    if paired and why:
+    reason = mismatch_reason(a, b)
+    if paired and reason:
         raise InputError(
             "TO205",
             "A paired comparison requires the same rows.",
-            f"models with different rows: {why}",
+            f"models with different rows: {reason}",
             "Pass the same rows in the same order, or use paired=False.",
         )
-    if paired or why:
-        return bool(paired), why
+    if paired or reason:
+        return bool(paired), reason
     if "confidence" in (a.kind, b.kind):
         return False, "correctness of each model does not identify the rows"
     return True, "their outcomes are equal"
@@ -56,7 +56,7 @@ def _named_outcomes(preds: Predictions) -> Any:
     return np.array([str(name) for name in preds.classes])[preds.y]
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _arrays_equal(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
     return bool(np.array_equal(one, other))

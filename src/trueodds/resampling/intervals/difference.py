@@ -57,10 +57,12 @@ def _clip_to_interval(ends: IntervalEnds) -> IntervalEnds:
 
 
 def _lower_limit(a: IntervalEnds, b: IntervalEnds, correlation: float, z: float) -> float:
-    below, above = a.value - a.low, b.high - b.value
-    chance = min(below, z * a.sd) * min(1.0, max(a.low, 0.0) / below) if below > 0 else 0.0
-    square = chance**2 + above**2 - 2 * correlation * chance * above
-    return a.value - b.value - (below - chance) - math.sqrt(max(square, 0.0))
+    lower_margin, upper_margin = a.value - a.low, b.high - b.value
+    sampling_margin = (
+        min(lower_margin, z * a.sd) * min(1.0, max(a.low, 0.0) / lower_margin) if lower_margin > 0 else 0.0
+    )
+    square = sampling_margin**2 + upper_margin**2 - 2 * correlation * sampling_margin * upper_margin
+    return a.value - b.value - (lower_margin - sampling_margin) - math.sqrt(max(square, 0.0))
 
 
 def debiased_difference(t: float, v: float, draws: Array, level: float) -> Interval:
@@ -84,7 +86,7 @@ def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
     largest, so that the interval contains 0 exactly if the interval of the squares does.
     """
     min_sum, max_sum = a.low + b.low, a.high + b.high
-    low, high = (_signed_root(end, min_sum if outward else max_sum) for end, outward in _ends(squares))
+    low, high = (_signed_root(end, min_sum if outward else max_sum) for end, outward in _limits_outward(squares))
     if high > 0:
         high = min(high, a.high - b.low) if a.high > b.low else high
     if low < 0:
@@ -93,7 +95,7 @@ def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
     return Interval(min(low, high), max(low, high), squares.level, squares.method)
 
 
-def _ends(squares: Interval) -> list[tuple[float, bool]]:
+def _limits_outward(squares: Interval) -> list[tuple[float, bool]]:
     return [(squares.low, squares.low < 0), (squares.high, squares.high > 0)]
 
 

@@ -23,35 +23,41 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.residual_norm import lower_end_near_null
 
-SHRINK = 1.1  # few cells: each gap shrinks by this many standard errors for the upper bound of the bias
+GAP_SHRINKAGE = 1.1  # few cells: each gap shrinks by this many standard errors for the upper bound of the bias
 MIN_BIAS_SHARE = 0.5  # few cells: lower bound of the bias, as a share of the plug-in bias
-MANY_CELLS = (15.0, 45.0)  # transition from bounds per cell to the estimate from all cells
-ABOVE, BELOW = 1.4, 0.6  # many cells: bounds of the bias, as multiples of its estimate
-ALSO = (1.5, 1.0)  # many cells: the uncertainty of the bias estimate, added to each margin per standard error of bias
-SPARSE = 2.0  # number of rows from which the gap of a cell counts in full
-PRIOR = 2.0  # pseudo-rows of null variance in the variance estimate of a cell
-CLEAR = (1.25, 1.75)  # transition from the null variance to the mixed variance, in multiples of the noise floor
-STEPS = 150  # of the EM algorithm
-STEP = 0.125  # of the grid of observed standardized gaps
+CELLS_TRANSITION = (15.0, 45.0)  # transition from bounds per cell to the estimate from all cells
+UPPER_BIAS_FACTOR, LOWER_BIAS_FACTOR = 1.4, 0.6  # many cells: bounds of the bias, as multiples of its estimate
+MARGIN_GROWTH = (
+    1.5,
+    1.0,
+)  # many cells: the uncertainty of the bias estimate, added to each margin per standard error of bias
+MIN_INFORMATIVE_ROWS = 2.0  # number of rows from which the gap of a cell counts in full
+N_PSEUDO_ROWS = 2.0  # pseudo-rows of null variance in the variance estimate of a cell
+CLEAR_ERROR_TRANSITION = (
+    1.25,
+    1.75,
+)  # transition from the null variance to the mixed variance, in multiples of the noise floor
+N_EM_STEPS = 150  # of the EM algorithm
+GRID_STEP = 0.125  # of the grid of observed standardized gaps
 
 
 @dataclass(frozen=True, slots=True)
-class Gaps:
+class CellGaps:
     """Cells of a weighted mean of absolute gaps; all values include the weights."""
 
-    gap: Array  # (cells,) |weighted mean residual|
-    sampling: Array  # (cells,) its variance, estimated from the residuals
-    null: Array  # (cells,) its variance under calibration
-    rows: Array  # (cells,) number of independent rows or clusters
+    abs_gap: Array  # (cells,) |weighted mean residual|
+    sampling_variance: Array  # (cells,) its variance, estimated from the residuals
+    null_variance: Array  # (cells,) its variance under calibration
+    n_rows: Array  # (cells,) number of independent rows or clusters
 
 
 @dataclass(frozen=True, slots=True)
-class Bias:
+class BiasBounds:
     """Bounds of the bias of a weighted mean of absolute gaps, and factors of both margins for its uncertainty."""
 
     low: float
     high: float
-    margins: tuple[float, float] = (1.0, 1.0)  # below and above
+    margin_factors: tuple[float, float] = (1.0, 1.0)  # below and above
 
 
 def folded_excess(z: Array) -> Array:
@@ -67,55 +73,71 @@ def has_gaps(estimand: Estimand) -> bool:
     """Whether the value is a weighted mean of absolute gaps in cells that do not depend on the labels."""
     if estimand.cell_statistics is None or estimand.aggregate == "max" or any(view.joint for view in estimand.views):
         return False
-    return all(_gap_weights(one) is not None for one in estimand.cell_statistics)
+    return all(_gap_weights(cell_statistic) is not None for cell_statistic in estimand.cell_statistics)
 
 
-def gaps_of(estimand: Estimand, preds: Predictions | None) -> Gaps:
+def gaps_of(estimand: Estimand, preds: Predictions | None) -> CellGaps:
     """Gaps of all views, multiplied by the weights of the views."""
     assert estimand.cell_statistics is not None
     cluster = None if preds is None else preds.cluster
     cells = [
-        _cells(view, one, weight, cluster)
-        for view, one, weight in zip(estimand.views, estimand.cell_statistics, _weights(estimand), strict=True)
+        _cell_gaps(view, cell_statistic, weight, cluster)
+        for view, cell_statistic, weight in zip(
+            estimand.views, estimand.cell_statistics, _view_weights(estimand), strict=True
+        )
         if weight > 0
     ]
-    return Gaps(*(np.concatenate(columns) for columns in zip(*cells, strict=True)))
+    return CellGaps(*(np.concatenate(columns) for columns in zip(*cells, strict=True)))
 
 
-def bias_bounds(gaps: Gaps, null_mean: float, resampled: float) -> Bias:
+def bias_bounds(gaps: CellGaps, null_mean: float, resampled: float) -> BiasBounds:
     """Bounds of the bias.
 
     `null_mean` is the mean error of the null draws, which is larger than under normality if cells are small.
     `resampled` is the bias of the resamples, a lower bound of the bias of the value.
     """
-    variance = np.maximum(gaps.sampling, gaps.null)
+    variance = np.maximum(gaps.sampling_variance, gaps.null_variance)
     noise_floor = float(folded_excess(np.zeros(1))[0] * np.sqrt(variance).sum())
     if noise_floor == 0:
-        return Bias(0.0, 0.0)
+        return BiasBounds(0.0, 0.0)
     # If the outcomes vary less than predicted, the bias is smaller than the null variance implies. This is used only
     # if a cell, or the total, is clearly miscalibrated. Elsewhere a low variance may be due to chance.
-    mixed = divide_or_zero(gaps.rows * gaps.sampling + PRIOR * gaps.null, gaps.rows - 1 + PRIOR)
-    overall = float(np.clip((gaps.gap.sum() / noise_floor - CLEAR[0]) / (CLEAR[1] - CLEAR[0]), 0.0, 1.0))
-    clear = np.maximum(overall, np.clip(divide_or_zero(gaps.gap, np.sqrt(variance)) - 1, 0.0, 1.0))
-    s = np.sqrt((1 - clear) * variance + clear * mixed)
-    z, total = divide_or_zero(gaps.gap, s), float(s.sum())
-    null = float(folded_excess(np.zeros(1))[0] * np.sqrt(gaps.null).sum())
-    lift = max(1.0, null_mean / null) if null > 0 else 1.0
+    mixed_variance = divide_or_zero(
+        gaps.n_rows * gaps.sampling_variance + N_PSEUDO_ROWS * gaps.null_variance, gaps.n_rows - 1 + N_PSEUDO_ROWS
+    )
+    overall = float(
+        np.clip(
+            (gaps.abs_gap.sum() / noise_floor - CLEAR_ERROR_TRANSITION[0])
+            / (CLEAR_ERROR_TRANSITION[1] - CLEAR_ERROR_TRANSITION[0]),
+            0.0,
+            1.0,
+        )
+    )
+    clear_share = np.maximum(overall, np.clip(divide_or_zero(gaps.abs_gap, np.sqrt(variance)) - 1, 0.0, 1.0))
+    s = np.sqrt((1 - clear_share) * variance + clear_share * mixed_variance)
+    z, total = divide_or_zero(gaps.abs_gap, s), float(s.sum())
+    normal_null_mean = float(folded_excess(np.zeros(1))[0] * np.sqrt(gaps.null_variance).sum())
+    small_cell_factor = max(1.0, null_mean / normal_null_mean) if normal_null_mean > 0 else 1.0
     # One row with probability .5 always has a gap of one standard error, so gaps of few rows are uninformative.
-    shrunk_z = z * np.clip((gaps.rows - 1) / (SPARSE - 1), 0.0, 1.0)
+    shrunk_z = z * np.clip((gaps.n_rows - 1) / (MIN_INFORMATIVE_ROWS - 1), 0.0, 1.0)
     low, high = (
         MIN_BIAS_SHARE * float(s @ folded_excess(z)),
-        float(s @ folded_excess(np.maximum(shrunk_z - SHRINK, 0.0))),
+        float(s @ folded_excess(np.maximum(shrunk_z - GAP_SHRINKAGE, 0.0))),
     )
-    many = float(np.clip((total**2 / float(s @ s) - MANY_CELLS[0]) / (MANY_CELLS[1] - MANY_CELLS[0]), 0.0, 1.0))
-    if many == 0:
-        return Bias(low, max(lift * high, resampled))
+    many_cells_share = float(
+        np.clip((total**2 / float(s @ s) - CELLS_TRANSITION[0]) / (CELLS_TRANSITION[1] - CELLS_TRANSITION[0]), 0.0, 1.0)
+    )
+    if many_cells_share == 0:
+        return BiasBounds(low, max(small_cell_factor * high, resampled))
     lower_excess = mean_excess(z, s)
     upper_excess = lower_excess if np.array_equal(shrunk_z, z) else mean_excess(shrunk_z, s)
-    low += many * (BELOW * lower_excess * total - low)
-    high += many * (ABOVE * upper_excess * total - high)
-    below, above = 1 + many * ALSO[0] * upper_excess, 1 + many * ALSO[1] * lower_excess
-    return Bias(low, max(lift * high, resampled), (below, above))
+    low += many_cells_share * (LOWER_BIAS_FACTOR * lower_excess * total - low)
+    high += many_cells_share * (UPPER_BIAS_FACTOR * upper_excess * total - high)
+    below, above = (
+        1 + many_cells_share * MARGIN_GROWTH[0] * upper_excess,
+        1 + many_cells_share * MARGIN_GROWTH[1] * lower_excess,
+    )
+    return BiasBounds(low, max(small_cell_factor * high, resampled), (below, above))
 
 
 def mean_excess(z: Array, s: Array) -> float:
@@ -127,9 +149,9 @@ def mean_excess(z: Array, s: Array) -> float:
     >>> round(mean_excess(np.full(100, 6.0), np.ones(100)), 3)
     0.0
     """
-    observed = np.arange(0, 8 + STEP, STEP)
+    observed = np.arange(0, 8 + GRID_STEP, GRID_STEP)
     true = np.concatenate((np.arange(0, 4, 0.25), np.arange(4, 8.1, 0.5)))
-    at = np.minimum(z / STEP, len(observed) - 1 - 1e-9)
+    at = np.minimum(z / GRID_STEP, len(observed) - 1 - 1e-9)
     left = at.astype(np.int64)
     size = len(observed)
     mass = np.bincount(left, s * (left + 1 - at), size) + np.bincount(left + 1, s * (at - left), size)
@@ -137,13 +159,13 @@ def mean_excess(z: Array, s: Array) -> float:
     mass, x = mass[occupied] / mass.sum(), observed[occupied, None]
     likelihood = np.exp(-((x - true) ** 2) / 2) + np.exp(-((x + true) ** 2) / 2)
     distribution = np.full(len(true), 1 / len(true))
-    for _ in range(STEPS):
+    for _ in range(N_EM_STEPS):
         distribution = distribution * ((mass / (likelihood @ distribution)) @ likelihood)
     return float(distribution @ folded_excess(true))
 
 
 def folded_normal_interval(
-    value: float, sd: float, bias: Bias, null: Array, level: float, n: float, bound: float
+    value: float, sd: float, bias: BiasBounds, null: Array, level: float, n: float, bound: float
 ) -> Interval:
     r"""[V − b_high − z sd, V − b_low + m]: the value minus its bias bounds, with the spread of the resamples.
 
@@ -161,7 +183,7 @@ def folded_normal_interval(
     """
     z = float(ndtri((1 + level) / 2))
     extra = z**2 * wilson_shift(sd, n, bound)
-    below, above = bias.margins
+    below, above = bias.margin_factors
     high = value - bias.low + extra + math.hypot(above * z * sd, extra)
     low = lower_end_near_null(max(0.0, value - bias.high - below * z * sd), value, null, level)
     return Interval(low, max(high, value), level, "folded-normal")
@@ -173,8 +195,8 @@ class GapError:
 
     value: float
     sd: float
-    bias: Bias
-    extra: float  # h / 2n of Wilson's margin, without the factor z²
+    bias: BiasBounds
+    wilson_shift: float  # h / 2n of Wilson's margin, without the factor z²
 
 
 def folded_normal_difference(a: GapError, b: GapError, correlation: float, level: float) -> Interval:
@@ -186,9 +208,9 @@ def folded_normal_difference(a: GapError, b: GapError, correlation: float, level
     z = float(ndtri((1 + level) / 2))
     middle = a.value - b.value - (a.bias.low + a.bias.high - b.bias.low - b.bias.high) / 2
     half = math.hypot(a.bias.high - a.bias.low, b.bias.high - b.bias.low) / 2
-    one, other = (side.sd * max(side.bias.margins) for side in (a, b))
+    one, other = (side.sd * max(side.bias.margin_factors) for side in (a, b))
     sd = math.sqrt(max(0.0, one**2 + other**2 - 2 * correlation * one * other))
-    extra = z**2 * max(a.extra, b.extra)
+    extra = z**2 * max(a.wilson_shift, b.wilson_shift)
     margin = half + math.hypot(z * sd, extra)
     return Interval(middle - margin, middle + margin, level, "folded-normal")
 
@@ -203,48 +225,50 @@ def influence_bound(estimand: Estimand) -> float:
 
     Changing the label of a row affects two classes, each with its weight.
     """
-    weights = _weights(estimand)
-    combined = weights if len(weights) == 1 or _independent(estimand) else np.sort(weights)[-2:]
+    weights = _view_weights(estimand)
+    combined = weights if len(weights) == 1 or _events_can_cooccur(estimand) else np.sort(weights)[-2:]
     return max(float(combined.sum()), 1e-12)
 
 
-def _weights(estimand: Estimand) -> Array:
+def _view_weights(estimand: Estimand) -> Array:
     """Weight of each view in the aggregate."""
     return np.ones(1) if len(estimand.views) == 1 else aggregation_weights(estimand.views, estimand.aggregate)
 
 
-def _independent(estimand: Estimand) -> bool:
+def _events_can_cooccur(estimand: Estimand) -> bool:
     """Whether the events of several views can occur in one row together."""
     total = sum(float(view.w @ view.p) for view in estimand.views)
     return not math.isclose(total, estimand.views[0].total, rel_tol=1e-3)
 
 
-def _gap_weights(one: CellStatistic) -> Array | None:
-    gap_weights = getattr(one, "gap_weights", None)
+def _gap_weights(cell_statistic: CellStatistic) -> Array | None:
+    gap_weights = getattr(cell_statistic, "gap_weights", None)
     return None if gap_weights is None else gap_weights()
 
 
-def _cells(view: View, one: CellStatistic, weight: float, cluster: Array | None) -> tuple[Array, Array, Array, Array]:
+def _cell_gaps(
+    view: View, cell_statistic: CellStatistic, weight: float, cluster: Array | None
+) -> tuple[Array, Array, Array, Array]:
     """|gap|, both variances and the number of rows of the cells of one view."""
-    weights = _gap_weights(one)
+    weights = _gap_weights(cell_statistic)
     assert weights is not None
-    binned = pooled_view(view, one)
+    binned = pooled_view(view, cell_statistic)
     assert binned.bin_index is not None
     share, w = weight * weights[binned.bin_index], binned.w
     gap, scale = binned.y - binned.p, (share / w) ** 2
     if cluster is None:
         ww = binned.sums("ww")
-        scatter = np.maximum(binned.sums("wwr") - gap**2 * ww, 0.0)
-        null = np.maximum(binned.sums("wwv"), 0.0)
-        return share * np.abs(gap), scale * scatter, scale * null, w**2 / ww
+        sampling_variance = np.maximum(binned.sums("wwr") - gap**2 * ww, 0.0)
+        null_variance = np.maximum(binned.sums("wwv"), 0.0)
+        return share * np.abs(gap), scale * sampling_variance, scale * null_variance, w**2 / ww
     # The independent terms are the residual sums of clusters within a cell, whose signs the null draws flip.
-    code = cluster.astype(np.int64) * one.size + one.index
+    code = cluster.astype(np.int64) * cell_statistic.size + cell_statistic.index
     _, first, at = np.unique(code, return_index=True, return_inverse=True)
-    cell = one.index[first]
+    cell = cell_statistic.index[first]
     mass, total = np.bincount(at, view.w), np.bincount(at, view.w * (view.y - view.p))
-    means = np.zeros(one.size)
+    means = np.zeros(cell_statistic.size)
     means[binned.bin_index] = gap
-    scatter = np.bincount(cell, (total - mass * means[cell]) ** 2, one.size)[binned.bin_index]
-    null = np.bincount(cell, total**2, one.size)[binned.bin_index]
-    rows = divide_or_zero(w**2, np.bincount(cell, mass**2, one.size)[binned.bin_index])
-    return share * np.abs(gap), scale * scatter, scale * null, rows
+    sampling_variance = np.bincount(cell, (total - mass * means[cell]) ** 2, cell_statistic.size)[binned.bin_index]
+    null_variance = np.bincount(cell, total**2, cell_statistic.size)[binned.bin_index]
+    n_rows = divide_or_zero(w**2, np.bincount(cell, mass**2, cell_statistic.size)[binned.bin_index])
+    return share * np.abs(gap), scale * sampling_variance, scale * null_variance, n_rows

@@ -75,7 +75,11 @@ def _has_norm(estimand: Estimand) -> bool:
     """Whether the error is a norm, so that it also measures the noise of the resampled residuals."""
     if estimand.cell_statistics is None:
         return False
-    return all(one.distance.is_norm for one in estimand.cell_statistics if isinstance(one, BinSums))
+    return all(
+        cell_statistic.distance.is_norm
+        for cell_statistic in estimand.cell_statistics
+        if isinstance(cell_statistic, BinSums)
+    )
 
 
 def _rows_per_bin(estimand: Estimand) -> float:
@@ -131,7 +135,7 @@ def estimate_interval(
     rng: np.random.Generator,
 ) -> tuple[Interval | None, str]:
     """Interval of an estimand by the chosen method, or the reason why there is none."""
-    value = float(estimand.combined(estimand.values))
+    value = float(estimand.combine_views(estimand.values))
     if not np.isfinite(value):
         return None, UNDEFINED
     if method is None:
@@ -180,13 +184,13 @@ class _IntervalData:
     def draws(self) -> Array:
         """The value in each resample."""
         assert self.resampled is not None
-        return self.estimand.combined(self.resampled.values)
+        return self.estimand.combine_views(self.resampled.values)
 
     @property
     def null_draws(self) -> Array:
         """The value in each null draw."""
         assert self.null is not None
-        return self.estimand.combined(self.null)
+        return self.estimand.combine_views(self.null)
 
     @property
     def n(self) -> float:
@@ -196,69 +200,77 @@ class _IntervalData:
         return n_independent_units(self.preds)
 
 
-def _sun_interval(of: _IntervalData) -> Interval:
-    assert of.estimand.cell_statistics is not None
-    return squared_error.sun_interval(pooled_view(of.estimand.views[0], of.estimand.cell_statistics[0]), of.level)
+def _sun_interval(data: _IntervalData) -> Interval:
+    assert data.estimand.cell_statistics is not None
+    return squared_error.sun_interval(pooled_view(data.estimand.views[0], data.estimand.cell_statistics[0]), data.level)
 
 
-def _debiased_squares(of: _IntervalData) -> Interval:
-    assert of.estimand.cell_statistics is not None
-    assert of.preds is not None
-    view, one = of.estimand.views[0], of.estimand.cell_statistics[0]
-    t, _ = squared_error.debiased_squared_error(pooled_view(view, one))
-    draws = squared_error_draws(of.preds, view, one.index, one.size, of.spec.resamples, of.rng)
-    square = float(of.estimand.values[0]) ** 2
-    return squared_error.root_interval(squared_error.debiased_interval(t, square, draws, of.level))
+def _debiased_squares_interval(data: _IntervalData) -> Interval:
+    assert data.estimand.cell_statistics is not None
+    assert data.preds is not None
+    view, cell_statistic = data.estimand.views[0], data.estimand.cell_statistics[0]
+    t, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
+    draws = squared_error_draws(
+        data.preds, view, cell_statistic.index, cell_statistic.size, data.spec.resamples, data.rng
+    )
+    square = float(data.estimand.values[0]) ** 2
+    return squared_error.root_interval(squared_error.debiased_interval(t, square, draws, data.level))
 
 
-def _debiased(of: _IntervalData) -> Interval:
-    estimand = of.estimand
-    plug_in = estimand.combined(np.array([estimand.estimator.plug_in_value(view) for view in estimand.views]))
-    return squared_error.pair_mean_interval(of.value, float(plug_in), of.draws, of.level)
+def _debiased_interval(data: _IntervalData) -> Interval:
+    estimand = data.estimand
+    plug_in = estimand.combine_views(np.array([estimand.estimator.plug_in_value(view) for view in estimand.views]))
+    return squared_error.pair_mean_interval(data.value, float(plug_in), data.draws, data.level)
 
 
-def _percentile(of: _IntervalData) -> Interval:
-    return percentile_interval(of.draws, of.level)
+def _percentile_interval(data: _IntervalData) -> Interval:
+    return percentile_interval(data.draws, data.level)
 
 
-def _basic(of: _IntervalData) -> Interval:
-    return basic_interval(of.value, of.draws, of.level)
+def _basic_interval(data: _IntervalData) -> Interval:
+    return basic_interval(data.value, data.draws, data.level)
 
 
-def _bca(of: _IntervalData) -> Interval:
-    assert of.preds is not None
-    return bca_interval(of.value, of.draws, of.estimand.combined(jackknife(of.preds, of.estimand)), of.level)
+def _bca_interval(data: _IntervalData) -> Interval:
+    assert data.preds is not None
+    return bca_interval(
+        data.value, data.draws, data.estimand.combine_views(jackknife(data.preds, data.estimand)), data.level
+    )
 
 
-def _noise_floor(of: _IntervalData) -> Interval:
-    power = of.estimand.estimator.norm_power
-    return residual_norm.noise_floor_interval(of.value, of.draws, of.null_draws, of.level, of.n, power)
+def _noise_floor_interval(data: _IntervalData) -> Interval:
+    power = data.estimand.estimator.norm_power
+    return residual_norm.noise_floor_interval(data.value, data.draws, data.null_draws, data.level, data.n, power)
 
 
-def _noise_floor_bounds(of: _IntervalData) -> Interval:
-    assert of.null is not None
+def _noise_floor_bounds_interval(data: _IntervalData) -> Interval:
+    assert data.null is not None
     parts = [
-        of.estimand.estimator.noise_fraction(view, float(mean)) * mean
-        for view, mean in zip(of.estimand.views, of.null.mean(axis=-1), strict=True)
+        data.estimand.estimator.noise_fraction(view, float(mean)) * mean
+        for view, mean in zip(data.estimand.views, data.null.mean(axis=-1), strict=True)
     ]
-    noise_floor = float(of.estimand.combined(np.array(parts)))
-    return residual_norm.noise_floor_bounds_interval(of.value, of.draws, noise_floor, of.null_draws, of.level, of.n)
+    noise_floor = float(data.estimand.combine_views(np.array(parts)))
+    return residual_norm.noise_floor_bounds_interval(
+        data.value, data.draws, noise_floor, data.null_draws, data.level, data.n
+    )
 
 
-def _folded_normal(of: _IntervalData) -> Interval:
-    draws, null_draws = of.draws, of.null_draws
-    bias = bias_bounds(gaps_of(of.estimand, of.preds), float(null_draws.mean()), float(draws.mean()) - of.value)
+def _folded_normal_interval(data: _IntervalData) -> Interval:
+    draws, null_draws = data.draws, data.null_draws
+    bias = bias_bounds(gaps_of(data.estimand, data.preds), float(null_draws.mean()), float(draws.mean()) - data.value)
     std = float(draws.std(ddof=1))
-    return folded_normal_interval(of.value, std, bias, null_draws, of.level, of.n, influence_bound(of.estimand))
+    return folded_normal_interval(data.value, std, bias, null_draws, data.level, data.n, influence_bound(data.estimand))
 
 
-def _residual_norm(of: _IntervalData) -> Interval:
-    assert of.resampled is not None
-    assert of.resampled.centered_norms is not None
-    estimator = of.estimand.estimator
-    norms = of.estimand.combined(of.resampled.centered_norms)
-    smooth = estimator.is_smooth and of.estimand.aggregate != "max" and not np.isinf(getattr(estimator, "order", 1.0))
-    return residual_norm.residual_norm_interval(of.value, of.draws, norms, of.null_draws, of.level, of.n, smooth=smooth)
+def _residual_norm_interval(data: _IntervalData) -> Interval:
+    assert data.resampled is not None
+    assert data.resampled.centered_norms is not None
+    estimator = data.estimand.estimator
+    norms = data.estimand.combine_views(data.resampled.centered_norms)
+    smooth = estimator.is_smooth and data.estimand.aggregate != "max" and not np.isinf(getattr(estimator, "order", 1.0))
+    return residual_norm.residual_norm_interval(
+        data.value, data.draws, norms, data.null_draws, data.level, data.n, smooth=smooth
+    )
 
 
 @dataclass(frozen=True)
@@ -270,15 +282,15 @@ class IntervalMethod:
 
 
 INTERVAL_METHODS = {
-    "percentile": IntervalMethod(_percentile),
-    "basic": IntervalMethod(_basic),
-    "bca": IntervalMethod(_bca),
-    "residual-norm": IntervalMethod(_residual_norm),
-    "folded-normal": IntervalMethod(_folded_normal),
-    "noise-floor": IntervalMethod(_noise_floor),
-    "floor-bounds": IntervalMethod(_noise_floor_bounds),
-    "debiased": IntervalMethod(_debiased),
-    "debiased-squares": IntervalMethod(_debiased_squares, resamples=False),
+    "percentile": IntervalMethod(_percentile_interval),
+    "basic": IntervalMethod(_basic_interval),
+    "bca": IntervalMethod(_bca_interval),
+    "residual-norm": IntervalMethod(_residual_norm_interval),
+    "folded-normal": IntervalMethod(_folded_normal_interval),
+    "noise-floor": IntervalMethod(_noise_floor_interval),
+    "floor-bounds": IntervalMethod(_noise_floor_bounds_interval),
+    "debiased": IntervalMethod(_debiased_interval),
+    "debiased-squares": IntervalMethod(_debiased_squares_interval, resamples=False),
     "sun": IntervalMethod(_sun_interval, resamples=False),
 }
 RESAMPLING_METHODS = tuple(name for name, method in INTERVAL_METHODS.items() if method.resamples)

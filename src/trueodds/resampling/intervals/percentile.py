@@ -48,7 +48,7 @@ def bca_interval(value: float, draws: Array, jackknife: Array, level: float) -> 
     return Interval(float(low), float(high), level, "bca")
 
 
-MAX_EVALUATIONS = 5_000  # a statistic without bins is recomputed for each row left out
+MAX_JACKKNIFE_EVALUATIONS = 5_000  # a statistic without bins is recomputed for each row left out
 
 
 def jackknife(preds: Predictions, estimand: Estimand) -> Array:
@@ -59,12 +59,12 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
     if estimand.cell_statistics is not None:
         return np.stack(
             [
-                _jackknife_bins(view, one, unit)
-                for view, one in zip(estimand.views, estimand.cell_statistics, strict=True)
+                _jackknife_bins(view, cell_statistic, unit)
+                for view, cell_statistic in zip(estimand.views, estimand.cell_statistics, strict=True)
             ]
         )
     units = int(np.max(unit)) + 1
-    if units > MAX_EVALUATIONS:
+    if units > MAX_JACKKNIFE_EVALUATIONS:
         raise InputError(
             "TO205",
             f"BCa would recompute {estimand.estimator.name} {units:,} times, once for each row left out.",
@@ -76,36 +76,40 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
 
 
 def _jackknife_mean(score: Array, w: Array, unit: Array) -> Array:
-    mass, total = np.bincount(unit, w), np.bincount(unit, w * score)
+    weights, total = np.bincount(unit, w), np.bincount(unit, w * score)
     with np.errstate(invalid="ignore"):  # 0/0 if the view has one row
-        return np.asarray((total.sum() - total) / (mass.sum() - mass))
+        return np.asarray((total.sum() - total) / (weights.sum() - weights))
 
 
-def _jackknife_bins(view: View, one: CellStatistic, unit: Array) -> Array:
+def _jackknife_bins(view: View, cell_statistic: CellStatistic, unit: Array) -> Array:
     """Jackknife through the bin sums: a row changes only its own bin."""
     m = view.p.shape[1] if view.joint else 1
     units = int(np.max(unit)) + 1
     out = np.empty(units)
-    step = max(1, 2**21 // (one.size * m))
+    step = max(1, 2**21 // (cell_statistic.size * m))
     order = np.argsort(unit, kind="stable")
-    first = np.searchsorted(unit[order], np.arange(units + 1))
+    unit_starts = np.searchsorted(unit[order], np.arange(units + 1))
     w, p, y = view.w, view.p.reshape(len(view.w), m), view.y.reshape(len(view.w), m)
-    shape = (one.size,) if m == 1 else (one.size, m)
-    total = [_sums(one.index, one.size, x) for x in (w[:, None], w[:, None] * p, w[:, None] * y)]
+    shape = (cell_statistic.size,) if m == 1 else (cell_statistic.size, m)
+    total = [
+        _sum_by_cell(cell_statistic.index, cell_statistic.size, x) for x in (w[:, None], w[:, None] * p, w[:, None] * y)
+    ]
     for start in range(0, units, step):
         stop = min(start + step, units)
-        rows = order[first[start] : first[stop]]
-        cell = (unit[rows] - start) * one.size + one.index[rows]
-        left = []
+        rows = order[unit_starts[start] : unit_starts[stop]]
+        cell = (unit[rows] - start) * cell_statistic.size + cell_statistic.index[rows]
+        remaining_sums = []
         for full_sum, x in zip(total, (w[:, None], w[:, None] * p, w[:, None] * y), strict=True):
-            gone = _sums(cell, (stop - start) * one.size, x[rows]).reshape(stop - start, one.size, -1)
-            left.append(full_sum[None] - gone)
+            removed_sums = _sum_by_cell(cell, (stop - start) * cell_statistic.size, x[rows]).reshape(
+                stop - start, cell_statistic.size, -1
+            )
+            remaining_sums.append(full_sum[None] - removed_sums)
         # A bin whose rows are all left out contains only rounding errors and is set to 0.
-        mass = np.where(left[0][..., 0] > 1e-12 * w.sum(), left[0][..., 0], 0.0)
-        predicted, observed = (x.reshape(stop - start, *shape) for x in left[1:])
-        out[start:stop] = one.statistic(mass, predicted, observed)
+        weights = np.where(remaining_sums[0][..., 0] > 1e-12 * w.sum(), remaining_sums[0][..., 0], 0.0)
+        predicted, observed = (x.reshape(stop - start, *shape) for x in remaining_sums[1:])
+        out[start:stop] = cell_statistic.statistic(weights, predicted, observed)
     return out
 
 
-def _sums(cell: Array, size: int, x: Array) -> Array:
+def _sum_by_cell(cell: Array, size: int, x: Array) -> Array:
     return np.stack([np.bincount(cell, column, size) for column in x.T], axis=1)

@@ -10,7 +10,10 @@ from scipy.special import ndtri
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 
-NEAR_NULL = (1.15, 1.3)  # multiples of the upper null quantile between which the adjustment near the null fades out
+NULL_TRANSITION = (
+    1.15,
+    1.3,
+)  # multiples of the upper null quantile between which the adjustment near the null fades out
 NOISE_FLOOR_SHARES = (0.35, 1.05)  # lower and upper bound of the bias of an excess loss, as share of its noise floor
 
 
@@ -66,9 +69,9 @@ def noise_floor_bounds_interval(
     value is plausible under calibration, the lower limit is that of `lower_end_near_null`. Coverage: study `intervals`.
     """
     z = float(ndtri((1 + level) / 2))
-    sd, extra = float(draws.std(ddof=1)), z**2 / (2 * n)
-    extra *= math.sqrt(max(0.0, 1 - 4 * n * sd**2))
-    high = value - NOISE_FLOOR_SHARES[0] * noise_floor + extra + math.hypot(z * sd, extra)
+    sd, wilson_margin = float(draws.std(ddof=1)), z**2 / (2 * n)
+    wilson_margin *= math.sqrt(max(0.0, 1 - 4 * n * sd**2))
+    high = value - NOISE_FLOOR_SHARES[0] * noise_floor + wilson_margin + math.hypot(z * sd, wilson_margin)
     low = lower_end_near_null(max(0.0, value - NOISE_FLOOR_SHARES[1] * noise_floor - z * sd), value, null, level)
     return Interval(low, max(high, value), level, "floor-bounds")
 
@@ -83,7 +86,7 @@ def lower_end_near_null(low: float, value: float, null: Array, level: float) -> 
     (0.09999999999999998, 0.5)
     """
     upper_quantile = float(np.quantile(null, (1 + level) / 2))
-    if value >= NEAR_NULL[1] * upper_quantile:
+    if value >= NULL_TRANSITION[1] * upper_quantile:
         return low
-    share = min(1.0, (NEAR_NULL[1] - value / upper_quantile) / (NEAR_NULL[1] - NEAR_NULL[0]))
+    share = min(1.0, (NULL_TRANSITION[1] - value / upper_quantile) / (NULL_TRANSITION[1] - NULL_TRANSITION[0]))
     return low - share * max(0.0, low - max(0.0, value - upper_quantile))

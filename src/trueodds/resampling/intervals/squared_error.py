@@ -40,14 +40,14 @@ def sun_interval(binned: View, level: float) -> Interval:
     t, variance = debiased_squared_error(binned)
     t = max(t, 0.0)
     se = float(np.sqrt(variance / binned.effective_n))
-    both, one = float(ndtri((1 + level) / 2)) * se, float(ndtri(level)) * se
-    if t >= 2 * both:
-        low = t - both
-    elif t >= 2 * one:
+    two_sided_margin, one_sided_margin = float(ndtri((1 + level) / 2)) * se, float(ndtri(level)) * se
+    if t >= 2 * two_sided_margin:
+        low = t - two_sided_margin
+    elif t >= 2 * one_sided_margin:
         low = t / 2
     else:
-        low = max(t - one, 0.0)
-    return Interval(float(np.sqrt(low)), float(np.sqrt(t + both)), level, "sun")
+        low = max(t - one_sided_margin, 0.0)
+    return Interval(float(np.sqrt(low)), float(np.sqrt(t + two_sided_margin)), level, "sun")
 
 
 def debiased_interval(t: float, v: float, draws: Array, level: float) -> Interval:
@@ -88,12 +88,12 @@ def squared_error_draws(
         )
     u = view.w * (view.y - view.p)
     slots = np.stack([index, size + index], axis=1).astype(np.int32)
-    mass = np.stack([view.w, view.w], axis=1)
+    weights = np.stack([view.w, view.w], axis=1)
     first, second = np.stack([u, view.w**2], axis=1), np.stack([u**2, np.zeros_like(u)], axis=1)
-    resampler = Resampler(slots, mass, first, second, 2 * size)
+    resampler = Resampler(slots, weights, first, second, 2 * size)
 
-    def of(times: Array) -> Array:
-        w, one, two = resampler.sum_cells(times)
-        return mean_square(w[:, :size], one[:, :size], two[:, :size], one[:, size:])
+    def evaluate_draws(multiplicities: Array) -> Array:
+        w, first_sums, second_sums = resampler.sum_cells(multiplicities)
+        return mean_square(w[:, :size], first_sums[:, :size], second_sums[:, :size], first_sums[:, size:])
 
-    return np.concatenate(SharedResamples(len(u), None, resamples, rng).map_blocks(of, 2 * size))
+    return np.concatenate(SharedResamples(len(u), None, resamples, rng).map_blocks(evaluate_draws, 2 * size))

@@ -59,7 +59,7 @@ def test_the_belt_is_that_of_givitir(name, level):
     # golden anchors r_packages.giviti.belt_*; R's own optimizer is loose by 2.5e-7, as a second program found.
     r = reference.golden("anchors/golden.json")["r_packages"]["giviti"][f"belt_{name}_{level:g}"]
     view = anchors(name)
-    reduced = condense_view(view, Logits.of(view, 0.0, "x"))
+    reduced = condense_view(view, Logits.from_view(view, 0.0, "x"))
     table = fit_belt(reduced, (level,), r["p"]).table
     assert table[f"low_{level:g}"] == pytest.approx(r["L"], abs=5e-7)
     assert table[f"high_{level:g}"] == pytest.approx(r["U"], abs=5e-7)
@@ -91,7 +91,7 @@ def test_of_a_model_fitted_on_these_rows_it_is_the_internal_test_of_givitir():
 @pytest.mark.parametrize("power", [1.0, 1.15])
 def test_few_cells_have_the_likelihood_of_many_rows(power):
     rows = many(6000, power=power)
-    reduced = condense_view(rows, Logits.of(rows, 0.0, "x"))
+    reduced = condense_view(rows, Logits.from_view(rows, 0.0, "x"))
     assert len(reduced) <= MAX_CELLS < len(np.unique(rows.p))
     # weight, and the first three moments of the log odds, of what came and of what did not
     for outcome in (0.0, 1.0):
@@ -112,7 +112,7 @@ def test_few_cells_have_the_likelihood_of_many_rows(power):
 def test_few_cells_with_unequal_weights_come_near():
     w = np.random.default_rng(1).choice([1.0, 4.0], 3000)
     rows = many(3000, w=w)
-    reduced = condense_view(rows, Logits.of(rows, 0.0, "x"))
+    reduced = condense_view(rows, Logits.from_view(rows, 0.0, "x"))
     assert len(reduced) <= MAX_CELLS
     assert reduced.w.sum() == pytest.approx(w.sum())
     assert reduced.sums("ww").sum() == pytest.approx((w**2).sum())
@@ -125,7 +125,7 @@ def test_equal_scores_are_one_cell_and_nothing_else_changes():
     rng = np.random.default_rng(2)
     p = rng.integers(1, 20, 4000) / 20
     rows = View(p, (rng.random(4000) < p**1.1).astype(float))
-    reduced = condense_view(rows, Logits.of(rows, 0.0, "x"))
+    reduced = condense_view(rows, Logits.from_view(rows, 0.0, "x"))
     assert reduced.p.tolist() == np.unique(p).tolist()
     assert GiViTI().evaluate(reduced).statistic == pytest.approx(GiViTI().evaluate(rows).statistic, rel=1e-10)
 
@@ -133,7 +133,7 @@ def test_equal_scores_are_one_cell_and_nothing_else_changes():
 def test_scores_at_the_ends_of_the_floats_stay_inside():
     p = np.concatenate([np.geomspace(5e-324, 0.4, 900), 1 - np.geomspace(2.0**-53, 0.4, 900)])
     rows = View(p, np.tile([0.0, 1.0], 900))
-    reduced = condense_view(rows, Logits.of(rows, 0.0, "x"))
+    reduced = condense_view(rows, Logits.from_view(rows, 0.0, "x"))
     assert ((reduced.p > 0) & (reduced.p < 1)).all()
     assert reduced.w.sum() == pytest.approx(1800)
 

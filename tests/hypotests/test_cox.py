@@ -96,8 +96,8 @@ def test_a_maximum_is_finite_just_when_outcomes_overlap():
     rng = np.random.default_rng(4)
     for n in (4, 6, 9):
         p = np.round(rng.uniform(0.05, 0.95, n), 1)
-        logits = Logits.of(View(p=p, y=p), 0.0, "cox")
-        powers = LogitPolynomials.of(logits, 1)
+        logits = Logits.from_view(View(p=p, y=p), 0.0, "cox")
+        powers = LogitPolynomials.from_logits(logits, 1)
         y = (rng.random((200, n)) < 0.5).astype(float)
         finite = fit_logistic(powers.columns, logits.x, logits.w, y).finite
         for one, is_finite in zip(y, finite, strict=True):

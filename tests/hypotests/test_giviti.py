@@ -87,7 +87,7 @@ def test_quantiles_and_tails_of_many_steps():
         for terms in range(7):
             of = forward_null_distribution(base, terms)
             assert of.upper_tail(of.quantile(0.95)) == pytest.approx(0.05, rel=1e-8)
-            tail = of.surprise(np.array([0.0, 500.0, 3000.0]))
+            tail = of.negative_log_pvalue(np.array([0.0, 500.0, 3000.0]))
             assert tail[0] == 0
             assert np.diff(tail).min() > 0
     # Mean 2 + E[χ²₁ | > k], the latter 1 + √(2k/π) e^{−k/2} / .05; the mean is the integral of the tail.

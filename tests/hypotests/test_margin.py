@@ -7,7 +7,7 @@ import pytest
 
 import trueodds as to
 from trueodds.core.errors import InputError
-from trueodds.hypotests.equivalence import decide
+from trueodds.hypotests.equivalence import classify_interval
 
 
 def binary(n=3000, slope=1.0, seed=0):
@@ -50,8 +50,8 @@ def test_a_true_error_beyond_the_margin_is_hardly_ever_called_within():
 
 
 def test_an_interval_that_ends_at_the_margin_lies_within_it():
-    assert decide(0.0, 0.02, 0.02) == "within"
-    assert decide(0.02, 0.03, 0.02) == "undecided"
+    assert classify_interval(0.0, 0.02, 0.02) == "within"
+    assert classify_interval(0.02, 0.03, 0.02) == "undecided"
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_the_score_of_resampled_labels_keeps_its_level():
     for repetition in range(300):
         rng = np.random.default_rng([1, repetition])
         P = rng.dirichlet(np.full(5, 0.3), 60)
-        odds = MclloModel.of(View(p=P, y=one_hot(labels(P, rng), 5)), -1, 1e-12, "mcllo")
+        odds = MclloModel.from_view(View(p=P, y=one_hot(labels(P, rng), 5)), -1, 1e-12, "mcllo")
         Y = np.stack([odds.Y, *(one_hot(labels(P, rng), 5) for _ in range(99))])
         values = odds.score(Y)
         rejected += (values >= values[0] * (1 - 1e-10)).mean() <= 0.05
@@ -211,9 +211,9 @@ def test_the_effective_n_of_coin_flips_is_their_number():
     # A shift of n rows of ½ only: every whitened score has size 1/n, so their worth is n; of rarer outcomes it is
     # about how many came: Σ p z² = (q³ + p³)/(n q p) = (1/(pq) − 3)/n, here .1: 8.11/n.
     view = View(p=np.full(50, 0.5), y=np.ones(50))
-    assert MclloModel.of(view, -1, 0.0, "mcllo").effective_n == pytest.approx(50)
+    assert MclloModel.from_view(view, -1, 0.0, "mcllo").effective_n == pytest.approx(50)
     rare = View(p=np.full(50, 0.1), y=np.ones(50))
-    assert MclloModel.of(rare, -1, 0.0, "mcllo").effective_n == pytest.approx(50 / (1 / 0.09 - 3))
+    assert MclloModel.from_view(rare, -1, 0.0, "mcllo").effective_n == pytest.approx(50 / (1 / 0.09 - 3))
 
 
 def test_power_is_that_of_the_non_central_law():

@@ -10,7 +10,7 @@ from tests.calibrators.linear import reference
 from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.data.refused import refused
 from tests.reference import golden
-from trueodds.calibrators._glm.parameter_covariance import Units
+from trueodds.calibrators._glm.parameter_covariance import IndependentUnits
 from trueodds.calibrators._glm.parameter_table import ParameterTable
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.llo import LloSpec
@@ -116,7 +116,8 @@ def test_many_rows_tell_the_variance_that_the_model_says(form):
     by_rows, by_model = (
         Mcllo(form=form, variance=variance).evaluate(view).statistic for variance in ("empirical", "model")
     )
-    effective_n = MclloModel.of(view, -1, 0.0, "mcllo", Units.from_rows(view.w)).scatter.effective_units
+    model = MclloModel.from_view(view, -1, 0.0, "mcllo", IndependentUnits.from_rows(view.w))
+    effective_n = model.estimate_covariance.effective_units
     assert effective_n > 2000
     assert by_rows == pytest.approx(by_model, rel=4 * np.sqrt(24 / effective_n))
 
@@ -167,7 +168,8 @@ def test_a_single_cluster_that_tells_nearly_all_leaves_the_score():
     cluster = np.repeat(np.arange(41), [400] + [2] * 40)
     P = rng.dirichlet(np.ones(3), 480)
     view = View(p=P, y=one_hot(labels(P, rng), 3))
-    assert MclloModel.of(view, None, 0.0, "mcllo", Units.from_clusters(view.w, cluster)).scatter.effective_units < 4
+    model = MclloModel.from_view(view, None, 0.0, "mcllo", IndependentUnits.from_clusters(view.w, cluster))
+    assert model.estimate_covariance.effective_units < 4
     result = Mcllo().evaluate_with_clusters(view, cluster)
     assert (result.settings_used["form"], np.isnan(result.pvalue)) == ("score", False)
     wald = Mcllo(form="wald").evaluate_with_clusters(view, cluster)

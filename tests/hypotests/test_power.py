@@ -68,7 +68,7 @@ def test_an_undistorted_truth_is_rejected_as_often_as_the_level_says():
 def test_null_draws_that_are_kept_reject_the_very_data_sets_that_the_test_rejects(lens):
     test, preds = consistency(resamples=39), classes()
     simulation = sets(test, preds, lens, n=150, count=60)
-    truth = simulation.population.truth(0.5)
+    truth = simulation.population.true_probabilities(0.5)
     samples = [simulation.population.sample(truth, 150, (7, s)) for s in range(60)]
     anew = [
         test(sample, [simulation.population.sample_lens], np.random.default_rng([7, s, 2])).pvalue <= 0.05
@@ -129,7 +129,7 @@ def test_the_gain_of_a_likelihood_ratio_is_the_divergence_of_truth_and_predictio
     # a temperature lies in the family of Cox's regression, so that twice the expected gain is 2 Σ KL(r ‖ p)
     preds = binary(300)
     population = Population(preds, as_lens("positive"), Distortion())
-    (view,), r = population.views, population.truth(0.4)
+    (view,), r = population.views, population.true_probabilities(0.4)
     p = view.p
     divergence = (r * np.log(r / p) + (1 - r) * np.log((1 - r) / (1 - p))).sum()
     assert Cox().evaluate(view.with_y(r)).statistic == pytest.approx(2 * divergence, rel=1e-6)
@@ -228,9 +228,9 @@ def test_independent_labels_bare_confidence_and_votes_can_be_planned_for():
 def test_distortions_are_those_of_the_formula():
     # p = (.2, .8), t = e^(−1): odds 4^.3679 = 1.6652, so r = .6248; a shift by 1 lowers log 4 to .3863: r = .5954
     preds = to.Predictions([1, 0], [0.8, 0.8])
-    assert Distortion().truth(preds, 1.0)[0, 1] == pytest.approx(0.62480, abs=1e-5)
-    assert Distortion("shift").truth(preds, 1.0)[0, 1] == pytest.approx(0.59539, abs=1e-5)
-    assert Distortion("shift", "under").truth(preds, 1.0)[0, 1] > 0.8
+    assert Distortion().true_probabilities(preds, 1.0)[0, 1] == pytest.approx(0.62480, abs=1e-5)
+    assert Distortion("shift").true_probabilities(preds, 1.0)[0, 1] == pytest.approx(0.59539, abs=1e-5)
+    assert Distortion("shift", "under").true_probabilities(preds, 1.0)[0, 1] > 0.8
     population = Population(preds, as_lens("positive"), Distortion())
     assert population.effect(1.0) == pytest.approx(0.8 - 0.62480, abs=1e-5)
 
@@ -239,7 +239,7 @@ def test_what_has_probability_zero_keeps_it():
     preds = to.Predictions([0, 1], [[0.5, 0.5, 0.0], [0.1, 0.9, 0.0]])
     for kind in ("temperature", "shift"):
         for x in (0.0, 1.0, 20.0):
-            r = Distortion(kind).truth(preds, x)
+            r = Distortion(kind).true_probabilities(preds, x)
             assert (r[:, 2] == 0).all()
             assert r.sum(axis=1) == pytest.approx(1)
 
@@ -262,7 +262,7 @@ def test_limits_of_a_simulated_share_are_those_of_scipy():
 
 
 def test_a_curve_that_never_reaches_the_level_is_followed_to_its_end():
-    arguments = {"zero": 0.0, "straight": lambda v: v, "near": 1e-9, "close": 1e-9}
+    arguments = {"zero_value": 0.0, "linearize": lambda v: v, "value_tolerance": 1e-9, "x_tolerance": 1e-9}
     assert find_root(lambda x: x / 100, 1.0, 5.0, 20.0, **arguments) == (20.0, 0.2)
 
 

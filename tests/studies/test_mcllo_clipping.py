@@ -65,9 +65,9 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
     )
     votes, y = reference.columns(table, "v"), table["y"].astype(int)
     assert ((votes == 0).any(axis=1).sum(), has_no_votes(votes.astype(int), y).sum()) == (117, 5)
-    odds = MclloModel.of(View(p=OF[name].of(votes), y=np.eye(3)[y]), baseline, 0.0, "mcllo")
+    odds = MclloModel.from_view(View(p=OF[name].of(votes), y=np.eye(3)[y]), baseline, 0.0, "mcllo")
     published = known["by_base"][baseline]
-    assert odds.at_identity.value == pytest.approx(known["nll_null"], rel=1e-9)
+    assert odds.identity_likelihood.value == pytest.approx(known["nll_null"], rel=1e-9)
     assert odds.mle.converged
     assert odds.mle.likelihood.value == pytest.approx(published["nll"], rel=1e-9)
     assert mcllo_statistics(odds)["likelihood-ratio"] == pytest.approx(published["lrt"], rel=1e-6)

@@ -29,12 +29,12 @@ from trueodds.hypotests._power.power import (
     PLAN_SETTINGS,
     PowerPlan,
     analyze_power,
-    check_question,
+    check_power_settings,
     n_null_draws_for_level,
 )
 from trueodds.hypotests.base import HypothesisTest
 
-_STEP = "simulating data sets"
+_PROGRESS_STEP = "simulating data sets"
 
 
 @pairs_arrays
@@ -135,7 +135,7 @@ def power(
     reporting = report_progress(progress)
     generator, rows = as_generator(rng), restrict_to_region(resolve_data(data, "exact", weight_kind), region)
     own = {name: settings.pop(name) for name in PLAN_SETTINGS if name in settings}
-    check_question(test, estimator, width, {"n": n, "effect": effect} | own)
+    check_power_settings(test, estimator, width, {"n": n, "effect": effect} | own)
     plan = PowerPlan(n, power, effect, alpha, **own)
     if width is not None:
         aggregation = check("aggregate", settings.pop("aggregate", None), Aggregate | None)
@@ -144,7 +144,7 @@ def power(
         combine = aggregation or chosen.aggregate
         with reporting as say:
             result = rows_for_width(
-                rows, error, chosen, combine, width, plan.alpha, generator, lambda share: say(share, _STEP)
+                rows, error, chosen, combine, width, plan.alpha, generator, lambda share: say(share, _PROGRESS_STEP)
             )
     else:
         if isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "resamples"):
@@ -153,5 +153,5 @@ def power(
         statistic = getattr(method, "statistic", None)
         chosen = resolve_lens(rows, lens, statistic if isinstance(statistic, Estimator) else method)
         with reporting as say:
-            result = analyze_power(rows, method, chosen, plan, generator, lambda share: say(share, _STEP))
+            result = analyze_power(rows, method, chosen, plan, generator, lambda share: say(share, _PROGRESS_STEP))
     return replace(result, settings=dict(result.settings) | call_settings(rng, rows, weight_kind, region))

@@ -22,9 +22,9 @@ from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import CountTails, VectorTails
 from trueodds.resampling.pvalues import pvalue
 
-LISTED = 100  # maximum number of bins listed in the parts
-NUMBERS = 2e7  # maximum number of elements of all covariance matrices, 160 MB
-MIN_EXPECTED = 5.0  # expected rows of a class below which χ² is inaccurate
+MAX_LISTED_BINS = 100  # maximum number of bins listed in the parts
+MAX_COVARIANCE_ELEMENTS = 2e7  # maximum number of elements of all covariance matrices, 160 MB
+MIN_EXPECTED_ROWS = 5.0  # expected rows of a class below which χ² is inaccurate
 
 
 @dataclass(frozen=True)
@@ -120,22 +120,25 @@ class BinByBin(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """Test every bin, and report the one with the smallest p-value."""
-        frozen, tails = self._tails(view)
+        frozen, tails = self._null_tails(view)
         binned = tails.binned
         wy = (binned.w[:, None] if view.joint else binned.w) * binned.y
         p = np.exp(tails.log_p(wy))
-        table = {**_gaps(binned), "statistic": tails.statistic(wy), "pvalue": p, "holm": np.array(holm(list(p)))}
+        table = {**_bin_gaps(binned), "statistic": tails.statistic(wy), "pvalue": p, "holm": np.array(holm(list(p)))}
         order = np.lexsort((-np.abs(table["statistic"]), tails.log_p(wy)))
         notes = []
-        if len(order) > LISTED:
+        if len(order) > MAX_LISTED_BINS:
             notes.append(
-                Note("TN225", f"The parts list the {LISTED} bins with the smallest p-values of {len(order):,} bins.")
+                Note(
+                    "TN225",
+                    f"The parts list the {MAX_LISTED_BINS} bins with the smallest p-values of {len(order):,} bins.",
+                )
             )
         if (p == 0).any() and np.isinf(table["statistic"]).any():
             text = "All probabilities of a bin are 0 or 1, so one contradicting outcome makes p = 0."
             notes.append(Note("TN223", text))
-        names, strongest = _names(frozen, tails.bin_index), order[0]
-        parts = {names[b]: {key: float(x[b]) for key, x in table.items()} for b in np.sort(order[:LISTED])}
+        names, strongest = _bin_names(frozen, tails.bin_index), order[0]
+        parts = {names[b]: {key: float(x[b]) for key, x in table.items()} for b in np.sort(order[:MAX_LISTED_BINS])}
         partition = self.partition or default_partition(view)
         settings = {"partition": str(partition), "occupied_bins": len(order), "smallest_bin": int(binned.n.min())}
         return ViewResult(
@@ -150,7 +153,7 @@ class BinByBin(ViewTest):
 
     def cell_statistic(self, view: View) -> CellFunction:
         """Negative smallest log p-value of all bins."""
-        frozen, tails = self._tails(view)
+        frozen, tails = self._null_tails(view)
         bin_axis = -2 if view.joint else -1
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
@@ -166,10 +169,10 @@ class BinByBin(ViewTest):
             parts[name] = {**part, "joint": max(pvalue(float(surprisal), null_draws) for null_draws in draws)}
         return replace(result, parts=parts)
 
-    def _tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
+    def _null_tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
         partition = self.partition or default_partition(view)
         frozen = view.cached(partition, lambda: partition.fit(view))
-        if view.joint and (numbers := frozen.size * view.p.shape[1] ** 2) > NUMBERS:
+        if view.joint and (numbers := frozen.size * view.p.shape[1] ** 2) > MAX_COVARIANCE_ELEMENTS:
             raise InputError(
                 "TO205",
                 "The covariance matrices of all cells do not fit into memory.",
@@ -180,7 +183,7 @@ class BinByBin(ViewTest):
         return frozen, make(view, frozen.index(view.partition_values), frozen.size)
 
 
-def _gaps(binned: View) -> dict[str, Array]:
+def _bin_gaps(binned: View) -> dict[str, Array]:
     """n, predicted, observed and gap of each bin; for vectors those of the class with the largest gap."""
     p, y = binned.p, binned.y
     which = {}
@@ -191,7 +194,7 @@ def _gaps(binned: View) -> dict[str, Array]:
     return {"n": binned.n, **which, "predicted": p, "observed": y, "gap": y - p}
 
 
-def _names(frozen: FittedPartition, bin_index: Array) -> dict[int, str]:
+def _bin_names(frozen: FittedPartition, bin_index: Array) -> dict[int, str]:
     """Names of the bins: the interval of each bin, or the index of each cell."""
     if not isinstance(frozen, Bins):
         return {b: f"cell {s}" for b, s in enumerate(bin_index)}
@@ -207,11 +210,11 @@ def _asymptotic_warnings(tails: CountTails | VectorTails) -> tuple[str, ...]:
     binned = tails.binned
     if isinstance(tails, VectorTails):
         expected = np.where(tails.has_no_variance, np.inf, binned.p) * (binned.w**2 / binned.sums("ww"))[:, None]
-        n_small = int((expected.min(axis=1) < MIN_EXPECTED).sum())
+        n_small = int((expected.min(axis=1) < MIN_EXPECTED_ROWS).sum())
         text = f"{n_small} of {len(binned.w)} cells have fewer than 5 expected rows of some class, so χ² is inaccurate."
     else:
         effective_n = binned.w**2 / binned.sums("ww") * np.minimum(binned.p, 1 - binned.p)
-        n_small = int((effective_n[tails.normal_bins] < MIN_EXPECTED).sum())
+        n_small = int((effective_n[tails.normal_bins] < MIN_EXPECTED_ROWS).sum())
         text = (
             f"{n_small} of {len(binned.w)} bins have fewer than 5 expected weighted events or non-events, so the normal"
             " distribution is inaccurate."

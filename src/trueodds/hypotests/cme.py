@@ -25,7 +25,7 @@ ROWS_PER_LOCATION = 10  # minimum rows per default location: a J × J covariance
 
 
 @dataclass(frozen=True)
-class Locations:
+class TestLocations:
     """Test locations of one view."""
 
     at: Array  # (J, m), or (J, 1) for a binary view
@@ -38,7 +38,7 @@ class Locations:
         return r[..., None] * np.where(self.outcome == 1, 1.0, -1.0)
 
 
-def choose_locations(view: View, count: int) -> Locations:
+def choose_locations(view: View, count: int) -> TestLocations:
     """Default locations: predictions spread evenly over the rows regardless of their order, and outcomes spread evenly.
 
     The j-th outcome is the (j + ½) / J quantile of the predicted distribution at its location. Duplicates are dropped.
@@ -53,10 +53,10 @@ def choose_locations(view: View, count: int) -> Locations:
         u = (np.arange(count) + 0.5) / count
         outcome = np.minimum((np.cumsum(at, axis=1) <= u[:, None]).sum(axis=1), at.shape[1] - 1)
     _, first = np.unique(np.column_stack([at, outcome]), axis=0, return_index=True)
-    return Locations(at[np.sort(first)], outcome[np.sort(first)])
+    return TestLocations(at[np.sort(first)], outcome[np.sort(first)])
 
 
-def as_locations(view: View, locations: Any) -> Locations:
+def validate_locations(view: View, locations: Any) -> TestLocations:
     """Validate the locations passed by the caller."""
     at, outcome = as_array(locations[0], "the locations T"), as_array(locations[1], "the outcomes s")
     m = view.p.shape[1] if view.joint else 1
@@ -78,12 +78,12 @@ def as_locations(view: View, locations: Any) -> Locations:
         raise InputError(
             "TO203", "Outcomes s must be column indices.", describe(outcome.tolist()), f"Use 0 to {max(m, 2) - 1}."
         )
-    return Locations(at, outcome.astype(np.int64))
+    return TestLocations(at, outcome.astype(np.int64))
 
 
 EIGENVALUE_TOLERANCE = 1e-9  # relative to the largest eigenvalue of a correlation matrix: smaller ones count as 0
-STILL = 1e-12  # variance relative to the mean square: a smaller one counts as 0
-AT_ONCE = 2**20  # residuals at locations in memory at once
+MIN_RELATIVE_VARIANCE = 1e-12  # variance relative to the mean square: a smaller one counts as 0
+MAX_RESIDUALS_IN_MEMORY = 2**20  # residuals at locations in memory at once
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class QuadraticForm:
     mean: Array  # (draws, J)
 
 
-class Embedding:
+class EmbeddingResiduals:
     """Kernel-weighted residuals at the locations, for each row."""
 
-    def __init__(self, view: View, places: Locations, similar: Array) -> None:
+    def __init__(self, view: View, places: TestLocations, similar: Array) -> None:
         self.view, self.places, self.similar = view, places, similar  # (n, J)
         self.index, self.size = np.arange(len(view)), len(view)
 
@@ -118,7 +118,7 @@ class Embedding:
         def work(a: int, b: int) -> Array:
             return self._quadratic_form(self.places.residuals(wy[a:b] - wp)).q
 
-        return np.concatenate([np.empty(0), *map_blocks(work, len(wy), self._block)])
+        return np.concatenate([np.empty(0), *map_blocks(work, len(wy), self._draws_per_block)])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the statistic is not an error with a confidence interval."""
@@ -127,20 +127,20 @@ class Embedding:
     @property
     def of_labels(self) -> Callable[[Array], Array] | None:
         """Function from redrawn labels (n, draws) to Q, for joint views."""
-        return self._relabeled if self.view.joint else None
+        return self._statistic_of_labels if self.view.joint else None
 
-    def _relabeled(self, labels: Array) -> Array:
+    def _statistic_of_labels(self, labels: Array) -> Array:
         w, predicted = self.view.w[:, None], self.view.p[:, self.places.outcome].astype(np.float64)
 
         def work(a: int, b: int) -> Array:
             observed = labels.T[a:b, :, None] == self.places.outcome
             return self._quadratic_form(w * (observed - predicted)).q
 
-        return np.concatenate([np.empty(0), *map_blocks(work, labels.shape[1], self._block)])
+        return np.concatenate([np.empty(0), *map_blocks(work, labels.shape[1], self._draws_per_block)])
 
     @property
-    def _block(self) -> int:
-        return max(1, AT_ONCE // max(1, self.similar.size))
+    def _draws_per_block(self) -> int:
+        return max(1, MAX_RESIDUALS_IN_MEMORY // max(1, self.similar.size))
 
     def effective_n(self) -> float:
         """Effective sample size of Q under the null: rank² / Σ_i E|a_i|⁴ for whitened rows a_i.
@@ -180,13 +180,13 @@ class Embedding:
         with np.errstate(divide="ignore", invalid="ignore"):
             around = square - cross - np.swapaxes(cross, 1, 2) + (w @ w) * mean[:, :, None] * mean[:, None, :]
             cov = around * (n / (n - 1)) / w.sum() ** 2
-        return _quadratic(mean, cov, np.einsum("bjj->bj", square) / w.sum() ** 2)
+        return _standardized_quadratic_form(mean, cov, np.einsum("bjj->bj", square) / w.sum() ** 2)
 
 
-def _quadratic(mean: Array, cov: Array, size: Array) -> QuadraticForm:
+def _standardized_quadratic_form(mean: Array, cov: Array, size: Array) -> QuadraticForm:
     """μ' S⁺ μ and the rank of S on the correlation scale; infinite for a nonzero mean without variance."""
     variance = np.einsum("bjj->bj", cov)
-    varies = variance > STILL * size
+    varies = variance > MIN_RELATIVE_VARIANCE * size
     scale = np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
     values, vectors = np.linalg.eigh(np.nan_to_num(cov) * scale[:, :, None] * scale[:, None, :])
     counts = values > EIGENVALUE_TOLERANCE * np.maximum(values[:, -1:], EIGENVALUE_TOLERANCE)
@@ -305,20 +305,20 @@ class MeanEmbedding(ViewTest):
             q, p, float(np.sqrt(ucme)), parts, self._settings_used(view, count), tuple(notes), tuple(doubts)
         )
 
-    def cell_statistic(self, view: View) -> Embedding:
+    def cell_statistic(self, view: View) -> EmbeddingResiduals:
         """Q as a function of redrawn outcomes; large values are extreme."""
         places = (
             choose_locations(view, self.locations)
             if isinstance(self.locations, int)
-            else as_locations(view, self.locations)
+            else validate_locations(view, self.locations)
         )
-        return Embedding(view, places, self._kernel(view).of(matrix(view), places.at))
+        return EmbeddingResiduals(view, places, self._similarity(view).of(matrix(view), places.at))
 
-    def _kernel(self, view: View) -> SimilarityKernel:
+    def _similarity(self, view: View) -> SimilarityKernel:
         key = ("kernel", self.kernel, self.bandwidth)
         return view.cached(key, lambda: similarity_kernels.chosen(self.kernel, self.bandwidth, view))
 
     def _settings_used(self, view: View, count: int) -> dict[str, Any]:
         named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
-        width = {"bandwidth": self._kernel(view).bandwidth} if isinstance(self.kernel, str) else {}
+        width = {"bandwidth": self._similarity(view).bandwidth} if isinstance(self.kernel, str) else {}
         return {"locations": count, "kernel": named, **width}

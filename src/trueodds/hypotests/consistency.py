@@ -95,7 +95,7 @@ class Consistency(HypothesisTest):
     def accepts(cls) -> tuple[str, ...]:
         """Names of the settings of the test and of all estimators."""
         own = settings_of(cls)
-        of_statistics = [name for estimator_name in ESTIMATORS.names() for name in _accepted(estimator_name)]
+        of_statistics = [name for estimator_name in ESTIMATORS.names() for name in _accepted_settings(estimator_name)]
         return tuple(dict.fromkeys([*own, *of_statistics]))
 
     @classmethod
@@ -185,6 +185,6 @@ class Consistency(HypothesisTest):
         return settings | statistic_settings(statistic, estimands)
 
 
-def _accepted(estimator_name: str) -> tuple[str, ...]:
+def _accepted_settings(estimator_name: str) -> tuple[str, ...]:
     estimator = ESTIMATORS.load(estimator_name)
     return estimator.accepts() if hasattr(estimator, "accepts") else settings_of(estimator)

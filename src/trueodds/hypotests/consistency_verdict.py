@@ -172,7 +172,7 @@ def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: d
     """Verdict from all labelings: the p-value is exact and has no lower limit."""
     values, chances = enumerate_labelings(preds, estimands)
     claims = [
-        _exact_claim(estimand, estimand_values, chances)
+        _exact_lens_result(estimand, estimand_values, chances)
         for estimand, estimand_values in zip(estimands, values, strict=True)
     ]
     observed, drawn = (np.concatenate([getattr(one, name) for one in claims]) for name in ("values", "draws"))
@@ -181,7 +181,7 @@ def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: d
     return build_verdict(estimands, claims, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds))
 
 
-def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> LensResult:
+def _exact_lens_result(estimand: Estimand, values: Array, chances: Array) -> LensResult:
     raw, as_loss = estimand.values, estimand.estimator.as_loss
     mean = float(estimand.combine_views(values) @ chances)
     (overall_pvalue,), _ = exact_pvalues(

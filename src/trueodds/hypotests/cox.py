@@ -12,19 +12,19 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.logistic import Fit, Form, fit_logistic, logistic_statistics, weight_unit
+from trueodds.hypotests._glm.logistic import LogisticFit, LogisticForm, fit_logistic, logistic_statistics, weight_scale
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits, MinProb
 from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View
 
-PARTS = ("joint", "in-the-large", "slope")
+TESTED_PARTS = ("joint", "in-the-large", "slope")
 
 # Minimum effective number of fair coin tosses, and the largest rejection rate in percent below it. Of 3,000 calibrated
 # data sets each from nine designs (logit-normal, beta, rare, sharp, with outliers; n = 10 to 2000), 7 % or fewer were
 # rejected at 5 % above this minimum (in the large 7.5 %).
-SAFE = {"likelihood-ratio": (8, 25), "score": (4, 14), "in-the-large": (20, 16)}
+MIN_EFFECTIVE_N_AND_ERROR_PERCENT = {"likelihood-ratio": (8, 25), "score": (4, 14), "in-the-large": (20, 16)}
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class Cox(ViewTest):
         "one statistic": "redraws use the score statistic, which needs no fit per draw",
     }
 
-    part: Annotated[str, OneOf(PARTS)] = "joint"
-    form: Form | None = None
+    part: Annotated[str, OneOf(TESTED_PARTS)] = "joint"
+    form: LogisticForm | None = None
     min_prob: MinProb = 0.0
 
     @property
@@ -110,19 +110,19 @@ class Cox(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
-        line = _Line.of(view, self.min_prob)
+        line = _CalibrationRegression.from_view(view, self.min_prob)
         parts = line.parts(self._form)
         tested = parts[self.part]
         effect = {
-            "joint": line.mean(np.abs(line.fitted_probs - line.logits.p)),
-            "in-the-large": line.mean(view.y - view.p),
-            "slope": line.mean(np.abs(line.fitted_probs - line.intercept_only_fit)),
+            "joint": line.weighted_mean(np.abs(line.fitted_probs - line.logits.p)),
+            "in-the-large": line.weighted_mean(view.y - view.p),
+            "slope": line.weighted_mean(np.abs(line.fitted_probs - line.intercept_only_probs)),
         }
         settings: dict[str, Any] = {"part": self.part, "form": self._form, "min_prob": self.min_prob}
         return ViewResult(
             tested["statistic"], tested["pvalue"], effect[self.part], parts, settings,
             (*line.logits.notes(view, self.min_prob), *line.notes), line.doubts(self.part, self._form),
-            _summary(parts),
+            _summarize_estimates(parts),
         )  # fmt: skip
 
     def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
@@ -131,11 +131,11 @@ class Cox(ViewTest):
         Standard errors use the variance under the fitted probabilities, with squared weights. For shares of votes, and
         for rows in clusters (`cluster`, (n,)), they use the sandwich of the residuals.
         """
-        line = _Line.of(view, self.min_prob)
+        line = _CalibrationRegression.from_view(view, self.min_prob)
         if cluster is None and has_vote_shares(view):
             cluster = np.arange(len(view))
-        (intercept, slope), (intercept_se, slope_se) = line.estimates(line.both, cluster)
-        (large, _), (large_se, _) = line.estimates(line.shift, cluster)
+        (intercept, slope), (intercept_se, slope_se) = line.estimates(line.regression_fit, cluster)
+        (large, _), (large_se, _) = line.estimates(line.shift_fit, cluster)
         return {
             "in_the_large": (large, large_se),
             "intercept": (intercept, intercept_se),
@@ -151,7 +151,7 @@ class Cox(ViewTest):
 
     def cell_statistic(self, view: View) -> CellFunction:
         """The statistic of the tested part as a function of the outcomes of all rows."""
-        line = _Line.of(view, self.min_prob)
+        line = _CalibrationRegression.from_view(view, self.min_prob)
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
             return line.statistic(self.part, self._form, wy)
@@ -159,7 +159,7 @@ class Cox(ViewTest):
         return CellFunction.of_rows(view, reader)
 
 
-def _summary(parts: dict[str, dict[str, float]]) -> str:
+def _summarize_estimates(parts: dict[str, dict[str, float]]) -> str:
     """Calibration-in-the-large, intercept and slope with 95 % intervals, in words."""
     z = float(ndtri(0.975))
     texts = []
@@ -172,43 +172,43 @@ def _summary(parts: dict[str, dict[str, float]]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Line:
+class _CalibrationRegression:
     """Calibration regression of one view."""
 
     logits: Logits
     powers: LogitPolynomials
     wy: Array  # (1, n)
-    shift: Fit  # slope 1
-    both: Fit  # intercept and slope; equal to `shift` if there is no slope
+    shift_fit: LogisticFit  # slope 1
+    regression_fit: LogisticFit  # intercept and slope; equal to `shift_fit` if there is no slope
 
     @classmethod
-    def of(cls, view: View, min_prob: float) -> _Line:
-        logits = Logits.of(view, min_prob, "cox")
-        powers, wy = LogitPolynomials.of(logits, 1), (view.w * view.y)[None]
+    def from_view(cls, view: View, min_prob: float) -> _CalibrationRegression:
+        logits = Logits.from_view(view, min_prob, "cox")
+        powers, wy = LogitPolynomials.from_logits(logits, 1), (view.w * view.y)[None]
         shift, both = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
         return cls(logits, powers, wy, shift, both)
 
-    def mean(self, values: Array) -> float:
+    def weighted_mean(self, values: Array) -> float:
         """Weighted mean."""
         return float(self.logits.w @ values / self.logits.w.sum())
 
     @property
     def fitted_probs(self) -> Array:
         """Fitted probability of each row."""
-        return self.both.probabilities(self.powers.columns, self.logits.x)
+        return self.regression_fit.probabilities(self.powers.columns, self.logits.x)
 
     @property
-    def intercept_only_fit(self) -> Array:
+    def intercept_only_probs(self) -> Array:
         """Fitted probability of each row with slope 1."""
-        return self.shift.probabilities(self.powers.columns, self.logits.x)
+        return self.shift_fit.probabilities(self.powers.columns, self.logits.x)
 
     def statistic(self, part: str, form: str, wy: Array) -> Array:
         """Statistic of one part for each of many outcomes (draws, n)."""
         if part == "slope":
-            return self._slope(form, wy)
+            return self._slope_statistic(form, wy)
         return logistic_statistics(self.logits, self.powers, wy, int(part == "joint"), form)
 
-    def _slope(self, form: str, wy: Array) -> Array:
+    def _slope_statistic(self, form: str, wy: Array) -> Array:
         """Score of the slope given the best shift, or the likelihood gain of the slope over that shift."""
         logits, columns = self.logits, self.powers.columns
         if self.powers.degree == 0:
@@ -220,7 +220,7 @@ class _Line:
         x = x - ((bread @ x) / np.maximum(bread.sum(1), 1e-300))[:, None]
         score = ((wy - logits.w * c) * x).sum(1)
         bread, meat = (bread * x**2).sum(1), (v * logits.ww * x**2).sum(1)
-        identified = meat > 1e-12 * weight_unit(logits.w)  # the columns are in units of 1/√w
+        identified = meat > 1e-12 * weight_scale(logits.w)  # the columns are in units of 1/√w
         if form == "score":
             return np.divide(score**2, meat, out=np.zeros(len(wy)), where=identified)
         more = fit_logistic(columns, logits.x, logits.w, wy).gain - shift.gain
@@ -229,18 +229,18 @@ class _Line:
     def parts(self, form: str) -> dict[str, dict[str, float]]:
         """Statistic, degrees of freedom, p-value and estimates of each part."""
         by_part: dict[str, dict[str, float]] = {}
-        for part, df in zip(PARTS, (1 + self.powers.degree, 1, self.powers.degree), strict=True):
+        for part, df in zip(TESTED_PARTS, (1 + self.powers.degree, 1, self.powers.degree), strict=True):
             statistic = float(self.statistic(part, form, self.wy)[0])
             pvalue = float(chdtrc(df, max(statistic, 0.0))) if df else float("nan")
             by_part[part] = {"statistic": statistic, "df": float(df), "pvalue": pvalue}
-        (a, b), (a_se, b_se) = self.estimates(self.both)
-        (large, _), (large_se, _) = self.estimates(self.shift)
+        (a, b), (a_se, b_se) = self.estimates(self.regression_fit)
+        (large, _), (large_se, _) = self.estimates(self.shift_fit)
         by_part["joint"] |= {"intercept": a, "intercept_se": a_se, "slope": b, "slope_se": b_se}
         by_part["in-the-large"] |= {"in_the_large": large, "in_the_large_se": large_se}
         by_part["slope"] |= {"slope": b, "slope_se": b_se}
         return by_part
 
-    def estimates(self, fit: Fit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
+    def estimates(self, fit: LogisticFit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
         """Coefficients with standard errors; NaN if no finite estimate exists, or with too few clusters.
 
         With `cluster` (n,) they are from the sandwich of the cluster sums, times G/(G − m) for G clusters and m
@@ -267,22 +267,27 @@ class _Line:
         """Notes on parameters that cannot be estimated."""
         if self.powers.degree == 0:
             text = "All predictions are equal, so the slope cannot be estimated: only the intercept is tested."
-            return (*self.shift.notes, Note("TN218", text))
-        return self.both.notes
+            return (*self.shift_fit.notes, Note("TN218", text))
+        return self.regression_fit.notes
 
     def doubts(self, part: str, form: str) -> tuple[str, ...]:
         """Reasons why χ² is inaccurate for these rows."""
-        tosses = {"joint": self.powers.tosses, "in-the-large": self.powers.tosses[:1], "slope": self.powers.tosses[1:]}[
-            part
-        ]
-        min_tosses, worst = SAFE[part if part == "in-the-large" else form]
+        tosses = {
+            "joint": self.powers.n_coin_tosses,
+            "in-the-large": self.powers.n_coin_tosses[:1],
+            "slope": self.powers.n_coin_tosses[1:],
+        }[part]
+        min_tosses, worst = MIN_EFFECTIVE_N_AND_ERROR_PERCENT[part if part == "in-the-large" else form]
         reasons = []
         if len(tosses) and tosses.min() < min_tosses:
             reasons.append(
                 f"The tested parameters have the information of {tosses.min():.2g} fair coin tosses; with fewer than"
                 f" {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
             )
-        if form == "likelihood-ratio" and not (self.shift if part == "in-the-large" else self.both).finite[0]:
+        if (
+            form == "likelihood-ratio"
+            and not (self.shift_fit if part == "in-the-large" else self.regression_fit).finite[0]
+        ):
             reasons.append(
                 "No finite maximum likelihood estimate exists, and the limit of the likelihood ratio is not χ²."
             )

@@ -17,11 +17,13 @@ from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
 from trueodds.lenses.view import View
 
 MIN_EFFECTIVE_N = 5.0  # effective number of rows below which the cumulative residual is far from Brownian motion
-COARSE = 0.05  # share of the variance at one score at which the maximum drops by more than a tenth of its deviation
+MAX_VARIANCE_SHARE = (
+    0.05  # share of the variance at one score at which the maximum drops by more than a tenth of its deviation
+)
 
 
 @dataclass(frozen=True)
-class _Cumulative(ViewTest):
+class _CumulativeResidualTest(ViewTest):
     """Base class of the two tests of cumulative residuals, standardized by their null standard error."""
 
     exemptions: ClassVar[dict[str, str]] = {
@@ -40,26 +42,30 @@ class _Cumulative(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """The standardized error, its p-value, and the interval of scores where it is attained."""
-        unit, error = _unit(view), self.error_estimator().value(view)
+        unit, error = _null_standard_error(view), self.error_estimator().value(view)
         if unit == 0:
             x = float("inf") if error > 0 else 0.0
             note = Note("TN223", "All probabilities are 0 or 1, so one contradicting outcome makes p = 0.")
-            return ViewResult(x, float(error == 0), error, self._where(view), notes=(note,))
+            return ViewResult(x, float(error == 0), error, self._largest_residual_segment(view), notes=(note,))
         return ViewResult(
-            error / unit, self.upper_tail(error / unit), error, self._where(view), doubts=_asymptotic_warnings(view)
+            error / unit,
+            self.upper_tail(error / unit),
+            error,
+            self._largest_residual_segment(view),
+            doubts=_asymptotic_warnings(view),
         )
 
     def cell_statistic(self, view: View) -> ScaledCells:
         """The standardized error as a function of redrawn outcomes."""
-        return ScaledCells(self.error_estimator().score_statistic(view), _unit(view))
+        return ScaledCells(self.error_estimator().score_statistic(view), _null_standard_error(view))
 
-    def _where(self, view: View) -> dict[str, dict[str, float]]:
+    def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
         """Interval of scores with the largest residual sum, and this sum."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class KS(_Cumulative):
+class KS(_CumulativeResidualTest):
     r"""Kolmogorov-Smirnov test of calibration: the largest cumulative residual.
 
     Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
@@ -88,8 +94,8 @@ class KS(_Cumulative):
 
     uses the sums from below and from above, so the complements 1 − p and 1 − y give the same p-value. For large n it is
     distributed as :math:`\max_t \max(|W(t)|, |W(1) - W(t)|)` of Brownian motion, with a tail of about :math:`16/3\,
-    \Phi(-x)` (`beyond_both`). With ``start="below"`` it is :math:`\max_s |C(s)|` as in the literature, with the
-    distribution
+    \Phi(-x)` (`brownian_both_ends_tail`). With ``start="below"`` it is :math:`\max_s |C(s)|` as in the literature, with
+    the distribution
 
     .. math:: P[x > t] = 4 \sum_{k \ge 0} (-1)^k\, \Phi(-(2k + 1) t)
 
@@ -135,16 +141,16 @@ class KS(_Cumulative):
         """Upper tail probability of the asymptotic null distribution."""
         return brownian_both_ends_tail(x) if self.start == "both" else brownian_maximum_tail(x)
 
-    def _where(self, view: View) -> dict[str, dict[str, float]]:
+    def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
         s, path = _cumulative_residuals(self.error_estimator(), view)
         rest = path[-1] - path
         if self.start == "both" and np.abs(rest).max() > np.abs(path).max():
-            return _segment(s, path, int(np.argmax(np.abs(rest))), len(path) - 1)
-        return _segment(s, path, 0, int(np.argmax(np.abs(path))))
+            return _describe_segment(s, path, int(np.argmax(np.abs(rest))), len(path) - 1)
+        return _describe_segment(s, path, 0, int(np.argmax(np.abs(path))))
 
 
 @dataclass(frozen=True)
-class ECCE(_Cumulative):
+class ECCE(_CumulativeResidualTest):
     r"""Kuiper-type test of the range of cumulative residuals (ECCE-R).
 
     Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
@@ -206,15 +212,15 @@ class ECCE(_Cumulative):
         """P[max W − min W > x] on [0, 1]."""
         return brownian_range_tail(x)
 
-    def _where(self, view: View) -> dict[str, dict[str, float]]:
+    def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
         s, path = _cumulative_residuals(self.error_estimator(), view)
-        return _segment(s, path, *sorted((int(np.argmin(path)), int(np.argmax(path)))))
+        return _describe_segment(s, path, *sorted((int(np.argmin(path)), int(np.argmax(path)))))
 
 
 def brownian_maximum_tail(x: float) -> float:
     """P[max |W| > x] for Brownian motion on [0, 1], with full relative precision in the tail.
 
-    >>> round(beyond_maximum(2.2414), 4)
+    >>> round(brownian_maximum_tail(2.2414), 4)
     0.05
     """
     odd = 2 * np.arange(8) + 1
@@ -232,7 +238,7 @@ def brownian_both_ends_tail(x: float) -> float:
     Given W(1) = b ≥ 0 the path must stay between b − x and x. By reflection its density there is
     :math:`\sum_k \varphi(b + 2kL) - \varphi((2k + 1)L)` with L = 2x − b, which is integrated over b term by term.
 
-    >>> round(beyond_both(2.3504), 4)
+    >>> round(brownian_both_ends_tail(2.3504), 4)
     0.05
     """
     if x < 0.15:
@@ -247,7 +253,7 @@ def brownian_both_ends_tail(x: float) -> float:
 def brownian_range_tail(x: float) -> float:
     """P[max W − min W > x] for Brownian motion on [0, 1], with full relative precision in the tail.
 
-    >>> round(beyond_range(2.4977), 4)
+    >>> round(brownian_range_tail(2.4977), 4)
     0.05
     """
     if x > 1:
@@ -259,7 +265,7 @@ def brownian_range_tail(x: float) -> float:
     return float(1 - ((8 / x**2 + 2 / (half * np.pi**2)) * np.exp(-2 * half * np.pi**2 / x**2)).sum())
 
 
-def _unit(view: View) -> float:
+def _null_standard_error(view: View) -> float:
     return float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum()) / view.total)
 
 
@@ -269,7 +275,7 @@ def _cumulative_residuals(error: UnbinnedError, view: View) -> tuple[Array, Arra
     return np.concatenate((s[:1], s)), np.concatenate(([0.0], np.cumsum(wy - wp)))
 
 
-def _segment(s: Array, path: Array, start: int, stop: int) -> dict[str, dict[str, float]]:
+def _describe_segment(s: Array, path: Array, start: int, stop: int) -> dict[str, dict[str, float]]:
     """The scores after index `start` up to `stop`, with their residual sum."""
     first = min(start + 1, len(s) - 1)
     return {"strongest": {"from": float(s[first]), "to": float(s[stop]), "residual": float(path[stop] - path[start])}}
@@ -287,6 +293,6 @@ def _asymptotic_warnings(view: View) -> tuple[str, ...]:
         )
     _, at = np.unique(view.p, return_inverse=True)
     largest_share = float(np.bincount(at, v).max() / v.sum())
-    if largest_share > COARSE:
+    if largest_share > MAX_VARIANCE_SHARE:
         reasons.append(f"{largest_share:.0%} of the variance is at one score, so the p-value is too large.")
     return tuple(reasons)

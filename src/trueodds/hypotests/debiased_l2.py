@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import Pairs, divide_or_zero, has_pairs, mean_square
 from trueodds.estimators.adaptive import merge_partition_settings
 from trueodds.estimators.binned import PARTITION_SETTINGS
-from trueodds.estimators.debiased import AUTO, DebiasedL2
+from trueodds.estimators.debiased import DEFAULT_PARTITION, DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
 from trueodds.lenses.view import View
@@ -82,7 +82,7 @@ class DebiasedL2Test(ViewTest):
     name: ClassVar[str] = "debiased_l2"
     asymptotic_null: ClassVar[str] = "the debiased squared error over its exact standard error is standard normal"
     exemptions: ClassVar[dict[str, str]] = DebiasedL2.exemptions
-    partition: Partition = AUTO
+    partition: Partition = DEFAULT_PARTITION
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,7 +110,7 @@ class DebiasedL2Test(ViewTest):
         if np.isnan(theta):
             note = Note("TN224", "z is undefined because no bin contains two rows.")
             return ViewResult(theta, theta, theta, settings_used=settings, notes=(note,))
-        effect, spreads = float(np.sign(theta) * abs(theta) ** 0.5), self._spreads(view)
+        effect, spreads = float(np.sign(theta) * abs(theta) ** 0.5), self._bin_scales(view)
         parts = {"error": error.parts(view)}
         if not (spreads > 0).any():
             z = float("nan") if theta == 0 else float(np.copysign(np.inf, theta))
@@ -123,12 +123,12 @@ class DebiasedL2Test(ViewTest):
 
     def cell_statistic(self, view: View) -> ScaledCells:
         """T over its standard error, with rows sorted by bin."""
-        binned, unit = self.error_estimator().binned(view), float(np.sqrt(2 * (self._spreads(view) ** 2).sum()))
+        binned, unit = self.error_estimator().binned(view), float(np.sqrt(2 * (self._bin_scales(view) ** 2).sum()))
         if not has_pairs(binned.w, binned.sums("ww")).any():
             unit = float("nan")
         return ScaledCells(Pairs(view, self.partition, mean_square), unit)
 
-    def _spreads(self, view: View) -> Array:
+    def _bin_scales(self, view: View) -> Array:
         """Scale λ of each bin: its term of T is distributed as λ(χ² − 1) with variance 2λ²."""
         binned = self.error_estimator().binned(view)
         frozen = view.cached(self.partition, lambda: self.partition.fit(view))

@@ -20,7 +20,7 @@ from trueodds.resampling.measure import estimate_error
 from trueodds.tallies.tally import Tally
 
 Margin = Annotated[float, Range(0, 1, closed="right")]
-SQUARED = (("mmce", "unbiased"), ("mmce", "weighted"))
+SQUARED_ERROR_FORMS = (("mmce", "unbiased"), ("mmce", "weighted"))
 
 
 def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]) -> Estimator:
@@ -38,7 +38,7 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
             f"margin={margin} with {test.name}",
             "Use consistency, whose statistic can be any error.",
         )
-    if not _is_probability(error):
+    if not _is_in_probability_units(error):
         raise InputError(
             "TO205",
             f"A margin requires an error in probability units that is 0 under calibration, which {error.name} is not.",
@@ -48,12 +48,12 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
     return error
 
 
-def _is_probability(error: Estimator) -> bool:
+def _is_in_probability_units(error: Estimator) -> bool:
     """Whether the error is in probability units and 0 for a calibrated model."""
     if error.norm_power != 1 or error.best_value != 0 or isinstance(error, ProperScore):
         return False
     # Means over pairs of rows estimate a square and do not take the root.
-    return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED
+    return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED_ERROR_FORMS
 
 
 def add_equivalence_decision(
@@ -74,7 +74,7 @@ def add_equivalence_decision(
     aggregate = getattr(test, "aggregate", None) or lens.aggregate
     estimate = estimate_error(rows, error, lens, aggregate, IntervalSpec(level=level), rng)
     low, high = (None, None) if estimate.interval is None else (estimate.interval.low, estimate.interval.high)
-    decision = decide(low, high, margin)
+    decision = classify_interval(low, high, margin)
     settings = dict(verdict.settings) | {
         "margin": float(margin), "decision": decision, "low": low, "high": high, "level": level,
     }  # fmt: skip
@@ -85,11 +85,13 @@ def add_equivalence_decision(
     )
 
 
-def decide(low: float | None, high: float | None, margin: float) -> str:
+def classify_interval(low: float | None, high: float | None, margin: float) -> str:
     """Position of an interval relative to the margin.
 
-    >>> decide(0.01, 0.02, 0.02), decide(0.021, 0.03, 0.02), decide(0.01, 0.03, 0.02), decide(None, None, 0.02)
-    ('within', 'beyond', 'undecided', 'undecided')
+    >>> classify_interval(0.01, 0.02, 0.02), classify_interval(0.021, 0.03, 0.02)
+    ('within', 'beyond')
+    >>> classify_interval(0.01, 0.03, 0.02), classify_interval(None, None, 0.02)
+    ('undecided', 'undecided')
     """
     if low is None or high is None:
         return "undecided"

@@ -16,18 +16,18 @@ from trueodds.hypotests._glm.forward_selection import (
     forward_null_distribution,
     select_degree,
 )
-from trueodds.hypotests._glm.logistic import Form, fit_logistic
+from trueodds.hypotests._glm.logistic import LogisticForm, fit_logistic
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits, MinProb
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View
 
-HIGHEST = 10  # largest allowed degree
+MAX_DEGREE = 10  # largest allowed degree
 
 # Minimum effective number of fair coin tosses, and the largest rejection rate in percent below it. Of 2,000 calibrated
 # data sets each from eight designs (logit-normal, beta, rare, sharp; n = 40 to 3000), 7 % or fewer were rejected at 5 %
 # above this minimum, and 2.3 % at 1 %.
-SAFE = {"likelihood-ratio": (2, 23), "score": (8, 9)}
+MIN_EFFECTIVE_N_AND_ERROR_PERCENT = {"likelihood-ratio": (2, 23), "score": (8, 9)}
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,12 @@ class GiViTI(ViewTest):
 
     fitted: bool = False
     max_degree: Integer = 4
-    form: Form | None = None
+    form: LogisticForm | None = None
     min_prob: MinProb = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check("max_degree", self.max_degree, Annotated[int, Range(self.start, HIGHEST)], 4)
+        check("max_degree", self.max_degree, Annotated[int, Range(self.start, MAX_DEGREE)], 4)
 
     @property
     def start(self) -> int:
@@ -126,8 +126,8 @@ class GiViTI(ViewTest):
 
     def curve(self, view: View) -> CalibrationCurve:
         """The calibration curve selected by forward selection."""
-        logits = Logits.of(view, self.min_prob, self.name)
-        powers, wy = LogitPolynomials.of(logits, self.max_degree), (view.w * view.y)[None]
+        logits = Logits.from_view(view, self.min_prob, self.name)
+        powers, wy = LogitPolynomials.from_logits(logits, self.max_degree), (view.w * view.y)[None]
         start = min(self.start, powers.degree)
         (degree,), (reached,) = select_degree(logits, powers, wy, start, self._form)
         fit = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
@@ -157,18 +157,18 @@ class GiViTI(ViewTest):
 
     def cell_statistic(self, view: View) -> CellFunction:
         """−log p of the degree that each draw selects, as a function of the outcomes of all rows."""
-        logits = Logits.of(view, self.min_prob, self.name)
-        powers = LogitPolynomials.of(logits, self.max_degree)
+        logits = Logits.from_view(view, self.min_prob, self.name)
+        powers = LogitPolynomials.from_logits(logits, self.max_degree)
         start = min(self.start, powers.degree)
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
             degrees, reached = select_degree(logits, powers, wy, start, self._form)
-            surprise = np.full(len(wy), np.nan)
+            log_surprise = np.full(len(wy), np.nan)
             for degree in np.unique(degrees):
                 of = self.null_distribution(start, int(degree))
                 mask = degrees == degree
-                surprise[mask] = np.nan if of is None else of.surprise(reached[mask])
-            return surprise
+                log_surprise[mask] = np.nan if of is None else of.negative_log_pvalue(reached[mask])
+            return log_surprise
 
         return CellFunction.of_rows(view, reader)
 
@@ -183,7 +183,10 @@ class GiViTI(ViewTest):
         return tuple(notes)
 
     def _doubts(self, curve: CalibrationCurve) -> tuple[str, ...]:
-        tosses, (min_tosses, worst) = curve.powers.tosses[: self.start + 2].min(), SAFE[self._form]
+        tosses, (min_tosses, worst) = (
+            curve.powers.n_coin_tosses[: self.start + 2].min(),
+            MIN_EFFECTIVE_N_AND_ERROR_PERCENT[self._form],
+        )
         reasons = []
         if tosses < min_tosses:
             reasons.append(

@@ -17,7 +17,7 @@ from trueodds.lenses.subgroups import SubgroupPartition, subgroup_partitions
 from trueodds.resampling.comparison import group_gaps as gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
 
-NAMED = 5  # maximum number of subgroups named in a note
+MAX_NAMED_GROUPS = 5  # maximum number of subgroups named in a note
 
 
 def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[SubgroupPartition]:
@@ -68,15 +68,25 @@ def assess_groups(
         zip(groups, group_pvalues.pvalues, group_pvalues.joint, group_pvalues.min_detectable, strict=True)
     ):
         side = question.error_of_group(preds, group, number)
-        status = _status(side, joint, min_effect, alpha)
-        estimate = _on_the_same_draws(side, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None)
+        status = _group_status(side, joint, min_effect, alpha)
+        estimate = _with_noise_floor(side, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None)
         group_results.append(
-            Group(group.column, group.value, group.label, estimate, p, joint, min_detectable, status, *_direction(side))
+            Group(
+                group.column,
+                group.value,
+                group.label,
+                estimate,
+                p,
+                joint,
+                min_detectable,
+                status,
+                *_mean_prediction_and_event_rate(side),
+            )
         )
         sides.append(side)
         if progress is not None:
             progress((number + 1) / len(groups))
-    differences, widest = _gaps(question, preds, partitions, sides, against)
+    differences, widest = _group_gaps(question, preds, partitions, sides, against)
     return GroupAssessment(
         tuple(group_results),
         tuple(sides),
@@ -103,7 +113,7 @@ def classify_status(
     return "undecided"
 
 
-def _on_the_same_draws(side: ComparedModel, noise_floor: float | None) -> Estimate:
+def _with_noise_floor(side: ComparedModel, noise_floor: float | None) -> Estimate:
     """Replace the noise floor by that of the joint draws, if both are means over redrawn labels."""
     estimate, estimator = side.estimate, side.estimand.estimator
     drawn = estimator.null_draws_of == "labels" and all(
@@ -114,7 +124,7 @@ def _on_the_same_draws(side: ComparedModel, noise_floor: float | None) -> Estima
     return replace(estimate, noise_floor=noise_floor)
 
 
-def _direction(side: ComparedModel) -> tuple[float | None, float | None]:
+def _mean_prediction_and_event_rate(side: ComparedModel) -> tuple[float | None, float | None]:
     """Mean predicted probability and event rate; None if the lens has several views, or vectors."""
     view, *more = side.estimand.views
     if more or view.joint:
@@ -122,13 +132,13 @@ def _direction(side: ComparedModel) -> tuple[float | None, float | None]:
     return float(view.w @ view.p / view.total), float(view.w @ view.y / view.total)
 
 
-def _status(side: ComparedModel, joint: float, min_effect: float, alpha: float) -> str:
+def _group_status(side: ComparedModel, joint: float, min_effect: float, alpha: float) -> str:
     ends = side.estimate.interval
     low, high = (None, None) if ends is None else (ends.low, ends.high)
     return classify_status(joint, low, high, min_effect, alpha, side.estimand.estimator.best_value)
 
 
-def _gaps(
+def _group_gaps(
     question: gaps.GroupErrors,
     rows: Predictions,
     partitions: Sequence[SubgroupPartition],
@@ -209,5 +219,5 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
 
 
 def _name_groups(labels: Sequence[str]) -> str:
-    more = [f"{len(labels) - NAMED} more"] if len(labels) > NAMED else []
-    return "; ".join([*labels[:NAMED], *more])
+    more = [f"{len(labels) - MAX_NAMED_GROUPS} more"] if len(labels) > MAX_NAMED_GROUPS else []
+    return "; ".join([*labels[:MAX_NAMED_GROUPS], *more])

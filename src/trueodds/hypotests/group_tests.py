@@ -13,7 +13,11 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.base import independence_notes
-from trueodds.hypotests.multicalibration import MulticalibrationError, cumulative_of, multicalibration
+from trueodds.hypotests.multicalibration import (
+    MulticalibrationError,
+    cumulative_error_estimands,
+    multicalibration_error,
+)
 from trueodds.hypotests.multiple_testing import JointDraws
 from trueodds.hypotests.votes import prepare_votes
 from trueodds.lenses.base import Lens
@@ -51,12 +55,16 @@ class GroupEstimands:
     cumulative: list[Estimand]  # empty if the lens has several views, or vectors
 
     @classmethod
-    def of(
+    def from_groups(
         cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
     ) -> GroupEstimands:
         """Create the estimands for these rows."""
         estimands = [Estimand.from_predictions(estimator, group.of(lens), preds, aggregate) for group in groups]
-        return cls([group.label for group in groups], estimands, cumulative_of(preds, lens, groups) if groups else [])
+        return cls(
+            [group.label for group in groups],
+            estimands,
+            cumulative_error_estimands(preds, lens, groups) if groups else [],
+        )
 
     @property
     def all_estimands(self) -> list[Estimand]:
@@ -81,7 +89,7 @@ def joint_group_pvalues(
     distributions counts, as in `consistency`.
     """
     hard, notes = prepare_votes(preds)
-    claims = GroupEstimands.of(hard, groups, estimator, lens, aggregate)
+    claims = GroupEstimands.from_groups(hard, groups, estimator, lens, aggregate)
     if hard.kind == "multilabel" and len(claims.estimands[0].views) > 1:
         raise InputError(
             "TO408",
@@ -134,14 +142,14 @@ def group_pvalues_from_draws(
     def can_be(i: int, error: float | None) -> bool:
         return (
             error is not None
-            and _smallest(hard, estimands[i]) <= alpha
+            and _smallest_attainable_pvalue(hard, estimands[i]) <= alpha
             and (error <= shown[i] or error <= upper_bound(i))
         )
 
     min_detectable = [joint.min_detectable(alpha, upper_bound) for joint in joint_draws]
     error = None
     if cumulative:
-        error = multicalibration(cumulative, [null[len(estimands) :] for null in nulls], claims.labels)
+        error = multicalibration_error(cumulative, [null[len(estimands) :] for null in nulls], claims.labels)
         if np.isinf(error.sigma):
             text = f"All probabilities of {error.worst} are 0 or 1, so one contradicting outcome makes p = 0."
             notes.append(Note("TN223", text))
@@ -160,12 +168,12 @@ def group_pvalues_from_draws(
     )
 
 
-def _smallest(hard: Predictions, estimand: Estimand) -> float:
+def _smallest_attainable_pvalue(hard: Predictions, estimand: Estimand) -> float:
     """Smallest possible p-value: with sign flips, 2^(1 − G) for G clusters in the subgroup."""
     return 0.0 if hard.cluster is None else 2.0 ** (1 - len(np.unique(hard.cluster[estimand.views[0].w > 0])))
 
 
-N_CONSTANT_OUTCOMES = 10  # number of classes tried as the outcome of every row
+MAX_CONSTANT_OUTCOMES = 10  # number of classes tried as the outcome of every row
 
 
 def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:
@@ -184,18 +192,18 @@ def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:
 def _trial_views(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View, ...]]:
     if len(estimand.views) == 1:
         (view,) = estimand.views
-        for y in _outcomes(view.p):
+        for y in _candidate_outcomes(view.p):
             yield (View(view.p, y, view.w, n=view.n, name=view.name, classes=view.classes, exact=view.exact),)
     else:  # several views read the same label
-        for y in _outcomes(preds.P):
+        for y in _candidate_outcomes(preds.P):
             yield estimand.lens.views(preds.with_labels(y.argmax(axis=1)))
 
 
-def _outcomes(p: Array) -> Iterator[Array]:
+def _candidate_outcomes(p: Array) -> Iterator[Array]:
     """Candidate outcomes in the shape of the probabilities: (n,) of 0 and 1, or (n, m) one-hot."""
     if p.ndim == 1:
         yield from (np.zeros(len(p)), np.ones(len(p)), (p < 0.5).astype(np.float64), (p >= 0.5).astype(np.float64))
         return
     every = np.arange(p.shape[1])
-    for label in (p.argmin(axis=1), p.argmax(axis=1), *(np.full(len(p), c) for c in every[:N_CONSTANT_OUTCOMES])):
+    for label in (p.argmin(axis=1), p.argmax(axis=1), *(np.full(len(p), c) for c in every[:MAX_CONSTANT_OUTCOMES])):
         yield (label[:, None] == every).astype(np.float64)

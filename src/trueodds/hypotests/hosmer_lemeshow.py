@@ -17,7 +17,7 @@ from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.lenses.view import View
 
 FORMS = ("auto", "pearson", "exact")
-MIN_EXPECTED = 5.0  # expected outcomes below which the chi-square distribution is inaccurate
+MIN_EXPECTED_COUNT = 5.0  # expected outcomes below which the chi-square distribution is inaccurate
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class HosmerLemeshow(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """X², its chi-square p-value, the excess gap, and the table of groups."""
-        groups, form = self._groups(view), self._form(view)
+        groups, form = self._risk_groups(view), self._form_used(view)
         binned = view.pool(groups.index, groups.size)
         mass = binned.w[:, None] if view.joint else binned.w
         wp, wy = (mass * binned.p)[None], (mass * binned.y)[None]
@@ -143,12 +143,12 @@ class HosmerLemeshow(ViewTest):
             "fitted": self.fitted,
         }
         if view.joint:
-            settings["baseline"] = self._baseline(view)
+            settings["baseline"] = self._baseline_index(view)
         return ViewResult(
             x,
-            _tail(df, x),
-            groups.excess(d),
-            groups.table(d, self._baseline(view) if view.joint else None),
+            _chi_square_pvalue(df, x),
+            groups.excess_gap(d),
+            groups.group_table(d, self._baseline_index(view) if view.joint else None),
             settings,
             self._notes(view, groups, x),
             self._doubts(view, groups, form),
@@ -156,22 +156,22 @@ class HosmerLemeshow(ViewTest):
 
     def cell_statistic(self, view: View) -> CellFunction:
         """X² of the groups as a function of redrawn outcomes."""
-        groups = self._groups(view)
+        groups = self._risk_groups(view)
         return CellFunction(view, groups.index, groups.size, groups.statistic)
 
-    def _groups(self, view: View) -> GroupResiduals:
-        exact, baseline = self._form(view) == "exact", self._baseline(view)
-        make = GroupResiduals.of
+    def _risk_groups(self, view: View) -> GroupResiduals:
+        exact, baseline = self._form_used(view) == "exact", self._baseline_index(view)
+        make = GroupResiduals.from_view
         return view.cached(
             (self.name, self.bins, exact, baseline), lambda: make(view, self.bins, exact=exact, baseline=baseline)
         )
 
-    def _form(self, view: View) -> str:
+    def _form_used(self, view: View) -> str:
         if self.form != "auto":
             return self.form
         return "exact" if view.joint and not self.fitted else "pearson"
 
-    def _baseline(self, view: View) -> int:
+    def _baseline_index(self, view: View) -> int:
         if not view.joint:
             return 0
         m = view.p.shape[1]
@@ -199,7 +199,7 @@ class HosmerLemeshow(ViewTest):
 
     def _doubts(self, view: View, groups: GroupResiduals, form: str) -> tuple[str, ...]:
         doubts = []
-        if (groups.expected() < MIN_EXPECTED).any():
+        if (groups.expected() < MIN_EXPECTED_COUNT).any():
             doubts.append(
                 "Some groups have fewer than 5 expected events or non-events, so the chi-square distribution is"
                 " inaccurate."
@@ -213,7 +213,7 @@ def _is_integer(x: Any) -> bool:
     return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 
-def _tail(df: int, x: float) -> float:
+def _chi_square_pvalue(df: int, x: float) -> float:
     """P[X² ≥ x]; 1 without degrees of freedom, because X² is 0 then."""
     if np.isinf(x):
         return 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trueodds.calibrators._glm.baseline_logits import check_baseline, resolve_class_name
-from trueodds.calibrators._glm.parameter_covariance import Units
+from trueodds.calibrators._glm.parameter_covariance import IndependentUnits
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Integer, OneOf, Probability
@@ -22,10 +22,10 @@ from trueodds.hypotests._glm.mcllo_checks import (
     asymptotic_doubts,
     compare_baselines,
     compare_min_probs,
+    describe_degrees_of_freedom,
     in_sample_notes,
     mcllo_notes,
     refuse_in_sample,
-    with_degrees,
 )
 from trueodds.hypotests._glm.mcllo_likelihood import (
     FORMS,
@@ -34,7 +34,7 @@ from trueodds.hypotests._glm.mcllo_likelihood import (
     count_units,
     likelihood_gain,
     mcllo_statistics,
-    subtests,
+    parameter_tests,
     tail_probability,
 )
 from trueodds.hypotests.base import FractionProgress
@@ -45,7 +45,7 @@ from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
 
 
-def single_rows(view: View, name: str) -> Units:
+def units_of_single_rows(view: View, name: str) -> IndependentUnits:
     """Each row as an independent unit; raises InputError for cells of several rows."""
     if not view.is_rows and (view.n > 1).any():
         raise InputError(
@@ -54,7 +54,7 @@ def single_rows(view: View, name: str) -> Units:
             f"{len(view):,} cells of {view.n_rows:,} rows",
             "Use mode='exact', or variance='model'.",
         )
-    return Units.from_rows(view.w)
+    return IndependentUnits.from_rows(view.w)
 
 
 __all__ = ["FORMS", "Mcllo", "mcllo_statistics"]
@@ -196,7 +196,7 @@ class Mcllo(ViewTest):
         """Description of the asymptotic distribution, with its degrees of freedom if they are equal for all views."""
         df = {float(one.parts["joint"]["df"]) for lens_results in results for one in lens_results}
         is_hotelling = clustered or self.variance == "empirical"
-        return with_degrees(
+        return describe_degrees_of_freedom(
             self.clustered_null if clustered else self.asymptotic_null,
             df,
             "dimension" if is_hotelling else "degree of freedom",
@@ -231,7 +231,7 @@ class Mcllo(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """The statistic, the estimates, and tests of subsets of the parameters."""
-        units = single_rows(view, self.name) if self.variance == "empirical" else None
+        units = units_of_single_rows(view, self.name) if self.variance == "empirical" else None
         return self._result(view, units, {"variance": self.variance or "model"})
 
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
@@ -243,26 +243,26 @@ class Mcllo(ViewTest):
                 f"cluster= with variance={self.variance!r}",
                 "Omit variance to estimate it from the clusters.",
             )
-        units = Units.from_clusters(view.w, cluster)
+        units = IndependentUnits.from_clusters(view.w, cluster)
         return self._result(view, units, {"variance": "clusters", "clusters": units.n_units})
 
     def degrees_of_freedom(self, view: View) -> int | None:
         """Number of identified parameters, at most two per class but the baseline; None for other forms."""
         if self.form not in (None, "likelihood-ratio") or self.null == "redraw" or self.variance == "empirical":
             return None
-        return MclloModel.of(view, self.baseline, self.min_prob, self.name).identified or None
+        return MclloModel.from_view(view, self.baseline, self.min_prob, self.name).n_identified or None
 
     def cell_statistic(self, view: View) -> CellFunction:
         """The score statistic as a function of the outcomes of all rows."""
-        odds = MclloModel.of(view, self.baseline, self.min_prob, self.name)
+        odds = MclloModel.from_view(view, self.baseline, self.min_prob, self.name)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
-            return odds.score(wy if view.joint else np.stack([w - wy, wy], axis=-1))
+            return odds.score_statistics(wy if view.joint else np.stack([w - wy, wy], axis=-1))
 
         return CellFunction.of_rows(view, reader)
 
-    def _result(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> ViewResult:
-        odds = MclloModel.of(view, self.baseline, self.min_prob, self.name, units)
+    def _result(self, view: View, units: IndependentUnits | None, variance_settings: dict[str, Any]) -> ViewResult:
+        odds = MclloModel.from_view(view, self.baseline, self.min_prob, self.name, units)
         refuse_in_sample(odds, view, self.name)
         if self.prior != DEFAULT_PRIOR and not (odds.has_unit_weights and units is None):
             why = "weights" if units is None else str(variance_settings["variance"])
@@ -271,25 +271,25 @@ class Mcllo(ViewTest):
                 f"prior={self.prior!r} with {why}", "Omit prior.",
             )  # fmt: skip
         form, all_statistics = self._form(odds), mcllo_statistics(odds)
-        df = odds.identified if form == "likelihood-ratio" else odds.rank
+        df = odds.n_identified if form == "likelihood-ratio" else odds.rank
         joint = {
             "statistic": all_statistics[form],
             "df": float(df),
             "pvalue": tail_probability(odds, df, all_statistics[form], form),
         }
         joint |= {name.replace("-", "_"): value for name, value in all_statistics.items()}
-        if odds.scatter is not None and odds.scatter.effective_units is not None:
-            joint["units"] = odds.scatter.effective_units
+        if odds.estimate_covariance is not None and odds.estimate_covariance.effective_units is not None:
+            joint["units"] = odds.estimate_covariance.effective_units
         if odds.has_unit_weights and units is None:
             evidence = df * np.log(max(odds.n.sum(), 1)) - likelihood_gain(odds)
             joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
-        odds_by_baseline = partial(MclloModel.of, view, min_prob=self.min_prob, name=self.name, units=units)
-        odds_by_min_prob = partial(MclloModel.of, view, self.baseline, name=self.name, units=units)
+        odds_by_baseline = partial(MclloModel.from_view, view, min_prob=self.min_prob, name=self.name, units=units)
+        odds_by_min_prob = partial(MclloModel.from_view, view, self.baseline, name=self.name, units=units)
         by_baseline, range_of_p = (
             compare_baselines(odds, odds_by_baseline, form) if self.baselines and view.joint else ({}, ())
         )
         parts = {
-            "joint": joint, **subtests(odds), **class_parameters(odds, joint=view.joint),
+            "joint": joint, **parameter_tests(odds), **class_parameters(odds, joint=view.joint),
             **compare_min_probs(odds, odds_by_min_prob, self.min_prob, form), **by_baseline,
         }  # fmt: skip
         effect = float(odds.w @ np.abs(odds.fitted_probs - view.P).sum(axis=1)) / (2 * float(odds.w.sum()))

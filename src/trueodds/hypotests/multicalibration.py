@@ -73,7 +73,7 @@ class MulticalibrationError:
         }
 
 
-def cumulative_of(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) -> list[Estimand]:
+def cumulative_error_estimands(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) -> list[Estimand]:
     """ECCE-R of all rows and of each group; empty if the lens has several views, or vectors."""
     overall = Estimand.from_predictions(CumulativeRange(), lens, preds)
     if len(overall.views) > 1 or overall.views[0].joint:
@@ -81,21 +81,23 @@ def cumulative_of(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) ->
     return [overall, *(Estimand.from_predictions(CumulativeRange(), group.of(lens), preds) for group in groups)]
 
 
-def multicalibration(
+def multicalibration_error(
     estimands: Sequence[Estimand], nulls: Sequence[Sequence[Array]], labels: Sequence[str]
 ) -> MulticalibrationError:
-    """The error from `cumulative_of` and its draws, (1, B) each; the larger p-value of several null distributions."""
+    """Return the error of `cumulative_error_estimands` from draws (1, B); the larger p-value of several null draws."""
     units = np.array([null_standard_deviation(estimand.views[0]) for estimand in estimands])
-    observed = _standardize(np.array([estimand.values[0] for estimand in estimands]), units)
-    largest = [_standardize(np.array([drawn[0] for drawn in draws]), units[:, None]).max(axis=0) for draws in nulls]
+    observed = _standardize_errors(np.array([estimand.values[0] for estimand in estimands]), units)
+    largest = [
+        _standardize_errors(np.array([drawn[0] for drawn in draws]), units[:, None]).max(axis=0) for draws in nulls
+    ]
     worst = int(np.argmax(observed))
     named = dict(zip([ALL_ROWS, *labels], map(float, observed), strict=True))
     return MulticalibrationError(
-        _times(float(observed[worst]), float(units[0])),
+        _scale_by_sigma(float(observed[worst]), float(units[0])),
         float(observed[worst]),
         max(pvalue(float(observed[worst]), null_maxima) for null_maxima in largest),
         list(named)[worst],
-        _times(float(largest[0].mean()), float(units[0])),
+        _scale_by_sigma(float(largest[0].mean()), float(units[0])),
         named,
     )
 
@@ -109,13 +111,13 @@ def null_standard_deviation(view: View) -> float:
     return math.sqrt(max(float(view.sums("wwv").sum()), 0.0)) / view.total
 
 
-def _standardize(errors: Array, units: Array) -> Array:
+def _standardize_errors(errors: Array, units: Array) -> Array:
     """Errors in standard errors; a positive error without variance is infinite."""
     some = np.broadcast_to(units > 0, errors.shape)
     certain = np.where(errors > 1e-12, np.inf, 0.0)
     return np.where(some, np.divide(errors, units, out=np.zeros_like(errors), where=some), certain)
 
 
-def _times(sigma: float, one: float) -> float:
+def _scale_by_sigma(sigma: float, one: float) -> float:
     """Convert standard errors to probability; infinity is kept."""
     return sigma if math.isinf(sigma) else sigma * one

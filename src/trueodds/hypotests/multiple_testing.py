@@ -18,13 +18,13 @@ class PValues:
     """p-values of each view, of each lens, and of the family of all lenses."""
 
     pvalues: list[Array]
-    of_lens: list[float]
+    lens_pvalues: list[float]
     family_pvalue: float
     smallest_pvalue: float = 0.0  # smallest possible p-value according to the draws
     claims: int = 1  # number of hypotheses in Holm's correction; 1 if the draws are joint
 
     @classmethod
-    def asymptotic(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
+    def from_asymptotic(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
         """Asymptotic p-values, with Holm's correction over all views of a family."""
         of_lens = [smallest_pvalue(holm(lens_pvalues)) for lens_pvalues in pvalues]
         return cls(
@@ -34,7 +34,7 @@ class PValues:
         )
 
     @classmethod
-    def by_draws(
+    def from_draws(
         cls, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """p-values from null draws, with min-p over joint draws and Holm's correction otherwise."""
@@ -44,7 +44,9 @@ class PValues:
             for values, lens_draws in zip(observed, draws, strict=True)
         ]
         of_lens = [
-            family_pvalue(values.ravel(), _as_claims(lens_draws)) if joint_views else smallest_pvalue(holm(list(p)))
+            family_pvalue(values.ravel(), _flatten_claims(lens_draws))
+            if joint_views
+            else smallest_pvalue(holm(list(p)))
             for values, lens_draws, p in zip(observed, draws, pvalues, strict=True)
         ]
         joint = joint_views and (joint_lenses or len(estimands) == 1)
@@ -54,7 +56,7 @@ class PValues:
         all_lenses_pvalue = (
             family_pvalue(
                 np.concatenate([x.ravel() for x in observed]),
-                np.concatenate([_as_claims(lens_draws) for lens_draws in draws]),
+                np.concatenate([_flatten_claims(lens_draws) for lens_draws in draws]),
             )
             if joint
             else smallest_pvalue(holm([float(p) for lens_pvalues in pvalues for p in lens_pvalues]))
@@ -67,7 +69,7 @@ def _view_pvalue(value: Array, draws: Array) -> float:
     return pvalue(float(value), draws) if draws.ndim == 1 else family_pvalue(value, draws.T)
 
 
-def _as_claims(draws: Array) -> Array:
+def _flatten_claims(draws: Array) -> Array:
     """Reshape draws of views (views, B), or of several statistics each (views, B, m), to hypotheses (claims, B)."""
     return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
 
@@ -85,7 +87,7 @@ def family_pvalue(observed: Array, draws: Array) -> float:
     null distribution does not matter. Ties of the smallest p-value are ordered by the largest standardized statistic,
     so the smallest possible p-value stays 1/(1 + B) for many hypotheses. Source: Westfall & Young (1993).
 
-    >>> family(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
+    >>> family_pvalue(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
     0.25
     """
     defined = ~np.isnan(observed)
@@ -107,7 +109,7 @@ def family_pvalue(observed: Array, draws: Array) -> float:
     return float((first | (tied & (largest >= largest[0] - TIE_TOLERANCE * np.abs(largest[0])))).mean())
 
 
-MAX_DISCRETE = 8  # with at most this many distinct values (three rows) the statistic is treated as discrete
+MAX_DISCRETE_VALUES = 8  # with at most this many distinct values (three rows) the statistic is treated as discrete
 
 
 class JointDraws:
@@ -165,7 +167,7 @@ class JointDraws:
         is one of these values.
         """
         return [
-            self._threshold(i, alpha, upper_bound or self.largest_draw) if self._defined[i] else None
+            self._rejection_threshold(i, alpha, upper_bound or self.largest_draw) if self._defined[i] else None
             for i in range(len(self.observed))
         ]
 
@@ -173,7 +175,7 @@ class JointDraws:
         """Largest statistic of hypothesis i among its draws."""
         return float(self._pool[i].max())
 
-    def _threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
+    def _rejection_threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
         others = [j for j in np.lexsort((-self._zscores[:, 0], self._above[:, 0])) if self._defined[j] and j != i]
         left: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
         for j in reversed(others):
@@ -203,7 +205,7 @@ class JointDraws:
         high = float(values[at]) if at < len(values) else upper_bound(i)
         if not high > values[at - 1] or not enough(high):
             return None
-        if len(values) <= MAX_DISCRETE:
+        if len(values) <= MAX_DISCRETE_VALUES:
             return high
         return _bisect(float(values[at - 1]), high, enough)
 

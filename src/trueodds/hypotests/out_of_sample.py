@@ -18,7 +18,7 @@ from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
 
-FEWEST = 20  # rows with a nonzero gain below which their mean is too skewed for Student's t
+MIN_NONZERO_GAINS = 20  # rows with a nonzero gain below which their mean is too skewed for Student's t
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class CrossFittedTest(ViewTest):
         moved = int((gained != 0).sum())
         doubt = f"Only {moved:,} rows have a nonzero gain, too few for the mean to be approximately normal."
         return ViewResult(
-            t, float(stdtr(n - 1, -t)), effect, parts, settings, doubts=(doubt,) if moved < FEWEST else ()
+            t, float(stdtr(n - 1, -t)), effect, parts, settings, doubts=(doubt,) if moved < MIN_NONZERO_GAINS else ()
         )
 
 

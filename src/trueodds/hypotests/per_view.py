@@ -19,7 +19,7 @@ from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTe
 from trueodds.hypotests.multiple_testing import PValues
 from trueodds.hypotests.view_statistic import ViewResult, shared_settings
 from trueodds.hypotests.view_verdict import VerdictContext, family_verdict, largest_pvalues, lens_verdict
-from trueodds.hypotests.votes import TWICE_THE_MEAN, average_votes, draw_vote_labels, prepare_votes
+from trueodds.hypotests.votes import TWICE_THE_MEAN_TEXT, average_votes, draw_vote_labels, prepare_votes
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling import measure
@@ -33,11 +33,11 @@ from trueodds.resampling.null_distribution import (
 )
 from trueodds.tallies.tally import Tally
 
-NULLS = ("asymptotic", "redraw")
+NULL_DISTRIBUTIONS = ("asymptotic", "redraw")
 DEFAULT_RESAMPLES = 999  # default number of draws
 MAX_RESAMPLES, MAX_LABELS = 4_999, 10**8  # maximum number of draws, and of labels, for borderline p-values
-BORDERLINE = (0.005, 0.15)  # p-values for which more draws are made by default
-CLUSTER_LABELS = (
+BORDERLINE_PVALUES = (0.005, 0.15)  # p-values for which more draws are made by default
+CLUSTERED_LABELS_TEXT = (
     "labels drawn from the predicted probabilities, independently of those of other clusters, predictions kept fixed"
 )
 
@@ -52,7 +52,7 @@ class ViewTest(HypothesisTest):
 
     accepts_joint_views: ClassVar[bool] = False  # whether a view may have a probability vector per row
     needs_rows: ClassVar[bool] = False  # whether the cells of a tally are insufficient
-    null_distributions: ClassVar[tuple[str, ...]] = NULLS  # available null distributions
+    null_distributions: ClassVar[tuple[str, ...]] = NULL_DISTRIBUTIONS  # available null distributions
     simulated_nulls: ClassVar[tuple[str, ...]] = ("redraw",)  # null distributions that use `resamples` draws
     asymptotic_null: ClassVar[str] = ""  # the asymptotic distribution, in words that follow "labels drawn …, so that"
     clustered_null: ClassVar[str] = (
@@ -151,35 +151,35 @@ class ViewTest(HypothesisTest):
         ]
         families = [slice(None), *(slice(i, i + 1) for i in range(len(lenses)) if len(lenses) > 1)]
         if self.null != "redraw":
-            estimands, results = self._asymptotic(preds, lenses, rng, summed)
+            estimands, results = self._asymptotic_results(preds, lenses, rng, summed)
             null_text = (
-                f"{DRAWN_LABELS_TEXT if summed is None else CLUSTER_LABELS}, so that"
+                f"{DRAWN_LABELS_TEXT if summed is None else CLUSTERED_LABELS_TEXT}, so that"
                 f" {self.describe_null(results, clustered=summed is not None)}"
             )
-            null_text += TWICE_THE_MEAN if preds.votes is not None and summed is None else ""
-            return [self._verdict(estimands[some], results[some], None, null_text, notes) for some in families]
+            null_text += TWICE_THE_MEAN_TEXT if preds.votes is not None and summed is None else ""
+            return [self._build_verdict(estimands[some], results[some], None, null_text, notes) for some in families]
         estimands = [Estimand(_TestStatistic(self), lens, lens.views(preds)) for lens in lenses]
-        sets = self._draws(preds, estimands, rng, progress)
+        sets = self._null_draws(preds, estimands, rng, progress)
         joint = preds.kind != "multilabel"
         null_min_pvalue = (
             0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
         )  # of G clusters: 2^(1 − G)
-        results = self._add_draws(estimands, self._results(estimands, rng), sets)
+        results = self._add_draw_results(estimands, self._evaluate_views(estimands, rng), sets)
         null = null_description(preds, self.redraw) + self.joint_null
-        summaries = [self._summaries(estimands, draws) for draws in sets]
+        summaries = [self._summarize_all_draws(estimands, draws) for draws in sets]
 
         def verdict(some: slice) -> Verdict:
             pvalue_sets = [
                 self.pvalues(estimands[some], of_lenses[some], joint_views=joint, joint_lenses=joint)
                 for of_lenses in summaries
             ]
-            return self._verdict(
+            return self._build_verdict(
                 estimands[some], results[some], pvalue_sets, null, notes, null_min_pvalue, sets[0][0].shape[1]
             )
 
         return [verdict(some) for some in families]
 
-    def _draws(
+    def _null_draws(
         self,
         preds: Predictions,
         estimands: Sequence[Estimand],
@@ -198,17 +198,17 @@ class ViewTest(HypothesisTest):
             joint = preds.kind != "multilabel"
             p = max(
                 self.pvalues(
-                    estimands, self._summaries(estimands, draws), joint_views=joint, joint_lenses=joint
+                    estimands, self._summarize_all_draws(estimands, draws), joint_views=joint, joint_lenses=joint
                 ).family_pvalue
                 for draws in sets
             )
-            if BORDERLINE[0] <= p <= BORDERLINE[1]:
+            if BORDERLINE_PVALUES[0] <= p <= BORDERLINE_PVALUES[1]:
                 for draws, sampler in zip(sets, samplers, strict=True):
                     added = sampler(preds, estimands, more, rng, progress=progress)
                     draws[:] = [np.concatenate(both, axis=1) for both in zip(draws, added, strict=True)]
         return sets
 
-    def _asymptotic(
+    def _asymptotic_results(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, cluster: Array | None
     ) -> tuple[list[Estimand], list[list[ViewResult]]]:
         """Asymptotic results; with votes, averaged over many draws of one vote per row."""
@@ -216,7 +216,7 @@ class ViewTest(HypothesisTest):
         every = []
         for rows in sets:
             estimands = [Estimand(_TestStatistic(self), lens, lens.views(rows)) for lens in lenses]
-            every.append(self._results(estimands, rng, cluster))
+            every.append(self._evaluate_views(estimands, rng, cluster))
         if len(every) == 1:
             return estimands, every[0]
         views = [
@@ -245,11 +245,11 @@ class ViewTest(HypothesisTest):
                 "Use null='redraw', which flips the signs of residuals, or mode='exact'.",
             )
         estimands = [measure.tally_estimand(tally, _TestStatistic(self), lens) for lens in lenses]
-        results = self._results(estimands, rng)
+        results = self._evaluate_views(estimands, rng)
         notes = list(dict.fromkeys(note for estimand in estimands for note in measure.tally_notes(tally, estimand)))
         if self.null != "redraw":
             null_text = f"{DRAWN_LABELS_TEXT}, so that {self.describe_null(results, clustered=False)}"
-            return self._verdict(estimands, results, None, null_text, notes)
+            return self._build_verdict(estimands, results, None, null_text, notes)
         drawn = [
             measure.tally_null_draws(tally, estimand, self.resamples or DEFAULT_RESAMPLES, rng)
             for estimand in estimands
@@ -259,13 +259,13 @@ class ViewTest(HypothesisTest):
         )
         pvalues = self.pvalues(
             estimands,
-            self._summaries(estimands, [draws for draws, _ in drawn]),
+            self._summarize_all_draws(estimands, [draws for draws, _ in drawn]),
             joint_views=all(joint for _, joint in drawn),
             joint_lenses=False,
         )
         null = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
-        results = self._add_draws(estimands, results, [[draws for draws, _ in drawn]])
-        return self._verdict(estimands, results, [pvalues], null + self.joint_null, notes)
+        results = self._add_draw_results(estimands, results, [[draws for draws, _ in drawn]])
+        return self._build_verdict(estimands, results, [pvalues], null + self.joint_null, notes)
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
         """The statistic of each view, if labels are redrawn."""
@@ -275,23 +275,23 @@ class ViewTest(HypothesisTest):
 
     def pvalue_from_draws(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """Smallest adjusted p-value of the views."""
-        summaries = self._summaries([estimand], [draws])
+        summaries = self._summarize_all_draws([estimand], [draws])
         return self.pvalues([estimand], summaries, joint_views=joint, joint_lenses=joint).family_pvalue
 
     def summarize_draws(self, estimand: Estimand, draws: Array) -> Any:
         """Return what `pvalues` needs of the draws of one lens, (views, draws, …); called once for lens and family."""
         return draws
 
-    def _summaries(self, estimands: Sequence[Estimand], draws: Sequence[Array]) -> list[Any]:
+    def _summarize_all_draws(self, estimands: Sequence[Estimand], draws: Sequence[Array]) -> list[Any]:
         return [self.summarize_draws(estimand, drawn) for estimand, drawn in zip(estimands, draws, strict=True)]
 
     def pvalues(
         self, estimands: Sequence[Estimand], summaries: Sequence[Any], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """Return the p-values of every view, every lens and the family, from the summary of the draws of each lens."""
-        return PValues.by_draws(estimands, summaries, joint_views=joint_views, joint_lenses=joint_lenses)
+        return PValues.from_draws(estimands, summaries, joint_views=joint_views, joint_lenses=joint_lenses)
 
-    def _results(
+    def _evaluate_views(
         self, estimands: Sequence[Estimand], rng: np.random.Generator, cluster: Array | None = None
     ) -> list[list[ViewResult]]:
         for view in (view for estimand in estimands for view in estimand.views):
@@ -303,7 +303,7 @@ class ViewTest(HypothesisTest):
             return [[self.evaluate_with_clusters(view, cluster) for view in estimand.views] for estimand in estimands]
         return [[self.evaluate_with_draws(view, rng) for view in estimand.views] for estimand in estimands]
 
-    def _add_draws(
+    def _add_draw_results(
         self, estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], sets: Sequence[Sequence[Array]]
     ) -> list[list[ViewResult]]:
         return [
@@ -314,7 +314,7 @@ class ViewTest(HypothesisTest):
             for i, estimand in enumerate(estimands)
         ]
 
-    def _verdict(
+    def _build_verdict(
         self,
         estimands: Sequence[Estimand],
         results: Sequence[Sequence[ViewResult]],
@@ -327,7 +327,7 @@ class ViewTest(HypothesisTest):
         """Verdict from the results of the views and, if labels were redrawn, their p-values."""
         asymptotic = pvalue_sets is None
         if pvalue_sets is None:
-            pvalue_sets = [PValues.asymptotic([[one.pvalue for one in lens_results] for lens_results in results])]
+            pvalue_sets = [PValues.from_asymptotic([[one.pvalue for one in lens_results] for lens_results in results])]
         pvalues = largest_pvalues(pvalue_sets, null_min_pvalue)
         settings: dict[str, Any] = {"null": self.null} | ({} if asymptotic else {"redraw": self.redraw})
         min_pvalue = None

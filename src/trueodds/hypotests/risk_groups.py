@@ -48,8 +48,10 @@ def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, in
     return np.minimum(np.searchsorted(occupied, group), len(occupied) - 1), len(occupied)
 
 
-CONNECTED = 1e-10  # eigenvalues of the normalized Laplacian (at most 2) below this are directions without variance
-ROUNDING = 1e-12  # tolerance of a sum of residuals, relative to the weight of the group
+MAX_ZERO_EIGENVALUE = (
+    1e-10  # eigenvalues of the normalized Laplacian (at most 2) below this are directions without variance
+)
+RESIDUAL_TOLERANCE = 1e-12  # tolerance of a sum of residuals, relative to the weight of the group
 
 
 @dataclass(frozen=True)
@@ -72,23 +74,23 @@ class GroupResiduals:
     df: int
 
     @classmethod
-    def of(cls, view: View, bins: int, *, exact: bool, baseline: int) -> GroupResiduals:
+    def from_view(cls, view: View, bins: int, *, exact: bool, baseline: int) -> GroupResiduals:
         """Groups of a view, cut by the score, or by 1 − the probability of the baseline outcome."""
         score = 1 - view.partition_values[:, baseline].astype(np.float64) if view.joint else view.partition_values
         index, size = quantile_groups(score, view.w, view.n, bins)
         w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
         p = view.P
-        predicted = _columns(view.w, p, index, size) / w[:, None]
+        predicted = _column_sums(view.w, p, index, size) / w[:, None]
         if view.joint:
-            variance = _columns(view.sums("ww"), np.maximum(p * (1 - p), 0.0), index, size).sum(axis=1)
+            variance = _column_sums(view.sums("ww"), np.maximum(p * (1 - p), 0.0), index, size).sum(axis=1)
         else:
             variance = 2 * np.bincount(index, np.maximum(view.sums("wwv"), 0.0), size)
         if exact:
-            forms = [_exact(_cross_products(view, p, np.flatnonzero(index == g))) for g in range(size)]
+            forms = [_exact_form(_cross_products(view, p, np.flatnonzero(index == g))) for g in range(size)]
         else:
-            forms = [_pearson(mean, squared) for mean, squared in zip(predicted, ww, strict=True)]
+            forms = [_pearson_form(mean, squared) for mean, squared in zip(predicted, ww, strict=True)]
         form, chance, ranks = (np.array(x) for x in zip(*forms, strict=True))
-        rounding = _columns(view.w, np.abs(p - np.rint(p)), index, size) + ROUNDING * w[:, None]
+        rounding = _column_sums(view.w, np.abs(p - np.rint(p)), index, size) + RESIDUAL_TOLERANCE * w[:, None]
         if not view.joint:  # both outcomes have the same absolute residual
             rounding = np.broadcast_to(rounding.max(axis=1, keepdims=True), rounding.shape)
         tolerance = np.where(chance, np.inf, rounding)
@@ -112,7 +114,7 @@ class GroupResiduals:
         d = wy - wp
         return d if d.shape[-1] == self.predicted.shape[1] and d.ndim > 2 else np.stack([-d, d], axis=-1)
 
-    def excess(self, d: Array) -> float:
+    def excess_gap(self, d: Array) -> float:
         """Root mean squared gap of the groups minus its null expectation, 0 if negative.
 
         The gap of vectors is their Euclidean distance over √2, which for two outcomes equals the difference of one of
@@ -125,7 +127,7 @@ class GroupResiduals:
         """Expected counts of the outcomes with positive variance, by effective sample size."""
         return np.asarray((self.effective_n[:, None] * self.predicted)[np.isinf(self.tolerance)])
 
-    def table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
+    def group_table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
         """Rows, mean prediction, expected and observed counts per group: of the event, or of all but the baseline."""
         predicted, residual = (
             (self.predicted[:, 1], d[:, 1]) if baseline is None else (1 - self.predicted[:, baseline], -d[:, baseline])
@@ -141,7 +143,7 @@ class GroupResiduals:
         }
 
 
-def _columns(w: Array, x: Array, index: Array, size: int) -> Array:
+def _column_sums(w: Array, x: Array, index: Array, size: int) -> Array:
     return np.stack([np.bincount(index, w * column, size) for column in x.T], axis=1)
 
 
@@ -155,7 +157,7 @@ def _cross_products(view: View, p: Array, rows: Array) -> Array:
     return products
 
 
-def _exact(cross_products: Array) -> tuple[Array, Array, int]:
+def _exact_form(cross_products: Array) -> tuple[Array, Array, int]:
     """A generalized inverse of the null covariance, which outcomes have variance, and the rank.
 
     The covariance is the Laplacian of a graph whose edges are pairs of outcomes possible in one row. After scaling to
@@ -165,12 +167,12 @@ def _exact(cross_products: Array) -> tuple[Array, Array, int]:
     chance = variance > 0
     scale = np.where(chance, 1 / np.sqrt(np.where(chance, variance, 1.0)), 0.0)
     values, vectors = np.linalg.eigh(np.diag(chance.astype(np.float64)) - scale[:, None] * cross_products * scale)
-    mask = values > CONNECTED
+    mask = values > MAX_ZERO_EIGENVALUE
     root = scale[:, None] * vectors[:, mask] / np.sqrt(values[mask])
     return root @ root.T, chance, int(mask.sum())
 
 
-def _pearson(predicted: Array, squared: float) -> tuple[Array, Array, int]:
+def _pearson_form(predicted: Array, squared: float) -> tuple[Array, Array, int]:
     """Pearson's form with Σw² as the number of rows: the covariance if all rows of a group have equal predictions."""
     chance = predicted > 0
     form = np.diag(np.where(chance, 1 / np.where(chance, squared * predicted, 1.0), 0.0))

@@ -19,7 +19,7 @@ from trueodds.lenses.view import View
 from trueodds.resampling.pvalues import pvalue
 
 KERNEL_BOUND = 2.0  # bound of |k (e_y − p)·(e_z − q)| for k ≤ 1
-MIN_EFFECTIVE_N = 10.0  # Σ p(1 − p) below which the asymptotic distributions reject too often
+MIN_EXPECTED_OUTCOMES = 10.0  # Σ p(1 − p) below which the asymptotic distributions reject too often
 MIN_BLOCKS = 20  # t with 19 degrees of freedom exceeds the normal 5 % point with probability 5.8 %
 MAX_DRAWN_ROWS = 2**21  # rows drawn at once
 
@@ -68,7 +68,7 @@ class BlockStatistics:
     count: int
 
     @classmethod
-    def of(cls, pairs: RowPairs) -> BlockStatistics:
+    def from_pairs(cls, pairs: RowPairs) -> BlockStatistics:
         """Create from the pairs within blocks; for equal block sizes the mean of their U and its standard error."""
         starts, w = pairs.edges[:-1], pairs.w
         below = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
@@ -117,7 +117,7 @@ def rare_outcome_doubts(view: View) -> tuple[str, ...]:
     w, p = view.w[mask], np.asarray(view.p[mask], dtype=np.float64)
     v = (1 - (p**2).sum(axis=1)) / 2 if view.joint else p * (1 - p)
     effective_n = float((w @ v) ** 2 / (w**2 @ v)) if (v > 0).any() else 0.0
-    if effective_n >= MIN_EFFECTIVE_N:
+    if effective_n >= MIN_EXPECTED_OUTCOMES:
         return ()
     return (
         (
@@ -256,9 +256,9 @@ class KernelTest(ViewTest):
         if pairs.has_no_pairs:
             return replace(result, effect=float("nan"))
         if self.null == "block":
-            return _by_blocks(result, view, BlockStatistics.of(pairs))
+            return _with_block_pvalue(result, view, BlockStatistics.from_pairs(pairs))
         if self.null == "distribution-free":
-            even_rows(view)
+            require_equal_weights(view)
             n = len(pairs.rows)
             p = pvalue_bound_biased(value, n) if pairs.form == "biased" else pvalue_bound_unbiased(value, n)
             note = Note("TN222", "The p-value is an upper bound for any predictions. A large bound is not informative.")
@@ -291,7 +291,7 @@ class KernelTest(ViewTest):
         return SquaredKernelError(form, self.kernel, self.bandwidth, self.block_size)
 
 
-def _by_blocks(result: ViewResult, view: View, blocks: BlockStatistics) -> ViewResult:
+def _with_block_pvalue(result: ViewResult, view: View, blocks: BlockStatistics) -> ViewResult:
     if not blocks.stderr > 0:
         note = Note("TN221", "z is undefined: fewer than two blocks, or equal blocks, have no standard error.")
         return replace(result, statistic=float("nan"), notes=(*result.notes, note))
@@ -306,7 +306,7 @@ def _by_blocks(result: ViewResult, view: View, blocks: BlockStatistics) -> ViewR
     )
 
 
-def even_rows(view: View) -> None:
+def require_equal_weights(view: View) -> None:
     """Raise InputError for unequal weights."""
     weights = view.w[view.w > 0]
     if len(weights) and (weights != weights[0]).any():

@@ -18,38 +18,38 @@ from trueodds.lenses.view import View
 
 SCORES = ("brier", "log_loss")
 MAX_SKEWNESS = 1.0  # null skewness at which a normal p-value of 1 % occurs with probability 2 % (simulated)
-ROUNDING = 1e-12  # relative tolerance for differences between the scores of a row, or from a certain outcome
+SCORE_TOLERANCE = 1e-12  # relative tolerance for differences between the scores of a row, or from a certain outcome
 
 
 @dataclass(frozen=True)
 class ScoreSurplus:
     """The sum of S − E S over rows, which is linear in the outcomes, with its null moments."""
 
-    pull: Array  # (n,) score of the event minus that of the non-event; (n, m) score minus its expectation
-    span: Array  # (n,) range between the best and the worst score of a row
+    coefficients: Array  # (n,) score of the event minus that of the non-event; (n, m) score minus its expectation
+    score_range: Array  # (n,) range between the best and the worst score of a row
     std: float  # standard deviation of the weighted sum
     skewness: float
 
     @classmethod
-    def of(cls, view: View, score: str) -> ScoreSurplus:
+    def from_view(cls, view: View, score: str) -> ScoreSurplus:
         """Compute the coefficients and the null moments of a score."""
-        return _vectors(view, score) if view.joint else _view_surplus(view, score)
+        return _vector_surplus(view, score) if view.joint else _view_surplus(view, score)
 
-    def total(self, wp: Array, wy: Array) -> Array:
+    def sum_surplus(self, wp: Array, wy: Array) -> Array:
         """The weighted sum, from wp and wy of each row, (…, n) or (…, n, m)."""
-        if self.pull.ndim == 1:
-            return np.asarray((wy - wp) @ self.pull)
-        return np.asarray(np.tensordot(wy, self.pull, axes=2))
+        if self.coefficients.ndim == 1:
+            return np.asarray((wy - wp) @ self.coefficients)
+        return np.asarray(np.tensordot(wy, self.coefficients, axes=2))
 
 
 def score_z_test(view: View, score: str) -> ViewResult:
     """z of the excess score, its two-sided p-value, and a lower bound of the misplaced probability."""
-    surplus = ScoreSurplus.of(view, score)
+    surplus = ScoreSurplus.from_view(view, score)
     late, w = impossible_outcomes(view), view.w
     endless = bool(late.any()) and (score == "log_loss" or surplus.std == 0)
     weights = w[:, None] if view.joint else w
-    total = float(surplus.total(weights * view.p, weights * view.y))
-    underflowed = bool((w[:, None] * (view.P <= 0) * (view.Y > ROUNDING)).any())
+    total = float(surplus.sum_surplus(weights * view.p, weights * view.y))
+    underflowed = bool((w[:, None] * (view.P <= 0) * (view.Y > SCORE_TOLERANCE)).any())
     beyond = surplus.std == 0 and not endless and underflowed
     if surplus.std == 0 and not endless and not beyond:
         text = "The score has variance 0 under the predicted probabilities, so z is undefined."
@@ -63,9 +63,9 @@ def score_z_test(view: View, score: str) -> ViewResult:
         text = f"Outcomes with predicted probability 0 were observed, which is impossible under calibration{suffix}."
         notes = (Note("TN215", text),)
     if score == "log_loss" and endless:  # the effect is defined by the rows whose loss can be infinite
-        effect = float(w[late].sum() / w[_ruling_out(view)].sum())
+        effect = float(w[late].sum() / w[_rows_with_zero_probability(view)].sum())
     else:
-        effect = total / float(w @ surplus.span)
+        effect = total / float(w @ surplus.score_range)
     doubts: tuple[str, ...] = ()
     if abs(surplus.skewness) > MAX_SKEWNESS:
         doubts = ("A few rows, or rare outcomes, dominate the variance of the score, so z is skewed.",)
@@ -74,23 +74,23 @@ def score_z_test(view: View, score: str) -> ViewResult:
 
 def score_cells(view: View, score: str) -> CellFunction:
     """|z| as a function of redrawn outcomes; infinite for an outcome of probability 0 if the score is unbounded."""
-    surplus = ScoreSurplus.of(view, score)
+    surplus = ScoreSurplus.from_view(view, score)
     watch = score == "log_loss" or surplus.std == 0
-    certain = _ruling_out(view) & watch
+    certain = _rows_with_zero_probability(view) & watch
     p, w = view.p[certain].astype(np.float64), view.w[certain]
     weight = w[:, None] if view.joint else w
     impossible = np.isneginf(view.log_P[certain])
     ruled = impossible if view.joint else impossible.any(axis=1)
     must = np.zeros_like(p) if view.joint else w * impossible[:, 0]  # the event is certain if its absence is impossible
-    tolerance = weight * (ROUNDING + 4 * np.maximum(p - 1, 0.0))
+    tolerance = weight * (SCORE_TOLERANCE + 4 * np.maximum(p - 1, 0.0))
 
     min_weight = float(view.w.min(where=view.w > 0, initial=np.inf))
 
     def reader(_w: Array, wp: Array, wy: Array) -> Array:
         if surplus.std > 0:
-            z = np.abs(surplus.total(wp, wy)) / surplus.std
+            z = np.abs(surplus.sum_surplus(wp, wy)) / surplus.std
         else:
-            beyond = np.abs(surplus.total(wp, wy)) > min_weight / 2
+            beyond = np.abs(surplus.sum_surplus(wp, wy)) > min_weight / 2
             z = np.where(beyond, np.inf, np.nan)
         if not watch:
             return z
@@ -103,11 +103,11 @@ def score_cells(view: View, score: str) -> CellFunction:
 
 def impossible_outcomes(view: View) -> Array:
     """Rows whose observed outcome has predicted probability 0, (n,) bool."""
-    some = view.Y > (0 if view.joint else np.array([ROUNDING, 0]))
+    some = view.Y > (0 if view.joint else np.array([SCORE_TOLERANCE, 0]))
     return np.asarray((np.isneginf(view.log_P) & some).any(axis=1) & (view.w > 0))
 
 
-def _ruling_out(view: View) -> Array:
+def _rows_with_zero_probability(view: View) -> Array:
     """Rows that assign probability 0 to an outcome, (n,) bool."""
     return np.asarray(np.isneginf(view.log_P).any(axis=1))
 
@@ -115,30 +115,32 @@ def _ruling_out(view: View) -> Array:
 def _view_surplus(view: View, score: str) -> ScoreSurplus:
     p = view.p.astype(np.float64)
     if score == "brier":
-        pull = 1 - 2 * p
+        coefficients = 1 - 2 * p
     else:
-        logs = np.where(_ruling_out(view)[:, None], 0.0, view.log_P)  # the other outcome is certain
-        pull = logs[:, 0] - logs[:, 1]
-    variance = pull**2 * np.maximum(view.sums("wwv"), 0.0)
-    return ScoreSurplus(pull, np.abs(pull), *_std_and_skewness(view, variance, pull * (1 - 2 * p) * variance))
+        logs = np.where(_rows_with_zero_probability(view)[:, None], 0.0, view.log_P)  # the other outcome is certain
+        coefficients = logs[:, 0] - logs[:, 1]
+    variance = coefficients**2 * np.maximum(view.sums("wwv"), 0.0)
+    return ScoreSurplus(
+        coefficients, np.abs(coefficients), *_std_and_skewness(view, variance, coefficients * (1 - 2 * p) * variance)
+    )
 
 
-def _vectors(view: View, score: str) -> ScoreSurplus:
+def _vector_surplus(view: View, score: str) -> ScoreSurplus:
     p, logs = np.maximum(view.p, 0.0, dtype=np.float64), view.log_P
     possible = ~np.isneginf(logs)
     s = -2 * p if score == "brier" else -np.where(possible, logs, 0.0)
     share = p / p.sum(axis=1, keepdims=True)
-    pull = s - (share * s).sum(axis=1, keepdims=True)
-    pull[np.abs(pull) <= ROUNDING * np.abs(s).max(axis=1, keepdims=True)] = 0.0
+    coefficients = s - (share * s).sum(axis=1, keepdims=True)
+    coefficients[np.abs(coefficients) <= SCORE_TOLERANCE * np.abs(s).max(axis=1, keepdims=True)] = 0.0
     if score == "log_loss":
-        pull[~possible] = 0.0
+        coefficients[~possible] = 0.0
         low = np.where(possible, s, np.inf).min(axis=1)
-        span = s.max(axis=1) - low  # s was set to 0, its minimum, for outcomes of probability 0
+        score_range = s.max(axis=1) - low  # s was set to 0, its minimum, for outcomes of probability 0
     else:
-        span = s.max(axis=1) - s.min(axis=1)
+        score_range = s.max(axis=1) - s.min(axis=1)
     ww = view.sums("ww")
-    second, third = (share * pull**2).sum(axis=1), (share * pull**3).sum(axis=1)
-    return ScoreSurplus(pull, span, *_std_and_skewness(view, ww * second, ww * third))
+    second, third = (share * coefficients**2).sum(axis=1), (share * coefficients**3).sum(axis=1)
+    return ScoreSurplus(coefficients, score_range, *_std_and_skewness(view, ww * second, ww * third))
 
 
 def _std_and_skewness(view: View, second: Array, third: Array) -> tuple[float, float]:

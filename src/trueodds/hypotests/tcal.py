@@ -27,7 +27,7 @@ from trueodds.lenses.view import View
 from trueodds.resampling.pvalues import pvalue
 
 MAX_SCALES = 32  # length of the array of scales; unused entries are NaN
-TALLIED = 8  # the fine grid of a tally has 3840 = 2⁸ · 15 cells and can be halved 8 times
+MAX_TALLY_HALVINGS = 8  # the fine grid of a tally has 3840 = 2⁸ · 15 cells and can be halved 8 times
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class TCal(ViewTest):
         levels = self.levels(view)
         if view.joint:
             require_single_rows(view, self.name)
-            rows = _Vectors(view, levels)
+            rows = _NestedVectorCells(view, levels)
             return CellFunction(view, rows.index, len(view), rows.statistic)
         max_bins = levels[-1]
         finest: Partition = Uniform(max_bins)
@@ -136,12 +136,12 @@ class TCal(ViewTest):
         if view.is_rows and (view.partition_values == (index + 1) / max_bins)[index < max_bins - 1].any():
             finest = _BinsAndEdges(max_bins)
             occupied = np.unique(finest.fit(view).index(view.partition_values))
-            errors = _averaged(
+            errors = _mean_of_assignments(
                 [occupied // 2, (occupied + 1) // 2], levels
             )  # an edge belongs to the bin below, and above
         else:
             occupied = np.unique(index)
-            errors = _errors([occupied // (max_bins // m) for m in levels])
+            errors = _scale_error_function([occupied // (max_bins // m) for m in levels])
         pairs = Pairs(view, finest, errors)
         return CellFunction(view, pairs.index, pairs.size, pairs.statistic)
 
@@ -171,7 +171,7 @@ class TCal(ViewTest):
         if self.smoothness is not None:
             return [max(1, math.floor(n ** (2 / (4 * self.smoothness + axes)) + 1e-9))]
         scales = min(n_scales(n, axes), math.floor(math.log2(n) / axes + 1e-9), MAX_SCALES)
-        return [2**b for b in range(1, max(1, scales if view.is_rows else min(scales, TALLIED)) + 1)]
+        return [2**b for b in range(1, max(1, scales if view.is_rows else min(scales, MAX_TALLY_HALVINGS)) + 1)]
 
 
 def n_scales(n: int, axes: int = 1) -> int:
@@ -200,12 +200,14 @@ class _BinsAndEdges(Partition):
         return f"uniform {self.bins} and edges"
 
 
-def _averaged(finest: Sequence[Array], levels: Sequence[int]) -> Callable[[Array, Array, Array, Array], Array]:
+def _mean_of_assignments(
+    finest: Sequence[Array], levels: Sequence[int]
+) -> Callable[[Array, Array, Array, Array], Array]:
     """Mean of T at every scale over several assignments of cells to the finest bins."""
     ways = []
     for cells in finest:
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
-        ways.append((starts, _errors([cells[starts] // (levels[-1] // m) for m in levels])))
+        ways.append((starts, _scale_error_function([cells[starts] // (levels[-1] // m) for m in levels])))
 
     def errors(*sums: Array) -> Array:
         values = [of(*(np.add.reduceat(x, starts, axis=-1) for x in sums)) for starts, of in ways]
@@ -214,7 +216,7 @@ def _averaged(finest: Sequence[Array], levels: Sequence[int]) -> Callable[[Array
     return errors
 
 
-class _Vectors:
+class _NestedVectorCells:
     """Rows of vectors, sorted such that the cells of every scale are nested contiguous segments."""
 
     def __init__(self, view: View, levels: Sequence[int]) -> None:
@@ -223,7 +225,7 @@ class _Vectors:
         self.index = np.empty(len(order), dtype=np.int64)
         self.index[order] = np.arange(len(order))
         self.starts = np.flatnonzero(np.diff(cells[-1][order], prepend=-1))
-        self.errors = _errors([cell[order][self.starts] for cell in cells])
+        self.errors = _scale_error_function([cell[order][self.starts] for cell in cells])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """T of each draw at every scale."""
@@ -232,7 +234,7 @@ class _Vectors:
         return self.errors(*(np.add.reduceat(x, self.starts, axis=-1) for x in (w, residual, squares, w)))
 
 
-def _errors(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Array]:
+def _scale_error_function(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Array]:
     """Function that computes T at every scale from sums of the finest cells; `cells` has one array per scale."""
     starts = [np.flatnonzero(np.diff(cell, prepend=-1)) for cell in cells]
     within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]

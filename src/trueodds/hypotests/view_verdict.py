@@ -34,7 +34,8 @@ def largest_pvalues(by_null: Sequence[PValues], min_pvalue: float) -> PValues:
         for i in range(len(by_null[0].pvalues))
     ]
     of_lens = [
-        float(np.max([min_pvalue, *(one.of_lens[i] for one in by_null)])) for i in range(len(by_null[0].of_lens))
+        float(np.max([min_pvalue, *(one.lens_pvalues[i] for one in by_null)]))
+        for i in range(len(by_null[0].lens_pvalues))
     ]
     return PValues(
         of_views,
@@ -59,11 +60,11 @@ def lens_verdict(
         context.test,
         str(estimand.lens),
         strongest.statistic,
-        pvalues.of_lens[0],
+        pvalues.lens_pvalues[0],
         estimand.n_rows,
         context.null,
         context.min_pvalue,
-        None if is_single else pvalues.of_lens[0],
+        None if is_single else pvalues.lens_pvalues[0],
         strongest.effect,
         parts,
         settings,
@@ -78,7 +79,7 @@ def family_verdict(
     leaders = [
         lens_results[_smallest(of_views)] for lens_results, of_views in zip(results, pvalues.pvalues, strict=True)
     ]
-    strongest = leaders[_smallest(np.array(pvalues.of_lens))]
+    strongest = leaders[_smallest(np.array(pvalues.lens_pvalues))]
     return Verdict(
         context.test,
         "family",
@@ -89,7 +90,7 @@ def family_verdict(
         context.min_pvalue,
         pvalues.family_pvalue,
         strongest.effect,
-        view_parts([str(estimand.lens) for estimand in estimands], leaders, np.array(pvalues.of_lens)),
+        view_parts([str(estimand.lens) for estimand in estimands], leaders, np.array(pvalues.lens_pvalues)),
         context.settings,
         context.notes,
     )

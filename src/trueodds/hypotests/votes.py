@@ -12,10 +12,10 @@ from trueodds.data.predictions import Predictions
 from trueodds.hypotests.view_statistic import ViewResult
 
 LABEL_DRAWS = 50  # draws of one vote per row over which asymptotic p-values are averaged
-TWICE_THE_MEAN = f"; p is twice the mean p-value over {LABEL_DRAWS} draws of one vote per row (conservative)"
+TWICE_THE_MEAN_TEXT = f"; p is twice the mean p-value over {LABEL_DRAWS} draws of one vote per row (conservative)"
 
-_ONE_VOTE = "Every row has one vote. If these are one-hot labels, pass class indices: y_true.argmax(axis=1)."
-_SEVERAL = "Rows have several votes. The signs of all residuals of a row are flipped together."
+_ONE_VOTE_TEXT = "Every row has one vote. If these are one-hot labels, pass class indices: y_true.argmax(axis=1)."
+_SEVERAL_VOTES_TEXT = "Rows have several votes. The signs of all residuals of a row are flipped together."
 
 
 def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictions, list[Note]]:
@@ -30,7 +30,7 @@ def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictio
     if preds.votes is None or preds.cluster is not None:
         return preds, []
     if preds.counts is not None and (preds.counts == 1).all():
-        return preds.with_labels(preds.votes.argmax(axis=1)), [Note("TN202", _ONE_VOTE)]
+        return preds.with_labels(preds.votes.argmax(axis=1)), [Note("TN202", _ONE_VOTE_TEXT)]
     if redraw != "labels":
         raise InputError(
             "TO205",
@@ -38,7 +38,7 @@ def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictio
             f"redraw={redraw!r} with votes",
             "Omit redraw to flip the signs of whole rows.",
         )
-    return preds, [Note("TN202", _SEVERAL)]
+    return preds, [Note("TN202", _SEVERAL_VOTES_TEXT)]
 
 
 def draw_vote_labels(preds: Predictions, rng: np.random.Generator) -> Iterator[Predictions]:

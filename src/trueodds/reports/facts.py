@@ -206,7 +206,7 @@ def _test_groups(
     """The p-values of the subgroups: joint over the null draws, or Holm-adjusted for several independent labels."""
     if not _has_several_labels(preds):
         return joint_group_pvalues(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
-    claims = GroupEstimands.of(preds, whom.groups, ece, lens, "mean")
+    claims = GroupEstimands.from_groups(preds, whom.groups, ece, lens, "mean")
     draws = null_draws(preds, claims.estimands, resamples, rng)
     single = [
         lens_result_from_draws(estimand, drawn, joint=False).pvalue

@@ -30,7 +30,7 @@ from trueodds.lenses.view import View
 CURVE_POINTS = 51  # points evenly spaced in p, and as many in its log odds
 GRID_CURVE_POINTS = 26  # the same for several panels
 STRIP_BINS = 20  # bins of the strip; their edges are edges of a tally's cells too
-ALPHA = 0.05  # a smaller p-value is reported as a rejection even if the band contains the diagonal
+TEST_ALPHA = 0.05  # a smaller p-value is reported as a rejection even if the band contains the diagonal
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class CalibrationBelt(Recipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the belts of binary views, the smallest p-value first."""
-        all_logits = [Logits.of(view, self.min_prob, self.name) for view in views]
+        all_logits = [Logits.from_view(view, self.min_prob, self.name) for view in views]
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
         results = [self._test().evaluate(view) for view in condensed_views]
         order = decreasing_order([-result.pvalue for result in results], [result.statistic for result in results])
@@ -215,7 +215,7 @@ def _describe_finding(name: str, pvalue: float, belt: Belt) -> str:
     band = f"The {100 * belt.levels[-1]:.4g}\u00a0% band"
     outside = [segment for segment in belt.segments if segment.level == belt.levels[-1]]
     if not outside:
-        contrast = ", but the test rejects calibration" if pvalue < ALPHA else ""
+        contrast = ", but the test rejects calibration" if pvalue < TEST_ALPHA else ""
         return f"{band} contains the whole diagonal{contrast} ({format_pvalue(pvalue)})."
     underestimates, overestimates = (phrase.removeprefix("is ") for phrase in bias_phrases(name))
     phrases: list[str] = []

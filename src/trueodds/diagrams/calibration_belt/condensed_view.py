@@ -24,7 +24,7 @@ def condense_view(view: View, logits: Logits) -> View:
     fourth derivative. Cost: O(n), and a sort if the first rows share few scores.
 
     >>> view = View(p=[0.2, 0.2, 0.7], y=[0, 1, 1])
-    >>> condensed_view = condense_view(view, Logits.of(view, 0.0, "calibration_belt"))
+    >>> condensed_view = condense_view(view, Logits.from_view(view, 0.0, "calibration_belt"))
     >>> condensed_view.p.tolist(), condensed_view.y.tolist(), condensed_view.w.tolist()
     ([0.2, 0.7], [0.5, 1.0], [2.0, 1.0])
     """

@@ -102,7 +102,7 @@ class MclloParameters(BaselineRecipe):
         views, fits = tuple(views[i] for i in order), [fits[i] for i in order]
         limits = axis_limits([table for table, _, _ in fits[: layout.MAX_PANELS]])
         rows = [
-            self._panel(view, table, baseline, len(views)) | limits
+            self._panel_row(view, table, baseline, len(views)) | limits
             for view, (table, baseline, _) in zip(views, fits, strict=True)
         ]
         base = self.baseline_index(views[0])
@@ -134,7 +134,7 @@ class MclloParameters(BaselineRecipe):
         P, Y, _ = rows_with_weight(view)
         min_prob = resolve_min_prob(view, self.min_prob)
         notes += replacement_notes(P, Y, min_prob)
-        odds = MclloModel.of(view, self.baseline_index(view), min_prob, self.name)
+        odds = MclloModel.from_view(view, self.baseline_index(view), min_prob, self.name)
         names = self.class_names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
         baseline = str(names[odds.baseline])
         theta = np.asarray(odds.mle.theta).reshape(-1, 2)
@@ -155,16 +155,16 @@ class MclloParameters(BaselineRecipe):
         distance = float(np.abs(theta - [1.0, 0.0]).sum(axis=1).max(initial=0.0))
         return table, baseline, distance
 
-    def _panel(self, view: View, table: dict[str, Array], baseline: str, panels: int) -> dict[str, Any]:
-        own = table["kind"] == "estimate"
-        count, outside = int(own.sum()), int(table["outside"][own].sum())
+    def _panel_row(self, view: View, table: dict[str, Array], baseline: str, panels: int) -> dict[str, Any]:
+        is_estimate = table["kind"] == "estimate"
+        count, outside = int(is_estimate.sum()), int(table["outside"][is_estimate].sum())
         title = view.name.removeprefix("class:")
         return {
             "view": view.name,
             "title": title,
             "baseline": baseline,
-            "aside": _summarize_fits(table, own),
-            "finding": _finding(table, own, title, view.joint, self.level, panels),
+            "aside": _summarize_fits(table, is_estimate),
+            "finding": _describe_finding(table, is_estimate, title, view.joint, self.level, panels),
             "n": view.n_rows,
             "weight": view.total,
             "classes": count,
@@ -172,19 +172,21 @@ class MclloParameters(BaselineRecipe):
         }
 
 
-def _summarize_fits(table: dict[str, Array], own: Array) -> str:
-    if not own.any():
+def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
+    if not is_estimate.any():
         return "no finite fit"
-    if own.sum() == 1:
-        return f"δ\u00a0{table['delta'][own][0]:.3g}, γ\u00a0{table['gamma'][own][0]:.2f}"
-    return f"{int(table['outside'][own].sum())} of {int(own.sum())} outside"
+    if is_estimate.sum() == 1:
+        return f"δ\u00a0{table['delta'][is_estimate][0]:.3g}, γ\u00a0{table['gamma'][is_estimate][0]:.2f}"
+    return f"{int(table['outside'][is_estimate].sum())} of {int(is_estimate.sum())} outside"
 
 
-def _finding(table: dict[str, Array], own: Array, title: str, joint: bool, level: float, panels: int) -> str:
-    if not own.any():
+def _describe_finding(
+    table: dict[str, Array], is_estimate: Array, title: str, joint: bool, level: float, panels: int
+) -> str:
+    if not is_estimate.any():
         return f"{title}: no finite shifts and slopes maximize the likelihood, so nothing is drawn."
-    delta, gamma, outside = (table[name][own] for name in ("delta", "gamma", "outside"))
-    shift, slope = interval_sides(table, own, "delta"), interval_sides(table, own, "gamma")
+    delta, gamma, outside = (table[name][is_estimate] for name in ("delta", "gamma", "outside"))
+    shift, slope = interval_sides(table, is_estimate, "delta"), interval_sides(table, is_estimate, "gamma")
     if not joint:
         parts = [
             "underpredicted" if shift[0] > 0 else "overpredicted" if shift[0] < 0 else "",
@@ -214,7 +216,7 @@ def _finding(table: dict[str, Array], own: Array, title: str, joint: bool, level
     )
 
 
-_CORNERS = 72  # vertices of an ellipse
+_N_ELLIPSE_VERTICES = 72  # vertices of an ellipse
 _MIN_SPAN = 0.02  # minimum range of log δ and γ in the figure
 _MAX_LOG_DELTA = 300.0  # limit of |log δ|: δ must stay a floating-point number, with margins
 _MAX_GAMMA = 1e6  # limit of |γ| plus the radius of its ellipse
@@ -241,7 +243,7 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
     low, high = theta - z * se, theta + z * se
     away = np.array([1.0, 0.0]) - theta
     statistic = np.einsum("mi,mi->m", away, np.linalg.solve(covariance, away[..., None])[..., 0]) if m else np.zeros(0)
-    angles = np.linspace(0, 2 * np.pi, _CORNERS + 1)
+    angles = np.linspace(0, 2 * np.pi, _N_ELLIPSE_VERTICES + 1)
     circle = radius * np.stack([np.cos(angles), np.sin(angles)])
     outline = (
         theta[:, None, :] + np.swapaxes(np.linalg.cholesky(covariance) @ circle, 1, 2) if m else np.empty((0, 0, 2))
@@ -275,12 +277,12 @@ def axis_limits(tables: list[dict[str, Array]]) -> dict[str, float]:
     """Limits of the axes: all estimates, (1, 1), and every ellipse that is not much wider than the median."""
     theta, ends = [np.array([[0.0, 1.0]])], [np.zeros((0, 2, 2))]
     for table in tables:
-        own = table["kind"] == "estimate"
-        if not own.any():
+        is_estimate = table["kind"] == "estimate"
+        if not is_estimate.any():
             continue
         both = np.stack([table["tau"], table["gamma"]], axis=1)
-        outlines = both[~own].reshape(int(own.sum()), -1, 2)
-        theta.append(both[own])
+        outlines = both[~is_estimate].reshape(int(is_estimate.sum()), -1, 2)
+        theta.append(both[is_estimate])
         ends.append(np.stack([outlines.min(axis=1), outlines.max(axis=1)], axis=1))
     points, outer = np.concatenate(theta), np.concatenate(ends)
     low, high = points.min(axis=0), points.max(axis=0)
@@ -304,7 +306,7 @@ def _ellipse_radius(level: float) -> float:
     return float(np.sqrt(-2 * np.log1p(-level)))
 
 
-def interval_sides(table: dict[str, Array], own: Array, name: str) -> Array:
+def interval_sides(table: dict[str, Array], is_estimate: Array, name: str) -> Array:
     """+1 and −1 where the interval lies above and below 1, else 0."""
-    low, high = table[f"{name}_low"][own], table[f"{name}_high"][own]
+    low, high = table[f"{name}_low"][is_estimate], table[f"{name}_high"][is_estimate]
     return np.asarray((low > 1).astype(int) - (high < 1))

@@ -15,10 +15,10 @@ from trueodds.hypotests._glm.forward_selection import CalibrationCurve
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.lenses.view import View
 
-ENDLESS = 40.0  # log odds beyond which a probability rounds to 0 or 1
-FLATTEST = 1e-12  # smallest eigenvalue of the Hessian, relative to the largest one
-MAX_STEP = 100.0  # maximum change of log odds in one step
-_BLOCK = 2**22  # array elements in memory at once
+MAX_LOG_ODDS = 40.0  # log odds beyond which a probability rounds to 0 or 1
+MIN_RELATIVE_EIGENVALUE = 1e-12  # smallest eigenvalue of the Hessian, relative to the largest one
+MAX_LOG_ODDS_STEP = 100.0  # maximum change of log odds in one step
+_ELEMENTS_PER_BLOCK = 2**22  # array elements in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def fit_belt(
     >>> result.degree, result.table["high_0.95"].round(2).tolist(), result.segments[-1].side
     (1, [0.12, 0.35, 0.79], 'below')
     """
-    levels = tuple(_as_levels("level", np.atleast_1d(levels)).tolist())
+    levels = tuple(_validate_levels("level", np.atleast_1d(levels)).tolist())
     test = GiViTI(fitted=fitted, max_degree=max_degree, min_prob=min_prob)
     curve, result = test.curve(view), test.evaluate(view)
     if curve.null_distribution is None:
@@ -84,28 +84,28 @@ def fit_belt(
             f"degree {curve.degree}",
             "Use fitted=False if the model was not fitted on these rows.",
         )
-    p = _points(points, curve)
+    p = _belt_points(points, curve)
     x = np.log(p) - np.log1p(-p)
     at = np.vander(x, curve.degree + 1, increasing=True) @ curve.powers.raw[: curve.degree + 1, : curve.degree + 1]
     table = {"p": p, "curve": expit(x + at @ curve.fit.beta[0])}
     segments: list[BeltSegment] = []
     for level in levels:
         drop = curve.null_distribution.quantile(level) / 2
-        low, high = (expit(x + side * _maximize(curve, side * at, drop, side * x)) for side in (-1.0, 1.0))
+        low, high = (expit(x + side * _maximize_in_region(curve, side * at, drop, side * x)) for side in (-1.0, 1.0))
         table |= {f"low_{level:g}": low, f"high_{level:g}": high}
-        segments += [*_segments(level, "above", p, low - p), *_segments(level, "below", p, p - high)]
+        segments += [*_positive_segments(level, "above", p, low - p), *_positive_segments(level, "below", p, p - high)]
     return Belt(
         table, levels, tuple(segments), curve.degree, result.statistic, result.pvalue, view.n_rows, result.notes
     )
 
 
-def _maximize(curve: CalibrationCurve, at: Array, drop: float, offset: Array) -> Array:
+def _maximize_in_region(curve: CalibrationCurve, at: Array, drop: float, offset: Array) -> Array:
     """Maximize a·β over the region where the log-likelihood is within `drop` of its maximum, for each row a.
 
     Each step maximizes over the region of the second-order approximation of the log-likelihood, which is Newton's
     method on the Lagrangian. A step that leaves the region by far is halved.
     """
-    rows = max(1, _BLOCK // len(curve.logits.w))
+    rows = max(1, _ELEMENTS_PER_BLOCK // len(curve.logits.w))
     parts = [slice(start, start + rows) for start in range(0, len(at), rows)]
     return np.concatenate([_maximize_on_boundary(curve, at[part], drop, offset[part]) for part in parts])
 
@@ -119,12 +119,12 @@ def _maximize_on_boundary(curve: CalibrationCurve, at: Array, drop: float, offse
     reached, going = np.full(len(at), -np.inf), np.arange(len(at))
     for _ in range(200):
         values, turns = np.linalg.eigh(hessian)
-        values = np.maximum(values, FLATTEST * values[:, -1:] + 1e-200)
+        values = np.maximum(values, MIN_RELATIVE_EIGENVALUE * values[:, -1:] + 1e-200)
         back, out = (np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, side) for side in (slope, at[going]))
         top = value + 0.5 * (slope * back).sum(1)
         room = np.maximum(top - (max_gain - allowed[going]), 0.0)
         step = back + out * np.sqrt(2 * room / (out * at[going]).sum(1))[:, None]
-        step *= np.minimum(1.0, MAX_STEP / np.maximum(np.abs((step * at[going]).sum(1)), 1e-200))[:, None]
+        step *= np.minimum(1.0, MAX_LOG_ODDS_STEP / np.maximum(np.abs((step * at[going]).sum(1)), 1e-200))[:, None]
         for _half in range(60):
             new, new_slope, new_hessian = curve.likelihood(beta + step)
             wild = ~(max_gain - new <= 4 * allowed[going])
@@ -134,7 +134,7 @@ def _maximize_on_boundary(curve: CalibrationCurve, at: Array, drop: float, offse
         moved = (step * at[going]).sum(1)
         beta, value, slope, hessian = beta + step, new, new_slope, new_hessian
         eta = (beta * at[going]).sum(1)
-        endless = eta + offset[going] > ENDLESS
+        endless = eta + offset[going] > MAX_LOG_ODDS
         short = max_gain - value - allowed[going]
         within = short <= 1e-8 * allowed[going]
         reached[going[within]] = np.maximum(reached[going], eta)[within]
@@ -147,7 +147,7 @@ def _maximize_on_boundary(curve: CalibrationCurve, at: Array, drop: float, offse
     return reached
 
 
-def _segments(level: float, side: str, p: Array, gap: Array) -> list[BeltSegment]:
+def _positive_segments(level: float, side: str, p: Array, gap: Array) -> list[BeltSegment]:
     """Intervals where `gap` is positive, with zeros by linear interpolation."""
     positive = gap > 0
     turns = np.flatnonzero(np.diff(positive.astype(int)))
@@ -156,14 +156,14 @@ def _segments(level: float, side: str, p: Array, gap: Array) -> list[BeltSegment
     return [BeltSegment(level, side, float(a), float(b)) for a, b in ends.reshape(-1, 2)]
 
 
-def _points(points: Any, curve: CalibrationCurve) -> Array:
+def _belt_points(points: Any, curve: CalibrationCurve) -> Array:
     if isinstance(points, (int, np.integer)) and not isinstance(points, bool) and points >= 2:
         predicted = curve.logits.p[curve.logits.w > 0]
         return np.linspace(predicted.min(), predicted.max(), int(points))
-    return np.sort(_as_levels("point", np.atleast_1d(points)))
+    return np.sort(_validate_levels("point", np.atleast_1d(points)))
 
 
-def _as_levels(what: str, values: Any) -> Array:
+def _validate_levels(what: str, values: Any) -> Array:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array) or not ((array > 0) & (array < 1)).all():
         raise InputError(

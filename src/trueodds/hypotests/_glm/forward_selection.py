@@ -12,18 +12,18 @@ from numpy.polynomial import Chebyshev
 from scipy.special import chdtri, erfcx, expit
 
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.logistic import Fit, logistic_statistics
+from trueodds.hypotests._glm.logistic import LogisticFit, logistic_statistics
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 
-LEVEL = 0.95
-SELECTION_THRESHOLD = float(chdtri(1, 1 - LEVEL))  # minimum gain of one more degree, 3.84
-_END = 40.0  # in √(x − terms·STEP): beyond it the tail underflows
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
+SELECTION_LEVEL = 0.95
+SELECTION_THRESHOLD = float(chdtri(1, 1 - SELECTION_LEVEL))  # minimum gain of one more degree, 3.84
+_INTEGRATION_END = 40.0  # in √(x − n_selected · SELECTION_THRESHOLD): beyond it the tail underflows
+_LEGENDRE_NODES, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
 @dataclass(frozen=True, eq=False)
 class SelectionNullDistribution:
-    r"""χ² with `base` degrees of freedom plus `terms` independent χ²₁, each given that it exceeds `STEP`.
+    r"""χ² with `base_df` degrees of freedom plus `n_selected` independent χ²₁ that exceed the selection threshold k.
 
     With :math:`P(D > x) = e^{-x/2}\,G_j(z)`, :math:`z^2 = x - jk` for j terms, polar coordinates give
 
@@ -39,23 +39,23 @@ class SelectionNullDistribution:
     (0.135335, 12.7919)
     """
 
-    base: int
-    terms: int
-    smooth: Callable[[Array], Array]  # G of z in [0, _END]
+    base_df: int  # 1 or 2: degrees of freedom of the starting model
+    n_selected: int  # number of selection steps
+    smooth: Callable[[Array], Array]  # G of z in [0, _INTEGRATION_END]
 
     def upper_tail(self, x: Any) -> Any:
         """P(D > x)."""
-        return np.exp(-self.surprise(x))
+        return np.exp(-self.negative_log_pvalue(x))
 
-    def surprise(self, x: Any) -> Any:
+    def negative_log_pvalue(self, x: Any) -> Any:
         """−log P(D > x), which orders values whose probability is too small for a float."""
-        excess = np.asarray(x, dtype=np.float64) - self.terms * SELECTION_THRESHOLD
-        z = np.sqrt(np.clip(excess, 0.0, _END**2))
+        excess = np.asarray(x, dtype=np.float64) - self.n_selected * SELECTION_THRESHOLD
+        z = np.sqrt(np.clip(excess, 0.0, _INTEGRATION_END**2))
         return np.where(excess <= 0, 0.0, np.maximum(np.asarray(x) / 2 - np.log(self.smooth(z)), 0.0))
 
     def quantile(self, level: float) -> float:
         """The `level` quantile of D."""
-        low, high = 0.0, self.terms * SELECTION_THRESHOLD + _END**2
+        low, high = 0.0, self.n_selected * SELECTION_THRESHOLD + _INTEGRATION_END**2
         while high - low > 1e-13 * high:
             middle = (low + high) / 2
             low, high = (low, middle) if self.upper_tail(middle) <= 1 - level else (middle, high)
@@ -68,23 +68,23 @@ class SelectionNullDistribution:
 def forward_null_distribution(base: int, terms: int) -> SelectionNullDistribution:
     """Null distribution after `terms` selection steps."""
     if terms == 0:
-        return SelectionNullDistribution(base, 0, np.ones_like if base == 2 else _half_normal)
-    before, done, alpha = forward_null_distribution(base, terms - 1).smooth, terms - 1, 1 - LEVEL
+        return SelectionNullDistribution(base, 0, np.ones_like if base == 2 else _scaled_half_normal_tail)
+    before, done, alpha = forward_null_distribution(base, terms - 1).smooth, terms - 1, 1 - SELECTION_LEVEL
 
     def following(z: Array) -> Array:
         radius = np.sqrt(SELECTION_THRESHOLD + z**2)
         half = np.arctan(z / np.sqrt(SELECTION_THRESHOLD)) / 2
-        angles = half[..., None] * (1 + _NODES)
-        at = np.minimum(radius[..., None] * np.sin(angles), _END)
-        swept = half * ((before(at) * at) @ _WEIGHTS)
+        angles = half[..., None] * (1 + _LEGENDRE_NODES)
+        at = np.minimum(radius[..., None] * np.sin(angles), _INTEGRATION_END)
+        swept = half * ((before(at) * at) @ _LEGENDRE_WEIGHTS)
         return (
             2 * swept / np.sqrt(2 * np.pi) + np.exp(done * SELECTION_THRESHOLD / 2) * erfcx(radius / np.sqrt(2))
         ) / alpha
 
-    return SelectionNullDistribution(base, terms, Chebyshev.interpolate(following, 160, domain=[0.0, _END]))
+    return SelectionNullDistribution(base, terms, Chebyshev.interpolate(following, 160, domain=[0.0, _INTEGRATION_END]))
 
 
-def _half_normal(z: Array) -> Array:
+def _scaled_half_normal_tail(z: Array) -> Array:
     """G of χ² with one degree of freedom: e^{z²/2} P(χ² > z²)."""
     return erfcx(z / np.sqrt(2))
 
@@ -119,7 +119,7 @@ class CalibrationCurve:
 
     logits: Logits
     powers: LogitPolynomials
-    fit: Fit
+    fit: LogisticFit
     degree: int
     wy: Array  # (n,)
     reached: float  # D

@@ -12,14 +12,16 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 
-Form = Literal["likelihood-ratio", "score"]
-EXACT = 1e-11  # convergence tolerance: predicted gain in log-likelihood of the next Newton step
+LogisticForm = Literal["likelihood-ratio", "score"]
+CONVERGENCE_TOLERANCE = 1e-11  # convergence tolerance: predicted gain in log-likelihood of the next Newton step
 MAX_ITER = 120
-MAX_STEP = 4.0  # maximum step, as a multiple of the largest log odds
-NOISE = 1e-3  # tolerance if the log-likelihood stops increasing because of rounding errors
-ROUNDING = 1e-15  # smallest eigenvalue of the scaled Hessian
-NONE = 1e-100  # smallest curvature along an axis
-FLAT = 1e-6  # share of the null information along a direction below which the maximum counts as infinite
+MAX_RELATIVE_STEP = 4.0  # maximum step, as a multiple of the largest log odds
+STALLED_TOLERANCE = 1e-3  # tolerance if the log-likelihood stops increasing because of rounding errors
+MIN_HESSIAN_EIGENVALUE = 1e-15  # smallest eigenvalue of the scaled Hessian
+MIN_CURVATURE = 1e-100  # smallest curvature along an axis
+MIN_INFORMATION_SHARE = (
+    1e-6  # share of the null information along a direction below which the maximum counts as infinite
+)
 
 
 def logistic_statistics(logits: Logits, powers: LogitPolynomials, wy: Array, degree: int, form: str) -> Array:
@@ -29,15 +31,19 @@ def logistic_statistics(logits: Logits, powers: LogitPolynomials, wy: Array, deg
     divided by the one standardized by their information, which restores the χ² distribution. Source: Pace, Salvan &
     Sartori (2011).
     """
-    by_bread, by_meat = (scores[:, : degree + 1].sum(1) for scores in powers.scores(wy - logits.w * logits.p))
+    information_whitening, by_meat = (
+        scores[:, : degree + 1].sum(1) for scores in powers.scores(wy - logits.w * logits.p)
+    )
     if form == "score":
         return by_meat
     gain = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy).gain
-    return 2 * gain * np.divide(by_meat, by_bread, out=np.ones_like(by_meat), where=by_bread > 0)
+    return (
+        2 * gain * np.divide(by_meat, information_whitening, out=np.ones_like(by_meat), where=information_whitening > 0)
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Fit:
+class LogisticFit:
     """Maximum likelihood fits of log odds o + Xβ for many outcome vectors."""
 
     gain: Array  # (draws,) log-likelihood minus that of β = 0; the supremum if no maximum exists
@@ -60,7 +66,7 @@ class Fit:
         return (Note("TN217", text),)
 
 
-def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
+def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogisticFit:
     r"""Newton's method with step halving, for outcomes wy (draws, n) that share X (n, m), o and w (n,).
 
     .. math:: \ell(\beta) = \sum_i (wy)_i\,\eta_i - w_i \log(1 + e^{\eta_i}), \quad \eta = o + X\beta
@@ -74,7 +80,7 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
     draws, m = len(wy), columns.shape[1]
     first, second = np.triu_indices(m)
     pairs = columns[:, first] * columns[:, second]
-    base, unit = w * _softplus(offset), weight_unit(w)
+    base, unit = w * _softplus(offset), weight_scale(w)
     finite, left, lost = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
     beta, gain, eta = _starting_values(columns, offset, w, wy)
     for _ in range(MAX_ITER):
@@ -84,14 +90,18 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         packed = (w * q * (1 - q)) @ pairs
         hessian = np.empty((len(left), m, m))
         hessian[:, first, second] = hessian[:, second, first] = packed
-        scale = 1 / np.sqrt(np.maximum(np.einsum("dii->di", hessian), NONE))  # equal curvature along every axis
+        scale = 1 / np.sqrt(
+            np.maximum(np.einsum("dii->di", hessian), MIN_CURVATURE)
+        )  # equal curvature along every axis
         values, turns = np.linalg.eigh(hessian * scale[:, :, None] * scale[:, None])
-        values = np.maximum(values, ROUNDING)
+        values = np.maximum(values, MIN_HESSIAN_EIGENVALUE)
         step = scale * np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, scale * slope)
         promise = np.einsum("dm,dm->d", slope, step)
         move = step @ columns.T
         max_eta = np.abs(eta).max(axis=1, initial=1.0)
-        step_size = np.minimum(1.0, MAX_STEP * max_eta / np.maximum(np.abs(move).max(axis=1, initial=0.0), 1e-300))
+        step_size = np.minimum(
+            1.0, MAX_RELATIVE_STEP * max_eta / np.maximum(np.abs(move).max(axis=1, initial=0.0), 1e-300)
+        )
         for _half in range(60):
             there = eta + step_size[:, None] * move
             risen = (y * (there - offset) - (w * _softplus(there) - base)).sum(1)
@@ -102,16 +112,16 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         beta[left] += step_size[:, None] * step
         still = risen <= gain[left] * (1 + 1e-13)
         gain[left] = np.maximum(gain[left], risen)
-        done = (promise <= EXACT * unit) | (still & (promise <= NOISE * unit))
-        finite[left[done]] = np.linalg.eigvalsh(hessian[done])[:, 0] > FLAT
-        eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= NOISE * unit)]
+        done = (promise <= CONVERGENCE_TOLERANCE * unit) | (still & (promise <= STALLED_TOLERANCE * unit))
+        finite[left[done]] = np.linalg.eigvalsh(hessian[done])[:, 0] > MIN_INFORMATION_SHARE
+        eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= STALLED_TOLERANCE * unit)]
         if not len(left):
             break
     gain[lost[((wy[lost] < 0) | (wy[lost] > w)).any(axis=1)]] = np.inf
-    return Fit(gain, beta, finite)
+    return LogisticFit(gain, beta, finite)
 
 
-def weight_unit(w: Array) -> float:
+def weight_scale(w: Array) -> float:
     """Scale of tolerances in units of weight: 1 for weights of that order, else the largest weight."""
     largest = float(w.max(initial=0.0))
     return 1.0 if largest == 0 or 0.1 <= largest <= 2**30 else largest

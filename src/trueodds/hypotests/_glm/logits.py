@@ -14,9 +14,9 @@ from trueodds.lenses.view import View
 
 MinProb = Annotated[float, Range(1e-15, 0.5, closed="left")] | Annotated[float, Range(0, 0)]  # 1 − min_prob < 1
 
-CERTAIN = 1e-20  # information added to each row, relative to its weight
+ADDED_INFORMATION = 1e-20  # information added to each row, relative to its weight
 MIN_INFORMATION = 1e-100  # lower limit of the information per weight, so that powers of the columns are finite
-LARGEST = 1e50  # upper limit of the scores of nearly impossible outcomes, so that their powers are finite
+MAX_SCORE = 1e50  # upper limit of the scores of nearly impossible outcomes, so that their powers are finite
 ROUNDING, TINY = 1e-24, 1e-160
 
 
@@ -28,13 +28,13 @@ class Logits:
     x: Array  # (n,) its logit
     w: Array  # (n,) Σw
     ww: Array  # (n,) Σw²
-    bread: Array  # (n,) Σw p(1−p), the information on the logit
-    meat: Array  # (n,) Σw²p(1−p), the variance of Σw(y − p)
+    information: Array  # (n,) Σw p(1−p), the information on the logit
+    score_variance: Array  # (n,) Σw²p(1−p), the variance of Σw(y − p)
     squared_weight: Array  # (n,) the square of one row's weight
-    touched: int  # number of rows clipped at min_prob
+    n_clipped: int  # number of rows clipped at min_prob
 
     @classmethod
-    def of(cls, view: View, min_prob: float, name: str) -> Logits:
+    def from_view(cls, view: View, min_prob: float, name: str) -> Logits:
         """Log odds of a view; infinite log odds require `min_prob`."""
         w, mask = view.w, view.w > 0
         logs = np.where(mask[:, None], view.log_P, np.log(0.5))
@@ -63,9 +63,9 @@ class Logits:
 
     def notes(self, view: View, min_prob: float) -> tuple[Note, ...]:
         """A note on the number of clipped rows."""
-        if not self.touched:
+        if not self.n_clipped:
             return ()
-        text = f"min_prob={min_prob:g} clipped the probabilities of {self.touched:,} of {view.n_rows:,} rows."
+        text = f"min_prob={min_prob:g} clipped the probabilities of {self.n_clipped:,} of {view.n_rows:,} rows."
         return (Note("TN106", text),)
 
 
@@ -75,17 +75,17 @@ class LogitPolynomials:
 
     columns: Array  # (n, m + 1), one per degree; fewer than requested if x has few distinct values
     raw: Array  # (m + 1, m + 1): column j is Σ_i raw[i, j] x^i
-    by_bread: Array  # (m + 1, m + 1) lower triangular: whitens the scores by the information
-    white: Array  # (m + 1, m + 1) whitens the scores by their variance
-    tosses: Array  # (m + 1,) number of fair coin tosses whose sum has the same excess kurtosis as the score
+    information_whitening: Array  # (m + 1, m + 1) lower triangular: whitens the scores by the information
+    variance_whitening: Array  # (m + 1, m + 1) whitens the scores by their variance
+    n_coin_tosses: Array  # (m + 1,) number of fair coin tosses whose sum has the same excess kurtosis as the score
 
     @classmethod
-    def of(cls, logits: Logits, degree: int) -> LogitPolynomials:
+    def from_logits(cls, logits: Logits, degree: int) -> LogitPolynomials:
         """Gram-Schmidt: each column is x times the previous one, orthogonalized against all earlier ones."""
-        information = float(logits.bread.sum())
+        information = float(logits.information.sum())
         weight = logits.w / logits.w.sum()
         # Every row has a small weight, so that rows with probabilities near 0 or 1 are distinguished as well.
-        weight = logits.bread / information + CERTAIN * weight if information > 0 else weight
+        weight = logits.information / information + ADDED_INFORMATION * weight if information > 0 else weight
         center = float(weight @ logits.x)
         scale = float(np.sqrt(weight @ (logits.x - center) ** 2))
         distinct = scale > 1e-12 * max(1.0, abs(center))
@@ -106,11 +106,13 @@ class LogitPolynomials:
             raw.append(terms / size)
         total = np.sqrt(max(information, MIN_INFORMATION * logits.w.sum()))
         made, m = np.stack(columns, axis=1) / total, len(columns)
-        bread, meat = (made.T @ (weights[:, None] * made) for weights in (logits.bread, logits.meat))
+        bread, meat = (made.T @ (weights[:, None] * made) for weights in (logits.information, logits.score_variance))
         # For rare outcomes the fourth cumulant of y is about its variance, so rows with a large fourth power dominate.
-        peaked, squared_variance = (logits.meat * logits.squared_weight) @ made**4, np.diag(meat) ** 2
-        tosses = np.divide(4 * squared_variance, peaked, out=np.zeros(m), where=peaked > 0)
-        return cls(made, np.stack(raw, axis=1)[:m] / total, _independent(bread), _independent(meat), tosses)
+        peaked, squared_variance = (logits.score_variance * logits.squared_weight) @ made**4, np.diag(meat) ** 2
+        n_coin_tosses = np.divide(4 * squared_variance, peaked, out=np.zeros(m), where=peaked > 0)
+        return cls(
+            made, np.stack(raw, axis=1)[:m] / total, _inverse_cholesky(bread), _inverse_cholesky(meat), n_coin_tosses
+        )
 
     @property
     def degree(self) -> int:
@@ -130,11 +132,14 @@ class LogitPolynomials:
         degree of freedom.
         """
         scores = residuals @ self.columns
-        by_bread, by_meat = (np.clip(scores @ root.T, -LARGEST, LARGEST) ** 2 for root in (self.by_bread, self.white))
-        return by_bread, by_meat
+        information_whitening, by_meat = (
+            np.clip(scores @ root.T, -MAX_SCORE, MAX_SCORE) ** 2
+            for root in (self.information_whitening, self.variance_whitening)
+        )
+        return information_whitening, by_meat
 
 
-def _independent(covariance: Array) -> Array:
+def _inverse_cholesky(covariance: Array) -> Array:
     """Inverse Cholesky factor; a variance below the rounding error of its column is replaced by that error."""
     root = np.zeros_like(covariance)
     for j, own in enumerate(covariance.diagonal()):

@@ -15,21 +15,21 @@ from trueodds.lenses.view import View
 
 # Of 7,000 calibrated data sets from ten designs (n = 30 to 2000, K = 2 to 10) each form rejected 3 to 6 % at 5 % if the
 # effective sample size per degree of freedom was larger; below, the likelihood ratio up to 34 % in one design.
-SAFE, REJECTED = 3, 34
+MIN_EFFECTIVE_N_PER_DF, MAX_ERROR_PERCENT = 3, 34
 
 # Of 500 calibrated data sets from each of 94 designs (K = 2, 3, 5; 20, 50 and 200 clusters of 5, 30 of 10, 6 of 30, one
 # of 200 with forty of 5, 60 by Zipf's law, three of 300 with 300 of 3, labels of a Gaussian copula or sharing a uniform
 # number, predictions equal in a cluster or not; 30, 100 and 400 single rows) Wald's form rejected 0 to 8 % at 5 %, the
 # likelihood ratio too. The score, whose distribution counts all units equally, rejected 0 to 9 % with more equal units
 # than this for each degree of freedom, with fewer up to 21 % (30 single rows; clusters 8 %).
-SAFE_UNITS, SCORE_REJECTED = 10, 21
+MIN_UNITS_PER_DF, MAX_SCORE_ERROR_PERCENT = 10, 21
 
 
 def mcllo_notes(odds: MclloModel, view: View, min_prob: float, form: str) -> tuple[Note, ...]:
     """Notes on clipped rows, impossible outcomes, and unidentified parameters."""
     note_list = []
-    if odds.touched:
-        text = f"min_prob={min_prob:g} clipped the probabilities of {odds.touched:,} of {view.n_rows:,} rows."
+    if odds.n_clipped:
+        text = f"min_prob={min_prob:g} clipped the probabilities of {odds.n_clipped:,} of {view.n_rows:,} rows."
         note_list.append(Note("TN106", text))
     if odds.missed:
         text = (
@@ -37,7 +37,7 @@ def mcllo_notes(odds: MclloModel, view: View, min_prob: float, form: str) -> tup
             " statistic describes the clipped probabilities only."
         )
         note_list.append(Note("TN235", text))
-    if (odds.identified if form == "likelihood-ratio" else odds.rank) < len(odds.identity):
+    if (odds.n_identified if form == "likelihood-ratio" else odds.rank) < len(odds.identity):
         text = (
             "The predictions have too few distinct values to identify all shifts and slopes; only the identified"
             " parameters are tested."
@@ -75,28 +75,31 @@ def asymptotic_doubts(odds: MclloModel, form: str) -> tuple[str, ...]:
     n_units = count_units(odds, form)
     if n_units is not None:
         equal = (
-            n_units if odds.scatter is None or odds.scatter.effective_units is None else odds.scatter.effective_units
+            n_units
+            if odds.estimate_covariance is None or odds.estimate_covariance.effective_units is None
+            else odds.estimate_covariance.effective_units
         )
-        if form == "score" and equal < SAFE_UNITS * odds.rank:
+        if form == "score" and equal < MIN_UNITS_PER_DF * odds.rank:
             reasons.append(
                 f"The effective number of rows or clusters behind the variance of the scores is {equal:.2g}; below"
-                f" {SAFE_UNITS * odds.rank}, {SAFE_UNITS} per degree of freedom, the score test rejected up to"
-                f" {SCORE_REJECTED} % of calibrated models at 5 %."
+                f" {MIN_UNITS_PER_DF * odds.rank}, {MIN_UNITS_PER_DF} per degree of freedom, the score test rejected"
+                f" up to {MAX_SCORE_ERROR_PERCENT} % of calibrated models at 5 %."
             )
-    elif odds.effective_n < SAFE * odds.rank:
+    elif odds.effective_n < MIN_EFFECTIVE_N_PER_DF * odds.rank:
         reasons.append(
-            f"The effective sample size is {odds.effective_n:.2g} rows; below {SAFE * odds.rank}, {SAFE} per degree of"
-            f" freedom, up to {REJECTED} % of calibrated models were rejected at 5 %."
+            f"The effective sample size is {odds.effective_n:.2g} rows; below {MIN_EFFECTIVE_N_PER_DF * odds.rank},"
+            f" {MIN_EFFECTIVE_N_PER_DF} per degree of freedom, up to {MAX_ERROR_PERCENT} % of calibrated models were"
+            " rejected at 5 %."
         )
     if form != "score" and not odds.mle.converged:
         reasons.append("No finite maximum likelihood estimate exists, and the limit of the statistic is not χ².")
     return tuple(reasons)
 
 
-def with_degrees(distribution: str, df: set[float], kind: str) -> str:
+def describe_degrees_of_freedom(distribution: str, df: set[float], kind: str) -> str:
     """Description of the distribution with its degrees of freedom, if they are equal for all views.
 
-    >>> with_degrees("the statistic is χ²", {4.0}, "degree of freedom")
+    >>> describe_degrees_of_freedom("the statistic is χ²", {4.0}, "degree of freedom")
     'the statistic is χ² with 4 degrees of freedom'
     """
     if len(df) > 1:
@@ -138,7 +141,7 @@ def compare_min_probs(
     """Statistic and p-value at a tenth and at ten times `min_prob`, if it clipped any row."""
     parts: dict[str, dict[str, float]] = {}
     for other in (min_prob / 10, min_prob * 10):
-        if odds.touched and other < 1 / odds.P.shape[1]:
+        if odds.n_clipped and other < 1 / odds.P.shape[1]:
             there = at(min_prob=other)
             statistic = mcllo_statistics(there, form)[form]
             parts[f"floor:{other:g}"] = {
@@ -164,9 +167,11 @@ def _describe_range(result: dict[str, dict[str, float]], chosen: int) -> str:
     )
 
 
-EXACT = 1e-7  # scores of a converged fit (or its float32) relative to the sum of absolute contributions of the rows
-SIMPLE = 1000  # largest denominator of a simple fraction
-UNLIKELY = 1e-6  # lower tail probability of the statistic below which a note is added
+ZERO_SCORE_TOLERANCE = (
+    1e-7  # scores of a converged fit (or its float32) relative to the sum of absolute contributions of the rows
+)
+MAX_DENOMINATOR = 1000  # largest denominator of a simple fraction
+MIN_LOWER_TAIL = 1e-6  # lower tail probability of the statistic below which a note is added
 _MAX_INSPECTED = 2000  # maximum number of probabilities that are tested for simple fractions
 
 
@@ -180,7 +185,7 @@ def refuse_in_sample(odds: MclloModel, view: View, name: str) -> None:
     observed frequency of each value. Neither is refused, nor is any score that rounding cannot explain; see
     `in_sample_notes`.
     """
-    if not _vanishing(odds) or not _no_accident(odds, view):
+    if not _has_zero_scores(odds) or not _is_not_by_chance(odds, view):
         return
     raise InputError(
         "TO206",
@@ -198,7 +203,7 @@ def in_sample_notes(odds: MclloModel, statistic: float, df: int, units: float | 
     if len(np.unique(odds.x[odds.w > 0], axis=0)) <= len(odds.identity):
         return ()
     p = lower_tail(statistic, df, units)
-    if not p < UNLIKELY:  # also for NaN
+    if not p < MIN_LOWER_TAIL:  # also for NaN
         return ()
     text = (
         f"The statistic {statistic:.2g} is unusually small: under calibration a smaller value has probability {p:.2g}."
@@ -207,16 +212,16 @@ def in_sample_notes(odds: MclloModel, statistic: float, df: int, units: float | 
     return (Note("TN238", text),)
 
 
-def _vanishing(odds: MclloModel) -> bool:
+def _has_zero_scores(odds: MclloModel) -> bool:
     """Whether every score is 0 up to rounding, with contributions of both signs and all directions identified."""
     if not 0 < odds.rank == len(odds.identity):
         return False
     r, x = np.abs(odds.w[:, None] * (odds.Y - odds.P))[:, odds.free_classes], np.abs(odds.x)[:, odds.free_classes]
     pulls = np.stack([(r * x).sum(axis=0), r.sum(axis=0)], axis=1).reshape(-1)
-    return bool((np.abs(odds.at_identity.gradient) <= EXACT * pulls).all())
+    return bool((np.abs(odds.identity_likelihood.gradient) <= ZERO_SCORE_TOLERANCE * pulls).all())
 
 
-def _no_accident(odds: MclloModel, view: View) -> bool:
+def _is_not_by_chance(odds: MclloModel, view: View) -> bool:
     """Whether scores of 0 cannot be due to chance, given the number and the kind of distinct predictions."""
     mask = view.w > 0
     predicted, observed, w = (
@@ -236,5 +241,5 @@ def _no_accident(odds: MclloModel, view: View) -> bool:
 def _are_simple_fractions(rows: Array, rounding: float) -> bool:
     """Whether all probabilities (or a sample of them) are fractions with a small denominator."""
     some = np.linspace(0, len(rows) - 1, min(len(rows), max(1, _MAX_INSPECTED // rows.shape[1]))).astype(np.int64)
-    x, denominators = rows[some].astype(np.float64).reshape(-1, 1), np.arange(1, SIMPLE + 1)
+    x, denominators = rows[some].astype(np.float64).reshape(-1, 1), np.arange(1, MAX_DENOMINATOR + 1)
     return bool((np.abs(x * denominators - np.rint(x * denominators)) <= rounding * denominators).any(axis=1).all())

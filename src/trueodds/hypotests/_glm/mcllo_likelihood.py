@@ -11,9 +11,9 @@ from trueodds.calibrators._glm.baseline_logits import baseline_index
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS, LogProbabilities, floored_logs, softmax
 from trueodds.calibrators._glm.newton import Minimum, minimize_newton
 from trueodds.calibrators._glm.parameter_covariance import (
+    IndependentUnits,
     ParameterCovariance,
     ScoreVectors,
-    Units,
     jackknife_covariance,
     sandwich_covariance,
 )
@@ -38,13 +38,15 @@ class MclloModel:
     ww: Array  # (n,) Σw²
     n: Array  # (n,) rows in each cell
     baseline: int
-    touched: int  # number of rows clipped at min_prob
+    n_clipped: int  # number of rows clipped at min_prob
     missed: int  # number of rows with an observed outcome of predicted probability 0
-    units: Units | None = None  # independent units for the variance of the scores; None for the model variance
+    units: IndependentUnits | None = (
+        None  # independent units for the variance of the scores; None for the model variance
+    )
 
     @classmethod
-    def of(
-        cls, view: View, baseline: int | str | None, min_prob: float, name: str, units: Units | None = None
+    def from_view(
+        cls, view: View, baseline: int | str | None, min_prob: float, name: str, units: IndependentUnits | None = None
     ) -> MclloModel:
         """Log odds of a view; infinite log odds require `min_prob`. For two classes the baseline is the first."""
         mask, Y = view.w > 0, view.Y
@@ -86,27 +88,27 @@ class MclloModel:
         return np.tile([1.0, 0.0], len(self.free_classes))
 
     @cached_property
-    def _free(self) -> Array:
+    def _free_positions(self) -> Array:
         """Positions of the parameters among those of all classes."""
         return np.flatnonzero(np.repeat(np.arange(self.P.shape[1]) != self.baseline, 2))
 
     @cached_property
-    def _columns(self) -> tuple[Array, Array]:
+    def _column_major_data(self) -> tuple[Array, Array]:
         """Features and outcomes in column-major order."""
         return np.asfortranarray(self.x)[:, :, None], np.asfortranarray(self.Y)
 
-    def sums(self, theta: Array, *, squared: bool = False) -> Likelihood:
+    def likelihood_sums(self, theta: Array, *, squared: bool = False) -> Likelihood:
         """Negative log-likelihood with its derivatives; `squared` weights every row by Σw²."""
         full_theta = np.zeros(2 * self.P.shape[1])
-        full_theta[self._free] = theta
-        at = softmax_by_class(*self._columns, self.ww if squared else self.w, full_theta)
-        hessian = at.hessian[self._free[:, None], self._free]
-        return Likelihood(at.value, at.gradient[self._free], hessian, at.weight, at.n)
+        full_theta[self._free_positions] = theta
+        at = softmax_by_class(*self._column_major_data, self.ww if squared else self.w, full_theta)
+        hessian = at.hessian[self._free_positions[:, None], self._free_positions]
+        return Likelihood(at.value, at.gradient[self._free_positions], hessian, at.weight, at.n)
 
     @cached_property
-    def at_identity(self) -> Likelihood:
+    def identity_likelihood(self) -> Likelihood:
         """At the identity."""
-        return self.sums(self.identity)
+        return self.likelihood_sums(self.identity)
 
     @property
     def rank(self) -> int:
@@ -114,11 +116,13 @@ class MclloModel:
         return int(self.by_model.shape[1])
 
     @cached_property
-    def identified(self) -> int:
+    def n_identified(self) -> int:
         """Number of identified parameters, including those with little information under the null."""
         if self.rank == len(self.identity):
             return self.rank
-        return max(self.rank, int(whitening_matrix(self.sums(np.zeros(len(self.identity))).hessian).shape[1]))
+        return max(
+            self.rank, int(whitening_matrix(self.likelihood_sums(np.zeros(len(self.identity))).hessian).shape[1])
+        )
 
     @cached_property
     def has_enough_units(self) -> bool:
@@ -129,7 +133,7 @@ class MclloModel:
     def mle(self) -> Minimum:
         """Maximum likelihood estimates, or the last iterate if none exist."""
         return minimize_newton(
-            self.sums, self.identity, min_gain=SUPREMUM_TOLERANCE, fallback=np.zeros(len(self.identity))
+            self.likelihood_sums, self.identity, min_gain=SUPREMUM_TOLERANCE, fallback=np.zeros(len(self.identity))
         )
 
     @cached_property
@@ -144,7 +148,9 @@ class MclloModel:
     def by_model(self) -> Array:
         """Whitening matrix of the scores under the model variance."""
         return whitening_matrix(
-            self.at_identity.hessian if self.has_unit_weights else self.sums(self.identity, squared=True).hessian
+            self.identity_likelihood.hessian
+            if self.has_unit_weights
+            else self.likelihood_sums(self.identity, squared=True).hessian
         )
 
     @cached_property
@@ -161,7 +167,7 @@ class MclloModel:
         both -= np.stack([(wp * self.x).sum(axis=0), wp.sum(axis=0)], axis=1)
         return both[:, self.free_classes].reshape(len(wy), -1)
 
-    def score(self, wy: Array) -> Array:
+    def score_statistics(self, wy: Array) -> Array:
         """Score statistic of each of many outcomes, standardized by the variance of the scores, (draws,)."""
         return np.asarray(((self.scores(wy) @ self.white) ** 2).sum(axis=1))
 
@@ -173,10 +179,10 @@ class MclloModel:
     @property
     def covariance(self) -> Array | None:
         """Covariance of the maximum likelihood estimates; None if they or their variance do not exist."""
-        return None if self.scatter is None else self.scatter.covariance
+        return None if self.estimate_covariance is None else self.estimate_covariance.covariance
 
     @cached_property
-    def scatter(self) -> ParameterCovariance | None:
+    def estimate_covariance(self) -> ParameterCovariance | None:
         """Covariance of the estimates with its effective number of units; a sandwich for weights or units."""
         if not self.mle.converged or self.rank < len(self.identity) or not self.has_enough_units:
             return None
@@ -186,14 +192,14 @@ class MclloModel:
             return (
                 ParameterCovariance(bread)
                 if self.has_unit_weights
-                else sandwich_covariance(bread, self.sums(self.mle.theta, squared=True).hessian)
+                else sandwich_covariance(bread, self.likelihood_sums(self.mle.theta, squared=True).hessian)
             )
         x, q, Y = (columns[:, self.free_classes] for columns in (self.x, self.fitted_probs, self.Y))
         sandwich = jackknife_covariance(bread, hessian, ScoreVectors(x, q, Y, self.w), self.units)
         return sandwich if whitening_matrix(sandwich.covariance).shape[1] == self.rank else None
 
 
-_BLOCK = 2**18  # array elements in memory at once
+_ELEMENTS_PER_BLOCK = 2**18  # array elements in memory at once
 
 
 def effective_sample_size(odds: MclloModel) -> float:
@@ -206,7 +212,7 @@ def effective_sample_size(odds: MclloModel) -> float:
     slopes, shifts = np.zeros((2, k, rank))
     slopes[odds.free_classes], shifts[odds.free_classes] = odds.by_model[::2], odds.by_model[1::2]
     squared_weight, total = np.divide(odds.ww, odds.n, out=np.zeros(len(odds.n)), where=odds.n > 0), 0.0
-    rows = max(1, _BLOCK // (k * max(rank, 1)))
+    rows = max(1, _ELEMENTS_PER_BLOCK // (k * max(rank, 1)))
     for start in range(0, len(odds.P), rows):
         part = slice(start, start + rows)
         P = odds.P[part]
@@ -224,7 +230,7 @@ NAN = float("nan")
 
 def likelihood_gain(odds: MclloModel) -> float:
     """Twice the gain in log-likelihood, without adjustment."""
-    return max(2 * (odds.at_identity.value - odds.mle.likelihood.value), 0.0)
+    return max(2 * (odds.identity_likelihood.value - odds.mle.likelihood.value), 0.0)
 
 
 def mcllo_statistics(odds: MclloModel, form: str | None = None) -> dict[str, float]:
@@ -236,13 +242,15 @@ def mcllo_statistics(odds: MclloModel, form: str | None = None) -> dict[str, flo
     variance at the maximum likelihood estimate is not inflated by miscalibration.
     """
     by_form: dict[str, float] = {}
-    slope = odds.at_identity.gradient
+    slope = odds.identity_likelihood.gradient
     by_meat = float(((slope @ odds.white) ** 2).sum()) if odds.has_enough_units else NAN
     if form in (None, "score"):
         by_form["score"] = by_meat
     if form in (None, "likelihood-ratio"):
         by_bread = (
-            by_meat if odds.has_unit_weights and odds.units is None else wald_statistic(slope, odds.at_identity.hessian)
+            by_meat
+            if odds.has_unit_weights and odds.units is None
+            else wald_statistic(slope, odds.identity_likelihood.hessian)
         )
         if odds.units is not None and odds.covariance is not None:
             deviation = odds.mle.theta - odds.identity
@@ -265,7 +273,11 @@ def count_units(odds: MclloModel, form: str) -> float | None:
     """
     if odds.units is None:
         return None
-    return float(odds.units.n_units) if form == "score" or odds.scatter is None else odds.scatter.effective_units
+    return (
+        float(odds.units.n_units)
+        if form == "score" or odds.estimate_covariance is None
+        else odds.estimate_covariance.effective_units
+    )
 
 
 def tail_probability(odds: MclloModel, df: int, statistic: float, form: str = "wald") -> float:
@@ -273,12 +285,12 @@ def tail_probability(odds: MclloModel, df: int, statistic: float, form: str = "w
     return upper_tail(statistic, df, count_units(odds, form))
 
 
-def subtests(odds: MclloModel) -> dict[str, dict[str, float]]:
+def parameter_tests(odds: MclloModel) -> dict[str, dict[str, float]]:
     """Wald tests of subsets of the parameters."""
     m = len(odds.free_classes)
     deviation, gammas, taus = odds.mle.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
     contrasts = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
-    return {name: _wald(odds, which, deviation) for name, which in contrasts.items()}
+    return {name: _wald_statistic(odds, which, deviation) for name, which in contrasts.items()}
 
 
 def class_parameters(odds: MclloModel, *, joint: bool) -> dict[str, dict[str, float]]:
@@ -300,14 +312,14 @@ def class_parameters(odds: MclloModel, *, joint: bool) -> dict[str, dict[str, fl
             }
         for end in ("", "_low", "_high"):
             parameters[f"delta{end}"] = float(np.exp(np.minimum(parameters[f"tau{end}"], 700.0)))
-        by_class.append(parameters | _wald(odds, np.eye(2 * m)[2 * i : 2 * i + 2], deviation))
+        by_class.append(parameters | _wald_statistic(odds, np.eye(2 * m)[2 * i : 2 * i + 2], deviation))
     for one, p in zip(by_class, holm([one["pvalue"] for one in by_class]), strict=True):
         one["holm"] = p
     names = [f"class:{j}" for j in odds.free_classes] if joint else ["event"]
     return dict(zip(names, by_class, strict=True))
 
 
-def _wald(odds: MclloModel, which: Array, deviation: Array) -> dict[str, float]:
+def _wald_statistic(odds: MclloModel, which: Array, deviation: Array) -> dict[str, float]:
     df = len(which)
     if odds.covariance is None:
         return {"statistic": NAN, "df": float(df), "pvalue": NAN}

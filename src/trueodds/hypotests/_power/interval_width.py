@@ -19,8 +19,8 @@ from trueodds.lenses.base import Lens
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.measure import estimate_error
 
-SETS = 16  # resampled data sets per estimate of the mean width
-ROUNDS = 5  # maximum number of iterations
+DATA_SETS_PER_WIDTH = 16  # resampled data sets per estimate of the mean width
+MAX_ITERATIONS = 5  # maximum number of iterations
 WIDTH_TOLERANCE = 0.02  # relative to the target width
 
 
@@ -53,7 +53,7 @@ def rows_for_width(
     width = check("width", width, Positive)
     interval_spec = IntervalSpec(level=1 - alpha)
     estimate = estimate_error(preds, estimator, lens, aggregate, interval_spec, rng)
-    now = _width(estimate)
+    now = _interval_width(estimate)
     if not math.isfinite(now):
         why = next((note.text for note in estimate.notes if note.code == "TN201"), "it is infinite")
         raise InputError(
@@ -62,14 +62,14 @@ def rows_for_width(
             f"{estimator.name} through {lens}: {why}",
             "Choose an error with an interval, such as ece, rmsce or brier.",
         )
-    n, tried, widths = _next_sample_size(preds.n, now, width), 0, np.full(SETS, np.nan)
-    for round_ in range(ROUNDS):
+    n, tried, widths = _next_sample_size(preds.n, now, width), 0, np.full(DATA_SETS_PER_WIDTH, np.nan)
+    for round_ in range(MAX_ITERATIONS):
         tried = min(n, MAX_ROWS)
-        for s in range(SETS):
+        for s in range(DATA_SETS_PER_WIDTH):
             sample = preds[rng.integers(0, preds.n, tried)]
-            widths[s] = _width(estimate_error(sample, estimator, lens, aggregate, interval_spec, rng))
+            widths[s] = _interval_width(estimate_error(sample, estimator, lens, aggregate, interval_spec, rng))
             if progress:
-                progress((round_ + (s + 1) / SETS) / ROUNDS)
+                progress((round_ + (s + 1) / DATA_SETS_PER_WIDTH) / MAX_ITERATIONS)
         mean = float(np.nanmean(widths)) if np.isfinite(widths).any() else now * math.sqrt(preds.n / tried)
         n = _next_sample_size(tried, mean, width)
         if abs(mean - width) <= WIDTH_TOLERANCE * width or (tried == MAX_ROWS and n > tried):
@@ -87,15 +87,20 @@ def rows_for_width(
         if len(finite_widths) > 1
         else 0.0
     )
-    settings = dict(estimate.settings) | {"width_now": now, "tried": tried, "width_tried": mean, "simulations": SETS}
+    settings = dict(estimate.settings) | {
+        "width_now": now,
+        "tried": tried,
+        "width_tried": mean,
+        "simulations": DATA_SETS_PER_WIDTH,
+    }
     return Power(
         estimator.name, "width", str(lens), preds.n, alpha, float(width), required=n if extrapolated else tried,
         limits=Interval(mean - half_width, mean + half_width, LIMITS_LEVEL, "t"), settings=settings,
-        notes=(*estimate.notes, *_notes(extrapolated=extrapolated)),
+        notes=(*estimate.notes, *_width_notes(extrapolated=extrapolated)),
     )  # fmt: skip
 
 
-def _width(estimate: Estimate) -> float:
+def _interval_width(estimate: Estimate) -> float:
     return math.nan if estimate.interval is None else estimate.interval.high - estimate.interval.low
 
 
@@ -104,7 +109,7 @@ def _next_sample_size(n: int, now: float, width: float) -> int:
     return max(MIN_ROWS, math.ceil(n * (now / width) ** 2))
 
 
-def _notes(*, extrapolated: bool) -> list[Note]:
+def _width_notes(*, extrapolated: bool) -> list[Note]:
     notes = [Note("TN233", "This applies to similar rows; it was simulated with rows resampled from these.")]
     if extrapolated:
         text = (

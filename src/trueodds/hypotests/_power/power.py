@@ -19,7 +19,14 @@ from trueodds.core.settings import Level, Probability, Range, Settings
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests import DEFAULT
 from trueodds.hypotests._power.root_search import find_root
-from trueodds.hypotests._power.simulation import MAX_SIZE, Direction, Distortion, Kind, Population, SimulatedPower
+from trueodds.hypotests._power.simulation import (
+    MAX_DISTORTION,
+    Distortion,
+    DistortionDirection,
+    DistortionKind,
+    Population,
+    SimulatedPower,
+)
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.lenses.base import Lens
@@ -29,7 +36,7 @@ PowerFunction = Callable[[float], float]
 
 LIMITS_LEVEL = 0.95  # confidence level of the limits of a simulated power
 MAX_ROWS = 200_000  # maximum size of a simulated data set; beyond, the power is extrapolated
-ROWS_IN_ALL = 10**8  # maximum total rows of all data sets of one size
+MAX_TOTAL_ROWS = 10**8  # maximum total rows of all data sets of one size
 MIN_ROWS = 5  # minimum size of a simulated data set
 ASYMPTOTIC_NOTE = (
     " The power is asymptotic and deviates by a few percentage points with hundreds of rows; use simulations= to "
@@ -42,9 +49,9 @@ POWER_TOLERANCE = 0.005  # tolerance of a simulated power, which is smaller than
 class PowerPlan(Settings):
     """Settings of a power analysis: target power, level, effect and kind of miscalibration.
 
-    >>> PowerPlan().count(1000, alone=True), PowerPlan().count(10**6, alone=True)
+    >>> PowerPlan().n_data_sets(1000, alone=True), PowerPlan().n_data_sets(10**6, alone=True)
     (1000, 200)
-    >>> PowerPlan(simulations=50).count(1000, alone=True)
+    >>> PowerPlan(simulations=50).n_data_sets(1000, alone=True)
     50
     """
 
@@ -53,8 +60,8 @@ class PowerPlan(Settings):
     effect: Probability | None = None
     alpha: Level = 0.05
     simulations: Annotated[int, Range(20, 10**8)] | None = None
-    distortion: Kind = "temperature"
-    direction: Direction = "over"
+    distortion: DistortionKind = "temperature"
+    direction: DistortionDirection = "over"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,9 +73,9 @@ class PowerPlan(Settings):
                 "For example power=0.8.",
             )
 
-    def count(self, n: int, *, alone: bool) -> int:
+    def n_data_sets(self, n: int, *, alone: bool) -> int:
         """Number of simulated data sets of n rows; fewer for large n."""
-        return self.simulations or min(1000 if alone else 400, max(200, ROWS_IN_ALL // n))
+        return self.simulations or min(1000 if alone else 400, max(200, MAX_TOTAL_ROWS // n))
 
 
 PLAN_SETTINGS = ("simulations", "distortion", "direction")  # settings of the simulation, beside those of the test
@@ -77,13 +84,13 @@ PLAN_SETTINGS = ("simulations", "distortion", "direction")  # settings of the si
 def n_null_draws_for_level(alpha: float) -> int:
     """Number of null draws of a simulated test, such that α(1 + B) is an integer of at least 10 if α allows.
 
-    >>> null_draws_for_level(0.05), null_draws_for_level(0.01)
+    >>> n_null_draws_for_level(0.05), n_null_draws_for_level(0.01)
     (199, 999)
     """
     return max(200, 100 * math.ceil(0.1 / alpha)) - 1
 
 
-def check_question(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
+def check_power_settings(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
     """Raise InputError if settings of an interval width and of a test are combined."""
     specified = [name for name, value in others.items() if value is not None]
     if width is not None and (test != DEFAULT or specified):
@@ -124,7 +131,7 @@ def analyze_power(
         )
     curve = _PowerCurve(test, population, plan, stream_key(rng), progress)
     n = preds.n if plan.n is None else int(plan.n)
-    power = curve.smallest(n) if effect is None else curve.rows(n, float(effect))
+    power = curve.smallest_detectable_distortion(n) if effect is None else curve.required_rows(n, float(effect))
     if progress:
         progress(1.0)
     return power
@@ -152,8 +159,8 @@ class _PowerCurve:
     def power_at(self, n: int, x: float, *, roughly: bool = False) -> float:
         """The power at n rows and distortion x."""
         if self.degrees is not None:
-            return self._asymptotic(n, x)
-        count = self.count(n) // 4 if roughly else self.count(n)
+            return self._asymptotic_power(n, x)
+        count = self.n_data_sets(n) // 4 if roughly else self.n_data_sets(n)
         if self._sets is None or self._sets.n != n or self._sets.count < count:
             progress = self._report_progress if self.progress else None
             self._sets = SimulatedPower(self.test, self.population, n, self.plan.alpha, count, self.key, progress)
@@ -161,47 +168,49 @@ class _PowerCurve:
         self._tried += 1
         return power
 
-    def count(self, n: int) -> int:
+    def n_data_sets(self, n: int) -> int:
         """Number of simulated data sets of n rows."""
-        return self.plan.count(n, alone=self.population.alone)
+        return self.plan.n_data_sets(n, alone=self.population.alone)
 
-    def _asymptotic(self, n: int, x: float) -> float:
+    def _asymptotic_power(self, n: int, x: float) -> float:
         """Power by the non-central χ² distribution, with the likelihood gain of the true probabilities at n rows."""
-        (view,), truth = self.population.views, self.population.truth(x)
+        (view,), truth = self.population.views, self.population.true_probabilities(x)
         assert isinstance(self.test, ViewTest)
         assert self.degrees is not None
         gain = max(self.test.evaluate(view.with_y(truth)).statistic, 0.0) * n / self.population.n
         return float(1 - chndtr(chdtri(self.degrees, self.plan.alpha), self.degrees, gain))
 
-    def smallest(self, n: int) -> Power:
+    def smallest_detectable_distortion(self, n: int) -> Power:
         """Smallest distortion that has the target power at n rows."""
         self.power_at(n, 0.0)  # generates all data sets
-        start = self._distortion(min(self._guess(n), 0.9 * self.population.max_effect))
-        x, _ = self._crossing(lambda x: self.power_at(n, x, roughly=True), start, MAX_SIZE, 10 * self.tolerance)
-        x, power = self._crossing(lambda x: self.power_at(n, x), x, MAX_SIZE, self.tolerance)
+        start = self._distortion_with_effect(min(self._starting_distortion(n), 0.9 * self.population.max_effect))
+        x, _ = self._solve_for_power(
+            lambda x: self.power_at(n, x, roughly=True), start, MAX_DISTORTION, 10 * self.tolerance
+        )
+        x, power = self._solve_for_power(lambda x: self.power_at(n, x), x, MAX_DISTORTION, self.tolerance)
         reached = power >= self.plan.power - self.tolerance
-        return self._answer("effect", n, power, self.population.effect(x), None, x, {"reached": reached})
+        return self._build_result("effect", n, power, self.population.effect(x), None, x, {"reached": reached})
 
-    def rows(self, n: int, effect: float) -> Power:
+    def required_rows(self, n: int, effect: float) -> Power:
         """Power at n rows, and the number of rows for the target power."""
         x, upper_bound = (
-            self._distortion(effect),
+            self._distortion_with_effect(effect),
             math.sqrt(self.max_rows if self.degrees is not None else max(self.max_rows, n)),
         )
         power = self.power_at(n, x)
         before = self._sets
-        start = math.sqrt(n) * min(max(self._ahead(power), 0.25), 4.0)
+        start = math.sqrt(n) * min(max(self._row_growth_factor(power), 0.25), 4.0)
         for roughly in (True, False):
             at = lambda root, roughly=roughly: self.power_at(_rows_at_root(root), x, roughly=roughly)  # noqa: E731
-            start, share = self._crossing(at, start, upper_bound, (10 if roughly else 1) * self.tolerance)
+            start, share = self._solve_for_power(at, start, upper_bound, (10 if roughly else 1) * self.tolerance)
         self._sets = before  # the reported power is that at n rows
         required, more = _rows_at_root(start), {"power_at_needed": share}
         if share >= self.plan.power - self.tolerance:
-            return self._answer("rows", n, power, effect, required, x, more)
+            return self._build_result("rows", n, power, effect, required, x, more)
         if share <= 2 * self.plan.alpha:
-            return self._answer("rows", n, power, effect, None, x, more)
-        required = math.ceil(required * self._ahead(share) ** 2)
-        return self._answer("rows", n, power, effect, required, x, more | {"extrapolated": True})
+            return self._build_result("rows", n, power, effect, None, x, more)
+        required = math.ceil(required * self._row_growth_factor(share) ** 2)
+        return self._build_result("rows", n, power, effect, required, x, more | {"extrapolated": True})
 
     @property
     def tolerance(self) -> float:
@@ -213,34 +222,43 @@ class _PowerCurve:
         """Maximum number of rows in the root search."""
         return MAX_ROWS if self.degrees is None else 1e15
 
-    def _crossing(self, share: PowerFunction, start: float, upper_bound: float, near: float) -> tuple[float, float]:
+    def _solve_for_power(
+        self, share: PowerFunction, start: float, upper_bound: float, tolerance: float
+    ) -> tuple[float, float]:
         return find_root(
             share,
             start,
             self.plan.power,
             upper_bound,
-            zero=self.plan.alpha,
-            straight=_normal_score,
-            near=near,
-            close=min(near, 0.01),
+            zero_value=self.plan.alpha,
+            linearize=_normal_score,
+            value_tolerance=tolerance,
+            x_tolerance=min(tolerance, 0.01),
         )
 
-    def _ahead(self, share: float) -> float:
+    def _row_growth_factor(self, share: float) -> float:
         """Factor by which √n must grow from this power to the target power."""
         gained = _normal_score(share) - _normal_score(self.plan.alpha)
         return (_normal_score(self.plan.power) - _normal_score(self.plan.alpha)) / gained if gained > 0 else 20.0
 
-    def _guess(self, n: int) -> float:
+    def _starting_distortion(self, n: int) -> float:
         """Starting value: the error that the mean of n residuals detects."""
         view = self.population.views[0]
         v = float((view.p * (1 - view.p)).mean()) * (view.p.shape[1] / 2 if view.joint else 1)
         return float((ndtri(self.plan.power) - ndtri(self.plan.alpha)) * math.sqrt(max(v, 1e-9) / n))
 
-    def _distortion(self, effect: float) -> float:
+    def _distortion_with_effect(self, effect: float) -> float:
         """Size of the distortion with this effect."""
         largest, at = self.population.max_effect, self.population.effect
         return find_root(
-            at, effect / largest, effect, MAX_SIZE, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
+            at,
+            effect / largest,
+            effect,
+            MAX_DISTORTION,
+            zero_value=0.0,
+            linearize=lambda v: v,
+            value_tolerance=1e-6 * effect,
+            x_tolerance=1e-9,
         )[0]
 
     def _report_progress(self, part: float) -> None:
@@ -248,7 +266,7 @@ class _PowerCurve:
         done = self._tried + part
         self.progress(done / (done + 3))  # the number of iterations is unknown in advance
 
-    def _answer(
+    def _build_result(
         self, question: str, n: int, power: float, effect: float, required: int | None, x: float, more: dict[str, Any]
     ) -> Power:
         plan, population = self.plan, self.population

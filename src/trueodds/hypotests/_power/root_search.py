@@ -13,26 +13,28 @@ def find_root(
     level: float,
     upper_bound: float,
     *,
-    zero: float,
-    straight: Curve,
-    near: float,
-    close: float,
+    zero_value: float,
+    linearize: Curve,
+    value_tolerance: float,
+    x_tolerance: float,
 ) -> tuple[float, float]:
     """The x in (0, upper_bound] where `curve` equals `level`, with its value; `upper_bound` if there is none.
 
-    `zero` is the value at 0. `straight(value)` is approximately linear in x, which speeds up the search. The search
-    stops if a value is within `near` of the level, or if x is known up to the relative tolerance `close`.
+    `curve` is increasing with value `zero_value` at 0, and `start` is the first x tried. `linearize(value)` is
+    approximately linear in x, which speeds up the search. The search stops if a value is within `value_tolerance` of
+    the level, or if x is known up to the relative tolerance `x_tolerance`.
 
-    >>> x, _ = find_root(lambda x: x * x, 1, 9, 100, zero=0, straight=lambda v: v**0.5, near=1e-9, close=1e-9)
+    >>> tolerances = {"value_tolerance": 1e-9, "x_tolerance": 1e-9}
+    >>> x, _ = find_root(lambda x: x * x, 1, 9, 100, zero_value=0, linearize=lambda v: v**0.5, **tolerances)
     >>> round(x, 6)
     3.0
     """
-    target = straight(level)
-    low, high = (0.0, zero), None
+    target = linearize(level)
+    low, high = (0.0, zero_value), None
     x = min(start, upper_bound)
     for _ in range(60):
         value = curve(x)
-        if abs(value - level) <= near:
+        if abs(value - level) <= value_tolerance:
             return x, value
         if value >= level:
             high = (x, value)
@@ -40,16 +42,16 @@ def find_root(
             return x, value
         else:
             low = (x, value)
-        bottom, (right, top) = straight(low[1]), high or low
+        bottom, (right, top) = linearize(low[1]), high or low
         if high is None:
-            gained = bottom - straight(zero)
-            factor = (target - straight(zero)) / gained if gained > 0 else 4.0
+            gained = bottom - linearize(zero_value)
+            factor = (target - linearize(zero_value)) / gained if gained > 0 else 4.0
             x = min(upper_bound, x * min(max(1.02 * factor, 1.05), 4.0))
             continue
         width = right - low[0]
-        if width <= close * right:
+        if width <= x_tolerance * right:
             break
-        rise = straight(top) - bottom
+        rise = linearize(top) - bottom
         part = (target - bottom) / rise if rise > 0 else 0.5
         x = low[0] + width * min(max(part, 0.05), 0.95)
     assert high is not None

@@ -24,9 +24,9 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws
 
-Kind = Literal["temperature", "shift"]
-Direction = Literal["over", "under"]
-MAX_SIZE = 20.0  # largest distortion: exp(−20) makes all probabilities practically equal
+DistortionKind = Literal["temperature", "shift"]
+DistortionDirection = Literal["over", "under"]
+MAX_DISTORTION = 20.0  # largest distortion: exp(−20) makes all probabilities practically equal
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Distortion(Settings):
     classes, or of each label of a multilabel problem.
 
     >>> preds = Predictions([0, 1], [0.2, 0.9])
-    >>> Distortion("shift").truth(preds, 1.0)[:, 1].round(3).tolist()
+    >>> Distortion("shift").true_probabilities(preds, 1.0)[:, 1].round(3).tolist()
     [0.084, 0.768]
     """
 
-    kind: Kind = "temperature"
-    direction: Direction = "over"
+    kind: DistortionKind = "temperature"
+    direction: DistortionDirection = "over"
 
-    def truth(self, preds: Predictions, x: float) -> Array:
+    def true_probabilities(self, preds: Predictions, x: float) -> Array:
         """True probabilities r, (n, K): of every class, or of every independent label."""
         sign = -1.0 if self.direction == "over" else 1.0
         if preds.kind == "multilabel":
@@ -91,12 +91,12 @@ class Population:
             self.sample_lens = ScoreLens(lens, view.name, view.classes)
             self._rows = Predictions(blank, view.p, weight=preds.weight)
 
-    def truth(self, x: float) -> Array:
+    def true_probabilities(self, x: float) -> Array:
         """True probabilities at distortion x: of the single event (n,), or of every class (n, K)."""
-        R = self.distortion.truth(self.preds, x)
-        return self.through(R)[0] if self.alone else R
+        R = self.distortion.true_probabilities(self.preds, x)
+        return self.view_probabilities(R)[0] if self.alone else R
 
-    def through(self, R: Array) -> list[Array]:
+    def view_probabilities(self, R: Array) -> list[Array]:
         """True probabilities of each view."""
         if self.preds.kind == "multilabel":
             return [R[:, c] for c in self.lens.columns(self._rows)]
@@ -110,7 +110,9 @@ class Population:
     def effect(self, x: float) -> float:
         """Effect of distortion x: the mean of |r − p| through the lens, in probability units."""
         effects = []
-        for view, r in zip(self.views, self.through(self.distortion.truth(self.preds, x)), strict=True):
+        for view, r in zip(
+            self.views, self.view_probabilities(self.distortion.true_probabilities(self.preds, x)), strict=True
+        ):
             gap = np.abs(r - view.p)
             effects.append(float(view.w @ (gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
         if len(self.views) == 1:
@@ -124,7 +126,7 @@ class Population:
     @cached_property
     def max_effect(self) -> float:
         """The effect of the strongest distortion."""
-        return self.effect(MAX_SIZE)
+        return self.effect(MAX_DISTORTION)
 
     def sample(self, truth: Array, n: int, seed: tuple[int, int]) -> Predictions:
         """n rows drawn with replacement, with labels drawn from the truth; random numbers are shared by all truths."""
@@ -162,7 +164,7 @@ class ScoreLens(Positive):
 MAX_LABELS = 2**28  # total number of redrawn labels up to which every data set has its own null draws
 MAX_DRAWS = 2**25  # total number of null draws in memory
 POOLED_DRAWS = 4000  # total number of null draws if the data sets share them
-ROUNDING = 1e-12  # tolerance of a p-value that equals the level
+LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
 class SimulatedPower:
@@ -185,8 +187,8 @@ class SimulatedPower:
     ) -> None:
         self.test, self.population, self.n, self.alpha, self.count = test, population, n, alpha, count
         self.key, self.progress = key, progress
-        self._plain, self._null = population.truth(0.0), {}  # type: tuple[Array, dict[int, Array]]
-        first = self._sample(self._plain, 0)
+        self._plain, self._null = population.true_probabilities(0.0), {}  # type: tuple[Array, dict[int, Array]]
+        first = self._sample_data_set(self._plain, 0)
         test(first, [population.sample_lens], np.random.default_rng(key))  # raises InputError for unsuitable data
         self.redraws_labels = test.estimand(first, population.sample_lens) is not None
         self.draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
@@ -198,10 +200,10 @@ class SimulatedPower:
     def rejection_rate(self, x: float, count: int | None = None) -> float:
         """Share of the first `count` data sets that the test rejects at distortion x."""
         count = self.count if count is None else min(count, self.count)
-        truth, rejected = self.population.truth(x), 0
+        truth, rejected = self.population.true_probabilities(x), 0
         for s in range(count):
             # An undefined p-value (NaN) does not reject.
-            rejected += self._pvalue(s, self._sample(truth, s)) <= self.alpha + ROUNDING
+            rejected += self._data_set_pvalue(s, self._sample_data_set(truth, s)) <= self.alpha + LEVEL_TOLERANCE
             if self.progress:
                 self.progress((s + 1) / count)
         return rejected / count
@@ -213,32 +215,32 @@ class SimulatedPower:
             return {}
         return {"null_draws": self.count * self.draws if self.pools_draws else self.draws, "pooled": self.pools_draws}
 
-    def _sample(self, truth: Array, s: int) -> Predictions:
+    def _sample_data_set(self, truth: Array, s: int) -> Predictions:
         return self.population.sample(truth, self.n, (self.key, s))
 
-    def _pvalue(self, s: int, sample: Predictions) -> float:
+    def _data_set_pvalue(self, s: int, sample: Predictions) -> float:
         lens = self.population.sample_lens
         estimand = self.test.estimand(sample, lens)
         if estimand is None:
             return self.test(sample, [lens], np.random.default_rng([self.key, s, 2])).pvalue
-        draws = self._pool if self.pools_draws else self._drawn(s, sample, estimand)
+        draws = self._pooled_null_draws if self.pools_draws else self._null_draws(s, sample, estimand)
         return self.test.pvalue_from_draws(estimand, draws, joint=sample.kind != "multilabel")
 
-    def _drawn(self, s: int, sample: Predictions, estimand: Estimand) -> Array:
+    def _null_draws(self, s: int, sample: Predictions, estimand: Estimand) -> Array:
         """Null draws of one data set, (views, draws), which do not depend on its labels."""
         if s not in self._null:
             (self._null[s],) = null_draws(sample, [estimand], self.draws, np.random.default_rng([self.key, s, 2]))
         return self._null[s]
 
     @property
-    def _pool(self) -> Array:
+    def _pooled_null_draws(self) -> Array:
         """Null draws pooled over all data sets."""
         if -1 not in self._null:
             draws = []
             for s in range(self.count):
-                sample = self._sample(self._plain, s)
+                sample = self._sample_data_set(self._plain, s)
                 estimand = self.test.estimand(sample, self.population.sample_lens)
                 assert estimand is not None
-                draws.append(self._drawn(s, sample, estimand))
+                draws.append(self._null_draws(s, sample, estimand))
             self._null = {-1: np.concatenate(draws, axis=1)}
         return self._null[-1]

@@ -96,7 +96,7 @@ def measure_power(cell: PowerCell, plan: PowerPlan) -> Mapping[str, Any]:
     for repetition in range(plan.sets):
         rng = np.random.default_rng([plan.seed, cell.n, round(1000 * cell.delta), repetition])
         P, Y = cell.rows(rng)
-        odds = MclloModel.of(View(p=P, y=Y), -1, 0.0, "mcllo")
+        odds = MclloModel.from_view(View(p=P, y=Y), -1, 0.0, "mcllo")
         for name, form in TEST_FORMS.items():
             samples[name].append(chdtrc(odds.white.shape[1], mcllo_statistics(odds, form)[form]))
         errors = odds.mle.theta - cell.truth

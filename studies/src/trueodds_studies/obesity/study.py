@@ -266,7 +266,7 @@ def evaluate_unpenalized(votes: ForestPredictions, baseline: int) -> EvaluatedMe
     The fit of the library uses a small penalty in this case, which keeps the parameters finite.
     """
     (view,) = as_lens("canonical").views(votes.learn)
-    odds = MclloModel.of(view, baseline, 1e-12, "mcllo")
+    odds = MclloModel.from_view(view, baseline, 1e-12, "mcllo")
     theta, finite = odds.mle.theta, odds.mle.converged
     calibration_map = MclloMap(theta[1::2].copy(), theta[::2].copy(), odds.baseline, 1e-12, odds.mle.n_passes, finite)
     after = replace_probs(votes.held_out, calibration_map.apply(votes.held_out.P))

@@ -158,7 +158,7 @@ DIRECT = {
 @pytest.mark.reference
 @pytest.mark.parametrize("name", DIRECT)
 def test_loess_computed_at_every_score_is_clevelands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_regression, "EVALUATED", 10**6)
+    monkeypatch.setattr(local_regression, "MAX_EVALUATED_SCORES", 10**6)
     view = View(*reference_rows(name))
     for estimator_type, expected in zip(FAMILY, DIRECT[name], strict=True):
         assert estimator_type().value(view) == pytest.approx(expected, rel=1e-7)

@@ -424,7 +424,7 @@ def test_draws_of_many_rows_read_off_bins_are_those_of_single_rows(monkeypatch):
     p = rng.random(50_000)
     preds = to.Predictions((rng.random(50_000) < p).astype(int), p)
     fast = to.measure(preds, "debiased_l2", resamples=50)
-    monkeypatch.setattr(debiased, "MANY", 10**9)
+    monkeypatch.setattr(debiased, "MIN_ROWS_FOR_BIN_DRAWS", 10**9)
     slow = to.measure(preds, "debiased_l2", resamples=50)
     assert fast.value == slow.value
     assert fast.noise_floor == pytest.approx(slow.noise_floor, rel=0.01)

@@ -232,19 +232,19 @@ def test_a_calibrated_model_is_never_expected_to_gain() -> None:
     rng = np.random.default_rng(41)
     P, Q = rng.dirichlet([1, 1, 1], 500), rng.dirichlet([1, 1, 1], 500)
     costs = Costs(rng.random((4, 3)), P, View(P, P), "decision_regret")
-    stated = costs.called_for(P)
-    assert (costs.row_costs(stated, P) <= costs.row_costs(costs.called_for(Q, stated), P) + 1e-15).all()
+    stated = costs.optimal_actions(P)
+    assert (costs.row_costs(stated, P) <= costs.row_costs(costs.optimal_actions(Q, stated), P) + 1e-15).all()
 
 
 def test_a_tie_leaves_the_action_as_it_is() -> None:
     P = np.array([[0.5, 0.5], [0.2, 0.8]])
     costs = Costs([[0, 1], [1, 0]], P, View(P, P), "decision_regret")
-    assert costs.called_for(P).tolist() == [0, 1]
+    assert costs.optimal_actions(P).tolist() == [0, 1]
     # .1 + .2 against .3: equal but for rounding.
     three = np.array([[0.1, 0.2, 0.7]])
     tied = Costs([[1, 1, 0], [3, 0, 0]], three, View(three, three), "decision_regret")
-    assert tied.called_for(three).tolist() == [0]
-    assert tied.called_for(three, np.array([1])).tolist() == [1]
+    assert tied.optimal_actions(three).tolist() == [0]
+    assert tied.optimal_actions(three, np.array([1])).tolist() == [1]
 
 
 def test_votes_share_out_what_an_action_costs() -> None:
@@ -308,8 +308,8 @@ def test_three_actions_switch_where_their_lines_cross() -> None:
     # 1 + 4p = 4 − 4p, p = 3/8. A fourth action that is never best changes nothing.
     P = np.array([[0.5, 0.5]])
     costs = Costs([[0, 10], [1, 5], [4, 0], [6, 6]], P, View(P, P), "decision_regret")
-    assert costs.switches() == [(pytest.approx(1 / 6), 0, 1), (pytest.approx(3 / 8), 1, 2)]
-    assert Costs([[1, 0], [2, 1]], P, View(P, P), "decision_regret").switches() == []
+    assert costs.action_thresholds() == [(pytest.approx(1 / 6), 0, 1), (pytest.approx(3 / 8), 1, 2)]
+    assert Costs([[1, 0], [2, 1]], P, View(P, P), "decision_regret").action_thresholds() == []
 
 
 def test_actions_have_names_and_their_regrets_add_up() -> None:

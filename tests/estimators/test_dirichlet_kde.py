@@ -234,7 +234,7 @@ def test_of_many_rows_a_sample_that_does_not_depend_on_their_order_is_compared()
     estimator, view = error(), View(p, y, w)
     small = View(p[:5000], y[:5000])
     assert not estimator.notes(small)
-    assert not estimator.cell_statistic(view).sampled  # rows of weight 0 are none
+    assert not estimator.cell_statistic(view).n_sampled  # rows of weight 0 are none
     view = View(p, y, w + 1)
     assert estimator.value(view) == pytest.approx(estimator.value(View(p[order], y[order], (w + 1)[order])), rel=1e-12)
     assert [note.code for note in estimator.notes(view)] == ["TN119"]

@@ -15,7 +15,7 @@ from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.human_distance import HumanDistance, falling, out_of_order
+from trueodds.estimators.human_distance import HumanDistance, project_nonincreasing, squared_distance_to_vote_order
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -92,7 +92,7 @@ def test_the_table_of_votes() -> None:
     assert rows == pytest.approx(squares - (1 - agreement) / 99, rel=1e-10, abs=1e-15)
     # Where RankCS says that the order agrees nothing is lost to it.
     golden = reference.estimators()["e.rankcs_tie_tolerant"]["per_item"]
-    lost = out_of_order(P, V)
+    lost = squared_distance_to_vote_order(P, V)
     assert (lost[np.array(golden) == 1] < 1e-15).all()
 
 
@@ -138,14 +138,14 @@ def test_order_is_the_distance_of_the_projection_ties_in_votes_and_in_probabilit
     tied = (np.diff(np.sort(V, axis=1), axis=1) == 0).any(axis=1)
     assert tied.any()
     expected = [((p - nearest(p, v)) ** 2).sum() for p, v in zip(P, V, strict=True)]
-    np.testing.assert_allclose(out_of_order(P, V), expected, atol=1e-12)
+    np.testing.assert_allclose(squared_distance_to_vote_order(P, V), expected, atol=1e-12)
 
 
 def test_the_nearest_ordered_vector_is_on_the_simplex_without_being_constrained_to_it() -> None:
     # So the cone and the cone within the simplex have the same projection.
     rng = np.random.default_rng(1)
     for k in (3, 6):
-        S = falling(rng.dirichlet(np.full(k, 0.2), 500))
+        S = project_nonincreasing(rng.dirichlet(np.full(k, 0.2), 500))
         assert (np.diff(S, axis=1) <= 0).all()
         assert S.min() >= 0
         np.testing.assert_allclose(S.sum(axis=1), 1, rtol=1e-12)
@@ -155,7 +155,7 @@ def test_classes_with_equal_votes_are_not_pooled_into_one() -> None:
     # Votes 4, 4, 2 and P (.5, .1, .4): only .1 and .4 are pooled, to .25: .045.
     # With 4, 4 made equal first: .3 < .4, so all three become 1/3, and .0867 would be lost.
     P, V = np.array([[0.5, 0.1, 0.4]]), np.array([[4, 4, 2]])
-    assert out_of_order(P, V)[0] == pytest.approx(0.045, rel=1e-12)
+    assert squared_distance_to_vote_order(P, V)[0] == pytest.approx(0.045, rel=1e-12)
     assert np.square(P - 1 / 3).sum() == pytest.approx(0.0867, abs=1e-4)
 
 
@@ -167,7 +167,7 @@ def test_the_parts_add_up_and_the_mixed_term_is_never_negative() -> None:
     # Row by row |P − V|² ≥ |P − S|² + |S − V|²: the votes are in their own order, so S is nearer to them than P is.
     order = np.lexsort((-P, -preds.votes), axis=1)
     predicted, observed = np.take_along_axis(P, order, axis=1), np.take_along_axis(preds.votes, order, axis=1)
-    S = falling(predicted)
+    S = project_nonincreasing(predicted)
     mixed = 2 * ((predicted - S) * (S - observed)).sum(axis=1)
     assert mixed.min() > -1e-12
     assert mixed.max() > 0.1  # it is there: Pythagoras does not hold

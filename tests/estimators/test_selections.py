@@ -19,7 +19,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError, AverageError
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
-from trueodds.estimators.ece_kde import NARROWEST, KernelDensityError, silverman, silverman_of_selections
+from trueodds.estimators.ece_kde import MIN_BANDWIDTH, KernelDensityError, silverman, silverman_of_selections
 from trueodds.estimators.linear_binning import LinearBinError
 from trueodds.kernels.smoothing import triweight_transform, triweight_transform_of_multiples
 from trueodds.lenses.lens import as_lens
@@ -142,7 +142,7 @@ def test_linear_bins_are_cut_anew_from_each_selection(bins: Any, base: str) -> N
                 agree(LinearBinError(bins, base, span, "one-bin", closed), of)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("bandwidth", ["silverman", 0.1, 0.033, NARROWEST])
+@pytest.mark.parametrize("bandwidth", ["silverman", 0.1, 0.033, MIN_BANDWIDTH])
 @pytest.mark.parametrize("kernel", ["triweight", "gaussian", "epanechnikov"])
 def test_kernels_see_each_selection_on_the_grid_of_its_own_value(kernel: str, bandwidth: Any) -> None:
     # One grid, so only rounding tells them apart; higher orders divide it by a share of the scores of at least .001.
@@ -163,7 +163,7 @@ def test_a_bandwidth_that_is_chosen_anew_may_ask_for_another_grid() -> None:
     widths = silverman_of_selections(of)
     assert widths == pytest.approx([silverman(view) for view in of.views()], rel=1e-12)
     assert widths[0] > 0.1
-    assert widths[1] == NARROWEST
+    assert widths[1] == MIN_BANDWIDTH
     agree(KernelDensityError(), of)
 
 

@@ -219,8 +219,8 @@ def test_a_resample_is_the_value_of_the_rows_that_were_drawn(make: Any, form: st
     assert float(linear.statistic(w[:1], (wide * view.p)[:1], (wide * view.y)[:1])[0]) == pytest.approx(expected[0])
     own = estimator.resample_units((view,), 5, np.random.default_rng(4))
     assert own is not None
-    rows_drawn = np.random.default_rng(4).integers(0, 40, (5, 40))
-    assert np.allclose(own[0][0], [estimator.value(view.take(r)) for r in rows_drawn], rtol=1e-11)
+    drawn_rows = np.random.default_rng(4).integers(0, 40, (5, 40))
+    assert np.allclose(own[0][0], [estimator.value(view.take(r)) for r in drawn_rows], rtol=1e-11)
 
 
 def test_resamples_scatter_around_the_plug_in() -> None:

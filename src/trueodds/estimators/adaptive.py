@@ -20,12 +20,12 @@ from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums,
 from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 
-RANGES = EqualMass(15)
-SETTLED = 25  # rows in each range from which on its edges stand still enough
+DEFAULT_RANGES = EqualMass(15)
+MIN_RANGE_ROWS = 25  # rows per range from which its edges vary little between samples
 
 
 def merge_partition_settings(settings: dict[str, Any], default_partition: str) -> dict[str, Any]:
-    """Combine the partition settings into one partition. `bins` alone uses the partition named `usual`."""
+    """Combine the partition settings into one partition. `bins` alone uses the partition named `default_partition`."""
     partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
     edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
     if partition_settings and "partition" not in partition_settings and not edges:
@@ -135,7 +135,7 @@ class AverageError(BinnedError):
 
     def bin_sums(self, view: View) -> BinSums:
         """The bins of this view, with equal weights."""
-        return AlikeSums(self, view, self.cells(view))
+        return EqualWeightSums(self, view, self.cells(view))
 
     def parts(self, view: View) -> dict[str, float]:
         """Overconfidence (mean prediction above the event rate) and underconfidence."""
@@ -146,7 +146,7 @@ class AverageError(BinnedError):
         return {"over": float(gap[gap > 0].sum()), "under": float(-gap[gap < 0].sum())}
 
 
-class AlikeSums(BinSums):
+class EqualWeightSums(BinSums):
     """Occupied bins with equal weights."""
 
     def gap_weights(self) -> Array | None:
@@ -157,7 +157,7 @@ class AlikeSums(BinSums):
         return super()._average((w > 0).astype(np.float64), gap, enough)
 
 
-class RangeSums(AlikeSums):
+class RangeSums(EqualWeightSums):
     """Ranges with equal weights. In a resample the ranges are fixed and weighted by their change of mass.
 
     New equal-mass ranges would lie elsewhere, and the change of mass measures by how much. Without it resamples vary
@@ -166,7 +166,7 @@ class RangeSums(AlikeSums):
 
     def gap_weights(self) -> Array | None:
         """None for ranges of few rows, because their variation between samples exceeds the noise of their gaps."""
-        return super().gap_weights() if self.binned.n.min() >= SETTLED else None
+        return super().gap_weights() if self.binned.n.min() >= MIN_RANGE_ROWS else None
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw on the ranges of the view."""
@@ -225,7 +225,7 @@ class AdaptiveError(AverageError):
     name: ClassVar[str] = "ace"
     lens: ClassVar[str | None] = "classwise"
     exemptions: ClassVar[dict[str, str]] = {"cells": "ranges are cut between cells and not between rows"}
-    partition: Partition | None = RANGES
+    partition: Partition | None = DEFAULT_RANGES
 
     def bin_sums(self, view: View) -> BinSums:
         """The ranges of this view, with equal weights."""
@@ -233,7 +233,7 @@ class AdaptiveError(AverageError):
 
     def partition_for(self, view: View) -> Partition:
         """Equal-mass ranges by default."""
-        return self.partition or RANGES
+        return self.partition or DEFAULT_RANGES
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> AdaptiveError:
@@ -292,7 +292,7 @@ class ThresholdedError(Estimator):
     lens: ClassVar[str | None] = "classwise"
     interval: ClassVar[str | None] = "residual-norm"
     exemptions: ClassVar[dict[str, str]] = {"cells": "the threshold and the ranges fall between rows of one cell"}
-    partition: Partition = RANGES
+    partition: Partition = DEFAULT_RANGES
     threshold: Annotated[float, Range(0, 1, closed="left")] | Literal["1/K"] = 0.01
     normalize: Literal["kept", "all"] = "kept"
 
@@ -359,7 +359,7 @@ class ThresholdedSums:
                 "threshold='1/K'",
                 "Give the threshold as a number.",
             )
-        self.share = error.normalize == "kept"
+        self.divides_by_kept = error.normalize == "kept"
         rows = np.flatnonzero((view.partition_values.astype(np.float64, copy=False) > low) & (view.w > 0))
         p, y, w, n, at = (x[rows] for x in (view.p, view.y, view.w, view.n, view.partition_values))
         above_threshold = View(p, y, w, n=n, partition_values=at, classes=view.classes)
@@ -377,7 +377,7 @@ class ThresholdedSums:
         w: Array = self.sums[0].astype(np.float64)
         total = w.sum()
         w[-1] = 0.0
-        return w / (max(float(w.sum()), 1e-300) if self.share else total)
+        return w / (max(float(w.sum()), 1e-300) if self.divides_by_kept else total)
 
     def value(self) -> float:
         """The error of the view."""
@@ -385,15 +385,15 @@ class ThresholdedSums:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per range."""
-        return self._shared(w, np.abs(wp - wy)[..., :-1].sum(axis=-1))
+        return self._normalize(w, np.abs(wp - wy)[..., :-1].sum(axis=-1))
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array:
         """The error of (residual of the draw − observed residual), with the observed weights of the ranges."""
         dw, dwp, dwy = draws
         with np.errstate(divide="ignore", invalid="ignore"):
             gap = w * np.abs((dwp - dwy) / dw - (wp - wy) / w)
-        return self._shared(w, np.where((w > 0) & (dw > 0), gap, 0.0)[..., :-1].sum(axis=-1))
+        return self._normalize(w, np.where((w > 0) & (dw > 0), gap, 0.0)[..., :-1].sum(axis=-1))
 
-    def _shared(self, w: Array, total: Array) -> Array:
-        of = (w[..., :-1] if self.share else w).sum(axis=-1)
-        return np.asarray(np.where(of > 0, total / np.where(of > 0, of, 1.0), 0.0))
+    def _normalize(self, w: Array, total: Array) -> Array:
+        denominator = (w[..., :-1] if self.divides_by_kept else w).sum(axis=-1)
+        return np.asarray(np.where(denominator > 0, total / np.where(denominator > 0, denominator, 1.0), 0.0))

@@ -210,7 +210,7 @@ def aggregation_weights(views: Sequence[View], aggregate: str) -> Array:
         event_weights = np.array([float((view.w * view.y).sum()) for view in views])
         return (
             event_weights / event_weights.sum() if event_weights.sum() > 0 else np.full(len(views), np.nan)
-        )  # nothing came: no weights exist
+        )  # without events there are no weights
     if aggregate == "weight":
         totals = np.array([view.total for view in views])
         return totals / totals.sum()
@@ -231,7 +231,7 @@ def aggregate_values(values: Array, view_weights: Array, aggregate: str) -> Arra
     """Aggregate values of several views (views, …) along the first axis."""
     if aggregate == "max":
         return np.asarray(values.max(axis=0))
-    if not view_weights.all():  # a view that counts for nothing may have no number
+    if not view_weights.all():  # a view of weight 0 may have an undefined value
         view_weights, values = view_weights[view_weights != 0], values[view_weights != 0]
     return np.tensordot(view_weights, values, axes=1)
 

@@ -136,7 +136,7 @@ class BinnedError(Estimator):
         assert isinstance(one.cells, Bins)
         table = classes.sums(one.cells.edges, one.cells.closed)[labels]
         n, wp, wy = table[..., 0], table[..., 1], table[..., 2]
-        return one.cut_anew(n, wp, wy, n >= self.min_count)
+        return one.error_from_sums(n, wp, wy, n >= self.min_count)
 
     def evaluate_selections(self, of: Selections) -> Array:
         """The errors of all selections of rows, each with bins of its own, vectorized if the partition supports it."""
@@ -144,7 +144,7 @@ class BinnedError(Estimator):
         if sums is None:
             return super().evaluate_selections(of)
         n, wp, wy = sums
-        return self.bin_sums(of.first_view).cut_anew(n, wp, wy, n >= self.min_count)
+        return self.bin_sums(of.first_view).error_from_sums(n, wp, wy, n >= self.min_count)
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error as a function of sums per bin, with fixed bins; None if the partition depends on the labels."""
@@ -225,9 +225,9 @@ class BinSums:
     @cached_property
     def has_min_count(self) -> Array:
         """Mask of the bins with at least `min_count` rows."""
-        enough = np.zeros(self.size, dtype=bool)
-        enough[self.binned.bin_index] = self.binned.n >= self.error.min_count
-        return enough
+        eligible = np.zeros(self.size, dtype=bool)
+        eligible[self.binned.bin_index] = self.binned.n >= self.error.min_count
+        return eligible
 
     @cached_property
     def bin_weight(self) -> Array:
@@ -252,19 +252,19 @@ class BinSums:
     def value(self) -> float:
         """The error of the view."""
         w, y, p = self.binned.w, self.binned.y, self.binned.p
-        enough = self.binned.n >= self.error.min_count
-        return float(self._average(w[None], self.distance(p[None], y[None], self.view.joint), enough)[0])
+        eligible = self.binned.n >= self.error.min_count
+        return float(self._average(w[None], self.distance(p[None], y[None], self.view.joint), eligible)[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw, from its sums per bin. Bins without weight are ignored."""
-        return self.cut_anew(w, wp, wy, self.has_min_count)
+        return self.error_from_sums(w, wp, wy, self.has_min_count)
 
-    def cut_anew(self, w: Array, wp: Array, wy: Array, enough: Array) -> Array:
+    def error_from_sums(self, w: Array, wp: Array, wy: Array, eligible: Array) -> Array:
         """The error from sums over bins that may differ from the bins of this view.
 
         `enough` marks the bins that are eligible as the worst bin.
         """
-        return self._average(w, self._gap(w, wp, wy), enough)
+        return self._average(w, self._gap(w, wp, wy), eligible)
 
     def _gap(self, w: Array, wp: Array, wy: Array) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -282,11 +282,11 @@ class BinSums:
             gap = self.distance((dwp - dwy) / dmass, np.broadcast_to((wp - wy) / mass, dwp.shape), self.view.joint)
         return self._average(np.broadcast_to(w, dw.shape), np.where((w > 0) & (dw > 0), gap, 0.0), self.has_min_count)
 
-    def _average(self, w: Array, gap: Array, enough: Array) -> Array:
+    def _average(self, w: Array, gap: Array, eligible: Array) -> Array:
         q = self.error.order
         if np.isinf(q):
-            worst = np.where(enough & (w > 0), gap, 0.0).max(axis=-1)
-            return np.asarray(np.where(enough.any(axis=-1), worst, np.nan))  # no bin to judge by is not perfect
+            worst = np.where(eligible & (w > 0), gap, 0.0).max(axis=-1)
+            return np.asarray(np.where(eligible.any(axis=-1), worst, np.nan))  # no bin to judge by is not perfect
         with np.errstate(invalid="ignore"):  # of a view without a row in a resample there is no error
             weights = w / w.sum(axis=-1, keepdims=True)
         if q == 1:

@@ -19,11 +19,11 @@ from trueodds.lenses.view import View
 from trueodds.tallies.proper_score_sums import log_score
 
 
-def _brier(s: Array, w: Array, wy: Array, _logs: Array) -> Array:
+def _mean_brier_score(s: Array, w: Array, wy: Array, _logs: Array) -> Array:
     return (w * s * s - 2 * s * wy + wy).sum(axis=-1)  # y² = y for each vote
 
 
-def _log_loss(_s: Array, w: Array, wy: Array, logs: Array) -> Array:
+def _mean_log_loss(_s: Array, w: Array, wy: Array, logs: Array) -> Array:
     ever, never = np.isneginf(logs).T
     relief, surprise = -np.where(np.isneginf(logs), 0.0, logs).T
     mean = (wy * surprise + (w - wy) * relief).sum(axis=-1)
@@ -33,7 +33,7 @@ def _log_loss(_s: Array, w: Array, wy: Array, logs: Array) -> Array:
     return np.where(impossible, np.inf, mean)
 
 
-def _gini(rate: Array) -> Array:
+def _expected_brier_score(rate: Array) -> Array:
     return rate * (1 - rate)
 
 
@@ -43,8 +43,11 @@ def _entropy(rate: Array) -> Array:
 
 
 SCORES: dict[str, tuple[Callable[[Array, Array, Array, Array], Array], Callable[[Array], Array]]] = {
-    "brier": (_brier, _gini),  # the mean score of predicted probabilities, and that of rates which are right
-    "log_loss": (_log_loss, _entropy),
+    "brier": (
+        _mean_brier_score,
+        _expected_brier_score,
+    ),  # the mean score of predicted probabilities, and that of rates which are right
+    "log_loss": (_mean_log_loss, _entropy),
 }
 
 
@@ -119,13 +122,13 @@ class Corp(UnbinnedError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """MCB, with the isotonic regression refitted to every draw."""
-        logs = self._logs(s, view)
+        logs = self._mean_logs(s, view)
 
-        def reader(w: Array, _wp: Array, wy: Array) -> Array:
+        def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             score, recalibrated, _ = self.terms(s, w, wy, logs)
             return np.maximum(score - recalibrated, 0.0)  # rounding alone makes it negative
 
-        return reader
+        return statistic
 
     def value(self, view: View) -> float:
         """The miscalibration term MCB."""
@@ -134,7 +137,7 @@ class Corp(UnbinnedError):
     def parts(self, view: View) -> dict[str, float]:
         """MCB, DSC and UNC, and the score that they add up to."""
         s, w, _, wy = DistinctScores(self, view).shares()
-        score, recalibrated, uncertain = (float(term) for term in self.terms(s, w, wy, self._logs(s, view)))
+        score, recalibrated, uncertain = (float(term) for term in self.terms(s, w, wy, self._mean_logs(s, view)))
         if self.score == "log_loss" and view.exact is not None:  # of each row, where rows of one score differ in q
             rows = view.w > 0
             score = float(view.w[rows] @ log_score(view.log_P, view.Y)[rows] / view.total)
@@ -155,10 +158,12 @@ class Corp(UnbinnedError):
             return 1.0
         s, w, _, wy = DistinctScores(self, view).shares()
         predicted_variance = float(w @ (s * (1 - s)))
-        left = float(w @ _gini(isotonic_means(w, wy))) + noise_floor  # what the fit took of the noise is noise, too
+        left = (
+            float(w @ _expected_brier_score(isotonic_means(w, wy))) + noise_floor
+        )  # what the fit took of the noise is noise, too
         return min(1.0, (left / predicted_variance) ** (2 / 3)) if predicted_variance > 0 else 1.0
 
-    def _logs(self, s: Array, view: View) -> Array:
+    def _mean_logs(self, s: Array, view: View) -> Array:
         """Mean log-probabilities of both outcomes among the rows at each score, (m, 2).
 
         Rows with the same score may differ in the complement: 1 − p is rounded to 0 for some p below 1.

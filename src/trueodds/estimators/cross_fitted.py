@@ -16,9 +16,9 @@ from trueodds.core.typing import Array
 from trueodds.estimators._decision.out_of_sample import OutOfFold, OutOfSample
 from trueodds.lenses.view import View
 
-SAME = 1e-9  # a smaller difference to the predicted probability is rounding error
+ROUNDING_TOLERANCE = 1e-9  # a smaller difference to the predicted probability is rounding error
 
-_POWERS = {"tv": 1.0, "l1": 1.0, "l2": 2.0, "max": math.inf}
+NORM_POWERS = {"tv": 1.0, "l1": 1.0, "l2": 2.0, "max": math.inf}
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class CrossFitted(OutOfSample):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _power(self.distance)
+        _norm_power(self.distance)
 
     def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
         """⟨s, y − p⟩ of each row for every possible outcome y."""
@@ -131,14 +131,14 @@ class CrossFitted(OutOfSample):
 
     def _direction(self, P: Array, Q: Array) -> Array:
         """The s of dual norm 1 with the largest product with Q − P; 0 where they are equal."""
-        d = np.where(np.abs(Q - P) > SAME, Q - P, 0.0)
-        power = _power(self.distance)
+        d = np.where(np.abs(Q - P) > ROUNDING_TOLERANCE, Q - P, 0.0)
+        power = _norm_power(self.distance)
         if power == 1:
             return np.sign(d) / (2 if self.distance == "tv" else 1)
         size = np.abs(d).max(axis=1, keepdims=True)
         scaled = np.divide(d, size, out=np.zeros_like(d), where=size > 0)  # so that no power underflows
         if math.isinf(power):
-            largest = (np.abs(scaled) >= 1 - SAME) & (size > 0)
+            largest = (np.abs(scaled) >= 1 - ROUNDING_TOLERANCE) & (size > 0)
             return np.sign(d) * largest / np.maximum(largest.sum(axis=1, keepdims=True), 1)
         raw = np.sign(scaled) * np.abs(scaled) ** (power - 1)
         dual = power / (power - 1)
@@ -146,10 +146,10 @@ class CrossFitted(OutOfSample):
         return np.divide(raw, norm, out=np.zeros_like(raw), where=norm > 0)
 
 
-def _power(distance: Any) -> float:
+def _norm_power(distance: Any) -> float:
     """Power of the named norm."""
-    if distance in _POWERS:
-        return _POWERS[distance]
+    if distance in NORM_POWERS:
+        return NORM_POWERS[distance]
     if isinstance(distance, str) and distance.startswith("lp:"):
         try:
             power = float(distance.removeprefix("lp:"))
@@ -209,7 +209,7 @@ class ScoreRegret(OutOfSample):
         if self.score == "log_loss":
             share = uniform_share(view.n_rows)
             return np.log(mix_with_uniform(out_of_fold.Q, share)) - np.log(mix_with_uniform(out_of_fold.P, share))
-        return _brier(out_of_fold.P) - _brier(out_of_fold.Q)
+        return _brier_by_outcome(out_of_fold.P) - _brier_by_outcome(out_of_fold.Q)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The score, calibrator and folds."""
@@ -227,7 +227,7 @@ class ScoreRegret(OutOfSample):
         return note_list
 
 
-def _brier(P: Array) -> Array:
+def _brier_by_outcome(P: Array) -> Array:
     """Σ(p − y)² for every possible outcome, (n, m). For two outcomes it is (p − y)² of the second, half as much."""
     loss = (P * P).sum(axis=1, keepdims=True) - 2 * P + 1
     return loss / 2 if P.shape[1] == 2 else loss

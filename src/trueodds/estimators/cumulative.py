@@ -66,14 +66,14 @@ class CumulativeError(UnbinnedError):
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Maximum over the ends of the runs of tied scores."""
 
-        def farthest(_w: Array, wp: Array, wy: Array) -> Array:
+        def max_absolute_sum(_w: Array, wp: Array, wy: Array) -> Array:
             total = (wy - wp).sum(axis=-1)
-            up, down = _ends(wy - wp)
+            up, down = _path_extremes(wy - wp)
             if self.start == "below":
                 return np.asarray(np.maximum(up, down))
             return np.asarray(np.maximum(np.maximum(up, down), np.maximum(total + down, up - total)))
 
-        return farthest
+        return max_absolute_sum
 
 
 @dataclass(frozen=True)
@@ -160,10 +160,10 @@ class CumulativeRange(UnbinnedError):
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Maximum minus minimum, including the start at 0."""
 
-        return lambda _w, wp, wy: np.add(*_ends(wy - wp))
+        return lambda _w, wp, wy: np.add(*_path_extremes(wy - wp))
 
 
-def _ends(steps: Array) -> tuple[Array, Array]:
+def _path_extremes(steps: Array) -> tuple[Array, Array]:
     """Maximum and minimum of the cumulative sums of these steps (…, m), which start at 0. The steps are overwritten."""
     path = np.cumsum(steps, axis=-1, out=steps)
     return np.maximum(path.max(axis=-1), 0.0), np.maximum(-path.min(axis=-1), 0.0)

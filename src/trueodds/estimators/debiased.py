@@ -30,11 +30,11 @@ from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMean
 from trueodds.lenses.view import View
 
 FORMS = ("t_mn", "kumar", "dpe")
-FINER = 4  # times as many bins show whether these average errors away
-MIN_ROWS_PER_BIN = 5  # rows in each of them
-MANY = 50_000  # rows from which on draws are read off bins and not off single rows
-DOUBT = 0.05  # largest p at which their gaps are said to differ
-AUTO = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as many as follow a smooth error
+FINER_BINS_FACTOR = 4  # times as many bins show whether errors cancel within the bins
+MIN_ROWS_PER_BIN = 5  # minimum mean number of rows of these finer bins
+MIN_ROWS_FOR_BIN_DRAWS = 50_000  # rows from which draws use bin sums instead of single rows
+MAX_PVALUE = 0.05  # largest p-value at which the gaps of the finer bins differ
+DEFAULT_PARTITION = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as many as follow a smooth error
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class _Debiased(Estimator):
         "weight two": "debiasing takes a weight of two as one row that counts double, not as two independent rows",
         "cells": "equal-mass bins are cut between cells and not between rows",
     }
-    below_zero: ClassVar[str] = "The debiased error is {:.3g}"
-    partition: Partition = AUTO
+    negative_value_text: ClassVar[str] = "The debiased error is {:.3g}"
+    partition: Partition = DEFAULT_PARTITION
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,8 +108,8 @@ class _Debiased(Estimator):
             note_list.append(
                 Note(
                     "TN110",
-                    f"{self.below_zero.format(error)}: no miscalibration is detected in these bins. Errors that cancel"
-                    " within a bin are not detected.",
+                    f"{self.negative_value_text.format(error)}: no miscalibration is detected in these bins. Errors"
+                    " that cancel within a bin are not detected.",
                 )
             )
         return [*note_list, *single_bin_note(view, binned)]
@@ -195,7 +195,7 @@ class DebiasedL2(_Debiased):
     """
 
     name: ClassVar[str] = "debiased_l2"
-    below_zero: ClassVar[str] = "The debiased square is {:.3g} and its root shown as 0"
+    negative_value_text: ClassVar[str] = "The debiased square is {:.3g} and its root shown as 0"
     form: Annotated[str, OneOf(FORMS)] = "t_mn"
 
     def signed(self, view: View) -> float:
@@ -215,7 +215,7 @@ class DebiasedL2(_Debiased):
         note_list = super().notes(view)
         if (
             self.form == "t_mn"
-            and self.partition == AUTO
+            and self.partition == DEFAULT_PARTITION
             and len(view)
             and (finer := _error_in_finer_bins(view, len(self.binned(view).w)))
         ):
@@ -231,11 +231,11 @@ class DebiasedL2(_Debiased):
         require_one_score(view, self.name)
         if self.form == "kumar":
             return super().cell_statistic(view)
-        if view.n_rows >= MANY and view.is_rows and _are_hard(view):
-            return ByBin(view, self.partition, self._of_sums(view))
+        if view.n_rows >= MIN_ROWS_FOR_BIN_DRAWS and view.is_rows and _has_hard_labels(view):
+            return ByBin(view, self.partition, self._statistic_from_bin_sums(view))
         return Pairs(view, self.partition, self.of_pairs)
 
-    def _of_sums(self, view: View) -> OfBins:
+    def _statistic_from_bin_sums(self, view: View) -> OfBins:
         """The statistic from sums of bins, for draws of many rows of weight 1 with one label each.
 
         Σu² = Σy(1 − 2p) + Σp² needs Σyp, which is approximated by Σy·p̄ plus the variance of p within the bin, its mean
@@ -249,11 +249,11 @@ class DebiasedL2(_Debiased):
         mean[binned.bin_index] = binned.p
         scatter[binned.bin_index] = binned.sums("wpp") / binned.w - binned.p**2
 
-        def of(w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+        def statistic(w: Array, wp: Array, wy: Array, ww: Array) -> Array:
             squares = wy * (1 - 2 * mean) + w * (mean**2 - scatter)
             return self.of_pairs(w, wy - wp, squares, ww)
 
-        return of
+        return statistic
 
     def interval_estimator(self) -> Estimator:
         """Return the plug-in estimator on the same bins."""
@@ -265,14 +265,14 @@ class DebiasedL2(_Debiased):
 
     def _kumar(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
         rate, gap = divide_or_zero(wy, w), divide_or_zero(wp - wy, w)
-        return _mean(w, ww, gap**2 - rate * (1 - rate) * divide_or_zero(ww, w**2 - ww))
+        return _mean_over_bins(w, ww, gap**2 - rate * (1 - rate) * divide_or_zero(ww, w**2 - ww))
 
     def of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
         """T_mn's or DPE's root from Σw, Σwu, Σw²u² and Σw² of bins."""
         return _clipped_root(self._of_pairs(w, residual, squares, ww))
 
     def _of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
-        return _mean(w, ww, divide_or_zero(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
+        return _mean_over_bins(w, ww, divide_or_zero(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The form and the bins as used."""
@@ -366,28 +366,28 @@ def _error_in_finer_bins(view: View, bins: int) -> tuple[float, int] | None:
     In each bin the squared deviations of the finer gaps from their mean, over their variances, are chi-squared if the
     gap is constant. The smallest p-value times the number of bins must be at most 5 %.
     """
-    if view.n_rows < MIN_ROWS_PER_BIN * FINER * bins:
+    if view.n_rows < MIN_ROWS_PER_BIN * FINER_BINS_FACTOR * bins:
         return None
-    fine = view.binned(EqualMass(FINER * bins).fit(view))
-    within = view.cached(AUTO, lambda: AUTO.fit(view)).index(fine.p)
+    fine = view.binned(EqualMass(FINER_BINS_FACTOR * bins).fit(view))
+    within = view.cached(DEFAULT_PARTITION, lambda: DEFAULT_PARTITION.fit(view)).index(fine.p)
     gap, ww = fine.y - fine.p, fine.sums("ww")
     v = np.maximum(fine.sums("wwr") - gap**2 * ww, fine.sums("wwv")) / fine.w**2
     precision = divide_or_zero(np.ones(len(v)), v)
     mean = divide_or_zero(np.bincount(within, precision * gap), np.bincount(within, precision))
     x, df = np.bincount(within, precision * (gap - mean[within]) ** 2), np.bincount(within) - 1
     p = np.where(df > 0, chdtrc(np.maximum(df, 1), x), 1.0)
-    if p.min() * len(p) > DOUBT:
+    if p.min() * len(p) > MAX_PVALUE:
         return None
     square = float(mean_square(fine.w, fine.w * gap, fine.sums("wwr"), ww))
     return max(square, 0.0) ** 0.5, len(fine.w)
 
 
-def _are_hard(view: View) -> bool:
+def _has_hard_labels(view: View) -> bool:
     """Whether every row has weight 1 and one label."""
     return bool((view.is_unweighted or (view.w == 1).all()) and ((view.y == 0) | (view.y == 1)).all())
 
 
-def _mean(w: Array, ww: Array, square: Array) -> Array:
+def _mean_over_bins(w: Array, ww: Array, square: Array) -> Array:
     """Mean over bins. Bins of one row contribute 0, and the value is undefined without a pair of rows."""
     return np.asarray(np.where(has_pairs(w, ww).any(axis=-1), mean_of_bins(w, ww, square), np.nan))
 

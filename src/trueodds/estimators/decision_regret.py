@@ -148,7 +148,7 @@ class Tasks:
         """Regret of the worst task; worst task with two actions and its threshold; thresholds of the worst task."""
         view, p = self.view, self.view.p.astype(np.float64, copy=False)
         sums = [np.bincount(self.index, x, self.size)[None] for x in (view.w, view.w * p, view.w * view.y)]
-        return np.asarray(_regret_envelope(*_rates(*sums))[0])
+        return np.asarray(_regret_envelope(*_bin_rates(*sums))[0])
 
     def value(self) -> float:
         """The regret of the view."""
@@ -156,7 +156,7 @@ class Tasks:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The regret of each draw from its sums per bin."""
-        return np.asarray(_regret_envelope(*_rates(w, wp, wy))[:, 0])
+        return np.asarray(_regret_envelope(*_bin_rates(w, wp, wy))[:, 0])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """Bound on the change of the regret of any task if the rates move by the residuals of the draw.
@@ -164,16 +164,16 @@ class Tasks:
         A change δ of the rate of a bin changes the regret by at most δ, at thresholds between its prediction and either
         rate.
         """
-        share, p, q = _rates(w[None], wp[None], wy[None])
-        _, dp, dq = _rates(*draws)
+        share, p, q = _bin_rates(w[None], wp[None], wy[None])
+        _, dp, dq = _bin_rates(*draws)
         shift = np.nan_to_num((dq - dp) - (q - p))  # a bin without rows in a draw moved nowhere
         ends = np.stack([np.broadcast_to(p, shift.shape), np.broadcast_to(q, shift.shape), q + shift])
         return np.asarray(
-            _envelope(ends.min(axis=0), ends.max(axis=0), share * np.abs(shift), np.zeros_like(shift))[:, 0]
+            _evaluate_envelope(ends.min(axis=0), ends.max(axis=0), share * np.abs(shift), np.zeros_like(shift))[:, 0]
         )
 
 
-def _rates(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
+def _bin_rates(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
     """Weight, mean prediction and event rate of each bin; NaN for a bin without weight."""
     w, wp, wy = np.broadcast_arrays(w, wp, wy)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -185,10 +185,10 @@ def _regret_envelope(share: Array, p: Array, q: Array) -> Array:
     wrong = np.abs(q - p) > 1e-14
     up = np.where(q > p, share, -share)
     low, high = np.where(wrong, np.minimum(p, q), 0.0), np.where(wrong, np.maximum(p, q), 0.0)
-    return _envelope(low, high, np.where(wrong, up * q, 0.0), np.where(wrong, -up, 0.0))
+    return _evaluate_envelope(low, high, np.where(wrong, up * q, 0.0), np.where(wrong, -up, 0.0))
 
 
-def _envelope(*intervals: Array) -> Array:
+def _evaluate_envelope(*intervals: Array) -> Array:
     out = np.zeros((len(intervals[0]), 5))
     # Thresholds lie in [0, 1]: a probability above 1 by rounding ends there, and so does a rate that was moved.
     low, high, height, slope = (np.ascontiguousarray(np.nan_to_num(x)) for x in intervals)
@@ -283,7 +283,7 @@ class CostRegret(OutOfSample):
 
     def _thresholds(self, costs: Costs, names: tuple[str, ...], view: View) -> dict[str, float]:
         """Thresholds at which the costs change the action, and the event rate there by the calibrator."""
-        changes = [] if view.joint else costs.switches()
+        changes = [] if view.joint else costs.action_thresholds()
         if not changes:
             return {}
         row = view.w > 0
@@ -325,5 +325,5 @@ class CostRegret(OutOfSample):
 
 def _optimal_actions(costs: Costs, out_of_fold: OutOfFold) -> tuple[Array, Array]:
     """The optimal action of each row under the predicted and the recalibrated probabilities."""
-    stated = costs.called_for(out_of_fold.P)
-    return stated, costs.called_for(out_of_fold.Q, stated)
+    stated = costs.optimal_actions(out_of_fold.P)
+    return stated, costs.optimal_actions(out_of_fold.Q, stated)

@@ -94,55 +94,55 @@ class DirichletError(Estimator):
         """The error of the rows of the view."""
         return self.cell_statistic(view).value()
 
-    def cell_statistic(self, view: View) -> Neighbors:
+    def cell_statistic(self, view: View) -> ComparedRows:
         """The statistic with each row as a cell: kernels are fixed, outcomes or row weights change."""
-        return Neighbors(self, view)
+        return ComparedRows(self, view)
 
     def resample_units(
         self, views: Sequence[View], resamples: int, rng: np.random.Generator
     ) -> tuple[Array, str] | None:
         """Resamples of the subsample, if one is used."""
         rows = self.cell_statistic(views[0])
-        return (rows.draw_errors(resamples, rng)[None], "sampled rows") if rows.sampled and len(views) == 1 else None
+        return (rows.draw_errors(resamples, rng)[None], "sampled rows") if rows.n_sampled and len(views) == 1 else None
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Order, bandwidth and smallest probability that were used."""
         rows = self.cell_statistic(view)
-        used = {} if rows.lonely else {"bandwidth": rows.bandwidth}
+        used = {} if rows.has_single_row else {"bandwidth": rows.bandwidth}
         return {"order": self.order, **used, "min_prob": self.min_prob}
 
     def notes(self, view: View) -> list[Note]:
         """Notes on missing neighbors, replaced zeros and subsampling."""
         rows = self.cell_statistic(view)
-        if rows.lonely:
+        if rows.has_single_row:
             return [Note("TN118", "The error is undefined for a single row, because it compares pairs of rows.")]
         note_list = []
-        if rows.sampled:
-            text = f"{rows.sampled:,} of {len(view.w):,} rows were compared with each other, as a fixed subsample."
+        if rows.n_sampled:
+            text = f"{rows.n_sampled:,} of {len(view.w):,} rows were compared with each other, as a fixed subsample."
             note_list.append(Note("TN119", text))
-        if touched := rows_below(rows.P, self.min_prob):
+        if touched := count_rows_below(rows.P, self.min_prob):
             text = f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows of the kernels."
             note_list.append(Note("TN120", text))
         return note_list
 
 
-ROWS = 5_000  # rows that are compared with each other
+MAX_COMPARED_ROWS = 5_000  # rows that are compared with each other
 MAX_CACHE_BYTES = 2 * 10**8  # bytes of similarities that are kept between calls
-DOUBLE = 1_000  # rows up to which draws are summed in double precision
-NUMBERS = 2**21  # estimates of probabilities held at once
+MAX_DOUBLE_PRECISION_ROWS = 1_000  # rows up to which draws are summed in double precision
+MAX_BLOCK_ESTIMATES = 2**21  # estimates of probabilities held at once
 
 
-class Neighbors:
+class ComparedRows:
     """Rows of one view for one error. Each row is a cell, and those outside the subsample share the last cell."""
 
     def __init__(self, error: DirichletError, view: View) -> None:
         require_single_rows(view, error.name)
         rows = np.flatnonzero(view.w > 0)
-        self.sampled = ROWS if len(rows) > ROWS else 0
-        if self.sampled:
+        self.n_sampled = MAX_COMPARED_ROWS if len(rows) > MAX_COMPARED_ROWS else 0
+        if self.n_sampled:
             # Among equal predictions the outcomes decide, so that the order of the rows never does.
             order = hashed_order(matrix(view)[rows], view.y[rows], view.w[rows])
-            rows = np.sort(rows[order[evenly_spaced(len(rows), ROWS)]])
+            rows = np.sort(rows[order[evenly_spaced(len(rows), MAX_COMPARED_ROWS)]])
         self.index = np.full(len(view.w), len(rows), dtype=np.int64)
         self.index[rows] = np.arange(len(rows))
         self.size = len(rows) + (len(rows) < len(view.w))
@@ -150,7 +150,7 @@ class Neighbors:
         self.w = view.w[rows]
         self.P = matrix(view)[rows]
         self.y = view.y[rows] if view.joint else view.y[rows, None]
-        self.lonely = len(rows) < 2
+        self.has_single_row = len(rows) < 2
 
     @cached_property
     def bandwidth(self) -> float:
@@ -175,11 +175,11 @@ class Neighbors:
     @property
     def dtype(self) -> type:
         """The floating-point precision of draws. The value itself is computed in double precision."""
-        return np.float64 if len(self.rows) <= DOUBLE else np.float32
+        return np.float64 if len(self.rows) <= MAX_DOUBLE_PRECISION_ROWS else np.float32
 
     def value(self) -> float:
         """The error of the view."""
-        if self.lonely:
+        if self.has_single_row:
             return float("nan")
         w = self.w / self.w.sum()
         outcomes = w[:, None] * self.y
@@ -191,12 +191,12 @@ class Neighbors:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw. All copies of a row are excluded from its own estimate."""
         n, m = self.P.shape
-        if self.lonely:
+        if self.has_single_row:
             return np.full(len(wy), np.nan)
         outcomes = wy[:, :n].reshape(len(wy), n, m)
         mass = w[:, :n] / w[:, :n].sum(axis=1, keepdims=True)
         outcomes = outcomes / w[:, :n].sum(axis=1)[:, None, None]
-        step = max(1, NUMBERS // (n * m))
+        step = max(1, MAX_BLOCK_ESTIMATES // (n * m))
         parts = [
             self._errors(mass if len(w) == 1 else mass[a : a + step], outcomes[a : a + step])
             for a in range(0, len(wy), step)
@@ -232,7 +232,7 @@ class Neighbors:
     def draw_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when the rows of the sample are drawn with replacement."""
         n = len(self.rows)
-        block = max(1, NUMBERS // (n * self.P.shape[1]))
+        block = max(1, MAX_BLOCK_ESTIMATES // (n * self.P.shape[1]))
         errors = []
         for start in range(0, resamples, block):
             drawn = rng.integers(0, n, (min(block, resamples - start), n))
@@ -243,7 +243,7 @@ class Neighbors:
 
 BANDWIDTHS: Array = np.concatenate([np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)])
 MAX_BANDWIDTH_ROWS = 1_000  # rows by which the bandwidth is chosen
-STRIP = 256
+ROWS_PER_STRIP = 256
 MIN_EXPONENT = -60.0  # exp of less, over the number of rows, is no number above 0 in single precision
 
 
@@ -257,7 +257,7 @@ class DirichletKernel:
     """
 
     def __init__(self, P: Array, bandwidth: float, min_prob: float) -> None:
-        self.P, self.bandwidth = _pairs(P), bandwidth
+        self.P, self.bandwidth = _as_columns(P), bandwidth
         self.log = np.log(np.maximum(self.P, min_prob))
 
     def constants(self, bandwidth: float) -> Array:
@@ -270,8 +270,8 @@ class DirichletKernel:
         added = self.constants(self.bandwidth)
         scaled = (np.maximum(self.P, 0.0) / self.bandwidth).T
         n = len(self.P)
-        for start in range(0, n, STRIP):
-            at = slice(start, min(start + STRIP, n))
+        for start in range(0, n, ROWS_PER_STRIP):
+            at = slice(start, min(start + ROWS_PER_STRIP, n))
             k = self.log[at] @ scaled
             k += added
             own = (np.arange(at.stop - start), np.arange(start, at.stop))
@@ -284,12 +284,12 @@ class DirichletKernel:
             yield at, k
 
 
-def rows_below(P: Array, min_prob: float) -> int:
+def count_rows_below(P: Array, min_prob: float) -> int:
     """Rows with a probability below the minimum."""
-    return int((_pairs(P) < min_prob).any(axis=1).sum())
+    return int((_as_columns(P) < min_prob).any(axis=1).sum())
 
 
-def _pairs(P: Array) -> Array:
+def _as_columns(P: Array) -> Array:
     return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
 
 

@@ -16,9 +16,9 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Order, Probability, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import (
-    COARSE,
-    FINE,
+    DRAWS_GRID,
     KERNELS,
+    VALUE_GRID,
     Beta,
     CosineTransform,
     Mirrored,
@@ -29,8 +29,8 @@ from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, Unbinne
 from trueodds.kernels.sort import find_scores
 from trueodds.lenses.view import View
 
-AT_ONCE = 2**20  # numbers held together while draws are smoothed: 8 MB
-BELOW = 2e-3  # how far under 1/K a largest probability may lie: row sums may be off by as much
+MAX_BLOCK_VALUES = 2**20  # numbers held together while draws are smoothed: 8 MB
+MAX_RANGE_SHORTFALL = 2e-3  # how far under 1/K a largest probability may lie: row sums may be off by as much
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class KernelDensityError(UnbinnedError):
         "cells": "scores within a cell are seen at their mean",
         "weight two": "the bandwidth follows what the weights are worth, not how many rows they might stand for",
     }
-    bandwidth: Annotated[float, Range(NARROWEST, 1)] | Literal["silverman"] = "silverman"
+    bandwidth: Annotated[float, Range(MIN_BANDWIDTH, 1)] | Literal["silverman"] = "silverman"
     kernel: Annotated[str, OneOf((*KERNELS, "beta"))] = "triweight"
     range: Literal["1/K"] | None = None
     order: Order = 1.0
@@ -109,7 +109,7 @@ class KernelDensityError(UnbinnedError):
         if not low:
             return 0.0, 1.0
         min_score = float(view.p[view.w > 0].min())
-        if min_score < low - BELOW:
+        if min_score < low - MAX_RANGE_SHORTFALL:
             raise InputError(
                 "TO205",
                 "range='1/K' is for the largest of K probabilities, which cannot lie below 1/K.",
@@ -128,9 +128,9 @@ class KernelDensityError(UnbinnedError):
         low, high = self.span(view)
         u = (view.p.astype(np.float64) - low) / (high - low)
         variance = float((view.w * u * (1 - u)).sum()) / view.total
-        return min(max((h / (high - low)) ** 2 / max(variance, 1e-12), NARROWEST), 1.0)
+        return min(max((h / (high - low)) ** 2 / max(variance, 1e-12), MIN_BANDWIDTH), 1.0)
 
-    def smoother(self, scores: Array, view: View, grid: tuple[int, int] = FINE) -> Mirrored | Beta:
+    def smoother(self, scores: Array, view: View, grid: tuple[int, int] = VALUE_GRID) -> Mirrored | Beta:
         """The kernel at these sorted scores, with the bandwidth and range of the view."""
         low, high = self.span(view)
         width = self.width(view)
@@ -154,7 +154,7 @@ class KernelDensityError(UnbinnedError):
         )
 
         def read(density: Array, event_density: Array, waves: CosineTransform) -> Array:
-            gap, cell = self._places(waves)[waves.order] * density, (high - low) / waves.size
+            gap, cell = self._cell_scores(waves)[waves.order] * density, (high - low) / waves.size
             np.abs(np.subtract(event_density, gap, out=gap), out=gap)
             total = density.sum(axis=-1)
             if self.order == 1:
@@ -164,7 +164,7 @@ class KernelDensityError(UnbinnedError):
 
         return smooth_selections(of, KERNELS[self.kernel], widths, (low, high), read)
 
-    def evaluate_scores(self, s: Array, share: Array, view: View, grid: tuple[int, int] = COARSE) -> ScoreStatistic:
+    def evaluate_scores(self, s: Array, share: Array, view: View, grid: tuple[int, int] = DRAWS_GRID) -> ScoreStatistic:
         """The integral over a grid. The density of the observed scores is held fixed, so that the error is a norm."""
         smooth = self.smoother(s, view, grid)
         density = smooth(share)
@@ -177,23 +177,23 @@ class KernelDensityError(UnbinnedError):
                 "Use kernel='triweight'.",
             )
         mass = density / total
-        centers = self._places(smooth.waves) if isinstance(smooth, Mirrored) else smooth.s
+        centers = self._cell_scores(smooth.waves) if isinstance(smooth, Mirrored) else smooth.s
 
         def error(w: Array, wy: Array) -> Array:
             gap = np.abs(smooth(wy) - centers * (density if w is share else smooth(w))) / total
             return self._norm(gap, mass, (smooth.high - smooth.low) / len(mass))
 
-        def reader(w: Array, _wp: Array, wy: Array) -> Array:
+        def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             if w.ndim == wy.ndim == 1:
                 return error(w, wy)
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
-            step = max(1, AT_ONCE // max(len(s), len(mass)))
+            step = max(1, MAX_BLOCK_VALUES // max(len(s), len(mass)))
             spans = (slice(start, start + step) for start in np.arange(0, len(wy), step))
             return np.concatenate([error(w if len(w) == 1 else w[some], wy[some]) for some in spans])
 
-        return reader
+        return statistic
 
-    def _places(self, waves: CosineTransform) -> Array:
+    def _cell_scores(self, waves: CosineTransform) -> Array:
         """Score that represents each cell."""
         centers = waves.s.copy()
         if np.isinf(self.order):
@@ -231,10 +231,10 @@ class KernelDensityError(UnbinnedError):
     def notes(self, view: View) -> list[Note]:
         """Notes if Silverman's bandwidth is the minimum, or if the beta kernel loses rows."""
         note_list = []
-        if self.bandwidth == "silverman" and silverman(view) == NARROWEST:
+        if self.bandwidth == "silverman" and silverman(view) == MIN_BANDWIDTH:
             text = (
-                f"The scores are so concentrated that Silverman's bandwidth is the minimum, {NARROWEST}, which smooths"
-                " little where scores are sparse."
+                f"The scores are so concentrated that Silverman's bandwidth is the minimum, {MIN_BANDWIDTH}, which"
+                " smooths little where scores are sparse."
             )
             note_list.append(Note("TN115", text))
         if self.kernel == "beta":
@@ -262,7 +262,7 @@ class SmoothedCurve(DistinctScores):
     def value(self) -> float:
         """The error of the view, with all distinct scores."""
         s, *shares = self.shares()
-        return float(self.error.evaluate_scores(s, shares[0], self.view, FINE)(*shares))
+        return float(self.error.evaluate_scores(s, shares[0], self.view, VALUE_GRID)(*shares))
 
 
 def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:
@@ -289,7 +289,7 @@ def local_calibration_error(view: View, at: ArrayLike, error: KernelDensityError
     return calibration_curve(view, at, error) - np.asarray(at, dtype=np.float64)
 
 
-NARROWEST = 0.002
+MIN_BANDWIDTH = 0.002
 """The smallest standard deviation of a kernel: what the finest grid resolves."""
 
 
@@ -303,7 +303,7 @@ def silverman(view: View) -> float:
     """
     n = view.effective_n
     if n <= 1:
-        return NARROWEST
+        return MIN_BANDWIDTH
     s, w, _ = sort_by_score(view).sums_by_score()
     return float(_silverman_rule(s, w * (n / w.sum()), n))
 
@@ -312,11 +312,11 @@ def silverman_of_selections(of: Selections) -> Array:
     """Silverman's bandwidth of each selection, for selections of equal size."""
     p, _ = of.sorted_scores
     n = p.shape[1]
-    return np.full(len(of), NARROWEST) if n <= 1 else _silverman_rule(p, np.ones(n), n)
+    return np.full(len(of), MIN_BANDWIDTH) if n <= 1 else _silverman_rule(p, np.ones(n), n)
 
 
 def _silverman_rule(s: Array, w: Array, n: float) -> Array:
     lower, upper = weighted_quantiles(s, w, (0.25, 0.75))
     sd = weighted_std(s, w) * np.sqrt(n / (n - 1))
     middle = (upper - lower) / (2 * ndtri(0.75))  # the same number for a normal law
-    return np.maximum(np.minimum(sd, middle) * (3 * n / 4) ** -0.2, NARROWEST)
+    return np.maximum(np.minimum(sd, middle) * (3 * n / 4) ** -0.2, MIN_BANDWIDTH)

@@ -30,7 +30,7 @@ class VoteMean(Mean):
     def row_scores(self, view: View) -> Array:
         """Value of the comparison for each row."""
         require_single_rows(view, self.name)
-        return self.row_values(*vectors(view), view)
+        return self.row_values(*predicted_and_voted_shares(view), view)
 
     def row_values(self, P: Array, V: Array, view: View) -> Array:
         """Value of each row from predicted and voted shares, both (n, m) float64."""
@@ -136,13 +136,13 @@ class EntropyError(VoteMean):
 
     def row_values(self, P: Array, V: Array, view: View) -> Array:
         """Difference of each row, or its absolute value."""
-        gap = self._gaps(P, V, view)
+        gap = self._entropy_differences(P, V, view)
         return gap if self.signed else np.abs(gap)
 
     def parts(self, view: View) -> dict[str, float]:
         """Mean absolute and mean signed difference."""
         require_single_rows(view, self.name)
-        gap = self._gaps(*vectors(view), view)[view.w > 0]
+        gap = self._entropy_differences(*predicted_and_voted_shares(view), view)[view.w > 0]
         share = view.w[view.w > 0] / view.total
         signs = {"mean_absolute": float(share @ np.abs(gap)), "mean_signed": float(share @ gap)}
         return signs | super().parts(view)
@@ -151,14 +151,14 @@ class EntropyError(VoteMean):
         """Sign, base and correction."""
         return {"signed": self.signed, "base": str(self.base), "correction": self.correction}
 
-    def _gaps(self, P: Array, V: Array, view: View) -> Array:
+    def _entropy_differences(self, P: Array, V: Array, view: View) -> Array:
         people = _entropy(V)
         if self.correction:
-            people = people + self._lacking(V, view)
+            people = people + self._miller_madow_correction(V, view)
         gap: Array = _entropy(P) - people
         return gap / np.log(2) if str(self.base) == "2" else gap
 
-    def _lacking(self, V: Array, view: View) -> Array:
+    def _miller_madow_correction(self, V: Array, view: View) -> Array:
         """Bias correction (number of classes with votes − 1) / (2 · votes), which is 0 for unanimous rows."""
         more = (V > 0).sum(axis=1) - 1
         if view.votes is not None:
@@ -266,7 +266,7 @@ class RankAgreement(VoteMean):
 
     def row_values(self, P: Array, V: Array, view: View) -> Array:
         """1 for each row whose ranking agrees, else 0."""
-        V = self._ballots(V, view)
+        V = self._vote_counts(V, view)
         if self.ties == "index":
             same = np.argsort(P, axis=1, kind="stable") == np.argsort(V, axis=1, kind="stable")
             return same.all(axis=1).astype(np.float64)
@@ -279,7 +279,7 @@ class RankAgreement(VoteMean):
     def parts(self, view: View) -> dict[str, float]:
         """Share of rows in which two classes have equally many votes."""
         require_single_rows(view, self.name)
-        V = np.sort(self._ballots(vectors(view)[1], view)[view.w > 0], axis=1)
+        V = np.sort(self._vote_counts(predicted_and_voted_shares(view)[1], view)[view.w > 0], axis=1)
         tied = (V[:, 1:] == V[:, :-1]).any(axis=1)
         return {"tie_rate": float(view.w[view.w > 0] @ tied / view.total)} | super().parts(view)
 
@@ -287,12 +287,12 @@ class RankAgreement(VoteMean):
         """The rule for ties."""
         return {"ties": self.ties}
 
-    def _ballots(self, V: Array, view: View) -> Array:
+    def _vote_counts(self, V: Array, view: View) -> Array:
         """Votes as counts if known, because shares summed by a lens may miss a tie by rounding."""
         return V if view.votes is None else np.rint(V * view.votes[:, None])
 
 
-def vectors(view: View) -> tuple[Array, Array]:
+def predicted_and_voted_shares(view: View) -> tuple[Array, Array]:
     """Predicted and voted share of every outcome, (n, m) float64. A binary view has two."""
     return view.P, view.Y
 

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.base import require_single_rows
-from trueodds.estimators.human_calibration import VoteMean, vectors
+from trueodds.estimators.human_calibration import VoteMean, predicted_and_voted_shares
 from trueodds.lenses.view import View
 
 
@@ -78,14 +78,14 @@ class HumanDistance(VoteMean):
 
     def row_values(self, P: Array, V: Array, view: View) -> Array:
         """Squared distance of each row minus the noise of its votes."""
-        return np.square(P - V).sum(axis=1) - _noise(V, view)
+        return np.square(P - V).sum(axis=1) - _vote_noise(V, view)
 
     def expected_if_calibrated(self, view: View) -> float | None:
         """Expected value over redrawn votes: 0 if the noise is subtracted, 1 − ΣP² for a single label."""
         mask = view.w > 0
         if view.votes is None and _has_shares(view.y[mask]).any():
             return None
-        P = vectors(view)[0]
+        P = predicted_and_voted_shares(view)[0]
         single = np.ones(len(P), dtype=bool) if view.votes is None else view.votes < 2
         left = np.where(single, P.sum(axis=1) - np.square(P).sum(axis=1), 0.0)
         return float(view.w[mask] @ left[mask] / view.total)
@@ -93,14 +93,17 @@ class HumanDistance(VoteMean):
     def parts(self, view: View) -> dict[str, float]:
         """Order and size, which add up to the value, and the subtracted noise."""
         require_single_rows(view, self.name)
-        P, V = vectors(view)
+        P, V = predicted_and_voted_shares(view)
         mask = view.w > 0
         share = view.w[mask] / view.total
-        distance, order = self.row_values(P, V, view)[mask], out_of_order(P, _ballots(V, view))[mask]
+        distance, order = (
+            self.row_values(P, V, view)[mask],
+            squared_distance_to_vote_order(P, _vote_counts(V, view))[mask],
+        )
         parts = {
             "order": float(share @ order),
             "size": float(share @ (distance - order)),
-            "vote_noise": float(share @ _noise(V, view)[mask]),
+            "vote_noise": float(share @ _vote_noise(V, view)[mask]),
         }
         return parts | super().parts(view)
 
@@ -120,7 +123,7 @@ class HumanDistance(VoteMean):
         return []
 
 
-def out_of_order(P: Array, V: Array) -> Array:
+def squared_distance_to_vote_order(P: Array, V: Array) -> Array:
     """Squared distance of each row of P, (n, m), to the nearest vector in the order of V, (n,).
 
     The nearest vector S is unique, because the vectors in the order of V form a convex cone. For two classes with
@@ -135,10 +138,10 @@ def out_of_order(P: Array, V: Array) -> Array:
     """
     order = np.lexsort((-P, -V), axis=1)
     predicted = np.take_along_axis(P, order, axis=1)
-    return np.asarray(np.square(predicted - falling(predicted)).sum(axis=1))
+    return np.asarray(np.square(predicted - project_nonincreasing(predicted)).sum(axis=1))
 
 
-def falling(x: Array) -> Array:
+def project_nonincreasing(x: Array) -> Array:
     """Nearest non-increasing vector of each row, (n, m), by pooling adjacent violators."""
     n, m = x.shape
     total, size, last = np.zeros((n, m)), np.zeros((n, m), dtype=np.int64), np.full(n, -1)
@@ -161,7 +164,7 @@ def falling(x: Array) -> Array:
     return np.repeat(total[blocks] / size[blocks], size[blocks]).reshape(n, m)
 
 
-def _noise(V: Array, view: View) -> Array:
+def _vote_noise(V: Array, view: View) -> Array:
     """Σ V(1 − V) / (votes − 1) of each row; 0 if unknown."""
     if view.votes is None:
         return np.zeros(len(V))
@@ -169,7 +172,7 @@ def _noise(V: Array, view: View) -> Array:
     return np.where(known, (V * (1 - V)).sum(axis=1) / np.where(known, view.votes - 1, 1), 0.0)
 
 
-def _ballots(V: Array, view: View) -> Array:
+def _vote_counts(V: Array, view: View) -> Array:
     """Votes as counts if known, because shares summed by a lens may miss a tie by rounding."""
     return V if view.votes is None else np.rint(V * view.votes[:, None])
 

@@ -60,10 +60,10 @@ class InstanceError(Estimator):
     lens: ClassVar[str | None] = "confidence"
     interval: ClassVar[str | None] = "bca"
 
-    def of(self, sums: Sums, _absent: tuple[float, float]) -> Array:
+    def error_from_sums(self, sums: Sums, _absent: tuple[float, float]) -> Array:
         """The error from the four sums. `_absent` holds the values of empty sides."""
         yes, short, no, excess = sums
-        return ratio(short + excess, yes + no, np.nan)
+        return divide_or(short + excess, yes + no, np.nan)
 
     def empty_side_value(self, _if_right: tuple[float, float]) -> tuple[float, float]:
         """Value of an empty side in a draw, given its mean under calibration."""
@@ -71,20 +71,20 @@ class InstanceError(Estimator):
 
     def value(self, view: View) -> float:
         """The error from the view's four sums."""
-        return float(self.of(four_sums(view, self.name), self.empty_side_value((np.nan, np.nan))))
+        return float(self.error_from_sums(distance_sums(view, self.name), self.empty_side_value((np.nan, np.nan))))
 
     def cell_statistic(self, view: View) -> CellStatistic:
         """The error for draws, from groups of equal or neighboring scores."""
-        return Sides(self, view)
+        return ScoreGroupSums(self, view)
 
     def parts(self, view: View) -> dict[str, float]:
         """Mean distance on each side; NaN for an empty side."""
-        short, excess = mean_distance_by_outcome(four_sums(view, self.name), (np.nan, np.nan))
+        short, excess = mean_distance_by_outcome(distance_sums(view, self.name), (np.nan, np.nan))
         return {"ice_pos": float(short), "ice_neg": float(excess)}
 
     def notes(self, view: View) -> list[Note]:
         """Note if a side has no rows."""
-        yes, _, no, _ = four_sums(view, self.name)
+        yes, _, no, _ = distance_sums(view, self.name)
         if yes > 0 and no > 0:
             return []
         often, side = ("every row", "ice_neg") if yes > 0 else ("no row", "ice_pos")
@@ -151,7 +151,7 @@ class MacroError(InstanceError):
     name: ClassVar[str] = "macroce"
     empty: Literal["nan", "zero"] = "nan"
 
-    def of(self, sums: Sums, absent: tuple[float, float]) -> Array:
+    def error_from_sums(self, sums: Sums, absent: tuple[float, float]) -> Array:
         """The mean of the two sides."""
         short, excess = mean_distance_by_outcome(sums, absent)
         return (short + excess) / 2
@@ -186,7 +186,7 @@ class MacroError(InstanceError):
         return f"{side} has no mean, and MacroCE no value"
 
 
-def four_sums(view: View, name: str) -> Sums:
+def distance_sums(view: View, name: str) -> Sums:
     """Σwy, Σwy(1−p), Σw(1−y), Σw(1−y)p of a view of rows or of cells."""
     require_one_score(view, name)
     w, y, p = view.w, view.y, view.p.astype(np.float64, copy=False)
@@ -202,16 +202,16 @@ def four_sums(view: View, name: str) -> Sums:
 def mean_distance_by_outcome(sums: Sums, absent: tuple[float, float]) -> tuple[Array, Array]:
     """Mean distance of rows with and without the event. Empty sides take the given values."""
     yes, short, no, excess = sums
-    return ratio(short, yes, absent[0]), ratio(excess, no, absent[1])
+    return divide_or(short, yes, absent[0]), divide_or(excess, no, absent[1])
 
 
-def ratio(top: Any, bottom: Any, otherwise: Any) -> Array:
+def divide_or(top: Any, bottom: Any, otherwise: Any) -> Array:
     """Numerator over denominator, or the given value if the denominator is 0."""
     there = np.asarray(bottom) > 0
     return np.where(there, top / np.where(there, bottom, 1.0), otherwise)
 
 
-class Sides:
+class ScoreGroupSums:
     """Sorted groups of the scores of one view, independent of the labels, from which draws take their four sums.
 
     Tied scores share a group. Up to 4,096 distinct scores are distinguished, fewer for many rows. Each group has the
@@ -227,16 +227,19 @@ class Sides:
         first = group_starts(mass, max_groups)
         self.index, self.size = find_scores(view.p, s[first]), len(first)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))
-        mean = ratio(wp, w, 0.0)
-        self.if_yes = ratio(wpp, _zero_within_rounding(wp, w, 1e-8), mean)
-        self.if_no = ratio(wp - wpp, _zero_within_rounding(w - wp, w, 1e-8), mean)
+        mean = divide_or(wp, w, 0.0)
+        self.mean_prob_if_event = divide_or(wpp, _zero_within_rounding(wp, w, 1e-8), mean)
+        self.mean_prob_if_no_event = divide_or(wp - wpp, _zero_within_rounding(w - wp, w, 1e-8), mean)
         yes, no = mean_distance_by_outcome(self._sums(w, wp), (np.nan, np.nan))
         self.absent = error.empty_side_value((float(yes), float(no)))
 
     def _sums(self, w: Array, wy: Array) -> Sums:
         missed = w - wy
         yes, no = wy.sum(axis=-1), missed.sum(axis=-1)
-        short, excess = (wy * (1 - self.if_yes)).sum(axis=-1), (missed * self.if_no).sum(axis=-1)
+        short, excess = (
+            (wy * (1 - self.mean_prob_if_event)).sum(axis=-1),
+            (missed * self.mean_prob_if_no_event).sum(axis=-1),
+        )
         return _zero_within_rounding(yes, yes + no, 1e-12), short, _zero_within_rounding(no, yes + no, 1e-12), excess
 
     def value(self) -> float:
@@ -245,7 +248,7 @@ class Sides:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw."""
-        return self.error.of(self._sums(w, wy), self.absent)
+        return self.error.error_from_sums(self._sums(w, wy), self.absent)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the interval is that of a smooth function of means."""

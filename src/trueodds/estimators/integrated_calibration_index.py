@@ -16,7 +16,7 @@ from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 
 KINDS = (*SMOOTHERS, "isotonic")
-STEADY = 200  # outcomes of each kind from which flexible curves are steady
+MIN_STABLE_OUTCOMES = 200  # outcomes of each kind from which flexible curves are steady
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class IntegratedIndex(UnbinnedError):
         if self.span is not None and self.smoother == "isotonic":
             raise InputError("TO203", "The isotonic curve has no span.", repr(self.span), "Leave span out.")
         if self.smoother == "isotonic":  # refitted to every draw, it is not linear in the outcomes
-            object.__setattr__(self, "norm", False)
+            object.__setattr__(self, "is_norm", False)
             object.__setattr__(self, "interval", "noise-floor")
 
     def summarize(self, gap: Array, share: Array, unit: float) -> Array:
@@ -97,13 +97,13 @@ class IntegratedIndex(UnbinnedError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The summary of the distances between curve and scores."""
-        unit = _row(view)
+        unit = _single_row_share(view)
         if self.smoother == "isotonic":
             return lambda w, _wp, wy: self.summarize(np.abs(isotonic_means(w, wy) - s), w, unit)
-        curve = LocalFit(self._local(), s, share, unit)
+        curve = LocalFit(self._local_smoother(), s, share, unit)
         return lambda _w, wp, wy: self.summarize(np.abs(curve(wy - wp)), share, unit)
 
-    def _local(self) -> LocalSmoother:
+    def _local_smoother(self) -> LocalSmoother:
         smoother = SMOOTHERS[self.smoother]
         return (
             smoother
@@ -113,17 +113,20 @@ class IntegratedIndex(UnbinnedError):
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The smoother and its span."""
-        return {"smoother": self.smoother, **({} if self.smoother == "isotonic" else {"span": self._local().span})}
+        return {
+            "smoother": self.smoother,
+            **({} if self.smoother == "isotonic" else {"span": self._local_smoother().span}),
+        }
 
     def notes(self, view: View) -> list[Note]:
         """Note if few outcomes of one kind make the curve unstable."""
         n_events = float((view.n * view.y).sum())
         rarer = round(min(n_events, view.n_rows - n_events))
-        if rarer >= STEADY:
+        if rarer >= MIN_STABLE_OUTCOMES:
             return []
         text = (
-            f"{rarer:,} outcomes of the rarer kind make a smooth curve unstable. It is stable from about {STEADY} of"
-            " each kind."
+            f"{rarer:,} outcomes of the rarer kind make a smooth curve unstable. It is stable from about"
+            f" {MIN_STABLE_OUTCOMES} of each kind."
         )
         return [Note("TN126", text)]
 
@@ -137,11 +140,11 @@ class Quantile(IntegratedIndex):
     """
 
     is_smooth: ClassVar[bool] = False
-    below: ClassVar[float]
+    quantile_level: ClassVar[float]
 
     def summarize(self, gap: Array, share: Array, unit: float) -> Array:
         """The quantile of the distances, rows in proportion to their weight."""
-        return weighted_quantile(gap, share, self.below, unit)
+        return weighted_quantile(gap, share, self.quantile_level, unit)
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,7 @@ class MedianDistance(Quantile):
     """
 
     name: ClassVar[str] = "e50"
-    below: ClassVar[float] = 0.5
+    quantile_level: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -238,7 +241,7 @@ class NinthDecile(Quantile):
     """
 
     name: ClassVar[str] = "e90"
-    below: ClassVar[float] = 0.9
+    quantile_level: ClassVar[float] = 0.9
 
 
 @dataclass(frozen=True)
@@ -291,7 +294,7 @@ class WorstDistance(IntegratedIndex):
         return np.where(share > 0, gap, 0.0).max(axis=-1)
 
 
-def _row(view: View) -> float:
+def _single_row_share(view: View) -> float:
     """Share of one row if weights are multiples of one row's weight, else 0."""
     return (view.unit_weight or 0.0) / view.total
 

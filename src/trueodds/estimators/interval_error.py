@@ -9,11 +9,11 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.unbinned import DISTINCT, DistinctScores, ScoreStatistic, UnbinnedError
+from trueodds.estimators.unbinned import MAX_DISTINCT_SCORES, DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
 from trueodds.lenses.view import View
 
-HALVINGS = 30  # beyond, an interval is narrower than 1e-9, which is all that it could still gain
+MAX_HALVINGS = 30  # narrower intervals than 1e-9 could lower the sum by at most 1e-9
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,15 @@ class IntervalError(UnbinnedError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Sum of both terms, at the best or the given width."""
-        widths = Widths(s)
+        widths = WindowErrors(s)
 
-        def reader(_w: Array, wp: Array, wy: Array) -> Array:
+        def statistic(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
             rows = residual.reshape(-1, len(s))
             term, width = self._terms(widths, rows)
             return (term + width).reshape(residual.shape[:-1])
 
-        return reader
+        return statistic
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The bandwidth setting."""
@@ -97,30 +97,30 @@ class IntervalError(UnbinnedError):
     def parts(self, view: View) -> dict[str, float]:
         """Both terms: the error on intervals, and their width."""
         s, _, wp, wy = DistinctScores(self, view).shares()
-        term, width = self._terms(Widths(s), (wy - wp)[None])
+        term, width = self._terms(WindowErrors(s), (wy - wp)[None])
         return {"error": float(term[0]), "width": float(width[0])}
 
-    def _terms(self, widths: Widths, residual: Array) -> tuple[Array, Array]:
+    def _terms(self, widths: WindowErrors, residual: Array) -> tuple[Array, Array]:
         if self.bandwidth == "auto":
             return widths.minimize(residual)
         width = float(self.bandwidth)
         return widths.error(width, residual), np.full(len(residual), width)
 
 
-class Widths:
+class WindowErrors:
     """Windows of each width over the same scores, computed on demand and cached for draws."""
 
     def __init__(self, s: Array) -> None:
         self.s = s
-        self._made: dict[float, SlidingWindows] = {}
+        self._windows: dict[float, SlidingWindows] = {}
 
     def error(self, width: float, residual: Array) -> Array:
         """The error on intervals of this width, for each row of residuals (draws, m)."""
-        if len(self.s) > DISTINCT:
+        if len(self.s) > MAX_DISTINCT_SCORES:
             return np.array([mean_absolute_window_sum(self.s, row, width) for row in residual])
-        if width not in self._made:
-            self._made[width] = SlidingWindows(self.s, width)
-        return self._made[width].mean_absolute_sums(residual)
+        if width not in self._windows:
+            self._windows[width] = SlidingWindows(self.s, width)
+        return self._windows[width].mean_absolute_sums(residual)
 
     def minimize(self, residual: Array) -> tuple[Array, Array]:
         """Error and width at the minimum of their sum, for each row of residuals (draws, m).
@@ -129,7 +129,7 @@ class Widths:
         """
         term, width = np.abs(residual).sum(axis=1), np.zeros(len(residual))
         left = np.flatnonzero(term > 0)
-        for halved in range(HALVINGS):
+        for halved in range(MAX_HALVINGS):
             if not len(left):
                 break
             tried = 0.5**halved

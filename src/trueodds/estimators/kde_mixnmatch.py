@@ -18,12 +18,12 @@ from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, Unbinne
 from trueodds.kernels.smoothing import cell_moments
 from trueodds.lenses.view import View
 
-FIRST, LAST, NODES = -0.6, 1.6, 2**14  # the grid of the value, as published
-CELLS = 1024  # of [0, 1], for draws
-EMPTY = 1e-6  # a density that counts as none
+GRID_START, GRID_END, N_GRID_POINTS = -0.6, 1.6, 2**14  # the grid of the value, as published
+N_DRAW_CELLS = 1024  # cells of [0, 1] in draws
+MIN_DENSITY = 1e-6  # smaller densities count as 0
 MIN_BANDWIDTH = 1e-3  # bandwidth if the scores of the events are almost equal
-AT_ONCE = 2**18
-BUMP = Polynomial([1, 0, -3, 0, 3, 0, -1])  # (1 − u²)³
+MAX_BLOCK_VALUES = 2**18  # values of draws smoothed at once
+TRIWEIGHT = Polynomial([1, 0, -3, 0, 3, 0, -1])  # (1 − u²)³
 
 
 @dataclass(frozen=True)
@@ -91,20 +91,20 @@ class MixNMatchError(UnbinnedError):
         """Power of the norm, because no root is taken."""
         return float(self.order)
 
-    def score_statistic(self, view: View) -> Refitted:
+    def score_statistic(self, view: View) -> MixNMatchScores:
         """The integral on the published grid from exact kernel sums; on a coarser grid for draws."""
-        return Refitted(self, view)
+        return MixNMatchScores(self, view)
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The integral on the grid for draws."""
         grid, n = EvaluationGrid(s), view.effective_n
 
-        def reader(w: Array, _wp: Array, wy: Array) -> Array:
+        def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
-            step = max(1, AT_ONCE // CELLS)
+            step = max(1, MAX_BLOCK_VALUES // N_DRAW_CELLS)
             return np.concatenate([self._draws(grid, n, *some) for some in _blocks_of_draws(w, wy, step)])
 
-        return reader
+        return statistic
 
     def _draws(self, grid: EvaluationGrid, n: float, w: Array, wy: Array) -> Array:
         event_weights = np.maximum(wy, 0.0)  # draws that flip the sign of residuals may go below
@@ -116,22 +116,22 @@ class MixNMatchError(UnbinnedError):
         f = np.maximum(f, 0.0)  # a narrow kernel leaves ripples
         gap = np.abs(grid.s * f - np.clip(f1, 0.0, f))
         if self.order != 1:
-            gap = (gap / np.maximum(f, EMPTY / CELLS)) ** self.order * f
+            gap = (gap / np.maximum(f, MIN_DENSITY / N_DRAW_CELLS)) ** self.order * f
         none = (w * grid.scores**self.order).sum(axis=-1)  # without events the error is the mean prediction
         return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(f), none)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Kernel, order, and the grid of the draws."""
-        return {"kernel": "triweight", "order": self.order, "draws": f"{CELLS} cells"}
+        return {"kernel": "triweight", "order": self.order, "draws": f"{N_DRAW_CELLS} cells"}
 
     def parts(self, view: View) -> dict[str, float]:
         """The bandwidth, if any event was observed."""
-        bandwidth = Refitted(self, view).bandwidth
+        bandwidth = MixNMatchScores(self, view).bandwidth
         return {} if bandwidth is None else {"bandwidth": bandwidth}
 
     def notes(self, view: View) -> list[Note]:
         """Note if the bandwidth cannot be computed."""
-        bandwidth = Refitted(self, view).bandwidth
+        bandwidth = MixNMatchScores(self, view).bandwidth
         if bandwidth is None:
             return [Note("TN117", "No event was observed, so there is no bandwidth. The error is the mean prediction.")]
         if bandwidth == MIN_BANDWIDTH:
@@ -144,7 +144,7 @@ class MixNMatchError(UnbinnedError):
         return []
 
 
-class Refitted(DistinctScores):
+class MixNMatchScores(DistinctScores):
     """Scores of one view: the published grid for the value, a coarser one for draws."""
 
     error: MixNMatchError
@@ -164,11 +164,11 @@ class Refitted(DistinctScores):
         order, width = self.error.order, self._width(scores, wy)
         if width is None:
             return float((w * scores**order).sum())
-        places = np.linspace(FIRST, LAST, NODES)
+        places = np.linspace(GRID_START, GRID_END, N_GRID_POINTS)
         inside = np.flatnonzero((places >= 0) & (places <= 1))
         s, rate = places[inside], wy.sum()
         f, f1 = (_kernel_sums(scores, x, 3 * width)[inside] for x in (w, wy / rate))
-        known = np.maximum(f, f1) > EMPTY
+        known = np.maximum(f, f1) > MIN_DENSITY
         observed = np.minimum(1.0, rate * f1 / np.where(known, f, 1.0))
         return float(_trapezoid(np.where(known, np.abs(s - observed) ** order * f, 0.0)) / _trapezoid(f))
 
@@ -179,23 +179,23 @@ def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
     The kernel is a polynomial, so the contribution of a score to all grid points is a sum over powers of its distance
     to the nearest point. The result is exact, with one convolution per power.
     """
-    step = (LAST - FIRST) / (NODES - 1)
-    powers = BUMP.degree() + 1
-    around: Any = {"first": FIRST - step / 2, "last": LAST + step / 2, "middle": 0.5}
-    moments = np.zeros((NODES, powers))
+    step = (GRID_END - GRID_START) / (N_GRID_POINTS - 1)
+    powers = TRIWEIGHT.degree() + 1
+    around: Any = {"first": GRID_START - step / 2, "last": GRID_END + step / 2, "middle": 0.5}
+    moments = np.zeros((N_GRID_POINTS, powers))
     for image in (x, np.where(x < 0.5, -x, 2 - x)):
-        moments += cell_moments(image, lambda a, b: mass[a:b], NODES, powers, **around)
+        moments += cell_moments(image, lambda a, b: mass[a:b], N_GRID_POINTS, powers, **around)
     moments *= (-step / half) ** np.arange(powers)  # from places in a cell to distances from them
-    lags = np.arange(NODES)
-    u = np.concatenate([lags, lags - NODES]) * step / half
+    lags = np.arange(N_GRID_POINTS)
+    u = np.concatenate([lags, lags - N_GRID_POINTS]) * step / half
     near = np.abs(u) < 1
     wave: Any = 0.0
-    term = BUMP
+    term = TRIWEIGHT
     for k in range(powers):
         kernel = np.where(near, term(u), 0.0)
-        wave = wave + np.fft.rfft(moments[:, k], 2 * NODES) * np.fft.rfft(kernel)
+        wave = wave + np.fft.rfft(moments[:, k], 2 * N_GRID_POINTS) * np.fft.rfft(kernel)
         term = term.deriv() / (k + 1)
-    return np.fft.irfft(wave, 2 * NODES)[:NODES] * (35 / 32 / half)
+    return np.fft.irfft(wave, 2 * N_GRID_POINTS)[:N_GRID_POINTS] * (35 / 32 / half)
 
 
 class EvaluationGrid:
@@ -203,33 +203,33 @@ class EvaluationGrid:
 
     def __init__(self, scores: Array) -> None:
         self.scores = scores
-        self.s = np.arange(CELLS + 1) / CELLS
-        place = np.clip(scores, 0.0, 1.0) * CELLS
-        cell = np.minimum(np.maximum.accumulate(place.astype(np.int64)), CELLS - 1)
+        self.s = np.arange(N_DRAW_CELLS + 1) / N_DRAW_CELLS
+        place = np.clip(scores, 0.0, 1.0) * N_DRAW_CELLS
+        cell = np.minimum(np.maximum.accumulate(place.astype(np.int64)), N_DRAW_CELLS - 1)
         self.upper = place - cell
         self.starts = np.flatnonzero(np.diff(cell, prepend=-1))
         self.cell = cell[self.starts]
         # The line from −1 to 2, closed to a ring: no kernel that starts from −1/2 … 3/2 reaches round it.
-        self.frequency = 2 * np.pi * np.arange(3 * CELLS // 2 + 1) / 3
+        self.frequency = 2 * np.pi * np.arange(3 * N_DRAW_CELLS // 2 + 1) / 3
         # Dividing by sinc² takes out, on average, what sharing between places smears.
-        self.sharper = np.sinc(np.arange(3 * CELLS // 2 + 1) / (3 * CELLS)) ** -2
+        self.sharper = np.sinc(np.arange(3 * N_DRAW_CELLS // 2 + 1) / (3 * N_DRAW_CELLS)) ** -2
 
     def kernel_sums(self, masses: tuple[Array, ...], width: Array) -> list[Array]:
         """Kernel sums of each mass (draws, m) at the grid points, (draws, G + 1), with one bandwidth per draw."""
         kernel = KERNELS["triweight"].transform(self.frequency * width[:, None]) * self.sharper
         waves = (np.fft.rfft(self._ring(mass)) * kernel for mass in masses)
-        return [np.fft.irfft(wave, 3 * CELLS)[:, CELLS : 2 * CELLS + 1] for wave in waves]
+        return [np.fft.irfft(wave, 3 * N_DRAW_CELLS)[:, N_DRAW_CELLS : 2 * N_DRAW_CELLS + 1] for wave in waves]
 
     def _ring(self, mass: Array) -> Array:
-        cells = np.zeros((len(mass), CELLS + 1))
+        cells = np.zeros((len(mass), N_DRAW_CELLS + 1))
         above = mass * self.upper
         cells[:, self.cell] = np.add.reduceat(mass - above, self.starts, axis=-1)
         cells[:, self.cell + 1] += np.add.reduceat(above, self.starts, axis=-1)
-        ring = np.zeros((len(mass), 3 * CELLS))
-        half = CELLS // 2
-        ring[:, CELLS : 2 * CELLS + 1] = cells
-        ring[:, CELLS - half + 1 : CELLS + 1] += cells[:, half - 1 :: -1]
-        ring[:, 2 * CELLS : 3 * CELLS - half + 1] += cells[:, : half - 1 : -1]
+        ring = np.zeros((len(mass), 3 * N_DRAW_CELLS))
+        half = N_DRAW_CELLS // 2
+        ring[:, N_DRAW_CELLS : 2 * N_DRAW_CELLS + 1] = cells
+        ring[:, N_DRAW_CELLS - half + 1 : N_DRAW_CELLS + 1] += cells[:, half - 1 :: -1]
+        ring[:, 2 * N_DRAW_CELLS : 3 * N_DRAW_CELLS - half + 1] += cells[:, : half - 1 : -1]
         return ring
 
 

@@ -75,8 +75,8 @@ class LaplaceError(UnbinnedError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Kernel norm of the residuals at the scores."""
-        decay = _decay(s, self.bandwidth)
-        return lambda _w, wp, wy: _norm(wy - wp, decay)
+        decay = _kernel_decay(s, self.bandwidth)
+        return lambda _w, wp, wy: _kernel_norm(wy - wp, decay)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The bandwidth."""
@@ -177,12 +177,12 @@ class MeanEmbeddingError(LaplaceError):
         """Norm of the residuals, or of the difference of the two sides."""
         if self.form != "weighted":
             return super().evaluate_scores(s, share, view)
-        decay = _decay(s, self.bandwidth)
+        decay = _kernel_decay(s, self.bandwidth)
 
-        def reader(w: Array, _wp: Array, wy: Array) -> Array:
-            return _norm(_share_of_side(wy) * (1 - s) - _share_of_side(w - wy) * s, decay)
+        def statistic(w: Array, _wp: Array, wy: Array) -> Array:
+            return _kernel_norm(_share_of_side(wy) * (1 - s) - _share_of_side(w - wy) * s, decay)
 
-        return reader
+        return statistic
 
     def score_statistic(self, view: View) -> CellStatistic:
         """Sums at each score. For the unbiased form each row is a cell."""
@@ -229,13 +229,13 @@ class MeanEmbeddingError(LaplaceError):
         return note_list
 
 
-def _decay(s: Array, bandwidth: float) -> Array:
+def _kernel_decay(s: Array, bandwidth: float) -> Array:
     """Kernel value between each sorted score and the previous one."""
     with np.errstate(over="ignore"):
         return np.concatenate(([0.0], np.exp(-np.diff(s) / bandwidth)))
 
 
-def _norm(e: Array, decay: Array) -> Array:
+def _kernel_norm(e: Array, decay: Array) -> Array:
     """Kernel norm of point masses e (…, m) at sorted scores."""
     rows = e.reshape(-1, len(decay))
     square = sum_exponential_kernel(rows, decay) + np.square(rows).sum(axis=1)

@@ -130,11 +130,11 @@ class LinearBinError(UnbinnedError):
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Sum over bins of the absolute residual of each bin."""
-        parts = Sharing(self, self.edges(view), s)
+        parts = LinearShares(self, self.edges(view), s)
         starts = np.flatnonzero(np.diff(parts.bin, prepend=-1))
         own = parts.bin[starts]
 
-        def reader(_w: Array, wp: Array, wy: Array) -> Array:
+        def statistic(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
             up = residual * parts.up
             bins = np.zeros((*residual.shape[:-1], parts.size + 1))
@@ -142,7 +142,7 @@ class LinearBinError(UnbinnedError):
             bins[..., own + 1] += np.add.reduceat(up, starts, axis=-1)
             return np.asarray(np.abs(bins).sum(axis=-1))
 
-        return reader
+        return statistic
 
     def edges(self, view: View, of: Selections | None = None) -> Array:
         """Lower end of the range, edges between bins, and 1. Equal-mass edges may coincide.
@@ -180,7 +180,7 @@ class LinearBinError(UnbinnedError):
         return [Note("TN113", "The nearer center has the smaller weight, which reproduces a bug of the released code.")]
 
 
-class Sharing:
+class LinearShares:
     """Lower bin of each score, and the share that goes to the next bin."""
 
     def __init__(self, error: LinearBinError, edges: Array, s: Array) -> None:

@@ -15,10 +15,10 @@ from trueodds.estimators.base import ProperScore, require_single_rows
 from trueodds.estimators.score_decomposition import (
     Decomposed,
     Terms,
-    calibration_refinement,
-    ferro_fricker,
-    inside_cells,
-    murphy,
+    calibration_refinement_terms,
+    ferro_fricker_terms,
+    murphy_terms,
+    within_cells_score,
 )
 from trueodds.lenses.view import View
 from trueodds.tallies import proper_score_sums as scores
@@ -92,7 +92,7 @@ class Brier(Decomposed):
     def value(self, view: View) -> float:
         """The weighted mean, from the sums of cells if there are no rows."""
         if view.is_rows or view.joint:
-            _rows_only(view)
+            _require_rows_for_vectors(view)
             return float(view.w @ self.row_scores(view) / view.total) if view.total > 0 else math.nan
         sums = view.sums("wpp") - 2 * view.sums("wpy") + view.w * view.y  # y² = y for each vote
         return float(sums.sum() / view.total)
@@ -101,7 +101,7 @@ class Brier(Decomposed):
         """Expected score of a calibrated model with these predictions."""
         p = view.p.astype(np.float64, copy=False)
         if view.joint:
-            _rows_only(view)
+            _require_rows_for_vectors(view)
             return float(view.w @ (1 - (p * p).sum(axis=1)) / view.total)
         return float((view.w * p - view.sums("wpp")).sum() / view.total)
 
@@ -110,7 +110,7 @@ class Brier(Decomposed):
         if self.decomposition == "calibration-refinement":
             gap = (binned.p - binned.y) ** 2
             squared = gap.sum(axis=1) if view.joint else gap
-            return calibration_refinement(scores.brier, binned, squared, _within_cell_part(view, index, binned))
+            return calibration_refinement_terms(scores.brier, binned, squared, _within_cell_part(view, index, binned))
         if view.joint:
             raise InputError(
                 "TO205",
@@ -118,7 +118,7 @@ class Brier(Decomposed):
                 f"decomposition={self.decomposition!r} through {view.name}",
                 "Use decomposition='calibration-refinement', or a lens such as confidence.",
             )
-        return (murphy if self.decomposition == "murphy" else ferro_fricker)(view, index, binned)
+        return (murphy_terms if self.decomposition == "murphy" else ferro_fricker_terms)(view, index, binned)
 
 
 @dataclass(frozen=True)
@@ -188,10 +188,11 @@ class LogLoss(Decomposed):
         require_single_rows(view, "The decomposition of log_loss")
         rows = View(view.P, view.Y, view.w)
         cells = rows.pool(index, len(binned.w))
-        logs = _log_means(view.log_P, index, view.w)
+        logs = _log_mean_probabilities(view.log_P, index, view.w)
         mean = scores.log_score(logs[index], rows.y, self.min_prob)
         surplus = scores.log_score(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
-        return calibration_refinement(scores.log_loss, cells, surplus, inside_cells(view, self.row_scores(view), mean))
+        within = within_cells_score(view, self.row_scores(view), mean)
+        return calibration_refinement_terms(scores.log_loss, cells, surplus, within)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Smallest probability and decomposition, if given."""
@@ -201,17 +202,13 @@ class LogLoss(Decomposed):
         """Notes on outcomes with predicted probability 0 and on rows affected by `min_prob`."""
         counted = view.w > 0
         impossible = int((np.isinf(_log_scores(view)) & counted).sum())
-        note_list = (
-            [
-                Note(
-                    "TN104",
-                    f"{impossible:,} observed {'outcome' if impossible == 1 else 'outcomes'} had predicted probability"
-                    " 0, which is impossible under calibration.",
-                )
-            ]
-            if impossible
-            else []
-        )
+        note_list = []
+        if impossible:
+            text = (
+                f"{impossible:,} observed {'outcome' if impossible == 1 else 'outcomes'} had predicted probability"
+                " 0, which is impossible under calibration."
+            )
+            note_list.append(Note("TN104", text))
         touched = scores.count_rows_below(view.log_P[counted], self.min_prob) if self.min_prob else 0
         if touched:
             note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows."))
@@ -223,7 +220,7 @@ def _log_scores(view: View) -> Array:
     return view.cached("log scores", lambda: scores.log_score(view.log_P, view.Y))
 
 
-def _log_means(logs: Array, index: Array, w: Array) -> Array:
+def _log_mean_probabilities(logs: Array, index: Array, w: Array) -> Array:
     """Logarithm of the mean probability of each cell, (cells, m), computed from logarithms to avoid underflow."""
     cells = int(index.max()) + 1
     logs = np.where((w > 0)[:, None], logs, -np.inf)
@@ -238,13 +235,13 @@ def _log_means(logs: Array, index: Array, w: Array) -> Array:
 def _within_cell_part(view: View, index: Array, binned: View) -> float:
     """Part of the Brier score from predictions that differ within a cell."""
     if view.joint:
-        _rows_only(view)
-        return inside_cells(view, scores.brier(view.p, view.y), scores.brier(binned.p[index], view.y))
-    terms = murphy(view, index, binned)
+        _require_rows_for_vectors(view)
+        return within_cells_score(view, scores.brier(view.p, view.y), scores.brier(binned.p[index], view.y))
+    terms = murphy_terms(view, index, binned)
     return terms["within_bin_variance"] - terms["within_bin_covariance"]
 
 
-def _rows_only(view: View) -> None:
+def _require_rows_for_vectors(view: View) -> None:
     if not view.is_rows:
         raise InputError(
             "TO205",

@@ -19,7 +19,7 @@ from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.lenses.view import View
 
 Terms = dict[str, float]
-Score = Callable[[Array, Array], Array]  # (said, seen), cell by cell, binary or joint
+Score = Callable[[Array, Array], Array]  # (predicted, observed), cell by cell, binary or joint
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Decomposed(ProperScore):
         return place, view.pool(place, len(occupied))
 
 
-def murphy(view: View, index: Array, binned: View) -> Terms:
+def murphy_terms(view: View, index: Array, binned: View) -> Terms:
     r"""Reliability, resolution and uncertainty of the Brier score, and the variation within bins.
 
     .. math:: \text{BS} = \text{REL} - \text{RES} + \text{UNC} + \text{WBV} - \text{WBC}
@@ -130,7 +130,7 @@ def murphy(view: View, index: Array, binned: View) -> Terms:
     }
 
 
-def ferro_fricker(view: View, index: Array, binned: View) -> Terms:
+def ferro_fricker_terms(view: View, index: Array, binned: View) -> Terms:
     r"""Murphy's terms, corrected for the bias from noisy event rates.
 
     .. math:: \text{REL} - c, \quad \text{RES} - c + v, \quad \text{UNC} + v
@@ -140,7 +140,7 @@ def ferro_fricker(view: View, index: Array, binned: View) -> Terms:
     terms still add up to the score. Corrected terms can be negative and are not clipped, because clipping would bias
     them. Source: Ferro & Fricker (2012).
     """
-    terms = murphy(view, index, binned)
+    terms = murphy_terms(view, index, binned)
     share = binned.w / binned.w.sum()
     c = float(share @ _variance(binned.w, binned.sums("ww"), binned.y, binned.sums("wyy")))
     everything = np.zeros(len(view.w), dtype=np.intp)
@@ -161,7 +161,7 @@ def _variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
     return np.where(enough, variance * ww / np.where(enough, pairs, 1.0), 0.0)
 
 
-def calibration_refinement(score: Score, binned: View, calibration: Array, inside: float) -> Terms:
+def calibration_refinement_terms(score: Score, binned: View, calibration: Array, inside: float) -> Terms:
     r"""Calibration and refinement of a score that is linear in the outcome.
 
     .. math:: S = \sum_b \tfrac{w_b}{w} d(\bar p_b, \bar y_b) + \sum_b \tfrac{w_b}{w} S(\bar y_b, \bar y_b)
@@ -183,7 +183,7 @@ def calibration_refinement(score: Score, binned: View, calibration: Array, insid
     }
 
 
-def inside_cells(view: View, single: Array, mean: Array) -> float:
+def within_cells_score(view: View, single: Array, mean: Array) -> float:
     """Part of the mean score from predictions that differ within a cell.
 
     `single` (n,) are the scores of the predictions of the rows, `mean` (n,) those of the mean predictions of their

@@ -13,7 +13,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise import similarity_kernels
-from trueodds.estimators._pairwise.quadratic_forms import Gram, Line, relabeled_differences
+from trueodds.estimators._pairwise.quadratic_forms import ExponentialForms, GramForms, relabeled_differences
 from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity, SimilarityKernel, matrix
 from trueodds.estimators.base import Estimator, require_single_rows
 from trueodds.lenses.view import View
@@ -124,8 +124,8 @@ class SquaredKernelError(Estimator):
             return None
         pairs = self.cell_statistic(views[0])
         if pairs.form == "block" and len(pairs.edges) > 2:
-            return pairs.blocks_drawn(resamples, rng)[None], "blocks"
-        return pairs.rows_drawn(resamples, rng)[None], "rows"
+            return pairs.draw_block_errors(resamples, rng)[None], "blocks"
+        return pairs.draw_row_errors(resamples, rng)[None], "rows"
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Form, kernel, bandwidth and block size that were used."""
@@ -152,12 +152,12 @@ class SquaredKernelError(Estimator):
         return []
 
 
-PAIRS_OF = 5_000  # rows all of whose pairs are compared where that takes a matrix
-LINE_OF = 200_000  # and where it does not: a score with an exponential kernel
-BLOCKS = 100  # as many blocks tell how they vary; of 50 the intervals cover 92 %
-MAX_BLOCK_SIZE = 1_000
-PAIRS = 10**8  # rows times rows of a block, about a second
-DRAWN = 2**21  # rows drawn at once
+MAX_MATRIX_ROWS = 5_000  # more rows are compared within blocks, if the pairs need a matrix
+MAX_LINE_ROWS = 200_000  # the same limit for one score with an exponential kernel
+DEFAULT_N_BLOCKS = 100  # number of blocks; with 50 the intervals cover 92 %
+MAX_BLOCK_SIZE = 1_000  # rows per block
+MAX_BLOCK_PAIRS = 10**8  # rows times rows per block
+MAX_DRAWN_ROWS = 2**21  # rows drawn at once
 
 
 class RowPairs:
@@ -190,7 +190,7 @@ class RowPairs:
         """The form that is used."""
         if self.error.form != "auto":
             return self.error.form
-        return "unbiased" if len(self.rows) <= (LINE_OF if self.on_line else PAIRS_OF) else "block"
+        return "unbiased" if len(self.rows) <= (MAX_LINE_ROWS if self.on_line else MAX_MATRIX_ROWS) else "block"
 
     @property
     def block_size(self) -> int:
@@ -200,7 +200,12 @@ class RowPairs:
             return n
         if self.error.block_size:
             return int(self.error.block_size)
-        return max(2, n // BLOCKS if self.on_line else min(n // BLOCKS, MAX_BLOCK_SIZE, PAIRS // max(n, 1)))
+        return max(
+            2,
+            n // DEFAULT_N_BLOCKS
+            if self.on_line
+            else min(n // DEFAULT_N_BLOCKS, MAX_BLOCK_SIZE, MAX_BLOCK_PAIRS // max(n, 1)),
+        )
 
     @cached_property
     def edges(self) -> Array:
@@ -221,15 +226,15 @@ class RowPairs:
         return self.w[:, None] * ((y if self.view.joint else y[:, None]) - self.P)
 
     @cached_property
-    def forms(self) -> Line | Gram:
+    def forms(self) -> ExponentialForms | GramForms:
         """Sums over pairs, cached for the view."""
         return self.view.cached(("pairs", self.kernel, self.edges.tobytes()), self._forms)
 
-    def _forms(self) -> Line | Gram:
+    def _forms(self) -> ExponentialForms | GramForms:
         if self.on_line:
-            return Line(self.kernel, self.P[:, 0], self.residual, self.edges)
+            return ExponentialForms(self.kernel, self.P[:, 0], self.residual, self.edges)
         lenses = 1 if self.view.joint else max(1, self.view.classes)  # as many views may stand side by side
-        return Gram(self.kernel, self.P, self.residual, self.edges, lenses)
+        return GramForms(self.kernel, self.P, self.residual, self.edges, lenses)
 
     @cached_property
     def diagonal(self) -> Array:
@@ -258,7 +263,7 @@ class RowPairs:
         return self._relabeled if bool(((y.max(axis=1) == 1) & (y.sum(axis=1) == 1)).all()) else None
 
     def _relabeled(self, labels: Array) -> Array:
-        assert isinstance(self.forms, Gram)
+        assert isinstance(self.forms, GramForms)
         own = self.diagonal if self.form == "biased" else np.zeros(len(self.rows))
         row_labels = labels if len(self.rows) == len(labels) else labels[self.rows]
         more = relabeled_differences(self.forms, self.P, self.w, own, self.view.y[self.rows].argmax(axis=1), row_labels)
@@ -299,7 +304,7 @@ class RowPairs:
             pair_weight = (np.add.reduceat(w, self.edges[:-1], axis=-1) ** 2).sum(axis=-1) - (w**2).sum(axis=-1)
         return np.asarray(np.where(pair_weight > 0, pair_weight, np.nan))
 
-    def blocks_drawn(self, resamples: int, rng: np.random.Generator) -> Array:
+    def draw_block_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when whole blocks are drawn with replacement."""
         above = self.twice * self.forms.by_block()
         starts = self.edges[:-1]
@@ -307,12 +312,12 @@ class RowPairs:
         counts = rng.multinomial(len(starts), np.full(len(starts), 1 / len(starts)), size=resamples)
         return (counts @ above) / (counts @ below)
 
-    def rows_drawn(self, resamples: int, rng: np.random.Generator) -> Array:
+    def draw_row_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when rows are drawn with replacement: only how often each row comes is kept."""
         if not len(self.rows):
             return np.full(resamples, np.nan)
         n, lengths = len(self.index), (self.residual**2).sum(axis=-1)
-        block = max(1, min(256, DRAWN // n))
+        block = max(1, min(256, MAX_DRAWN_ROWS // n))
         errors = []
         for start in range(0, resamples, block):
             drawn = rng.integers(0, n, (min(block, resamples - start), n))

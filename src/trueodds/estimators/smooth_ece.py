@@ -14,7 +14,8 @@ from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, Unbinne
 from trueodds.kernels.smoothing import cell_moments, residual_function
 from trueodds.lenses.view import View
 
-MANY, CELLS = 2**15, 4096  # rows beyond which they are not sorted, and the cells of the grid on which they are spread
+MAX_SORTED_ROWS = 2**15  # more rows are binned on a grid instead of sorted
+N_GRID_CELLS = 4096  # cells of this grid on [0, 1]
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class SmoothError(UnbinnedError):
     exemptions: ClassVar[dict[str, str]] = {
         "cells": "scores of one cell count as one score, so a tally has its resolution"
     }
-    bandwidth: Annotated[float, Range(NARROWEST, WIDEST)] | Literal["auto"] = "auto"
+    bandwidth: Annotated[float, Range(MIN_BANDWIDTH, MAX_BANDWIDTH)] | Literal["auto"] = "auto"
 
     def score_statistic(self, view: View) -> GriddedScores:
         """Sums for draws, with at most 4,096 groups of equal or neighboring scores."""
@@ -89,7 +90,7 @@ class SmoothError(UnbinnedError):
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Integral of the absolute smoothed residuals, at the fixed point or the given bandwidth."""
 
-        def reader(_w: Array, wp: Array, wy: Array) -> Array:
+        def statistic(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
             rows = residual.reshape(-1, len(s))
             values = (
@@ -97,7 +98,7 @@ class SmoothError(UnbinnedError):
             )
             return values.reshape(residual.shape[:-1])
 
-        return reader
+        return statistic
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The bandwidth setting."""
@@ -116,9 +117,9 @@ class GriddedScores(DistinctScores):
     def value(self) -> float:
         """The error of the view, from sorted scores if there are few or if the error is too small for the grid."""
         view = self.view
-        if view.is_rows and len(view) > MANY:
+        if view.is_rows and len(view) > MAX_SORTED_ROWS:
             bandwidth = self.error.bandwidth
-            error = from_moments(self._moments() / view.total, None if bandwidth == "auto" else float(bandwidth))
+            error = error_from_moments(self._moments() / view.total, None if bandwidth == "auto" else float(bandwidth))
             if error is not None:
                 return error
         return super().value()
@@ -127,72 +128,76 @@ class GriddedScores(DistinctScores):
         """Σw(y − p)u^k in each cell."""
         view = self.view
         if view.rows is not None and not view.has_columns:
-            return view.rows.moments(CELLS, 4)
+            return view.rows.moments(N_GRID_CELLS, 4)
         return cell_moments(
-            view.p, residual_function(view.p, view.outcomes, None if view.is_unweighted else view.w), CELLS, 4
+            view.p, residual_function(view.p, view.outcomes, None if view.is_unweighted else view.w), N_GRID_CELLS, 4
         )
 
 
-NARROWEST = 1e-5  # smoothing over less than this tells scores apart that agree in the fifth digit
-WIDEST = 1e6  # far beyond the unit interval, where every score is smoothed into one
-GRIDS = tuple(2**i for i in range(10, 20, 2))  # nodes on which residuals are spread before their transform, by need
-PER_SIGMA = 1.5  # nodes on a σ, at least: what is finer has been smoothed away, and aliasing stays below 1e-6
-FINE = 8  # nodes on a σ that is given
-CLOSE = 1e-11  # where a fixed point is found
+MIN_BANDWIDTH = 1e-5  # smoothing over less than this tells scores apart that agree in the fifth digit
+MAX_BANDWIDTH = 1e6  # far beyond the unit interval, where every score is smoothed into one
+GRID_SIZES = tuple(
+    2**i for i in range(10, 20, 2)
+)  # nodes on which residuals are spread before their transform, by need
+MIN_NODES_PER_SIGMA = 1.5  # nodes on a σ, at least: what is finer has been smoothed away, and aliasing stays below 1e-6
+NODES_PER_GIVEN_SIGMA = 8  # nodes on a σ that is given
+FIXED_POINT_TOLERANCE = 1e-11  # where a fixed point is found
 # The pieces of a cubic spline over four nodes, by the powers of the place u in the cell.
-SPLINE = np.array([[1, -3, 3, -1], [4, 0, -6, 3], [1, 3, 3, -3], [0, 0, 0, 1]]) / 6
+SPLINE_COEFFICIENTS = np.array([[1, -3, 3, -1], [4, 0, -6, 3], [1, 3, 3, -3], [0, 0, 0, 1]]) / 6
 MAX_ARRAY_SIZE = 2**20  # numbers of one temporary array; draws beyond are taken in turn
 
 
 def smoothed_norms(s: Array, residual: Array, sigma: float) -> Array:
     """N_σ, the absolute integral of each row of residuals (rows, m) at the scores `s` (m,), after smoothing by σ."""
-    line, length = _without_gaps(s, sigma)
+    line, length = _shorten_gaps(s, sigma)
     scaled = np.array([sigma / length])
-    grid = next((g for g in GRIDS if scaled[0] * g >= FINE), GRIDS[-1])
+    grid = next((g for g in GRID_SIZES if scaled[0] * g >= NODES_PER_GIVEN_SIGMA), GRID_SIZES[-1])
     norms = np.empty(len(residual))
-    for rows in _in_turn(np.arange(len(residual)), max(len(s), 2 * grid)):
-        norms[rows] = _norms(_cosines(line, residual[rows], grid), scaled.repeat(len(rows)), 16.0)
+    for rows in _row_batches(np.arange(len(residual)), max(len(s), 2 * grid)):
+        norms[rows] = _smoothed_norms(_cosine_transform(line, residual[rows], grid), scaled.repeat(len(rows)), 16.0)
     return norms
 
 
 def fixed_point(s: Array, residual: Array) -> Array:
     """The σ at which N_σ = σ, of each row of residuals (rows, m) at the scores `s` (m,)."""
     sigma, upper = np.abs(residual.sum(axis=1)), np.abs(residual).sum(axis=1)
-    some = np.flatnonzero(upper > sigma * (1 + CLOSE))  # the others have residuals of one sign
-    bounds = 4 ** np.ceil(np.log2(np.maximum(upper[some], NARROWEST)) / 2)  # above σ, and the same for many rows
+    some = np.flatnonzero(upper > sigma * (1 + FIXED_POINT_TOLERANCE))  # the others have residuals of one sign
+    bounds = 4 ** np.ceil(np.log2(np.maximum(upper[some], MIN_BANDWIDTH)) / 2)  # above σ, and the same for many rows
     for bound in np.unique(bounds):
         left = some[bounds == bound]
-        line, length = _without_gaps(s, bound)
-        for grid in GRIDS:  # a finer one where σ is small
-            for rows in _in_turn(left, max(len(s), 2 * grid)):
-                sigma[rows] = _fixed_points(_cosines(line, residual[rows], grid), upper[rows], length)
-            left = left[sigma[left] * grid < PER_SIGMA * length]
+        line, length = _shorten_gaps(s, bound)
+        for grid in GRID_SIZES:  # a finer one where σ is small
+            for rows in _row_batches(left, max(len(s), 2 * grid)):
+                sigma[rows] = _fixed_points(_cosine_transform(line, residual[rows], grid), upper[rows], length)
+            left = left[sigma[left] * grid < MIN_NODES_PER_SIGMA * length]
     return sigma
 
 
-def from_moments(moments: Array, sigma: float | None) -> float | None:
+def error_from_moments(moments: Array, sigma: float | None) -> float | None:
     """The fixed point, or N_σ, of residuals given by their moments in uniform cells of [0, 1] (cells, 4).
 
     None if the cells are too coarse.
     """
     cells = len(moments)
-    node_sums, pieces = np.zeros((1, cells + 3)), moments @ SPLINE.T
-    for j in range(len(SPLINE)):
+    node_sums, pieces = np.zeros((1, cells + 3)), moments @ SPLINE_COEFFICIENTS.T
+    for j in range(len(SPLINE_COEFFICIENTS)):
         node_sums[0, j : j + cells] += pieces[:, j]
-    cosines = _transformed(node_sums)
+    cosines = _transform_nodes(node_sums)
     if sigma is None:
         solution = float(_fixed_points(cosines, np.ones(1), 1.0)[0])
-        return solution if solution * cells >= PER_SIGMA else None
-    return float(_norms(cosines, np.array([sigma]), 16.0)[0]) if sigma * cells >= FINE else None
+        return solution if solution * cells >= MIN_NODES_PER_SIGMA else None
+    return (
+        float(_smoothed_norms(cosines, np.array([sigma]), 16.0)[0]) if sigma * cells >= NODES_PER_GIVEN_SIGMA else None
+    )
 
 
-def _in_turn(rows: Array, size: int) -> list[Array]:
+def _row_batches(rows: Array, size: int) -> list[Array]:
     """Batches of rows whose temporary arrays, of `size` numbers per row, fit into memory together."""
     step = max(1, MAX_ARRAY_SIZE // size)
     return [rows[start : start + step] for start in range(0, len(rows), step)]
 
 
-def _without_gaps(s: Array, sigma: float) -> tuple[Array, float]:
+def _shorten_gaps(s: Array, sigma: float) -> tuple[Array, float]:
     """The scores on a line of length 1 without long gaps, and its length in units of the score.
 
     A Gaussian is negligible beyond eight standard deviations, so wider gaps contribute nothing. The scores of a rare
@@ -212,13 +217,13 @@ def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
     """
     low, high = np.abs(cosines[:, 0]), upper.copy()
     solution = low.copy()
-    sigma = np.maximum(np.sqrt(np.maximum(low, 0.05 * high) * high), NARROWEST)
+    sigma = np.maximum(np.sqrt(np.maximum(low, 0.05 * high) * high), MIN_BANDWIDTH)
     slope = np.full(len(upper), -0.4)  # d log N / d log σ: −1/2 for noise, 0 where all residuals have one sign
     x_before, y_before = np.full(len(upper), np.nan), np.full(len(upper), np.nan)
     left, turn = np.arange(len(upper)), 0
     while len(left):
         at = sigma[left]
-        norm = np.maximum(_norms(cosines[left], at / length), low[left])
+        norm = np.maximum(_smoothed_norms(cosines[left], at / length), low[left])
         x, y = np.log(at), np.log(np.maximum(norm, 1e-300))
         solution[left] = norm
         low[left] = np.maximum(low[left], np.minimum(norm, at))
@@ -229,15 +234,17 @@ def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
         x_before[left], y_before[left] = x, y
         step = np.exp(x + (y - x) / (1 - slope[left]))
         inside = (step > low[left]) & (step < high[left]) & (turn < 10)  # secants need six; then halve the bracket
-        sigma[left] = np.maximum(np.where(inside, step, np.sqrt(low[left] * high[left])), NARROWEST)
-        narrow = (at <= NARROWEST) & (norm <= at)
-        done = narrow | (np.abs(y - x) < CLOSE) | (high[left] <= low[left] * (1 + CLOSE))
+        sigma[left] = np.maximum(np.where(inside, step, np.sqrt(low[left] * high[left])), MIN_BANDWIDTH)
+        narrow = (at <= MIN_BANDWIDTH) & (norm <= at)
+        done = (
+            narrow | (np.abs(y - x) < FIXED_POINT_TOLERANCE) | (high[left] <= low[left] * (1 + FIXED_POINT_TOLERANCE))
+        )
         left = left[~done]
         turn += 1
     return solution
 
 
-def _cosines(s: Array, residual: Array, grid: int) -> Array:
+def _cosine_transform(s: Array, residual: Array, grid: int) -> Array:
     """Σ residual cos(πks) for k = 0 … grid and each row of residuals (rows, m), by one fast transform.
 
     Each residual is spread over four nodes by a cubic spline, whose transform is divided out. The remaining error is
@@ -248,26 +255,26 @@ def _cosines(s: Array, residual: Array, grid: int) -> Array:
     first = np.flatnonzero(np.diff(cell, prepend=-1))
     at = cell[first]
     node_sums = np.zeros((len(residual), grid + 3))  # nodes −1 … grid + 1
-    for j, (a, b, c, d) in enumerate(SPLINE):
+    for j, (a, b, c, d) in enumerate(SPLINE_COEFFICIENTS):
         node_sums[:, at + j] += np.add.reduceat(residual * (a + u * (b + u * (c + u * d))), first, axis=1)
-    return _transformed(node_sums)
+    return _transform_nodes(node_sums)
 
 
-def _transformed(node_sums: Array) -> Array:
+def _transform_nodes(node_sums: Array) -> Array:
     """Σ residual cos(πks) from the residuals on the nodes −1 … grid + 1, (rows, grid + 3)."""
     grid = node_sums.shape[1] - 3
     node_sums[:, 2] += node_sums[:, 0]  # reflected at 0 and 1, as the Gaussians are
     node_sums[:, grid] += node_sums[:, grid + 2]
-    return np.fft.rfft(node_sums[:, 1 : grid + 2], 2 * grid, axis=1).real / _of_spline(grid)
+    return np.fft.rfft(node_sums[:, 1 : grid + 2], 2 * grid, axis=1).real / _spline_transform(grid)
 
 
 @lru_cache(maxsize=2)
-def _of_spline(grid: int) -> Array:
+def _spline_transform(grid: int) -> Array:
     """The spline's own transform, which repeated draws share."""
     return np.sinc(np.arange(grid + 1) / (2 * grid)) ** 4
 
 
-def _norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
+def _smoothed_norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
     """Return N_σ of each row at its own σ; rows with equal numbers of nodes are evaluated jointly but independently."""
     # The integral errs by about N (spacing / σ)³ / 100: small enough at a fixed point, where N is no more than σ.
     required = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), per_sigma / sigma)
@@ -275,12 +282,12 @@ def _norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
     out = np.empty(len(sigma))
     for count in set(nodes.tolist()):
         rows = np.flatnonzero(nodes == count)
-        for some in _in_turn(rows, 2 * count):
-            out[some] = _absolute_integral(_smoothed(cosines[some], sigma[some], count))
+        for some in _row_batches(rows, 2 * count):
+            out[some] = _absolute_integral(_smooth_residuals(cosines[some], sigma[some], count))
     return out
 
 
-def _smoothed(cosines: Array, sigma: Array, nodes: int) -> Array:
+def _smooth_residuals(cosines: Array, sigma: Array, nodes: int) -> Array:
     """The smoothed residual at i/nodes, i = 0 … nodes: reflected Gaussians are damped cosines, images and all."""
     waves = min(cosines.shape[1], int(7.5 / (np.pi * sigma.min())) + 2)  # the next is damped by e^−28
     damped = cosines[:, :waves] * np.exp(-0.5 * np.square(np.pi * sigma[:, None] * np.arange(waves)))

@@ -88,11 +88,11 @@ class SweepError(UnbinnedError):
         """The error, with the number of bins selected separately for each draw."""
         max_bins = round(view.n_represented) - 1
 
-        def reader(w: Array, wp: Array, wy: Array) -> Array:
-            values, _ = self._swept(w, wp, wy, s, max_bins)
+        def statistic(w: Array, wp: Array, wy: Array) -> Array:
+            values, _ = self._sweep(w, wp, wy, s, max_bins)
             return values.reshape(np.broadcast_shapes(w.shape, wp.shape, wy.shape)[:-1])
 
-        return reader
+        return statistic
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Base partition and number of bins."""
@@ -102,9 +102,9 @@ class SweepError(UnbinnedError):
     def bins(self, view: View) -> int:
         """Number of bins that the sweep selects."""
         s, w, wp, wy = DistinctScores(self, view).shares()
-        return int(self._swept(w, wp, wy, s, round(view.n_represented) - 1)[1][0])
+        return int(self._sweep(w, wp, wy, s, round(view.n_represented) - 1)[1][0])
 
-    def _swept(self, w: Array, wp: Array, wy: Array, s: Array, max_bins: int) -> tuple[Array, Array]:
+    def _sweep(self, w: Array, wp: Array, wy: Array, s: Array, max_bins: int) -> tuple[Array, Array]:
         by_mass = self.base == "equal-mass"
         w, wp, wy = (np.atleast_2d(x) for x in (w, wp, wy))
         return monotonic_sweep(w, wp, wy, s, max_bins=max_bins, by_mass=by_mass, order=self.order)

@@ -163,11 +163,11 @@ class AnswerOrAbstain(ProperScore):
         """The utility of each row."""
         require_one_score(view, self.name)
         require_single_rows(view, self.name)
-        return _float64_confidence(view) + self._lost(1 - view.y.astype(np.float64, copy=False), view)
+        return _float64_scores(view) + self._wrong_answer_penalty(1 - view.y.astype(np.float64, copy=False), view)
 
     def expected_if_calibrated(self, view: View) -> float:
         """Expected utility of a calibrated model with these confidences."""
-        return float(view.w @ (_float64_confidence(view) + self._lost(view.q, view)) / view.total)
+        return float(view.w @ (_float64_scores(view) + self._wrong_answer_penalty(view.q, view)) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Smallest probability inside the logarithm, if given."""
@@ -190,14 +190,10 @@ class AnswerOrAbstain(ProperScore):
             note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows."))
         return note_list
 
-    def _lost(self, wrong: Array, view: View) -> Array:
+    def _wrong_answer_penalty(self, wrong: Array, view: View) -> Array:
         """wrong · log(1 − c), which is 0 for correct answers at any confidence."""
         doubt = view.log_P[:, 0]
         if self.min_prob:
             doubt = np.maximum(doubt, np.log(self.min_prob))
         with np.errstate(invalid="ignore"):
             return np.asarray(np.where(wrong > 0, wrong * doubt, 0.0))
-
-
-def _float64_confidence(view: View) -> Array:
-    return view.p.astype(np.float64, copy=False)

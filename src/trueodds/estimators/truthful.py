@@ -96,17 +96,17 @@ class Truthful(UnbinnedError):
         """Integral over thresholds: one term for each gap between scores, and the two ends."""
         gaps = np.maximum(np.diff(np.concatenate(([0.0], np.minimum(s, 1.0), [1.0]))), 0.0)
 
-        def reader(_w: Array, wp: Array, wy: Array) -> Array:
+        def statistic(_w: Array, wp: Array, wy: Array) -> Array:
             below = np.cumsum(wp - wy, axis=-1)
             total = below[..., -1]
             above = total[..., None] - below
             return gaps[0] * total**2 + (below**2 + above**2) @ gaps[1:]
 
-        return reader
+        return statistic
 
     def score_statistic(self, view: View) -> CellStatistic:
         """The squared error as a function of sums per group of scores (`atb`) or per bin (`quantile`)."""
-        return super().score_statistic(view) if self.form == "atb" else Quantiles(self, view)
+        return super().score_statistic(view) if self.form == "atb" else QuantileSums(self, view)
 
     def parts(self, view: View) -> dict[str, float]:
         """The root, in units of probability."""
@@ -116,7 +116,7 @@ class Truthful(UnbinnedError):
         """The form and the number of bins."""
         if self.form == "atb":
             return {"form": "atb"}
-        quantiles = Quantiles(self, view)
+        quantiles = QuantileSums(self, view)
         return {"form": "quantile", "bins": quantiles.bins, "occupied_bins": len(quantiles.binned.w)}
 
     def notes(self, view: View) -> list[Note]:
@@ -130,7 +130,7 @@ class Truthful(UnbinnedError):
         return [Note("TN133", text)]
 
 
-class Quantiles:
+class QuantileSums:
     """Equal-mass bins of one view and the sum of their squared residual sums."""
 
     def __init__(self, error: Truthful, view: View) -> None:

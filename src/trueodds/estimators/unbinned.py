@@ -18,7 +18,7 @@ from trueodds.lenses.view import View
 
 ScoreStatistic = Callable[[Array, Array, Array], Array]
 
-DISTINCT = 4096  # distinct scores in draws; with more, neighbors share a group (never in the value itself)
+MAX_DISTINCT_SCORES = 4096  # distinct scores in draws; with more, neighbors share a group (never in the value itself)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class UnbinnedError(Estimator):
         """The statistic at the sorted distinct scores `s` (m,), which hold the `share` (m,) of the weight.
 
         The returned function takes Σw, Σwp and Σwy by score as shares of the total weight, each (…, m) with broadcast
-        leading axes, and returns (…). It must also accept differences of two such triples if `norm` is true.
+        leading axes, and returns (…). It must also accept differences of two such triples if `is_norm` is true.
         """
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class DistinctScores:
     def groups(self) -> ScoreGroups:
         """Groups of equal or neighboring scores for draws."""
         s, w, wy = sort_by_score(self.view).sums_by_score()
-        first, total = group_starts(w, DISTINCT), w.sum()
+        first, total = group_starts(w, MAX_DISTINCT_SCORES), w.sum()
         shares = [np.add.reduceat(x, first) / total for x in (w, w * s, wy)]
         # The groups keep the order of their scores; equal scores keep the score itself, free of rounding.
         at = s if len(first) == len(s) else shares[1] / shares[0]
@@ -107,7 +107,7 @@ class DistinctScores:
         Groups, and the coarser grids of some readers, change the value slightly. Without the offset, ties with the
         observed value would be missed, and a test that counts them would exceed its nominal level.
         """
-        return np.maximum(self.statistic_at_groups(*_shares(w, wp, wy)) + self._grouping_offset, 0.0)
+        return np.maximum(self.statistic_at_groups(*_divide_by_total(w, wp, wy)) + self._grouping_offset, 0.0)
 
     @cached_property
     def _grouping_offset(self) -> float:
@@ -119,7 +119,7 @@ class DistinctScores:
         """Norm of (the draw − the observed sums); None if the error is not a norm."""
         if not self.error.is_norm:
             return None
-        pairs = zip(_shares(*draws), _shares(w, wp, wy), strict=True)
+        pairs = zip(_divide_by_total(*draws), _divide_by_total(w, wp, wy), strict=True)
         return self.statistic_at_groups(*(drawn - observed for drawn, observed in pairs))
 
 
@@ -134,6 +134,6 @@ class ScoreGroups:
     wy: Array
 
 
-def _shares(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
+def _divide_by_total(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
     total = w.sum(axis=-1, keepdims=True)
     return w / total, wp / total, wy / total

@@ -17,10 +17,12 @@ from trueodds.estimators.base import CellStatistic, Estimator, require_single_ro
 from trueodds.lenses.ranked import descending
 from trueodds.lenses.view import View
 
-SAME = 1e-12  # tolerance of equal expected utilities, relative to the largest payoff
-DISTINCT = 4096  # maximum number of distinct expected utilities in draws; neighbors among more share a cell
-CELLS = 2**20  # maximum number of cells times outcomes in draws
-KINDS = 64  # maximum number of distinct payoffs whose rows are pooled into cells for draws
+UTILITY_TOLERANCE = 1e-12  # tolerance of equal expected utilities, relative to the largest payoff
+MAX_DISTINCT_UTILITIES = (
+    4096  # maximum number of distinct expected utilities in draws; neighbors among more share a cell
+)
+MAX_CELL_OUTCOMES = 2**20  # maximum number of cells times outcomes in draws
+MAX_PAYOFF_KINDS = 64  # maximum number of distinct payoffs whose rows are pooled into cells for draws
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class UtilityError(Estimator):
             index, first, group = cells
             return UtilityCells(index, first, [(expectations[0], group)])
         row = np.arange(len(view.w))
-        if len(row) * expectations[0].U.shape[-1] > 4 * CELLS:
+        if len(row) * expectations[0].U.shape[-1] > 4 * MAX_CELL_OUTCOMES:
             return None
         return UtilityCells(row, row, [(one, one.rank) for one in expectations])
 
@@ -134,14 +136,14 @@ class UtilityError(Estimator):
             return []
         return [Note("TN134", "The utility is the same for all outcomes, so the error is 0.")]
 
-    def _expectations(self, view: View) -> dict[str, Expectation]:
+    def _expectations(self, view: View) -> dict[str, ExpectedUtility]:
         require_single_rows(view, self.name)
         P = view.P
-        tables = payoffs(self.utility, self.cost, P, view, self.name)
-        return {name: Expectation(view, P, U) for name, U in tables.items()}
+        tables = resolve_payoffs(self.utility, self.cost, P, view, self.name)
+        return {name: ExpectedUtility(view, P, U) for name, U in tables.items()}
 
 
-class Expectation:
+class ExpectedUtility:
     """One utility of one view: payoffs, and rows ordered by expected utility."""
 
     def __init__(self, view: View, P: Array, U: Array) -> None:
@@ -150,7 +152,7 @@ class Expectation:
         rows = np.flatnonzero(view.w > 0)
         order = rows[np.argsort(v[rows], kind="stable")]
         # Mathematically equal expectations may differ in their last digits; they count as one score.
-        new = np.diff(v[order]) > SAME * max(float(np.abs(U).max()), np.finfo(float).tiny)
+        new = np.diff(v[order]) > UTILITY_TOLERANCE * max(float(np.abs(U).max()), np.finfo(float).tiny)
         self.rank = np.zeros(len(v), dtype=np.int64)  # of each row's expected utility; rows of weight 0 are ignored
         self.rank[order] = np.concatenate(([0], np.cumsum(new)))
 
@@ -158,7 +160,7 @@ class Expectation:
         """Range of the cumulative sums of realized minus expected utility over increasing expectations."""
         view = self.view
         residual = self.residual(view.p.astype(np.float64, copy=False), view.y)
-        return float(_range(np.bincount(self.rank, view.w * residual)) / view.total)
+        return float(_cumulative_range(np.bincount(self.rank, view.w * residual)) / view.total)
 
     def residual(self, wp: Array, wy: Array, of: Array | slice = slice(None)) -> Array:
         """Realized minus expected utility, from predicted and observed sums of each outcome by row (…, n[, m])."""
@@ -178,24 +180,24 @@ class Expectation:
         if self.U.ndim == 2:
             kinds, kind = np.unique(self.U, axis=0, return_inverse=True)
             kind = kind.reshape(-1)
-            if len(kinds) > KINDS:
+            if len(kinds) > MAX_PAYOFF_KINDS:
                 return None
         mass = np.bincount(self.rank, self.view.w)
         middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-        groups = DISTINCT if len(mass) > DISTINCT else len(mass)
+        groups = MAX_DISTINCT_UTILITIES if len(mass) > MAX_DISTINCT_UTILITIES else len(mass)
         while True:
             coarse = np.arange(len(mass)) if groups == len(mass) else (middle * groups).astype(np.int64)
             group = coarse[self.rank]
-            _, first, index = np.unique(group * KINDS + kind, return_index=True, return_inverse=True)
-            if len(first) * self.U.shape[-1] <= CELLS or groups <= 256:
+            _, first, index = np.unique(group * MAX_PAYOFF_KINDS + kind, return_index=True, return_inverse=True)
+            if len(first) * self.U.shape[-1] <= MAX_CELL_OUTCOMES or groups <= 256:
                 return index.reshape(-1), first, group[first]
-            groups = min(groups, DISTINCT) // 2
+            groups = min(groups, MAX_DISTINCT_UTILITIES) // 2
 
 
 class UtilityCells:
     """The error as a function of sums per cell of one view, for one or several utilities."""
 
-    def __init__(self, index: Array, first: Array, ranked: list[tuple[Expectation, Array]]) -> None:
+    def __init__(self, index: Array, first: Array, ranked: list[tuple[ExpectedUtility, Array]]) -> None:
         self.index, self.first, self.size = index, first, len(first)
         self.expectations = [one for one, _ in ranked]
         orders = [np.argsort(rank, kind="stable") for _, rank in ranked]
@@ -223,13 +225,13 @@ class UtilityCells:
 
     def _largest(self, residuals: list[Array]) -> Array:
         ranges = [
-            _range(np.cumsum(residual[..., order], axis=-1)[..., ends], summed=True)
+            _cumulative_range(np.cumsum(residual[..., order], axis=-1)[..., ends], summed=True)
             for residual, (order, ends) in zip(residuals, self.runs, strict=True)
         ]
         return np.asarray(np.max(ranges, axis=0))
 
 
-def _range(x: Array, *, summed: bool = False) -> Array:
+def _cumulative_range(x: Array, *, summed: bool = False) -> Array:
     """Largest minus smallest cumulative sum, including the start at 0."""
     path = x if summed else np.cumsum(x, axis=-1)
     return np.asarray(np.maximum(path.max(axis=-1), 0.0) - np.minimum(path.min(axis=-1), 0.0))
@@ -237,12 +239,12 @@ def _range(x: Array, *, summed: bool = False) -> Array:
 
 Utility = str | Sequence[float] | Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
-_NAMED = re.compile("top(-[1-9][0-9]{0,14})?|class:[0-9]{1,15}")
+NAMED_UTILITY = re.compile("top(-[1-9][0-9]{0,14})?|class:[0-9]{1,15}")
 
 
 def check_utility(utility: Utility) -> Any:
     """A name or a callable unchanged; tables of numbers as nested tuples, so that settings are comparable."""
-    if callable(utility) or (isinstance(utility, str) and _NAMED.fullmatch(utility)):
+    if callable(utility) or (isinstance(utility, str) and NAMED_UTILITY.fullmatch(utility)):
         return utility
     try:
         table = np.asarray(utility, dtype=np.float64)
@@ -258,12 +260,12 @@ def check_utility(utility: Utility) -> Any:
     return tuple(table.tolist()) if table.ndim == 1 else tuple(map(tuple, table.tolist()))
 
 
-def payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name: str) -> dict[str, Array]:
+def resolve_payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name: str) -> dict[str, Array]:
     """Payoff of each outcome by name of the utility: (m,) if it is the same for every row, else (n, m)."""
     m = P.shape[1]
     if cost is not None:
         costs = Costs(cost, P, view, name)
-        return {"cost": -costs.outcome_costs(costs.called_for(P))}
+        return {"cost": -costs.outcome_costs(costs.optimal_actions(P))}
     if callable(utility):
         values = np.asarray(call_user_function("utility", utility, P), dtype=np.float64)
         if values.shape != P.shape or not np.isfinite(values).all():

@@ -21,7 +21,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums, sum_by_score
 from trueodds.diagrams.resampled_labels import ResampledLabels
 from trueodds.estimators._smoothing.kernel_density import KERNELS
-from trueodds.estimators.ece_kde import BELOW, KernelDensityError
+from trueodds.estimators.ece_kde import MAX_RANGE_SHORTFALL, KernelDensityError
 from trueodds.lenses.view import View
 
 RangeSetting = Literal["auto", "1/K"]  # start of the range of probabilities: 1/K, or chosen by the scores
@@ -157,7 +157,7 @@ def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array
 def _range_start(view: View, scores: DistinctScoreSums, range: RangeSetting | None) -> float:
     if range == "auto":
         known = view.name == "confidence" and view.classes >= 2
-        return 1 / view.classes if known and scores.score[0] >= 1 / view.classes - BELOW else 0.0
+        return 1 / view.classes if known and scores.score[0] >= 1 / view.classes - MAX_RANGE_SHORTFALL else 0.0
     return KernelDensityError(range=range).span(view)[0]
 
 

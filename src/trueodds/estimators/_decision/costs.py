@@ -15,7 +15,7 @@ from trueodds.lenses.view import View
 
 Cost = Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
-TIED = 1e-12  # expected costs that differ by less, relative to the largest cost, are equal but for rounding
+TIE_TOLERANCE = 1e-12  # expected costs that differ by less, relative to the largest cost, are equal but for rounding
 
 
 def as_vectors(p: Array) -> Array:
@@ -66,16 +66,16 @@ class Costs:
                 f"costs of shape {self.table.shape}",
                 f"Give one column per outcome, (actions, {m}), or a table per row, (n, actions, {m}).",
             )
-        self.tie = TIED * max(float(np.abs(self.table).max()), np.finfo(float).tiny)
+        self.tie = TIE_TOLERANCE * max(float(np.abs(self.table).max()), np.finfo(float).tiny)
 
     @property
     def actions(self) -> int:
         """Number of actions."""
         return self.table.shape[-2]
 
-    def called_for(self, P: Array, instead_of: Array | None = None) -> Array:
+    def optimal_actions(self, P: Array, instead_of: Array | None = None) -> Array:
         """Action of smallest expected cost, the lowest in case of ties. `instead_of` is kept if it is among them."""
-        expected = self._mixed(P)
+        expected = self._expected_costs(P)
         min_cost = expected.min(axis=1, keepdims=True)
         tied = expected <= min_cost + self.tie
         action = tied.argmax(axis=1)
@@ -91,14 +91,14 @@ class Costs:
         """Cost of each row's action by outcome, (n, m)."""
         return self.table[action] if self.table.ndim == 2 else self.table[np.arange(len(action)), action]
 
-    def switches(self) -> list[tuple[float, int, int]]:
+    def action_thresholds(self) -> list[tuple[float, int, int]]:
         """Probabilities of the second of two outcomes at which the optimal action changes: (probability, from, to)."""
         if self.table.ndim != 2 or self.table.shape[1] != 2:
             return []
         low, rise = self.table[:, 0], self.table[:, 1] - self.table[:, 0]  # the expected cost of a at p: low + p rise
         changes: list[tuple[float, int, int]] = []
         at = 0.0
-        action = int(self.called_for(np.array([[1.0, 0.0]]))[0])
+        action = int(self.optimal_actions(np.array([[1.0, 0.0]]))[0])
         while True:
             flatter = np.flatnonzero(rise < rise[action])
             if not len(flatter):
@@ -112,5 +112,5 @@ class Costs:
             changes.append((first, action, following))
             at, action = first, following
 
-    def _mixed(self, P: Array) -> Array:
+    def _expected_costs(self, P: Array) -> Array:
         return P @ self.table.T if self.table.ndim == 2 else np.einsum("nk,nak->na", P, self.table)

@@ -25,8 +25,8 @@ class OutOfFold:
 
     row: Array  # (j,) their numbers in the view
     P: Array  # (j, m) predicted
-    Y: Array  # (j, m) as they came
-    Q: Array  # (j, m) as the calibrator would have said
+    Y: Array  # (j, m) observed outcomes
+    Q: Array  # (j, m) probabilities of the calibrator fitted without the row
     scale: float  # total weight over the weight of the evaluated rows
 
 

@@ -23,11 +23,11 @@ from trueodds.kernels.pairs import (
 Strip = tuple[slice, slice, Array]  # rows, earlier rows up to the last of these, kernel values below the diagonal
 Span = tuple[int, int, int]  # start and stop of the rows of a strip, and the first row they are paired with
 
-STRIP = 256  # number of rows whose kernel values are computed at once
+ROWS_PER_STRIP = 256  # number of rows whose kernel values are computed at once
 MAX_CACHE_BYTES = 2 * 10**8  # bytes of kernel values that are kept between calls: all pairs of 7,000 rows
 
 
-class Forms(Protocol):
+class QuadraticForms(Protocol):
     """Quadratic forms of a kernel: sums over the pairs i ≠ j of rows of the same block."""
 
     def pair_sums(self, e: Array) -> Array:
@@ -44,7 +44,7 @@ class Forms(Protocol):
         ...
 
 
-class Line:
+class ExponentialForms:
     """Quadratic forms of an exponential kernel of one score: O(n) per vector after sorting, without a matrix."""
 
     def __init__(self, kernel: SimilarityKernel, p: Array, e: Array, edges: Array) -> None:
@@ -75,7 +75,7 @@ class Line:
         return np.array([sum_exponential_kernel(e[None, a:b], decay[a:b])[0] for a, b in ends])
 
 
-class Gram:
+class GramForms:
     """Quadratic forms of any kernel, by strips of its Gram matrix below the diagonal, cached if they are small."""
 
     def __init__(self, kernel: SimilarityKernel, P: Array, e: Array, edges: Array, share: int = 1) -> None:
@@ -133,7 +133,7 @@ class Gram:
         strips: list[Span] = []
         top, n = 0, len(self.P)
         while top < n:
-            bottom = min(top + STRIP, n)
+            bottom = min(top + ROWS_PER_STRIP, n)
             if first[bottom - 1] > top:  # the strip ends where its last block begins, unless that began before it
                 bottom = int(first[bottom - 1])
             strips.append((top, bottom, int(first[top])))
@@ -168,7 +168,7 @@ class Gram:
 VECTOR_WIDTH = 8  # draws are padded to a multiple, so that vectorized loops have no remainder
 
 
-def relabeled_differences(gram: Gram, P: Array, w: Array, own: Array, observed: Array, labels: Array) -> Array:
+def relabeled_differences(gram: GramForms, P: Array, w: Array, own: Array, observed: Array, labels: Array) -> Array:
     """Σ w_i w_j k_ij (e_y − p)_i·(e_y − p)_j over the pairs i ≠ j of each draw, minus that of the observed labels.
 
     The product is 1{y_i = y_j} − p_i[y_j] − p_j[y_i] + p_i·p_j. Only the equality of labels must be computed for every

@@ -20,7 +20,7 @@ Similarity = Callable[[Array, Array], Array]  # (a, m) and (b, m) to (a, b), sym
 KERNELS = ("exponential", "gaussian", "tv-exponential")
 KernelName = Annotated[str, OneOf(KERNELS)]
 Bandwidth = Positive | Literal["median"]
-ROWS = 1_000  # predictions whose distances give the median
+MAX_MEDIAN_ROWS = 1_000  # predictions whose distances give the median
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SimilarityKernel:
     def of(self, P: Array, Q: Array) -> Array:
         """Kernel value of each row of P (a, m) with each of Q (b, m), as (a, b). Binary scores have one column."""
         if not isinstance(self.shape, str):
-            return _custom_kernel(self.shape, _vectors(P), _vectors(Q))
+            return _custom_kernel(self.shape, _as_vectors(P), _as_vectors(Q))
         k = _distances(P, Q, self.shape)
         k /= -self.bandwidth if self.shape != "gaussian" else self.bandwidth
         if self.shape == "gaussian":
@@ -86,10 +86,10 @@ def median_distance(view: View, shape: str = "exponential") -> float:
     """
     mask = view.w > 0
     P, w = matrix(view)[mask], view.w[mask]
-    if len(P) > ROWS:
+    if len(P) > MAX_MEDIAN_ROWS:
         order = hashed_order(P)
-        P = P[order[evenly_by_weight(w[order], ROWS)]]
-        w = np.ones(ROWS)
+        P = P[order[evenly_by_weight(w[order], MAX_MEDIAN_ROWS)]]
+        w = np.ones(MAX_MEDIAN_ROWS)
     d = _distances(P, P, shape).ravel()
     mass = None if (w == w[0]).all() else np.outer(w, w).ravel()
     median = _median(d, mass)
@@ -119,7 +119,7 @@ def _distances(P: Array, Q: Array, shape: str) -> Array:
     return np.sqrt(d, out=d)
 
 
-def _vectors(P: Array) -> Array:
+def _as_vectors(P: Array) -> Array:
     return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
 
 

@@ -57,9 +57,10 @@ class CosineTransform:
         return np.fft.irfft(left, self.size)
 
 
-FINE, COARSE = (1024, 8), (256, 4)  # at least so many cells of a grid, and so many by one bandwidth
-GROUPS = 4096  # scores that the beta kernel tells apart
-AT_ONCE = 2**21  # kernel values made together: 16 MB
+# Grids: minimum number of cells, and minimum number of cells per bandwidth.
+VALUE_GRID, DRAWS_GRID = (1024, 8), (256, 4)
+MAX_BETA_SCORES = 4096  # scores that the beta kernel tells apart
+MAX_BLOCK_KERNEL_VALUES = 2**21  # kernel values made together: 16 MB
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Mirrored:
         width: float,
         low: float,
         high: float,
-        grid: tuple[int, int] = FINE,
+        grid: tuple[int, int] = VALUE_GRID,
     ) -> None:
         self.kernel, self.width, self.low, self.high = kernel, width, low, high
         self.waves = CosineTransform(low, high, grid_size(width / (high - low) / kernel.finer, grid))
@@ -179,12 +180,14 @@ class Beta:
     their mean. Source: Chen (1999).
     """
 
-    def __init__(self, scores: Array, width: float, low: float, high: float, grid: tuple[int, int] = FINE) -> None:
+    def __init__(
+        self, scores: Array, width: float, low: float, high: float, grid: tuple[int, int] = VALUE_GRID
+    ) -> None:
         self.width, self.low, self.high = width, low, high
         size = grid_size(width, grid) // 2
         self.s = low + (high - low) * (np.arange(size) + 0.5) / size
         m = len(scores)
-        self.starts = np.unique(np.arange(m) * min(m, GROUPS) // m, return_index=True)[1]
+        self.starts = np.unique(np.arange(m) * min(m, MAX_BETA_SCORES) // m, return_index=True)[1]
         self.counts = np.diff(self.starts, append=m)
         x = np.clip((np.add.reduceat(scores, self.starts) / self.counts - low) / (high - low), 0.0, 1.0)
         with np.errstate(divide="ignore"):  # 0 · log 0 is 0 here, so log 0 is a finite number without limit
@@ -204,7 +207,10 @@ class Beta:
 
     @cached_property
     def _on_grid(self) -> Array:
-        blocks = [self._values(s) for s in np.array_split(self.s, max(1, len(self.s) * len(self.counts) // AT_ONCE))]
+        blocks = [
+            self._values(s)
+            for s in np.array_split(self.s, max(1, len(self.s) * len(self.counts) // MAX_BLOCK_KERNEL_VALUES))
+        ]
         return np.concatenate(blocks, axis=1) * ((self.high - self.low) / len(self.s))
 
     def _values(self, places: Array) -> Array:
@@ -222,60 +228,73 @@ class Beta:
         return np.where(u >= 2 * b, u / b, edge)
 
 
-def grid_size(width: float, grid: tuple[int, int] = FINE) -> int:
+def grid_size(width: float, grid: tuple[int, int] = VALUE_GRID) -> int:
     """Number of cells on [0, 1] for a kernel of this standard deviation, a power of 2."""
     min_cells, by_width = grid
     return max(min_cells, 2 ** math.ceil(math.log2(by_width / width) - 1e-9))
 
 
-Read = Callable[[Array, Array, CosineTransform], Array]
+CellSummary = Callable[[Array, Array, CosineTransform], Array]
 
 MAX_CACHED_CELLS = 2**22  # cells of all selections up to which their waves are kept for the next bandwidth: 64 MB
-_CELLS = 2**14  # of selections that are smoothed together, so that they stay in a core's own cache
+BLOCK_CELLS = 2**14  # of selections that are smoothed together, so that they stay in a core's own cache
 
 
 def smooth_selections(
-    of: Selections, kernel: SmoothingKernel, widths: Array, span: tuple[float, float], read: Read
+    selections: Selections,
+    kernel: SmoothingKernel,
+    widths: Array,
+    span: tuple[float, float],
+    summarize_cells: CellSummary,
 ) -> Array:
-    """Result of `read` for each of the selections, (selections,).
+    """Result of `summarize_cells` for each of the selections, (selections,).
 
-    `read` receives the smoothed number of rows and of events in each cell of a grid, with the bandwidth of each
-    selection, (some selections, cells) in the order of the transform.
+    `summarize_cells` receives the smoothed number of rows and of events in each cell of a grid, with the bandwidth of
+    each selection, (some selections, cells) in the order of the transform.
     """
     low, high = span
     sizes = np.array([grid_size(width / (high - low) / kernel.finer) for width in widths])
-    values = np.empty(len(of))
+    values = np.empty(len(selections))
     for size in np.unique(sizes):
         which = np.flatnonzero(sizes == size)
-        values[which] = _on_one_grid(of, which, kernel, widths[which], CosineTransform(low, high, size), read)
+        values[which] = _smooth_on_one_grid(
+            selections, which, kernel, widths[which], CosineTransform(low, high, size), summarize_cells
+        )
     return values
 
 
-def _on_one_grid(
-    of: Selections, which: Array, kernel: SmoothingKernel, widths: Array, waves: CosineTransform, read: Read
+def _smooth_on_one_grid(
+    selections: Selections,
+    which: Array,
+    kernel: SmoothingKernel,
+    widths: Array,
+    waves: CosineTransform,
+    summarize_cells: CellSummary,
 ) -> Array:
-    block = max(1, _CELLS // waves.size)
+    block = max(1, BLOCK_CELLS // waves.size)
 
     def transformed(rows: Any) -> Array:
-        p, y = (x[rows] for x in of.sorted_scores)
+        p, y = (x[rows] for x in selections.sorted_scores)
         return waves.transform(bin_linearly(p, y, waves.low, waves.high, waves.place))
 
-    def every() -> Array:
-        out = np.empty((len(of), 2, waves.size // 2 + 1), dtype=np.complex128)
-        for start in range(0, len(of), block):
+    def transform_all() -> Array:
+        out = np.empty((len(selections), 2, waves.size // 2 + 1), dtype=np.complex128)
+        for start in range(0, len(selections), block):
             out[start : start + block] = transformed(slice(start, start + block))
         return out
 
     cache = (
-        of.cached((CosineTransform, waves.low, waves.size), every) if len(of) * waves.size <= MAX_CACHED_CELLS else None
+        selections.cached((CosineTransform, waves.low, waves.size), transform_all)
+        if len(selections) * waves.size <= MAX_CACHED_CELLS
+        else None
     )
     same = bool((widths == widths[0]).all())
     damping = waves.damping(kernel.at_multiples, widths[0]) if same else None
 
     def work(start: int, stop: int) -> Array:
-        rows = slice(start, stop) if len(which) == len(of) else which[start:stop]
+        rows = slice(start, stop) if len(which) == len(selections) else which[start:stop]
         own = waves.damping(kernel.at_multiples, widths[start:stop, None]) if damping is None else damping
         smooth = waves.invert_damped(transformed(rows) if cache is None else cache[rows], own)
-        return read(smooth[:, 0], smooth[:, 1], waves)
+        return summarize_cells(smooth[:, 0], smooth[:, 1], waves)
 
     return np.concatenate(map_blocks(work, len(which), block))

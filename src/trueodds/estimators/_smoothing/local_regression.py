@@ -9,7 +9,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compile_kernel, map_blocks
 
-EVALUATED = 200  # scores at which a long curve is computed; straight lines join them
+MAX_EVALUATED_SCORES = 200  # scores at which a long curve is computed; straight lines join them
 MAX_CACHED_WEIGHTS = 2**22  # entries of a matrix of weights that is kept: 32 MB
 
 
@@ -44,7 +44,7 @@ class LocalFit:
             span = np.floor(smoother.span / unit + 1e-5) * unit
         self.span = span - (unit / 2 if unit > 0 else 1e-12)  # sums of shares round
         self.degree, self.flat = smoother.degree, smoother.flat * float(s[-1] - s[0])
-        self.at = _evaluated(self.s, self.share, smoother.step)
+        self.at = _select_evaluated_scores(self.s, self.share, smoother.step)
         self.left = np.clip(np.searchsorted(s[self.at], s, "right") - 1, 0, max(len(self.at) - 2, 0))
         self.right = np.minimum(self.left + 1, len(self.at) - 1)
         between = s[self.at][self.right] - s[self.at][self.left]
@@ -55,7 +55,9 @@ class LocalFit:
     def __call__(self, sums: Array) -> Array:
         """The curve at each score, (…, m), through Σw·x by score as shares of all weight, (…, m)."""
         rows = np.ascontiguousarray(sums).reshape(-1, sums.shape[-1])
-        fit = np.concatenate([_through(rows, self._block(i)) for i in range(0, len(self.at), self.block)], axis=-1)
+        fit = np.concatenate(
+            [_multiply_in_blocks(rows, self._block(i)) for i in range(0, len(self.at), self.block)], axis=-1
+        )
         fit = fit.reshape(*sums.shape[:-1], len(self.at))
         return fit[..., self.left] * (1 - self.part) + fit[..., self.right] * self.part
 
@@ -69,7 +71,7 @@ class LocalFit:
         return out
 
 
-def _through(rows: Array, weights: Array) -> Array:
+def _multiply_in_blocks(rows: Array, weights: Array) -> Array:
     """Product of rows (B, m) and weights (m, e) without BLAS, whose threads block each other on a busy machine."""
 
     def work(start: int, stop: int) -> Array:
@@ -80,14 +82,14 @@ def _through(rows: Array, weights: Array) -> Array:
     return np.concatenate(list(map_blocks(work, len(rows), 16)))
 
 
-def _evaluated(s: Array, share: Array, step: float | None) -> Array:
+def _select_evaluated_scores(s: Array, share: Array, step: float | None) -> Array:
     """Indices of the scores at which the curve is computed, including the first and the last."""
     if step is not None:
         return _next_scores(s, step * float(s[-1] - s[0]))
-    if len(s) <= EVALUATED:
+    if len(s) <= MAX_EVALUATED_SCORES:
         return np.arange(len(s))
     # Half of them evenly by score and half by weight: neither sparse nor crowded stretches are cut short.
-    even = np.linspace(0, 1, EVALUATED // 2)
+    even = np.linspace(0, 1, MAX_EVALUATED_SCORES // 2)
     by_score = np.searchsorted(s, s[0] + even * (s[-1] - s[0]))
     by_weight = np.searchsorted(np.cumsum(share), even * share.sum())
     return np.unique(np.concatenate((by_score, by_weight, [0, len(s) - 1])).clip(0, len(s) - 1))

@@ -53,7 +53,7 @@ def test_blocks_and_parts_add_up_to_the_whole(monkeypatch):
     parts = [
         logistic_likelihood(X[r], y[r], w[r], theta, offset[r]) for r in (slice(0, 7), slice(7, 30), slice(30, None))
     ]
-    monkeypatch.setattr(logistic_regression, "_BLOCK", 13)
+    monkeypatch.setattr(logistic_regression, "_ROWS_PER_BLOCK", 13)
     for other in (parts[0] + (parts[1] + parts[2]), logistic_likelihood(X, y, w, theta, offset)):
         assert other.value == pytest.approx(direct.value, rel=1e-13)
         assert other.gradient == pytest.approx(direct.gradient, abs=1e-12)

@@ -154,7 +154,9 @@ def test_the_contour_of_a_parabola_is_a_circle_in_the_units_of_its_curvature():
     rng = np.random.default_rng(0)
     x = rng.normal(size=100_000)
     rows = group_by_score(x, 1 / (1 + np.exp(-(0.5 + x))), np.ones(100_000))
-    surface, grouped = (LikelihoodSurface.of(data, np.array([0.5, 1.0])) for data in (rows, rows.grouped()))
+    surface, grouped = (
+        LikelihoodSurface.around_minimum(data, np.array([0.5, 1.0])) for data in (rows, rows.pool_neighbors())
+    )
     angles = np.linspace(0, 2 * np.pi, 9)
     radii = grouped.radii(angles, 0.01)
     assert radii == pytest.approx(np.ones(9), abs=1e-3)
@@ -169,13 +171,13 @@ def test_the_contour_of_a_parabola_is_a_circle_in_the_units_of_its_curvature():
 def test_groups_of_scores_keep_the_sums():
     rng = np.random.default_rng(1)
     rows = group_by_score(rng.normal(size=9000), rng.random(9000), rng.random(9000))
-    grouped = rows.grouped()
+    grouped = rows.pool_neighbors()
     assert len(grouped.x) <= 2048
     assert (np.diff(grouped.x) > 0).all()
     assert (grouped.w.sum(), grouped.wy.sum(), grouped.w @ grouped.x) == pytest.approx(
         (rows.w.sum(), rows.wy.sum(), rows.w @ rows.x)
     )
-    assert ScoreCells(rows.x[:10], rows.w[:10], rows.wy[:10]).grouped().x.tolist() == rows.x[:10].tolist()
+    assert ScoreCells(rows.x[:10], rows.w[:10], rows.wy[:10]).pool_neighbors().x.tolist() == rows.x[:10].tolist()
 
 
 @pytest.mark.parametrize(

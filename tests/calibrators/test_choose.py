@@ -13,12 +13,12 @@ from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTempera
 from trueodds.calibrators.choose import (
     CrossFittingRows,
     assign_folds,
-    choose,
     choose_by_log_loss,
+    choose_calibrator,
     choose_without_folds,
     one_standard_error_rule,
 )
-from trueodds.calibrators.confirm import confirm
+from trueodds.calibrators.confirm import confirm_gain
 from trueodds.calibrators.cross_validation import (
     mean_and_standard_error,
     row_losses,
@@ -149,7 +149,7 @@ class Swapped(Spy):
 
 def test_no_row_is_scored_by_a_fit_that_saw_it():
     P, y = draw_predictions(100, 2, 1.0, 0)
-    choose(P, one_hot(y), np.ones(100), [Memory()])
+    choose_calibrator(P, one_hot(y), np.ones(100), [Memory()])
     assert len(Memory.fitted_rows) == 6  # five folds, and the fit on all that names the parameters
 
 
@@ -179,7 +179,7 @@ def test_a_dropped_candidate_has_no_difference_from_candidates_that_were_fitted_
     rows = assign_folds(P, one_hot(y), np.ones(400), 5, None, rng())
     specs = [IdentitySpec(), TemperatureSpec(), Hopeless()]
     inner = choose_without_folds(rows, specs)
-    crossed = [rows.crossed(spec) if i < 2 else None for i, spec in enumerate(specs)]
+    crossed = [rows.cross_fitted_logs(spec) if i < 2 else None for i, spec in enumerate(specs)]
     hopeless = choose_by_log_loss(rows, specs, crossed, inner).candidates[2]
     assert hopeless.dropped
     assert (hopeless.difference, hopeless.se, hopeless.brier, hopeless.label_flips) == (None, None, None, None)
@@ -188,7 +188,7 @@ def test_a_dropped_candidate_has_no_difference_from_candidates_that_were_fitted_
 
 def test_overconfident_by_two_is_a_matter_of_temperature():
     P, y = draw_predictions(2000, 4, 2.0, 0)
-    choice = choose(P, one_hot(y, 4), np.ones(2000), ALL)
+    choice = choose_calibrator(P, one_hot(y, 4), np.ones(2000), ALL)
     assert choice.spec == TemperatureSpec()
     assert [c.method for c in choice.candidates] == ["identity", "temperature", "isotonic", "histogram"]
     assert [c.chosen for c in choice.candidates] == [False, True, False, False]
@@ -215,7 +215,7 @@ def test_within_one_standard_error_and_half_the_gain_the_simplest_is_chosen():
 
 def test_nothing_is_chosen_where_nothing_is_better():
     P, y = draw_predictions(1000, 3, 1.0, 6)
-    choice = choose(P, one_hot(y, 3), np.ones(1000), ALL)
+    choice = choose_calibrator(P, one_hot(y, 3), np.ones(1000), ALL)
     assert choice.spec.name == "identity"
     assert choice.candidates[0].difference == 0.0
 
@@ -243,7 +243,7 @@ def test_rounding_does_not_decide_between_two_candidates_that_are_the_same_map()
     nudged, plain = (row_losses(Q, one_hot(y, 3))[0] for Q in (Sharper(set()).apply(P), P))
     gain, se = mean_and_standard_error(plain - nudged, np.ones(1000))
     assert gain > 5 * se > 0
-    choice = choose(P, one_hot(y, 3), np.ones(1000), [Nudged()])
+    choice = choose_calibrator(P, one_hot(y, 3), np.ones(1000), [Nudged()])
     assert choice.spec.name == "identity"
     assert choice.candidates[0].difference == 0.0
 
@@ -252,13 +252,13 @@ def test_a_curve_that_no_temperature_follows_is_found():
     # The stated probability is the square of the true one for class 1: a shift that one power cannot undo.
     r = rng().random(4000)
     y = labels(both(r), rng(1))
-    choice = choose(both(r**2), one_hot(y), np.ones(4000), ALL)
+    choice = choose_calibrator(both(r**2), one_hot(y), np.ones(4000), ALL)
     assert choice.spec.name == "isotonic"
 
 
 def test_the_score_of_the_choice_is_the_loss_after_mixing():
     P, y = draw_predictions(50, 2, 1.0, 2)
-    choice = choose(P, one_hot(y), np.ones(50), [TemperatureSpec()], folds=2)
+    choice = choose_calibrator(P, one_hot(y), np.ones(50), [TemperatureSpec()], folds=2)
     fold = stratified_folds(P, 2, None, rng())
     # Two folds of 25: 1/26 of the uniform.
     assert choice.mixing == pytest.approx(1 / 26)
@@ -271,20 +271,20 @@ def test_the_score_of_the_choice_is_the_loss_after_mixing():
 
 def test_the_identity_is_always_a_candidate_and_one_row_cannot_choose():
     with pytest.raises(InputError, match="TO507"):
-        choose(both([0.3]), one_hot([1]), np.ones(1), [TemperatureSpec()])
-    two = choose(both([0.3, 0.3]), one_hot([0, 1]), np.ones(2), [TemperatureSpec()])
+        choose_calibrator(both([0.3]), one_hot([1]), np.ones(1), [TemperatureSpec()])
+    two = choose_calibrator(both([0.3, 0.3]), one_hot([0, 1]), np.ones(2), [TemperatureSpec()])
     assert two.candidates[0].method == "identity"
 
 
 def test_folds_must_be_two_or_more():
     with pytest.raises(InputError, match="TO203"):
-        choose(both([0.3, 0.4]), one_hot([1, 0]), np.ones(2), [], folds=1)
+        choose_calibrator(both([0.3, 0.4]), one_hot([1, 0]), np.ones(2), [], folds=1)
 
 
 def proof(P, Q, Y, n_fit=10**12, **how):
     """The confirmation of Q, of which so little is uniform that nothing shows it."""
     share = np.full((len(P), 1), uniform_share(n_fit))
-    return confirm(P, np.log(mix_with_uniform(Q, share)), Y, np.ones(len(P)), share, **how)
+    return confirm_gain(P, np.log(mix_with_uniform(Q, share)), Y, np.ones(len(P)), share, **how)
 
 
 def test_the_proof_by_hand():
@@ -321,7 +321,7 @@ def test_ten_right_answers_confirm_nothing():
 def test_an_unchanged_map_gains_nothing():
     P, y = draw_predictions(60, 3, 1.0, 0)
     share = np.full((60, 1), 0.01)
-    evidence = confirm(P, log_with_mixture(P, share), one_hot(y, 3), np.ones(60), share)
+    evidence = confirm_gain(P, log_with_mixture(P, share), one_hot(y, 3), np.ones(60), share)
     assert evidence.gain == pytest.approx(0.0, abs=1e-15)
     assert (evidence.pvalue, evidence.outcome) == (1.0, "no gain")
 
@@ -380,7 +380,9 @@ def test_folds_of_equal_label_shares_would_confirm_luck():
         Y = one_hot(labels(P, draw), 10)
         for by_label in hits:
             rows = CrossFittingRows(P, Y, np.ones(300), stratified_folds(Y if by_label else P, 5, None, draw))
-            hits[by_label] += confirm(P, rows.crossed(spec), Y, rows.w, rows.shares()).pvalue <= 0.05
+            hits[by_label] += (
+                confirm_gain(P, rows.cross_fitted_logs(spec), Y, rows.w, rows.uniform_shares()).pvalue <= 0.05
+            )
     assert hits[False] <= stats.binom.ppf(0.999, 60, 0.05)
     assert hits[True] > 30
 

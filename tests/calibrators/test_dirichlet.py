@@ -10,7 +10,7 @@ from tests.reference import golden
 from trueodds.calibrators._glm import log_linear
 from trueodds.calibrators._glm.fit_data import FitData
 from trueodds.calibrators._glm.log_linear import scaled_penalty
-from trueodds.calibrators.base import in_memory
+from trueodds.calibrators.base import sums_in_memory
 from trueodds.calibrators.dirichlet import DirichletMap, DirichletSpec
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.matrix import PENALTY_GRID
@@ -127,7 +127,7 @@ def test_auto_takes_the_least_criterion_of_its_grid():
     criteria, thetas = [], []
     for factor in PENALTY_GRID:
         strength = scaled_penalty(3, 1500.0, factor)
-        rows = in_memory(FitData(Q, Y, w)).map_rows(log_linear.prepare_rows)
+        rows = sums_in_memory(FitData(Q, Y, w)).map_rows(log_linear.prepare_rows)
         solution = log_linear.fit_log_linear(rows, strength, np.eye(3, 4), np.eye(3, 4), shared_features=True)
         H = solution.likelihood.hessian
         free = np.trace(H @ np.linalg.inv(H + 3000 * np.diag(strength.reshape(-1))))

@@ -5,7 +5,7 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.enir import EnirSpec, PathKnots, average_path, model_log_likelihood
+from trueodds.calibrators.enir import EnirSpec, PiecewiseLinearCurve, bic_weights, model_log_likelihood
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
@@ -42,7 +42,7 @@ def test_the_reference_numbers(key, file):
     want, (scores, path) = reference[key], path_of(rows)
     assert path.lambdas == pytest.approx(np.array(want["lambdas"]), abs=1e-10)
     assert path.n_blocks.tolist() == want["dfs"]
-    weights = average_path(path, np.log(len(rows["p"])))
+    weights = bic_weights(path, np.log(len(rows["p"])))
     assert weights[0] == 0
     assert weights[1:] == pytest.approx(np.array(want["weights"]), abs=1e-12)
     got = fit_map(both(rows["p"]), rows["y"]).apply(both(reference["grid"]))[:, 1]
@@ -58,7 +58,7 @@ def test_with_the_price_of_the_authors_package_its_numbers_come_out(key, file):
     # Its BIC adds log 2π to log n, and it rounds levels to 1e-6 (recalibration/enir_official_bic.json).
     want, rows = golden("recalibration/enir_official_bic.json"), frame(f"recalibration/{file}.csv")
     scores, path = path_of(rows)
-    level = average_levels(path, average_path(path, np.log(2 * np.pi * len(rows["p"]))))
+    level = average_levels(path, bic_weights(path, np.log(2 * np.pi * len(rows["p"]))))
     got = np.interp(want["grid"], scores, level)
     assert got == pytest.approx(np.array(want[key]), abs=1e-10)
     assert got == pytest.approx(np.array(want[f"official_R_unsmoothed_{key}"]), abs=5e-7)
@@ -71,7 +71,7 @@ def test_no_model_that_matters_is_passed_over():
     models = range(1, len(path.lambdas))
     bic = np.array([path.n_blocks[m] * np.log(400) - 2 * model_log_likelihood(path, m) for m in models])
     every = np.exp(-(bic - bic.min()) / 2)
-    assert average_path(path, np.log(400))[1:] == pytest.approx(every / every.sum(), abs=1e-15)
+    assert bic_weights(path, np.log(400))[1:] == pytest.approx(every / every.sum(), abs=1e-15)
 
 
 def test_the_likelihood_never_rises_along_the_path():
@@ -144,4 +144,4 @@ def test_a_hundred_thousand_rows_hold_no_curve_per_model():
 @pytest.mark.parametrize("content", [{"x": [0.1]}, {"x": [0.2, 0.1], "y": [0, 1]}, {"x": [0.1], "y": [1.5]}])
 def test_a_saved_curve_that_is_none_is_refused(content):
     with pytest.raises(InputError, match="TO505"):
-        PathKnots.from_dict(content)
+        PiecewiseLinearCurve.from_dict(content)

@@ -8,9 +8,9 @@ from tests.reference import columns, frame, golden
 from trueodds.calibrators.ensemble_temperature import (
     EnsembleTemperatureMap,
     EnsembleTemperatureSpec,
-    _by_likelihood,
-    _by_squares,
-    _slopes,
+    _brier_derivatives,
+    _fit_weights_by_brier,
+    _fit_weights_by_likelihood,
 )
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
@@ -81,10 +81,10 @@ def test_the_slopes_of_the_squares_are_those_of_the_score():
     for outcomes in (Y, one_hot(y, 3)):
         for beta in (0.3, 1.0, 2.5):
             h = 1e-5  # central differences: h² of the third derivative and eps/h of rounding
-            first, second = _slopes(P, outcomes, np.ones(50), beta)
+            first, second = _brier_derivatives(P, outcomes, np.ones(50), beta)
             up, down = (score(P, outcomes, beta + step, (1, 0, 0), "brier") for step in (h, -h))
             assert first == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-6)
-            up, down = (_slopes(P, outcomes, np.ones(50), beta + step)[0] for step in (h, -h))
+            up, down = (_brier_derivatives(P, outcomes, np.ones(50), beta + step)[0] for step in (h, -h))
             assert second == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-6)
 
 
@@ -92,7 +92,7 @@ def test_no_slope_is_left():
     P, y = draw_predictions(2000, 3, 2.5, 1)
     y[::7] = 0
     m = fit_map(P, y, "brier")
-    assert abs(_slopes(P, y, np.ones(2000), m.beta)[0]) / 2000 < 1e-8
+    assert abs(_brier_derivatives(P, y, np.ones(2000), m.beta)[0]) / 2000 < 1e-8
     m = fit_map(P, y)
     likelihoods = np.stack([powers(P, m.beta), P, np.full_like(P, 1 / 3)])[:, np.arange(2000), y]
     gains = (likelihoods / (np.array(m.shares) @ likelihoods)).mean(axis=1) - 1
@@ -108,7 +108,7 @@ def test_labels_and_one_hot_shares_are_the_same():
         assert one.shares == pytest.approx(other.shares, abs=1e-10)
 
 
-@pytest.mark.parametrize("shares_of", [_by_likelihood, _by_squares])
+@pytest.mark.parametrize("shares_of", [_fit_weights_by_likelihood, _fit_weights_by_brier])
 def test_known_shares_are_found_again(shares_of):
     # Outcomes as exact shares of the mixture: it is the likeliest and has the least squares.
     P, _ = draw_predictions(400, 3, 3.0, 2)
@@ -121,7 +121,7 @@ def test_the_estimate_is_within_its_standard_error_of_the_truth():
     P, _ = draw_predictions(5000, 4, 2.0, 5)
     R = 0.5 * powers(P, 0.5) + 0.5 / 4
     y = labels(R, np.random.default_rng(6))
-    v = _by_likelihood(P, y, np.ones(5000), 0.5)
+    v = _fit_weights_by_likelihood(P, y, np.ones(5000), 0.5)
     likelihoods = np.stack([powers(P, 0.5)[np.arange(5000), y], P[np.arange(5000), y], np.full(5000, 0.25)], axis=1)
     along = likelihoods[:, [0, 2]] - likelihoods[:, [1]]
     hessian = (along / (likelihoods @ v)[:, None] ** 2).T @ along

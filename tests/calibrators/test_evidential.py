@@ -43,7 +43,7 @@ def test_the_reference_numbers_of_one_parameter(key, on):
     # Near its top the contour is a parabola: its first cut is the standard error, up to third differences.
     assert (m.contour.high[0] - m.contour.low[0]) / (2 * CUT_LEVELS[0]) == pytest.approx(want["se"], rel=1e-4)
     beliefs = m.beliefs(test)
-    assert m.contour.plug_in(m._scores(test)) == pytest.approx(np.array(want["point"]), abs=1e-8)
+    assert m.contour.plug_in_probabilities(m._to_scores(test)) == pytest.approx(np.array(want["point"]), abs=1e-8)
     assert beliefs.plausibility == pytest.approx(np.array(want["pl"]), abs=0.004)
     assert beliefs.belief == pytest.approx(np.array(want["bel"]), abs=0.004)
     assert beliefs.pignistic == pytest.approx(np.array(want["betp"]), abs=0.004)
@@ -66,7 +66,9 @@ def test_the_reference_numbers_of_two_parameters():
         low, high = m.interval(P)
         assert (low[0, 1], high[0, 1]) == pytest.approx((point["bel1"], point["pl1"]), abs=1e-6)
         assert (low[0, 0], high[0, 0]) == pytest.approx((1 - point["pl1"], 1 - point["bel1"]), abs=1e-6)
-        assert m.contour.plug_in(np.array([point["x"]]))[0, 1] == pytest.approx(point["omega_hat"], abs=1e-9)
+        assert m.contour.plug_in_probabilities(np.array([point["x"]]))[0, 1] == pytest.approx(
+            point["omega_hat"], abs=1e-9
+        )
         assert m.apply(P)[0, 1] == pytest.approx((point["bel1"] + point["pl1"]) / 2, abs=1e-6)
 
 
@@ -99,7 +101,7 @@ def test_belief_is_the_integral_of_the_contour_at_a_score(x):
         ).value
         return np.exp(top - value)
 
-    q = m.contour.plug_in(np.array([x]))[0, 1]
+    q = m.contour.plug_in_probabilities(np.array([x]))[0, 1]
     below, above = (quad(pl, *ends, epsabs=1e-8)[0] for ends in ((1e-9, q), (q, 1 - 1e-9)))
     beliefs = m.contour.beliefs(np.array([x]))
     assert beliefs.belief[0, 1] == pytest.approx(q - below, abs=1e-5)
@@ -139,7 +141,7 @@ def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
     )
     for z in (-2.0, 0.0, 1.5):
         way = np.array([1.0, z])
-        q = m.contour.plug_in(np.array([z]))[0, 1]
+        q = m.contour.plug_in_probabilities(np.array([z]))[0, 1]
         beliefs = m.contour.beliefs(np.array([z]))
         want = 2 * q * (1 - q) * np.sqrt(way @ cov @ way * np.pi / 2)
         assert (beliefs.plausibility - beliefs.belief)[0, 1] == pytest.approx(want, rel=0.01)
@@ -148,7 +150,7 @@ def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
 def test_many_scores_in_groups_are_as_good_as_one_by_one(monkeypatch):
     P, y = draw_predictions(2500, 2, 1.5, 4)
     grouped = fit_map(P, y)
-    monkeypatch.setattr(likelihood_contour, "CELLS", 10**6)
+    monkeypatch.setattr(likelihood_contour, "MAX_SCORE_GROUPS", 10**6)
     for one, other in zip(grouped.interval(P), fit_map(P, y).interval(P), strict=True):
         assert one == pytest.approx(other, abs=1e-6)
 

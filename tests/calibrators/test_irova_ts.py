@@ -23,7 +23,7 @@ def test_the_reference_numbers():
     want = golden("recalibration/irm_irova.json")
     rows, test = frame("recalibration/multi4.csv"), columns(frame("recalibration/multi4_test.csv"))
     m = fit_map(columns(rows), rows["y"])
-    tempered = tempered_scores(m.tempered, test)
+    tempered = tempered_scores(m.temperature_map, test)
     raw = np.stack([curve(tempered[:, c]) for c, curve in enumerate(m.curves.curves)], axis=1)
     assert raw == pytest.approx(np.array(want["irova_ts_raw"]), abs=1e-10)
     assert m.apply(test) == pytest.approx(np.array(want["irova_ts_pred"]), abs=1e-10)

@@ -129,5 +129,5 @@ def test_rows_with_a_zero_are_noted_without_being_mapped(k, between):
     y[:20] = np.arange(20) % k  # said for sure and right: the lowest scores of every class never come
     P[:20] = one_hot(y[:20], k)
     m = fit_map(P, y, between)
-    assert (m.no_zero(P) == (m.apply(P) > 0).all(axis=1)).all()
-    assert not m.no_zero(P).all()
+    assert (m.rows_without_zero(P) == (m.apply(P) > 0).all(axis=1)).all()
+    assert not m.rows_without_zero(P).all()

@@ -48,7 +48,7 @@ def test_parts_add_up_to_the_whole(monkeypatch):
     direct = softmax_linear(X, Y, w, theta, offset)
     parts = [softmax_linear(X[r], Y[r], w[r], theta, offset[r]) for r in (slice(0, 7), slice(7, 30), slice(30, None))]
     total = parts[0] + (parts[1] + parts[2])
-    monkeypatch.setattr(softmax_likelihood, "_BLOCK", 40)  # several blocks inside one call
+    monkeypatch.setattr(softmax_likelihood, "_PROBABILITIES_PER_BLOCK", 40)  # several blocks inside one call
     for other in (total, softmax_linear(X, Y, w, theta, offset)):
         assert (other.n, other.weight) == (direct.n, pytest.approx(direct.weight))
         assert other.value == pytest.approx(direct.value, rel=1e-13)

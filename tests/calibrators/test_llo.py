@@ -55,10 +55,12 @@ def test_the_reference_evidence():
     m = fit_map(*reference())
     certainty = m.certainty
     assert errors(m) == pytest.approx([want["se_tau"], want["se_gamma"]], rel=1e-9)
-    assert (certainty.ratio, certainty.rank) == (pytest.approx(want["lrt"], rel=1e-10), want["df"])
+    assert (certainty.likelihood_ratio, certainty.rank) == (pytest.approx(want["lrt"], rel=1e-10), want["df"])
     assert certainty.pvalue == pytest.approx(want["pvalue"], rel=1e-8)
     assert certainty.posterior == pytest.approx(want["posterior_cal"], rel=1e-8)
-    assert (certainty.ratio, certainty.posterior) == pytest.approx((other["lrt"], other["posterior_cal"]), rel=1e-8)
+    assert (certainty.likelihood_ratio, certainty.posterior) == pytest.approx(
+        (other["lrt"], other["posterior_cal"]), rel=1e-8
+    )
 
 
 def test_its_standard_errors_are_those_of_mcllo_of_two_classes():
@@ -77,7 +79,7 @@ def test_it_reaches_the_maximum_where_nelder_mead_stops_short():
     P, y = reference()
     m = fit_map(P, y)
     assert abs(m.delta - short["delta"]) > 5e-5
-    assert m.certainty.ratio > short["lrt"]
+    assert m.certainty.likelihood_ratio > short["lrt"]
 
 
 def test_the_slope_vanishes_at_the_solution():
@@ -125,7 +127,7 @@ def test_the_estimate_is_within_its_standard_errors_of_the_truth():
         # Four standard errors: once in 16,000 seeds.
         assert (np.abs([m.tau - 0.3, m.gamma - 0.6]) < 4 * errors(m)).all()
     # With weights the sandwich is wider, by Σw² n / (Σw)² in the variance, and no ratio is told.
-    assert m.certainty.ratio is None
+    assert m.certainty.likelihood_ratio is None
     even = LloSpec().fit(P, Y, np.ones(20_000))
     kish = np.sqrt((w @ w) * 20_000) / w.sum()
     assert errors(m)[1] / errors(even)[1] == pytest.approx(kish, rel=0.05)
@@ -135,7 +137,7 @@ def test_separated_outcomes_have_no_errors():
     result = fit(LloSpec(), Predictions([0, 0, 1, 1], both([0.2, 0.3, 0.7, 0.9])))
     assert not result.calibration_map.converged
     assert [note.code for note in result.notes] == ["TN515"]
-    assert result.calibration_map.certainty.errors == "infinite"
+    assert result.calibration_map.certainty.std_error_method == "infinite"
     assert "No standard errors: no finite δ and γ are optimal" in result.summary()
     assert "likelihood ratio" not in result.summary()
 
@@ -153,8 +155,8 @@ def test_equal_scores_shift_and_keep_their_slope():
     assert result.predict_proba([0.9])[0, 1] == pytest.approx(0.75)
     # A shift is told, and no slope: 2 [3 log .75 + log .25 − 3 log .9 − log .1] on one degree of freedom.
     certainty = result.calibration_map.certainty
-    assert (certainty.errors, certainty.rank) == ("untold", 1)
-    assert certainty.ratio == pytest.approx(2 * np.log(0.75**3 * 0.25 / (0.9**3 * 0.1)), rel=1e-9)
+    assert (certainty.std_error_method, certainty.rank) == ("untold", 1)
+    assert certainty.likelihood_ratio == pytest.approx(2 * np.log(0.75**3 * 0.25 / (0.9**3 * 0.1)), rel=1e-9)
 
 
 def test_an_exact_zero_stays_zero_and_its_floor_is_noted():

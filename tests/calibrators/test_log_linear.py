@@ -49,7 +49,7 @@ def test_terms_are_the_map_itself():
     P = draw_predictions(20, 3, 1.0, 2)[0]
     for weights in (np.array([0.5, 1.0, 2.0]), np.full((3, 3), 0.2) + np.eye(3)):
         m = VectorMap(weights, np.array([0.1, 0.0, -0.1]), 1e-12)
-        ((share, W, b, min_prob),) = m.terms(3)
+        ((share, W, b, min_prob),) = m.mixture_terms(3)
         eta = np.log(P) @ W.T + b
         assert share == 1.0
         assert min_prob == (1e-12 if weights.ndim == 2 else 0.0)

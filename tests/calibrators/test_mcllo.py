@@ -64,7 +64,7 @@ def test_the_reference_numbers(baseline):
     assert np.sqrt(V[:, 0, 0]) == pytest.approx(want["se_tau"], abs=1e-7)
     assert np.sqrt(V[:, 1, 1]) == pytest.approx(want["se_gamma"], abs=1e-7)
     assert V[:, 0, 1] == pytest.approx(np.array(want["cov_tau_gamma"])[:3, 3:].diagonal(), abs=1e-7)
-    assert (m.certainty.ratio, m.certainty.rank) == (pytest.approx(want["lrt"], abs=1e-8), want["df"])
+    assert (m.certainty.likelihood_ratio, m.certainty.rank) == (pytest.approx(want["lrt"], abs=1e-8), want["df"])
     assert m.certainty.pvalue == pytest.approx(want["p_lrt"], rel=1e-7)
 
 
@@ -135,7 +135,7 @@ def test_many_classes_go_without_curvature():
     m = MclloSpec(penalty=1.0).fit(P, Y, w)
     assert m.converged
     assert slope_left(m, P, Y, w, 1.0) <= 1e-8
-    assert m.certainty.errors == "many"
+    assert m.certainty.std_error_method == "many"
     assert m.table(tuple(range(520)))[-1].startswith("No standard errors: beyond 501 classes")
 
 
@@ -277,7 +277,7 @@ def test_its_terms_are_the_map_and_equal_slopes_need_no_floor():
     P = draw_predictions(50, 4, 1.0, 9)[0]
     for gamma in ([0.5, 1.2, 0.9], [0.7, 0.7, 0.7]):
         m = MclloMap(np.array([0.3, -0.2, 0.1]), np.array(gamma), 1, 1e-12)
-        (term,) = m.terms(4)
+        (term,) = m.mixture_terms(4)
         assert softmax(np.log(P) @ term.W.T + term.b) == pytest.approx(m.apply(P), abs=1e-13)
         assert (term.min_prob == 0) == (len(set(gamma)) == 1)
 

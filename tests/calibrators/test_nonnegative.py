@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from trueodds.calibrators.label_shift import TOLERANCE, minimize_nonnegative
+from trueodds.calibrators.label_shift import GRADIENT_TOLERANCE, minimize_nonnegative
 
 
 def least_squares(A, b, start=None, **settings):
@@ -80,5 +80,5 @@ def test_it_stops_after_as_many_evaluations_as_it_may_take_and_says_so():
     assert not least_squares(A, b, max_evaluations=2).converged
     solution = least_squares(A, b)
     gradient = A.T @ (A @ solution.x - b)
-    assert gradient.min() >= -TOLERANCE
-    assert np.abs(solution.x * gradient).max() <= TOLERANCE
+    assert gradient.min() >= -GRADIENT_TOLERANCE
+    assert np.abs(solution.x * gradient).max() <= GRADIENT_TOLERANCE

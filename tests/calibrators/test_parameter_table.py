@@ -13,8 +13,8 @@ from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from trueodds.api import test
 from trueodds.calibrators import MCLLO
 from trueodds.calibrators._glm.parameter_covariance import (
+    IndependentUnits,
     ScoreVectors,
-    Units,
     jackknife_covariance,
     sandwich_covariance,
 )
@@ -65,8 +65,8 @@ def test_two_scores_have_errors_by_hand():
         certainty = to.fit(preds, name, **settings).calibration_map.certainty
         want = np.array([[7 / 12, 1 / (12 * a)], [1 / (12 * a), 7 / (12 * a * a)]])
         assert certainty.covariance[0] == pytest.approx(want, abs=1e-9)
-        assert (certainty.errors, certainty.rank, certainty.n) == ("curvature", 2, 8)
-        assert certainty.ratio == pytest.approx(gain, abs=1e-9)
+        assert (certainty.std_error_method, certainty.rank, certainty.n) == ("curvature", 2, 8)
+        assert certainty.likelihood_ratio == pytest.approx(gain, abs=1e-9)
         assert certainty.pvalue == pytest.approx(np.exp(-gain / 2))  # χ² with two degrees of freedom
         assert certainty.posterior == pytest.approx(1 / (1 + np.exp(gain / 2 - np.log(8))))  # exp of half of 2 log 8
 
@@ -90,7 +90,7 @@ def test_the_table_says_what_the_test_says():
         delta, gamma = (ends[i] for ends in shown.intervals())
         assert delta == pytest.approx([want["delta_low"], want["delta_high"]], rel=1e-7)
         assert gamma == pytest.approx([want["gamma_low"], want["gamma_high"]], rel=1e-7)
-    assert result.certainty.ratio == pytest.approx(parts["joint"]["likelihood_ratio"], rel=1e-9)
+    assert result.certainty.likelihood_ratio == pytest.approx(parts["joint"]["likelihood_ratio"], rel=1e-9)
     assert result.certainty.posterior == pytest.approx(parts["joint"]["posterior"], rel=1e-7)
 
 
@@ -188,8 +188,8 @@ def test_no_weights_clusters_votes_or_penalty_give_the_curvature_and_a_ratio():
     calibrators["clusters"] = fit(MclloSpec(), animals(cluster=np.arange(400) // 5))
     calibrators["votes"] = fit(MclloSpec(), Predictions(0.9 * rows.Y + 0.025, rows.P))
     for errors, result in calibrators.items():
-        assert result.calibration_map.certainty.errors == errors
-        assert (result.calibration_map.certainty.ratio is None) == (errors != "curvature")
+        assert result.calibration_map.certainty.std_error_method == errors
+        assert (result.calibration_map.certainty.likelihood_ratio is None) == (errors != "curvature")
         shown = [line for line in result.summary().split("\n") if "likelihood ratio" in line]
         assert len(shown) == 1
         assert shown[0].startswith(f"With {errors}, standard errors") == (errors != "curvature")
@@ -204,7 +204,7 @@ def test_with_a_penalty_the_curvature_is_the_penalized_one(cluster):
         assert plain.calibration_map.certainty.covariance == pytest.approx(
             np.tile(np.eye(2) / 2e5, (3, 1, 1)), rel=0.05, abs=1e-7
         )
-    assert plain.calibration_map.certainty.ratio is None
+    assert plain.calibration_map.certainty.likelihood_ratio is None
     assert "the penalized Hessian" in plain.summary()
     assert ("in the sandwich too" in plain.summary()) == (cluster is not None)
 
@@ -231,7 +231,7 @@ def test_weights_and_clusters_by_hand():
     # ½/(1 − ½) = 1; Σz² (G − 1)/G = 1. Each tells half, so that is worth both.
     scores = ScoreVectors(np.zeros((4, 1)), np.full((4, 1), 0.5), y[:, None], w)
     sandwich = jackknife_covariance(
-        np.eye(2), np.eye(2), scores, Units.from_clusters(w, np.array(["a", "a", "b", "b"]))
+        np.eye(2), np.eye(2), scores, IndependentUnits.from_clusters(w, np.array(["a", "a", "b", "b"]))
     )
     assert sandwich.covariance == pytest.approx(np.diag([0.0, 1.0]))
     assert sandwich.effective_units == pytest.approx(2)
@@ -244,7 +244,7 @@ def test_weights_are_no_numbers_of_rows_unless_declared():
         P, w = rng.dirichlet(np.ones(3), 200), rng.choice([1.0, 10.0], 200)
         certainty = (one := MCLLO().fit(P, labels(P, rng), w).calibrator_.calibration_map).certainty
         rejected += (ParameterTable((0, 1, 2), 2, one.tau, one.gamma, certainty).pvalues <= 0.05).sum()
-        assert (certainty.errors, certainty.n, certainty.ratio) == ("weights", 200, None)
+        assert (certainty.std_error_method, certainty.n, certainty.likelihood_ratio) == ("weights", 200, None)
     assert binom.ppf(0.0005, 400, 0.03) <= rejected <= binom.ppf(0.9995, 400, 0.08)
     P, y = draw_predictions(150, 3, 1.5, 2)
     w = np.arange(150) % 3 + 1
@@ -309,7 +309,10 @@ def test_what_withholds_standard_errors_is_noted():
         "untold": fit(MclloSpec(), flat),
     }
     for errors, result in calibrators.items():
-        assert (result.calibration_map.certainty.errors, result.calibration_map.certainty.covariance) == (errors, None)
+        assert (result.calibration_map.certainty.std_error_method, result.calibration_map.certainty.covariance) == (
+            errors,
+            None,
+        )
         assert ("penalty=0.5" in result.summary()) == (errors != "few")
         assert ("Use more of them" in result.summary()) == (errors == "few")
         assert "No standard errors" in result.summary()
@@ -330,8 +333,8 @@ def test_a_slope_that_only_the_penalty_holds_has_no_sandwich():
     # where x is another number, they are those of the shift.
     P, w = np.tile([0.6, 0.4], (20, 1)), np.linspace(0.5, 1.5, 20)
     certainty = MclloSpec(penalty=0.5, baseline=1).fit(0 * P + 0.5, one_hot(np.arange(20) % 2), w).certainty
-    assert (certainty.errors, certainty.covariance) == ("untold", None)
-    assert MclloSpec(penalty=0.5).fit(P, one_hot(np.arange(20) % 2), w).certainty.errors == "untold"
+    assert (certainty.std_error_method, certainty.covariance) == ("untold", None)
+    assert MclloSpec(penalty=0.5).fit(P, one_hot(np.arange(20) % 2), w).certainty.std_error_method == "untold"
 
 
 def test_a_penalty_is_advised_where_there_is_none_and_it_can_help():
@@ -352,7 +355,7 @@ def test_a_shift_where_no_prediction_was_is_an_extrapolation():
     y = np.random.default_rng(9).permutation(np.arange(40) % 3)
     result = fit(MclloSpec(baseline=0), Predictions(y, P))
     one, two = [line for line in result.summary().split("\n") if ": where" in line]
-    assert result.calibration_map.certainty.even.tolist() == [False, True]
+    assert result.calibration_map.certainty.both_signs.tolist() == [False, True]
     assert "(an extrapolation: it never predicts them as equally likely)" in one
     assert "extrapolation" not in two
 
@@ -362,9 +365,9 @@ def test_few_units_are_noted_and_no_probability_is_quite_certain():
     P, y = draw_predictions(180, 2, 1.0, 3)
     result = fit(MclloSpec(), Predictions(y, P, cluster=np.arange(180) // 30))
     certainty = result.calibration_map.certainty
-    assert 2 < certainty.units <= 6
-    assert f"The effective number of clusters is only {certainty.units:.3g}:" in result.summary()
-    assert certainty.interval_factor == pytest.approx(t.ppf(0.975, certainty.units - 1))
+    assert 2 < certainty.effective_units <= 6
+    assert f"The effective number of clusters is only {certainty.effective_units:.3g}:" in result.summary()
+    assert certainty.interval_factor == pytest.approx(t.ppf(0.975, certainty.effective_units - 1))
     assert (format_probability(1.0), format_probability(0.0), format_probability(0.5)) == (">0.9999", "<0.0001", "0.5")
 
 

@@ -9,7 +9,7 @@ import trueodds as to
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from trueodds.calibrators import label_shift
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.label_shift import bbse, maximum_likelihood_frequencies, soft_bbse
+from trueodds.calibrators.label_shift import bbse_frequencies, maximum_likelihood_frequencies, soft_bbse_frequencies
 from trueodds.calibrators.prior_shift import PriorShiftMap, PriorShiftSpec, class_weights
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
@@ -160,7 +160,7 @@ def test_predicted_classes_are_unmixed_exactly():
     times = table[predicted, observed]
     P, Y = np.eye(4)[np.repeat(predicted, times)], np.eye(4)[np.repeat(observed, times)]
     T = np.eye(4)[np.repeat(np.arange(4), [2, 4, 2, 1])]
-    solution = bbse(P, Y, np.ones(8), T)
+    solution = bbse_frequencies(P, Y, np.ones(8), T)
     # Nothing but class 3 predicts 1 and 3: least (4/9 − ω/8)² + (1/9 − 2ω/8)², ω = (4/72 + 2/72) · 64/5. Classes 0 to 2
     # fit the rest, 2/9 and 2/9, exactly: ω₁ + ω₂ = 16/9 and 2ω₀ + ω₁ = 16/9, which does not tell which.
     omega = solution.shares / (Y.mean(axis=0))
@@ -174,7 +174,7 @@ def test_a_class_that_left_gets_no_share_and_no_probability():
     rng = np.random.default_rng(5)
     X, y = drawn(1000, SOURCE, rng)
     P, T = posterior(X, SOURCE), np.eye(3)[rng.integers(0, 2, 200)]
-    for estimate in (maximum_likelihood_frequencies, bbse, soft_bbse):
+    for estimate in (maximum_likelihood_frequencies, bbse_frequencies, soft_bbse_frequencies):
         assert estimate(P, one_hot(y, 3), np.ones(1000), T).shares[2] == pytest.approx(0, abs=1e-6)
     m = PriorShiftSpec(priors=[0.5, 0.5, 0.0]).fit(P, one_hot(y, 3), np.ones(1000))
     assert (m.apply(P)[:, 2] == 0).all()

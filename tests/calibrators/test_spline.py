@@ -12,11 +12,11 @@ from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
 from trueodds.calibrators._splines.confidence_spline import ConfidenceMap, fit_cumulative_spline
 from trueodds.calibrators._splines.natural_spline import (
-    GROUPS,
+    MAX_SCORE_GROUPS,
     MIN_KNOT_GAP,
+    CurvatureDirections,
     NaturalSpline,
     OutcomeCounts,
-    Waves,
     fit_spline,
     place_knots,
     roughness_matrix,
@@ -169,12 +169,12 @@ def test_a_large_penalty_gives_the_line_and_a_small_one_the_rate_at_each_knot():
 
 def test_the_penalty_is_chosen_by_groups_almost_as_by_all_scores():
     rng = np.random.default_rng(5)
-    x = rng.normal(size=8 * GROUPS) * 2
+    x = rng.normal(size=8 * MAX_SCORE_GROUPS) * 2
     y = (rng.random(len(x)) < expit(x + 0.8 * np.sin(1.5 * x))) * 1.0
     rows = sorted_rows(x, y)
     knots = place_knots(rows, 12)
-    grouped, all_of_them = rows.in_groups(GROUPS), rows.in_groups(len(x))
-    assert len(grouped.x) <= GROUPS
+    grouped, all_of_them = rows.in_groups(MAX_SCORE_GROUPS), rows.in_groups(len(x))
+    assert len(grouped.x) <= MAX_SCORE_GROUPS
     assert grouped.events.sum() == pytest.approx(y.sum())
     one, other = fit_spline(grouped, knots), fit_spline(all_of_them, knots)
     assert one.freedom == pytest.approx(other.freedom, abs=0.2)
@@ -187,7 +187,7 @@ def test_penalties_that_are_not_tried_would_not_have_been_chosen(monkeypatch):
     shapes = [lambda x: x, lambda x: x - 3, lambda x: -x, lambda x: np.abs(x) - 1, lambda x: x + np.sin(2 * x)]
     rows = [sorted_rows(a, rng.random(len(a)) < expit(f(a))) for a, f in zip(x, shapes, strict=True)]
     quick = [fit_spline(data, place_knots(data, 12)) for data in rows]
-    monkeypatch.setattr(Waves, "max_likelihood_gain", lambda self, penalty: np.inf)
+    monkeypatch.setattr(CurvatureDirections, "max_likelihood_gain", lambda self, penalty: np.inf)
     slow = [fit_spline(data, place_knots(data, 12)) for data in rows]
     assert [one.freedom for one in quick] == [one.freedom for one in slow]
     assert sum(one.n_passes for one in quick) < 0.8 * sum(one.n_passes for one in slow)

@@ -57,7 +57,7 @@ def test_a_wide_step_does_not_lose_the_minimum_where_everything_underflows(truth
 
 def big(monkeypatch, P):
     """As if it were many rows: samples of every 64th and every 8th come first."""
-    monkeypatch.setattr(sys.modules[TemperatureSpec.__module__], "_MANY", P.size // 64)
+    monkeypatch.setattr(sys.modules[TemperatureSpec.__module__], "_MIN_SAMPLE_SIZE", P.size // 64)
 
 
 def test_a_sample_to_start_from_changes_nothing(monkeypatch):

@@ -13,7 +13,12 @@ from tests.calibrators.rows import labels, powers
 from tests.io.test_parted import Restless
 from trueodds import InputError, Predictions
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators._glm.logistic_regression import LogisticRows, Moments, fit_logistic, fit_logistic_from_sums
+from trueodds.calibrators._glm.logistic_regression import (
+    ColumnMoments,
+    LogisticRows,
+    fit_logistic,
+    fit_logistic_from_sums,
+)
 from trueodds.calibrators._glm.newton import minimize_newton
 from trueodds.calibrators._glm.row_sums import PassCounter, Streamed
 from trueodds.calibrators.base import SummedSpec, TalliedSpec
@@ -155,8 +160,8 @@ def test_what_hangs_together_leaves_the_parameters_and_takes_their_errors(name, 
     a, b = to.fit(preds, name), in_passes(preds, name)
     np.testing.assert_allclose(b.calibration_map.tau, a.calibration_map.tau, rtol=1e-9)
     np.testing.assert_allclose(b.calibration_map.gamma, a.calibration_map.gamma, rtol=1e-9)
-    assert a.calibration_map.certainty.errors == ("votes" if what == "votes" else "clusters")
-    assert (b.calibration_map.certainty.errors, b.calibration_map.certainty.covariance) == ("far", None)
+    assert a.calibration_map.certainty.std_error_method == ("votes" if what == "votes" else "clusters")
+    assert (b.calibration_map.certainty.std_error_method, b.calibration_map.certainty.covariance) == ("far", None)
     assert "there are no standard errors" in b.notes[-1].text
     assert "which sums over a source do not allow" in b.summary()
 
@@ -398,8 +403,8 @@ def test_moments_add_without_losing_digits():
     rng = np.random.default_rng(0)
     x = 1e8 + rng.normal(size=300)
     X, y, w = np.stack([np.ones(300), x], axis=1), rng.integers(0, 2, 300).astype(float), rng.uniform(0.5, 2, 300)
-    direct = Moments.from_rows(LogisticRows(X, y, w))
-    parts = [Moments.from_rows(LogisticRows(X[i : i + 7], y[i : i + 7], w[i : i + 7])) for i in range(0, 300, 7)]
+    direct = ColumnMoments.from_rows(LogisticRows(X, y, w))
+    parts = [ColumnMoments.from_rows(LogisticRows(X[i : i + 7], y[i : i + 7], w[i : i + 7])) for i in range(0, 300, 7)]
     total = parts[0]
     for part in parts[1:]:
         total = total + part

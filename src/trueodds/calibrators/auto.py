@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, to_logs, to_probabilities
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, input_for, lower_min_prob_for_logs
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, lower_min_prob_for_logs, to_accepted_input
 from trueodds.calibrators.choose import (
     CandidateChoice,
     CrossFittingRows,
@@ -27,7 +27,7 @@ from trueodds.calibrators.confirm import (
     Confirmation,
     PredictedClasses,
     Recalibration,
-    confirm,
+    confirm_gain,
     outcome_notes,
 )
 from trueodds.calibrators.cross_validation import count_units, stratified_holdout
@@ -35,17 +35,16 @@ from trueodds.calibrators.identity import IdentityMap, IdentitySpec
 from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.rng import as_generator
-from trueodds.core.settings import OWN, Folds, Level, Seed
+from trueodds.core.settings import CHECKED_BY_CLASS, Folds, Level, Seed
 from trueodds.core.typing import Array
-from trueodds.tallies.proper_score_sums import log_score
+from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
-MAX_PROBABILITIES = (
-    200_000  # probabilities on which candidates are compared; more would hardly reduce the standard errors
-)
+# Probabilities (rows times classes) on which candidates are compared; more would hardly reduce the standard errors.
+MAX_PROBABILITIES = 200_000
 _MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
-_ONE_PARAMETER = 1  # complexity of the candidate that is also tested by itself: temperature
+_ONE_PARAMETER_COMPLEXITY = 1  # complexity of the candidate that is also tested by itself: temperature
 _MIN_FOLDS = 3  # one to test, one to choose, one to fit
-_RULED_OUT = ("TN505", "TN513")  # notes on zero and tiny probabilities, which mixing removes
+_NOTES_RULED_OUT_BY_MIXING = ("TN505", "TN513")  # notes on zero and tiny probabilities, which mixing removes
 
 
 @dataclass(frozen=True)
@@ -101,29 +100,33 @@ class AutoSpec(CalibratorSpec):
         ("row order", "weights", "class order"),
         "folds are drawn in the order of the rows",
     )
-    candidates: Annotated[tuple[str | CalibratorSpec, ...] | None, OWN] = None
+    candidates: Annotated[tuple[str | CalibratorSpec, ...] | None, CHECKED_BY_CLASS] = None
     folds: Folds = 5
     alpha: Level = 0.05
     rng: Seed | np.random.Generator = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._candidate_specs()
+        self._make_candidate_specs()
 
     def settings(self) -> dict[str, Any]:
         """The settings, with the candidates by name."""
-        return {**super().settings(), "candidates": tuple(spec.name for spec in self._candidate_specs())}
+        return {**super().settings(), "candidates": tuple(spec.name for spec in self._make_candidate_specs())}
 
     def refuse_doubtful(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Recalibration] | None:
         """The identity if the predictions look like labels or like those of other classes."""
-        still = IdentityMap()
+        identity_map = IdentityMap()
         return (
-            (still, Recalibration(None, None, still.name, still.describe(), n, 0, None, tuple(doubts)))
+            (
+                identity_map,
+                Recalibration(None, None, identity_map.name, identity_map.describe(), n, 0, None, tuple(doubts)),
+            )
             if doubts
             else None
         )
 
-    def _candidate_specs(self) -> list[CalibratorSpec]:
+    def _make_candidate_specs(self) -> list[CalibratorSpec]:
+        """The candidates as instances; raises TO203 for invalid ones."""
         candidates = self.candidates
         if candidates is None:
             candidates = tuple(name for name in CALIBRATORS.names() if CALIBRATORS.load(name).candidate)
@@ -154,42 +157,49 @@ class AutoSpec(CalibratorSpec):
             )
         return specs
 
-    def _suited(self, n: int, k: int) -> list[CalibratorSpec]:
+    def _suitable_specs(self, n: int, k: int) -> list[CalibratorSpec]:
         """The candidates for n rows of K classes; explicitly requested ones must support K classes."""
-        specs = self._candidate_specs()
+        specs = self._make_candidate_specs()
         if self.candidates is None:
             return [spec for spec in specs if spec.is_suitable(n, k)]
         for spec in specs:
             spec.check_classes(k)
         return specs
 
-    def _comparison_rows(self, P: Probabilities, cluster: Array | None, rng: np.random.Generator) -> Array:
+    def _draw_comparison_rows(self, P: Probabilities, cluster: Array | None, rng: np.random.Generator) -> Array:
         """Indices of the rows on which candidates are compared and confirmed: all, or a stratified sample."""
         share = MAX_PROBABILITIES / (P.shape[0] * P.shape[1])
         if share >= 1:
             return np.arange(len(P))
         return np.flatnonzero(stratified_holdout(to_probabilities(P), share, cluster, rng))
 
-    def _or_one_parameter(
+    def _prefer_one_parameter_unless_confirmed(
         self,
         rows: CrossFittingRows,
         specs: Sequence[CalibratorSpec],
-        crossed: Sequence[Array | None],
+        cross_fitted_logs: Sequence[Array | None],
         choice: CandidateChoice,
-        proof: Confirmation,
+        confirmation: Confirmation,
     ) -> tuple[CandidateChoice, Confirmation]:
         """The choice if confirmed; else the one-parameter candidate if it is confirmed or needs fewer rows."""
-        first = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER), None)
-        if first is None or (proof.confirmed and choice.spec.name != "identity"):
-            return choice, proof
-        cross_fitted = crossed[first]
-        logs = rows.crossed(specs[first]) if cross_fitted is None else cross_fitted
-        alone = confirm(
-            rows.P, logs, rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=rows.cluster, one_parameter=True
+        first = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER_COMPLEXITY), None)
+        if first is None or (confirmation.confirmed and choice.spec.name != "identity"):
+            return choice, confirmation
+        cross_fitted = cross_fitted_logs[first]
+        logs = rows.cross_fitted_logs(specs[first]) if cross_fitted is None else cross_fitted
+        alone = confirm_gain(
+            rows.P,
+            logs,
+            rows.Y,
+            rows.w,
+            rows.uniform_shares(),
+            alpha=self.alpha,
+            cluster=rows.cluster,
+            one_parameter=True,
         )
-        other = np.inf if choice.spec.name == "identity" else proof.required_rows
+        other = np.inf if choice.spec.name == "identity" else confirmation.required_rows
         better = alone.confirmed or (alone.outcome == NOT_ENOUGH_ROWS and alone.required_rows < other)
-        return (choice.of(specs[first]), alone) if better else (choice, proof)
+        return (choice.with_chosen(specs[first]), alone) if better else (choice, confirmation)
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """The map that is finally applied."""
@@ -201,71 +211,78 @@ class AutoSpec(CalibratorSpec):
         """The map that is finally applied, and the complete report."""
         live = w > 0
         P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
-        specs = self._suited(len(P), P.shape[1])
+        specs = self._suitable_specs(len(P), P.shape[1])
         if isinstance(P, LogProbabilities):
             specs = [lower_min_prob_for_logs(spec) for spec in specs]
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
-        if why := _too_little(Y, cluster):
-            still = IdentityMap()
-            return still, Recalibration(
-                None, None, still.name, still.describe(), len(P), 0, min_prob, (Note("TN507", why),)
+        if why := _insufficient_data_message(Y, cluster):
+            identity_map = IdentityMap()
+            return identity_map, Recalibration(
+                None, None, identity_map.name, identity_map.describe(), len(P), 0, min_prob, (Note("TN507", why),)
             )
         rng, specs = as_generator(self.rng), sort_by_complexity(specs)
-        some = self._comparison_rows(P, cluster, rng)
-        within = None if cluster is None else cluster[some]
-        rows = assign_folds(P[some], Y[some], w[some], max(self.folds, _MIN_FOLDS), within, rng)
-        inner = choose_without_folds(rows, specs)
-        crossed = [None if i in inner.dropped else rows.crossed(spec) for i, spec in enumerate(specs)]
-        choice = choose_by_log_loss(rows, specs, crossed, inner)
-        proof = confirm(
+        compared = self._draw_comparison_rows(P, cluster, rng)
+        within = None if cluster is None else cluster[compared]
+        rows = assign_folds(P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), within, rng)
+        nested_choice = choose_without_folds(rows, specs)
+        cross_fitted_logs = [
+            None if i in nested_choice.dropped else rows.cross_fitted_logs(spec) for i, spec in enumerate(specs)
+        ]
+        choice = choose_by_log_loss(rows, specs, cross_fitted_logs, nested_choice)
+        confirmation = confirm_gain(
             rows.P,
-            _assemble_nested_predictions(rows, crossed, inner),
+            _assemble_nested_predictions(rows, cross_fitted_logs, nested_choice),
             rows.Y,
             rows.w,
-            rows.shares(),
+            rows.uniform_shares(),
             alpha=self.alpha,
             cluster=within,
         )
-        if all(specs[i] is choice.spec for i in inner.chosen):
-            proof = replace(proof, gain_of=METHOD)
-        choice, proof = self._or_one_parameter(rows, specs, crossed, choice, proof)
-        if len(some) < len(P):
-            proof = proof.of_all(float(w @ log_score(to_logs(P), Y) / w.sum()))
-        if proof.outcome == NO_GAIN:  # the best candidate gains nothing
-            choice = choice.of(IdentitySpec())
-        confirmed = proof.confirmed and choice.spec.name != "identity"
-        inputs = input_for(choice.spec, P)
+        if all(specs[i] is choice.spec for i in nested_choice.chosen_by_fold):
+            confirmation = replace(confirmation, gain_of=METHOD)
+        choice, confirmation = self._prefer_one_parameter_unless_confirmed(
+            rows, specs, cross_fitted_logs, choice, confirmation
+        )
+        if len(compared) < len(P):
+            confirmation = confirmation.with_loss_of_all_rows(float(w @ log_loss_from_logs(to_logs(P), Y) / w.sum()))
+        if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
+            choice = choice.with_chosen(IdentitySpec())
+        confirmed = confirmation.confirmed and choice.spec.name != "identity"
+        inputs = to_accepted_input(choice.spec, P)
         calibration_map: CalibrationMap = (
             choice.spec.fit_with_report(inputs, Y, w, cluster)[0] if confirmed else IdentityMap()
         )
         notes = (
-            [n for n in choice.spec.notes(calibration_map, inputs, Y, w) if n.code not in _RULED_OUT]
+            [n for n in choice.spec.notes(calibration_map, inputs, Y, w) if n.code not in _NOTES_RULED_OUT_BY_MIXING]
             if confirmed
             else []
         )
-        notes += outcome_notes(choice, proof)
-        if len(some) < len(P):
-            text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows"
+        notes += outcome_notes(choice, confirmation)
+        if len(compared) < len(P):
+            text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
         final: CalibrationMap = MixedMap(calibration_map, uniform_share(len(P))) if confirmed else calibration_map
         predicted = to_probabilities(P) if not confirmed else final.apply(inputs)
-        labels = PredictedClasses.of(P, predicted, Y, w, choice)
+        labels = PredictedClasses.compare_predictions(P, predicted, Y, w, choice)
         return final, Recalibration(
-            choice, proof, final.name, final.describe(), len(P), len(some), min_prob, tuple(notes), labels
+            choice, confirmation, final.name, final.describe(), len(P), len(compared), min_prob, tuple(notes), labels
         )
 
 
-def _assemble_nested_predictions(rows: CrossFittingRows, crossed: Sequence[Array | None], inner: NestedChoice) -> Array:
+def _assemble_nested_predictions(
+    rows: CrossFittingRows, cross_fitted_logs: Sequence[Array | None], nested_choice: NestedChoice
+) -> Array:
     """Held-out log-probabilities (n, K) of the whole procedure: each fold by the candidate chosen without it."""
     out = np.empty(rows.Y.shape)
-    for f, i in enumerate(inner.chosen):
-        logs, in_fold = crossed[i], rows.fold == f
+    for f, i in enumerate(nested_choice.chosen_by_fold):
+        logs, in_fold = cross_fitted_logs[i], rows.fold == f
         assert logs is not None
         out[in_fold] = logs[in_fold]
     return out
 
 
-def _too_little(Y: Array, cluster: Array | None) -> str:
+def _insufficient_data_message(Y: Array, cluster: Array | None) -> str:
+    """Why no recalibration is attempted on outcomes Y (n, K); empty if there are enough rows and classes."""
     n = count_units(len(Y), cluster)
     kind = "row" if cluster is None else "cluster"
     if n < _MIN_ROWS:

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
 
-class Term(NamedTuple):
+class SoftmaxTerm(NamedTuple):
     """One component of a mixture: a weight and softmax(W log p + b)."""
 
     weight: float
@@ -42,16 +42,16 @@ class CalibrationMap(ABC):
         """Lower and upper ends (n, K) of each recalibrated probability, or None if the map has no intervals."""
         return None
 
-    def terms(self, k: int) -> tuple[Term, ...] | None:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The map as a mixture of softmax(W log p + b), with logits in place of log p for a map of logits.
 
         None if the map is no such mixture; it then cannot be written as ONNX.
         """
         return None
 
-    def stages(self, k: int) -> tuple[tuple[Term, ...], ...] | None:
+    def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...] | None:
         """The map as a sequence of such mixtures."""
-        terms = self.terms(k)
+        terms = self.mixture_terms(k)
         return None if terms is None else (terms,)
 
     @abstractmethod
@@ -149,17 +149,17 @@ class SummedSpec(CalibratorSpec):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
         """Fit the map to rows in memory."""
-        return self.fit_data(in_memory(self.as_fit_data(P, Y, w)))
+        return self.fit_data(sums_in_memory(self.as_fit_data(P, Y, w)))
 
     def fit_with_report(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Any]:
         """Fit the map to rows in memory, with standard errors that account for clusters."""
-        return self.fit_data(in_memory(self.as_fit_data(P, Y, w, cluster))), None
+        return self.fit_data(sums_in_memory(self.as_fit_data(P, Y, w, cluster))), None
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Coded facts about a fit to rows in memory."""
-        return self.fit_notes(calibration_map, in_memory(self.as_fit_data(P, Y, w)))
+        return self.fit_notes(calibration_map, sums_in_memory(self.as_fit_data(P, Y, w)))
 
 
 class TalliedSpec(CalibratorSpec):
@@ -174,7 +174,7 @@ class TalliedSpec(CalibratorSpec):
         """Coded facts about a fit to cells."""
 
 
-def in_memory(data: FitData) -> InMemory:
+def sums_in_memory(data: FitData) -> InMemory:
     """Sums over rows that are in memory."""
     return InMemory(data, data, data.n * data.k)
 
@@ -186,12 +186,12 @@ def lower_min_prob_for_logs(spec: CalibratorSpec) -> CalibratorSpec:
     return spec
 
 
-def fit_and_apply(spec: CalibratorSpec, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
+def fit_and_apply(spec: CalibratorSpec, P: Probabilities, Y: Array, w: Array, P_held_out: Probabilities) -> Array:
     """Fit a calibrator to some rows and apply it to others."""
-    calibration_map = spec.fit(input_for(spec, P), Y, w)
-    return calibration_map.apply(input_for(calibration_map, to))
+    calibration_map = spec.fit(to_accepted_input(spec, P), Y, w)
+    return calibration_map.apply(to_accepted_input(calibration_map, P_held_out))
 
 
-def input_for(method: CalibratorSpec | CalibrationMap, P: Probabilities) -> Probabilities:
+def to_accepted_input(method: CalibratorSpec | CalibrationMap, P: Probabilities) -> Probabilities:
     """The rows as a calibrator or map takes them: log-probabilities if it accepts them, else probabilities."""
     return P if method.takes_logs else to_probabilities(P)

@@ -1,4 +1,4 @@
-"""Bayesian binning into quantiles (BBQ)."""
+"""Bayesian binning into quantiles (BBQ): averages of equal-mass histograms, weighted by marginal likelihood."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from trueodds.calibrators.histogram import StepCurve, midpoints
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 
-_SPAN = 10.0  # from n^(1/3) / 10 bins to ten times n^(1/3)
+_BIN_COUNT_FACTOR = 10.0  # numbers of bins run from n^(1/3) / 10 to 10 n^(1/3)
 _MAX_BINS = 3000  # reached by 2.7·10⁷ rows: counts as weights must not need more memory than rows could
-_PRIOR = 2.0  # weight of the prior of each bin, in rows
-_INSIDE = 0.005, 0.995  # the prior's mean is kept away from 0 and 1
-_NOTHING = 1e-17  # share of the largest weight below which a binning does not change a digit
+_PRIOR_ROWS = 2.0  # weight of the prior of each bin, as a number of rows
+_PRIOR_MEAN_RANGE = 0.005, 0.995  # the prior's mean is kept away from 0 and 1
+_NEGLIGIBLE_WEIGHT = 1e-17  # share of the largest weight below which a binning does not change a digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class BbqMap(OneVsRest):
     """Averaged step functions for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "bbq"
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
 
     def describe(self) -> str:
         """The number of steps."""
@@ -84,23 +84,23 @@ class BbqSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> BbqMap:
         """Fit the averaged step functions."""
-        return BbqMap(fit_curves(_curve, P, Y, w))
+        return BbqMap(fit_curves(_fit_curve, P, Y, w))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Binnings:
+class ScoredBinnings:
     """All binnings that are averaged, with their bins concatenated in increasing order."""
 
-    first: Array  # (binnings,) index of the first bin of each
-    upper: Array  # (bins,) the upper edge of each bin
-    values: Array  # (bins,) its posterior mean
-    log_scores: Array  # (binnings,) up to a constant
+    first: Array  # (binnings,) index of the first bin of each binning
+    upper: Array  # (bins,) upper edge of each bin
+    values: Array  # (bins,) posterior mean of the event rate of each bin
+    log_scores: Array  # (binnings,) log marginal likelihood up to a constant
 
     @property
     def weights(self) -> Array:
         """Weight of each binning in the average."""
         likely = np.exp(self.log_scores - self.log_scores.max())
-        likely[likely < _NOTHING] = 0.0
+        likely[likely < _NEGLIGIBLE_WEIGHT] = 0.0
         return np.asarray(likely / likely.sum())
 
     def average(self) -> StepCurve:
@@ -115,16 +115,16 @@ class Binnings:
         return StepCurve(np.concatenate(([0.0], edges)), np.clip(values, 0.0, 1.0))
 
 
-def _curve(x: Array, y: Array, w: Array) -> StepCurve:
-    return binnings(x, y, w).average()
+def _fit_curve(x: Array, y: Array, w: Array) -> StepCurve:
+    return score_binnings(x, y, w).average()
 
 
-def binnings(x: Array, y: Array, w: Array) -> Binnings:
+def score_binnings(x: Array, y: Array, w: Array) -> ScoredBinnings:
     """The binnings of scores x (n,) with outcomes y and weights w > 0, with their marginal likelihoods."""
     n, w = effective_rows(w)
     by_score = SortedScores(np.minimum(x, 1.0, dtype=np.float64), y, w)
     scores, mass, events = by_score.sums_by_score()
-    groups = _groups(n, are_counts(w), by_score, scores)
+    groups = _distinct_group_starts(n, are_counts(w), by_score, scores)
     first = np.cumsum([0, *(len(group) + 1 for group in groups)])[:-1]
     # For each bin the index of its first score and of the first score of the next bin.
     starts = np.concatenate([np.concatenate(([0], group)) for group in groups])
@@ -133,16 +133,16 @@ def binnings(x: Array, y: Array, w: Array) -> Binnings:
     reached, cum_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
     rows = reached[ends] - reached[starts]
     hits = np.clip(cum_events[ends] - cum_events[starts], 0.0, rows)
-    alpha = _PRIOR * np.clip((edges[starts] + edges[ends]) / 2, *_INSIDE)
-    beta = _PRIOR - alpha
+    alpha = _PRIOR_ROWS * np.clip((edges[starts] + edges[ends]) / 2, *_PRIOR_MEAN_RANGE)
+    beta = _PRIOR_ROWS - alpha
     # Γ(2)/Γ(n + 2) · Γ(m + α)/Γ(α) · Γ(n − m + β)/Γ(β) is B(m + α, n − m + β)/B(α, β), as α + β = 2.
     log_scores = np.add.reduceat(betaln(hits + alpha, rows - hits + beta) - betaln(alpha, beta), first)
-    return Binnings(first, edges[ends], (hits + alpha) / (rows + _PRIOR), log_scores)
+    return ScoredBinnings(first, edges[ends], (hits + alpha) / (rows + _PRIOR_ROWS), log_scores)
 
 
-def _groups(n: float, integer_weights: bool, by_score: SortedScores, scores: Array) -> list[Array]:
+def _distinct_group_starts(n: float, integer_weights: bool, by_score: SortedScores, scores: Array) -> list[Array]:
     """For each distinct binning, the index of the first score of every group but the first."""
-    sizes = np.array(_sizes(n))
+    sizes = np.array(_bin_counts(n))
     which, before = np.repeat(sizes, sizes - 1), np.repeat(np.cumsum(sizes - 1) - (sizes - 1), sizes - 1)
     cuts = (np.arange(len(which)) - before + 1) * n / which
     last, _ = by_score.scores_at_weight(np.floor(cuts) if integer_weights else cuts)
@@ -154,8 +154,8 @@ def _groups(n: float, integer_weights: bool, by_score: SortedScores, scores: Arr
     return list({part.tobytes(): part for part in parts}.values())
 
 
-def _sizes(n: float) -> range:
+def _bin_counts(n: float) -> range:
     """The numbers of bins that are averaged for n rows."""
     root = float(np.cbrt(n))
-    fewest = min(max(1, math.floor(root / _SPAN + 1e-9)), _MAX_BINS)
-    return range(fewest, max(fewest, min(math.ceil(n / 5), math.ceil(_SPAN * root - 1e-9), _MAX_BINS)) + 1)
+    fewest = min(max(1, math.floor(root / _BIN_COUNT_FACTOR + 1e-9)), _MAX_BINS)
+    return range(fewest, max(fewest, min(math.ceil(n / 5), math.ceil(_BIN_COUNT_FACTOR * root - 1e-9), _MAX_BINS)) + 1)

@@ -1,4 +1,4 @@
-"""Beta calibration."""
+"""Beta calibration: a curve log q/(1 − q) = c + a log p − b log(1 − p), fitted by logistic regression."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from trueodds.calibrators._glm.logistic_regression import (
     fit_smoothed_from_sums,
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
-from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.platt import IterativeOneVsRest
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
-_PARAMETERS = ("abm", "am", "ab", "a")
+_PARAMETER_CHOICES = ("abm", "am", "ab", "a")
 
 
 @dataclass(frozen=True, eq=False)
 class BetaCurve:
-    """logit q = c + a log p − b log(1 − p)."""
+    """The beta curve logit q = c + a log p − b log(1 − p) of one class."""
 
     takes_logs: ClassVar[bool] = True
     a: float
@@ -44,9 +44,9 @@ class BetaCurve:
 
     def __call__(self, x: Array) -> Array:
         """The values at x; with a > 0 an exact zero stays zero, with b > 0 an exact one stays one."""
-        return self.of_logs(binary_logs(x))[:, 1]
+        return self.apply_to_logs(binary_logs(x))[:, 1]
 
-    def of_logs(self, logs: Array) -> Array:
+    def apply_to_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
         eta = np.full(len(logs), self.c)
         if self.a > 0:
@@ -80,12 +80,12 @@ class BetaMap(IterativeOneVsRest):
 
     name: ClassVar[str] = "beta"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = BetaCurve.from_dict
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = BetaCurve.from_dict
 
-    def terms(self, k: int) -> tuple[Term, ...] | None:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The curve as a mixture, for two classes."""
         curve = self.curves[0]
-        return (Term(1.0, np.diag([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
+        return (SoftmaxTerm(1.0, np.diag([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
 
     def describe(self) -> str:
         """`a = 0.40, b = 0.71, c = -0.76`, or the number of curves."""
@@ -138,12 +138,12 @@ class BetaSpec(SummedSpec):
     complexity: ClassVar[int] = 7
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = BetaMap
-    parameters: Annotated[str, OneOf(tuple(_PARAMETERS))] = "abm"
+    parameters: Annotated[str, OneOf(tuple(_PARAMETER_CHOICES))] = "abm"
     min_prob: MinProb = MIN_PROB
 
     def fit_data(self, data: SummableRows) -> BetaMap:
         """Fit the curves."""
-        return BetaMap(fit_curves_from_sums(partial(_curve, spec=self), data))
+        return BetaMap(fit_curves_from_sums(partial(_fit_curve, spec=self), data))
 
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
@@ -156,17 +156,18 @@ class BetaSpec(SummedSpec):
         return notes + curve_notes(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: SummableRows, spec: BetaSpec) -> BetaCurve:
-    lines = data.map_rows(partial(_lines, centered=spec.parameters == "ab"))
+def _fit_curve(data: SummableRows, spec: BetaSpec) -> BetaCurve:
+    """Fit the curve of one class from sums over `OneVsRestRows`."""
+    lines = data.map_rows(partial(_logistic_rows, centered=spec.parameters == "ab"))
     optimum = _fit_within_bounds(fit_logistic_from_sums, lines, spec.parameters)
     if not optimum.converged:
         optimum = _fit_within_bounds(fit_smoothed_from_sums, lines, spec.parameters)
-        return BetaCurve(*_abc(optimum, spec.parameters), optimum.n_passes, converged=False)
-    return BetaCurve(*_abc(optimum, spec.parameters), optimum.n_passes, optimum.converged)
+        return BetaCurve(*_curve_coefficients(optimum, spec.parameters), optimum.n_passes, converged=False)
+    return BetaCurve(*_curve_coefficients(optimum, spec.parameters), optimum.n_passes, optimum.converged)
 
 
-def _lines(score: OneVsRestRows, centered: bool) -> LogisticRows:
-    """The columns 0 (c), 1 (a), 2 (b) and 3 (a = b)."""
+def _logistic_rows(score: OneVsRestRows, centered: bool) -> LogisticRows:
+    """The columns 0 for c, 1 for a, 2 for b and 3 for a common a = b; `centered` sets q(1/2) = 1/2 for c = 0."""
     down, up = -score.logs[:, 0], score.logs[:, 1]
     if centered:
         up, down = up + np.log(2), down - np.log(2)
@@ -177,7 +178,8 @@ def _select_columns(lines: LogisticRows, used: list[int]) -> LogisticRows:
     return lines._replace(X=lines.X.T[used].T)
 
 
-def _abc(optimum: LogisticFit, parameters: str) -> tuple[float, float, float]:
+def _curve_coefficients(optimum: LogisticFit, parameters: str) -> tuple[float, float, float]:
+    """The coefficients a, b and c of a fit with θ = (c, a, b)."""
     c, a, b = optimum.theta.tolist()
     return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
 
@@ -186,8 +188,8 @@ def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, para
     """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it."""
     free = parameters.endswith("m")
 
-    def on(*which: int) -> LogisticFit:
-        """With the named columns; the others are 0."""
+    def fit_columns(*which: int) -> LogisticFit:
+        """Fit the coefficients of these columns of `_logistic_rows`; the others are 0."""
         used = [0, *which] if free else list(which)
         if not used:
             return LogisticFit(np.zeros(3), data.summary.total_weight * float(np.log(2)), 1, True, 0)
@@ -196,15 +198,17 @@ def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, para
         return _order_parameters(optimum, used, optimum.theta)
 
     if parameters in ("am", "a"):
-        both = on(3)
-        return both if both.theta[1] >= 0 else on()
-    both = on(1, 2)
+        both = fit_columns(3)
+        return both if both.theta[1] >= 0 else fit_columns()
+    both = fit_columns(1, 2)
     _, a, b = both.theta
     if a >= 0 and b >= 0:
         return both
     # By convexity the optimum lies on a bound that the free one violates; its other bound may then bind too.
-    sides = [side if side.theta.min(where=[False, True, True], initial=0.0) >= 0 else on()
-             for side in ([on(2)] if a < 0 else []) + ([on(1)] if b < 0 else [])]  # fmt: skip
+    on_bounds = ([fit_columns(2)] if a < 0 else []) + ([fit_columns(1)] if b < 0 else [])
+    sides = [
+        side if side.theta.min(where=[False, True, True], initial=0.0) >= 0 else fit_columns() for side in on_bounds
+    ]
     return min(sides, key=lambda side: side.value)
 
 

@@ -91,7 +91,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         target[0], start[0] = 1.0, initial_beta(data, self.min_prob)
         prepared = data.map_rows(partial(prepare_rows, relative=True))
         optimum = fit_log_linear(
-            prepared, np.zeros(k + 1), target, start, shared_features=False, ties=ties.reshape(2 * k, k + 1)
+            prepared, np.zeros(k + 1), target, start, shared_features=False, tying=ties.reshape(2 * k, k + 1)
         )
         beta, bias = optimum.theta[0], optimum.theta[1:]
         return BiasCorrectedTemperatureMap(

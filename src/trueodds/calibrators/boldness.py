@@ -32,8 +32,8 @@ from trueodds.core.formatting import format_number
 from trueodds.core.settings import Probability
 from trueodds.core.typing import Array
 
-_ROUNDING = 1e-12  # of log-likelihood
-_ANGLES = 64  # of points on the contour in each of three increasingly fine searches
+_LOG_LIKELIHOOD_ROUNDING = 1e-12  # rounding error in nats
+_N_ANGLES = 64  # of points on the contour in each of three increasingly fine searches
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class BoldnessSpec(CalibratorSpec):
     prior: Probability = 0.5
     min_prob: MinProb = MIN_PROB
 
-    def tolerance(self, n: float) -> float:
+    def max_log_likelihood_loss(self, n: float) -> float:
         """Allowed loss of log-likelihood for n rows; raises TO514 if the posterior probability cannot be reached."""
         tolerance = float(np.log(n) - logit(self.posterior) + logit(self.prior))
-        if tolerance < -_ROUNDING:
+        if tolerance < -_LOG_LIKELIHOOD_ROUNDING:
             max_posterior = float(expit(np.log(n) + logit(self.prior)))
             raise InputError(
                 "TO514",
@@ -111,11 +111,11 @@ class BoldnessSpec(CalibratorSpec):
                 "Choose a smaller posterior, or use more rows.",
             )
         # 19 rows for .95 allow a loss of exactly 0: the square root of a rounding error would show in the slope.
-        return tolerance if tolerance > _ROUNDING else 0.0
+        return tolerance if tolerance > _LOG_LIKELIHOOD_ROUNDING else 0.0
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """Fit the boldest map."""
-        tolerance, x, y = self.tolerance(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
+        tolerance, x, y = self.max_log_likelihood_loss(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
         optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
         converged = optimum.converged
         if not converged:
@@ -134,7 +134,7 @@ class BoldnessSpec(CalibratorSpec):
         rows = group_by_score(log_ratio(P, self.min_prob), Y[:, 1], w)
         top = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
         spreads = [
-            format_number(_std(rows, theta))
+            format_number(_std_of_probabilities(rows, theta))
             for theta in (np.array([calibration_map.tau, calibration_map.gamma]), IDENTITY_PARAMETERS, top.theta)
         ]
         text = (
@@ -144,11 +144,12 @@ class BoldnessSpec(CalibratorSpec):
         if calibration_map.converged:
             text += (
                 "; the posterior probability of calibration is"
-                f" {format_number(self._reached(rows, calibration_map, top.value))}"
+                f" {format_number(self._posterior_probability(rows, calibration_map, top.value))}"
             )
         return [*fit_notes, *nonincreasing_curve_notes(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
 
-    def _reached(self, rows: ScoreCells, calibration_map: BoldnessMap, min_loss: float) -> float:
+    def _posterior_probability(self, rows: ScoreCells, calibration_map: BoldnessMap, min_loss: float) -> float:
+        """Posterior probability of calibration of the recalibrated rows, given the loss at maximum likelihood."""
         at = logistic_likelihood(
             intercept_and_score(rows.x),
             rows.wy / rows.w,
@@ -158,7 +159,7 @@ class BoldnessSpec(CalibratorSpec):
         return float(expit(np.log(rows.w.sum()) + logit(self.prior) - (at - min_loss)))
 
 
-def _std(rows: ScoreCells, theta: Array) -> float:
+def _std_of_probabilities(rows: ScoreCells, theta: Array) -> float:
     """Standard deviation of the recalibrated probabilities, with divisor n − 1."""
     q, n = expit(theta[0] + theta[1] * rows.x), float(rows.w.sum())
     centered = q - rows.w @ q / n
@@ -167,17 +168,17 @@ def _std(rows: ScoreCells, theta: Array) -> float:
 
 def _boldest_on_contour(rows: ScoreCells, theta: Array, tolerance: float) -> Array:
     """The point of largest spread on the contour: by increasingly fine searches, then by Newton's method."""
-    groups = rows.grouped()
-    surface = LikelihoodSurface.of(groups, theta)
+    groups = rows.pool_neighbors()
+    surface = LikelihoodSurface.around_minimum(groups, theta)
     middle, half_width = 0.0, np.pi
     for _ in range(3):
-        angles = middle + half_width * np.linspace(-1, 1, _ANGLES + 1)
+        angles = middle + half_width * np.linspace(-1, 1, _N_ANGLES + 1)
         radii = np.sqrt(2 * tolerance) * surface.radii(angles, tolerance)
         points = surface.to_tau_gamma(radii[:, None] * unit_vectors(angles))
-        stds = np.array([_std(groups, point) for point in points])
+        stds = np.array([_std_of_probabilities(groups, point) for point in points])
         equal = stds >= stds.max() * (1 - 1e-9)
         at = int(np.argmax(np.where(equal, points[:, 1], -np.inf)))
-        middle, half_width = float(angles[at]), 2 * half_width / _ANGLES
+        middle, half_width = float(angles[at]), 2 * half_width / _N_ANGLES
     min_loss = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, theta).value
     return _refine_by_newton(rows, points[at], min_loss + tolerance)
 
@@ -192,7 +193,7 @@ def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
     for _ in range(20):
         at = logistic_likelihood(X, y, rows.w, theta)
         (ft, fg), H = at.gradient, at.hessian
-        (vt, vg), B = _variance(rows, theta)
+        (vt, vg), B = _variance_derivatives(rows, theta)
         wrong = np.array([at.value - level, vt * fg - vg * ft])
         turning = [
             B[0, 0] * fg + vt * H[0, 1] - B[0, 1] * ft - vg * H[0, 0],
@@ -210,7 +211,7 @@ def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
     return theta
 
 
-def _variance(rows: ScoreCells, theta: Array) -> tuple[Array, Array]:
+def _variance_derivatives(rows: ScoreCells, theta: Array) -> tuple[Array, Array]:
     """Gradient and Hessian of n times the variance of the recalibrated probabilities."""
     X, n = intercept_and_score(rows.x), float(rows.w.sum())
     q = expit(X @ theta)

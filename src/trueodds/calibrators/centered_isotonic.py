@@ -69,7 +69,7 @@ class CenteredIsotonicSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
         assert isinstance(calibration_map, CenteredIsotonicMap)
-        return zero_probability_notes(calibration_map.no_zero(P)[:, None])
+        return zero_probability_notes(calibration_map.rows_without_zero(P)[:, None])
 
 
 def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trueodds.calibrators._glm.log_probabilities import Probabilities, to_probabilities
-from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, input_for
+from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, to_accepted_input
 from trueodds.calibrators.cross_validation import (
     accuracy,
     count_label_flips,
@@ -26,7 +26,7 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Folds, check
 from trueodds.core.typing import Array
-from trueodds.tallies.proper_score_sums import log_score
+from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ class CandidateChoice:
 
     candidates: tuple[Candidate, ...]  # from the simplest to the most complex
     spec: CalibratorSpec  # the chosen one
-    folds: int
+    folds: int  # number of folds
     mixing: float  # largest share of the uniform distribution in any fold
 
-    def of(self, spec: CalibratorSpec) -> CandidateChoice:
+    def with_chosen(self, spec: CalibratorSpec) -> CandidateChoice:
         """Return this table with another candidate as the chosen one."""
         table = (replace(candidate, chosen=candidate.method == spec.name) for candidate in self.candidates)
         return replace(self, candidates=tuple(table), spec=spec)
 
 
-def choose(
+def choose_calibrator(
     P: Probabilities,
     Y: Array,
     w: Array,
@@ -79,18 +79,18 @@ def choose(
     Close means within one standard error and within half of the best candidate's gain. Each candidate is fitted without
     one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform distribution, so that the loss of an exact
     zero is large but finite. Folds are stratified by the most probable class, and clusters are not split. The identity
-    is always a candidate and chosen only if none is better: `confirm` tests whether a gain is significant. Shapes: P
-    and Y (n, K), w (n,) > 0; P may be log-probabilities. Cost: `folds` + 1 fits of each candidate. Raises InputError
+    is always a candidate and chosen only if none is better; `confirm_gain` tests whether a gain is significant. Shapes:
+    P and Y (n, K), w (n,) > 0; P may be log-probabilities. Cost: `folds` + 1 fits of each candidate. Raises InputError
     TO203, TO507.
 
     >>> from trueodds.calibrators.temperature import TemperatureSpec
     >>> P, Y = np.array([[0.1, 0.9]] * 80), np.eye(2)[[1, 1, 1, 0] * 20]
-    >>> choose(P, Y, np.ones(80), [TemperatureSpec()]).spec
+    >>> choose_calibrator(P, Y, np.ones(80), [TemperatureSpec()]).spec
     TemperatureSpec(min_prob=1e-12)
     """
     rows = assign_folds(P, Y, w, folds, cluster, as_generator(rng))
     specs = sort_by_complexity(candidates)
-    return choose_by_log_loss(rows, specs, [rows.crossed(spec) for spec in specs])
+    return choose_by_log_loss(rows, specs, [rows.cross_fitted_logs(spec) for spec in specs])
 
 
 def assign_folds(
@@ -117,11 +117,11 @@ def assign_folds(
 def choose_by_log_loss(
     rows: CrossFittingRows,
     specs: Sequence[CalibratorSpec],
-    crossed: Sequence[Array | None],
-    inner: NestedChoice | None = None,
+    cross_fitted_logs: Sequence[Array | None],
+    nested_choice: NestedChoice | None = None,
 ) -> CandidateChoice:
     """Choose by cross-fitted log-probabilities; None marks a candidate that was dropped early."""
-    cross_fitted = {i: logs for i, logs in enumerate(crossed) if logs is not None}
+    cross_fitted = {i: logs for i, logs in enumerate(cross_fitted_logs) if logs is not None}
     scored = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
     _, distances = rows.compare_losses(np.stack([log_loss for log_loss, _ in scored.values()]))
     distance_of, order = dict(zip(cross_fitted, distances, strict=True)), list(cross_fitted)
@@ -130,14 +130,14 @@ def choose_by_log_loss(
     table = []
     for i, spec in enumerate(specs):
         if i not in cross_fitted:
-            assert inner is not None
-            table.append(_dropped_candidate(rows, spec, inner.losses[i]))
+            assert nested_choice is not None
+            table.append(_dropped_candidate(rows, spec, nested_choice.losses[i]))
             continue
         log_loss, brier = scored[i]
         table.append(
             Candidate(
                 method=spec.name,
-                parameters=spec.fit(input_for(spec, rows.P), rows.Y, rows.w).describe(),
+                parameters=spec.fit(to_accepted_input(spec, rows.P), rows.Y, rows.w).describe(),
                 log_loss=float(rows.w @ log_loss / rows.w.sum()),
                 brier=float(rows.w @ brier / rows.w.sum()),
                 difference=distance_of[i][0],
@@ -147,7 +147,7 @@ def choose_by_log_loss(
                 accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
             )
         )
-    return CandidateChoice(tuple(table), specs[chosen_index], rows.folds, float(rows.shares().max()))
+    return CandidateChoice(tuple(table), specs[chosen_index], rows.n_folds, float(rows.uniform_shares().max()))
 
 
 def _dropped_candidate(rows: CrossFittingRows, spec: CalibratorSpec, losses: Array) -> Candidate:
@@ -177,57 +177,67 @@ def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorS
     return sorted(specs, key=lambda spec: spec.complexity)
 
 
-EQUAL = 1e-9  # nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`
-HOPELESS = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
+LOSS_TOLERANCE = (
+    1e-9  # nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`
+)
+MAX_STD_ERRORS_BEHIND = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
 
 
 class CrossFittingRows(NamedTuple):
     """The rows on which candidates are compared, with their folds."""
 
     P: Probabilities  # (n, K)
-    Y: Array  # (n, K)
-    w: Array  # (n,)
+    Y: Array  # (n, K) outcome shares
+    w: Array  # (n,) weights above 0
     fold: Array  # (n,) 0..folds − 1
-    cluster: Array | None = None
+    cluster: Array | None = None  # (n,) labels of clusters, which no fold splits
 
     @property
-    def folds(self) -> int:
+    def n_folds(self) -> int:
         """Number of folds."""
         return int(self.fold.max()) + 1
 
-    def shares(self) -> Array:
+    def uniform_shares(self) -> Array:
         """Share of the uniform distribution that is mixed into the held-out predictions of each row, (n, 1)."""
         n, sizes = len(self.w), np.bincount(self.fold)
         return np.asarray(np.array([uniform_share(n - size) for size in sizes.tolist()])[self.fold][:, None])
 
-    def logs(self, spec: CalibratorSpec, train: Array, to: Array) -> Array:
-        """Log-probabilities for the rows `to` by a fit on the rows `train`, after mixing (the identity is clipped)."""
+    def held_out_logs(self, spec: CalibratorSpec, train: Array, held_out: Array) -> Array:
+        """Log-probabilities for the rows `held_out` by a fit on the rows `train`, after mixing; both are masks (n,).
+
+        The identity is not mixed but limited below by the smallest probability that the mixture can have.
+        """
         share = uniform_share(int(train.sum()))
         if spec.name == "identity":
-            return log_with_mixture(to_probabilities(self.P[to]), share)
-        Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[to])
+            return log_with_mixture(to_probabilities(self.P[held_out]), share)
+        Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[held_out])
         return np.asarray(np.log(mix_with_uniform(Q, share)))
 
-    def crossed(self, spec: CalibratorSpec) -> Array:
+    def cross_fitted_logs(self, spec: CalibratorSpec) -> Array:
         """Cross-fitted log-probabilities of all rows, (n, K)."""
         out = np.empty(self.Y.shape)
-        for f in range(self.folds):
-            to = self.fold == f
-            out[to] = self.logs(spec, ~to, to)
+        for f in range(self.n_folds):
+            in_fold = self.fold == f
+            out[in_fold] = self.held_out_logs(spec, ~in_fold, in_fold)
         return out
 
-    def compare_losses(self, losses: Array, some: Array | slice = slice(None)) -> tuple[int, list[tuple[float, float]]]:
-        """Index of the candidate of smallest mean loss, and the mean excess loss of each with its standard error."""
-        w, cluster = self.w[some], None if self.cluster is None else self.cluster[some]
+    def compare_losses(
+        self, losses: Array, rows_compared: Array | slice = slice(None)
+    ) -> tuple[int, list[tuple[float, float]]]:
+        """Index of the candidate of smallest mean loss, and the mean excess loss of each with its standard error.
+
+        `losses` (candidates, rows) holds one loss per row of `rows_compared`, which is a mask or all rows.
+        """
+        w, cluster = self.w[rows_compared], None if self.cluster is None else self.cluster[rows_compared]
         means = losses @ w / w.sum()
-        lowest = int(np.argmax(means <= means.min() + EQUAL))
+        lowest = int(np.argmax(means <= means.min() + LOSS_TOLERANCE))
         return lowest, [mean_and_standard_error(loss - losses[lowest], w, cluster) for loss in losses]
 
 
 class NestedChoice(NamedTuple):
     """Result of the nested choice, which leaves out one fold at a time."""
 
-    chosen: tuple[int, ...]  # for each fold, the index of the candidate chosen on the other folds
+    chosen_by_fold: tuple[int, ...]  # for each fold, the index of the candidate chosen on the other folds
     dropped: frozenset[int]  # candidates that were never chosen and mostly dropped
     losses: Array  # (candidates, n) mean log loss over the fits without two folds
 
@@ -239,10 +249,10 @@ def one_standard_error_rule(specs: Sequence[CalibratorSpec], distances: Sequence
     """
     identity = next(i for i, spec in enumerate(specs) if spec.name == "identity")
     gain, _ = distances[identity]
-    if gain <= EQUAL:
+    if gain <= LOSS_TOLERANCE:
         return identity
-    near = (i for i, (distance, se) in enumerate(distances) if distance <= min(se, gain / 2) + EQUAL)
-    return next(i for i in near if i != identity)
+    close = (i for i, (distance, se) in enumerate(distances) if distance <= min(se, gain / 2) + LOSS_TOLERANCE)
+    return next(i for i in close if i != identity)
 
 
 def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
@@ -250,31 +260,31 @@ def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
 
     A fit without the folds j and k is evaluated on j for the choice without k, and on k for the choice without j. Pairs
     are processed in turns, in each of which all folds occur equally often. After each turn except the last, candidates
-    are dropped that are `HOPELESS` standard errors worse than the best, or more complex than the current choice and no
-    better.
+    are dropped that are `MAX_STD_ERRORS_BEHIND` standard errors worse than the best, or more complex than the current
+    choice and no better.
     """
-    folds, n = rows.folds, len(rows.w)
+    folds, n = rows.n_folds, len(rows.w)
     losses = np.full((folds, len(specs), n), np.nan)
-    alive, evaluated = np.ones((folds, len(specs)), dtype=bool), np.zeros((folds, n), dtype=bool)
+    in_race, evaluated = np.ones((folds, len(specs)), dtype=bool), np.zeros((folds, n), dtype=bool)
     chosen = np.zeros(folds, dtype=np.int64)
     for turn in range(1, folds // 2 + 1):
         for j, k in sorted({(min(pair), max(pair)) for pair in ((f, (f + turn) % folds) for f in range(folds))}):
             in_j, in_k = rows.fold == j, rows.fold == k
             both = in_j | in_k
-            for i in np.flatnonzero(alive[j] | alive[k]).tolist():
-                loss = log_score(rows.logs(specs[i], ~both, both), rows.Y[both])
+            for i in np.flatnonzero(in_race[j] | in_race[k]).tolist():
+                loss = log_loss_from_logs(rows.held_out_logs(specs[i], ~both, both), rows.Y[both])
                 losses[k, i, in_j], losses[j, i, in_k] = loss[in_j[both]], loss[in_k[both]]
             evaluated[k, in_j] = evaluated[j, in_k] = True
         for f in range(folds):
-            remaining = np.flatnonzero(alive[f]).tolist()
+            remaining = np.flatnonzero(in_race[f]).tolist()
             _, distances = rows.compare_losses(losses[f][np.ix_(remaining, evaluated[f])], evaluated[f])
             remaining_specs = [specs[i] for i in remaining]
             current = one_standard_error_rule(remaining_specs, distances)
             chosen[f] = remaining[current]
             if turn < folds // 2:
                 for index in _indices_to_drop(remaining_specs, distances, current):
-                    alive[f, remaining[index]] = False
-    dropped = {i for i in range(len(specs)) if 2 * alive[:, i].sum() < folds} - set(chosen.tolist())
+                    in_race[f, remaining[index]] = False
+    dropped = {i for i in range(len(specs)) if 2 * in_race[:, i].sum() < folds} - set(chosen.tolist())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may have no fit for some rows
         return NestedChoice(tuple(chosen.tolist()), frozenset(dropped), np.nanmean(losses, axis=0))
@@ -287,6 +297,6 @@ def _indices_to_drop(
     dropped = []
     for i, (distance, se) in enumerate(distances):
         no_better = i > current and distance >= distances[current][0]
-        if specs[i].name != "identity" and i != current and (no_better or distance > HOPELESS * se):
+        if specs[i].name != "identity" and i != current and (no_better or distance > MAX_STD_ERRORS_BEHIND * se):
             dropped.append(i)
     return dropped

@@ -18,14 +18,14 @@ from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
-from trueodds.tallies.proper_score_sums import log_score
+from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
-_POWER = 0.8
+_POWER = 0.8  # of the test, for required rows and detectable gains
 _MAX_ROWS_FACTOR = 100  # times the available rows: a gain that needs more counts as none
 # Factor of the variance: two folds test each other's fits, so each product of their scores enters the sum twice.
 # With one direction t is skewed; without the doubling, the test rejects in 3.9 % of cases at level 5 % and in 0.8 % at
 # level 1 %. With two directions it rejects in 5.7 % and 1.3 %.
-_BOTH_WAYS = 2.0
+_CROSS_FIT_VARIANCE_FACTOR = 2.0
 
 CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN = "confirmed", "too few rows", "no gain"
 METHOD, PROCEDURE = "method", "procedure"  # whose gain is estimated: one calibrator's, or that of choice and fit
@@ -37,7 +37,7 @@ class Confirmation:
 
     outcome: str  # CONFIRMED, NOT_ENOUGH_ROWS or NO_GAIN
     gain: float  # nats per row; positive is better
-    se: float
+    se: float  # standard error of the gain
     low: float  # the gain is at least this, with confidence 1 − alpha
     high: float  # and at most this
     pvalue: float  # one-sided
@@ -45,7 +45,7 @@ class Confirmation:
     detectable: float  # gain of one parameter that is detectable with 80 % power on these rows
     log_loss_before: float  # of the original probabilities; infinite if an observed outcome had probability 0
     log_loss_after: float  # cross-fitted
-    mixing: float
+    mixing: float  # largest share of the uniform distribution in the maps
     alpha: float  # level of the test
     gain_of: str  # METHOD or PROCEDURE; the folds of a procedure may have chosen other calibrators than the applied one
 
@@ -54,7 +54,7 @@ class Confirmation:
         """Whether the gain is significant."""
         return self.outcome == CONFIRMED
 
-    def of_all(self, before: float) -> Confirmation:
+    def with_loss_of_all_rows(self, before: float) -> Confirmation:
         """The result relative to the log loss of all rows, where the gain was estimated on some of them."""
         after = (
             before - self.gain if math.isfinite(before) and math.isfinite(self.log_loss_before) else self.log_loss_after
@@ -64,12 +64,12 @@ class Confirmation:
         return replace(self, outcome=outcome, log_loss_before=before, log_loss_after=after)
 
 
-def confirm(
+def confirm_gain(
     P: Probabilities,
     logs: Array,
     Y: Array,
     w: Array,
-    share: Array,
+    uniform_share: Array,
     *,
     alpha: float = 0.05,
     cluster: Array | None = None,
@@ -93,24 +93,24 @@ def confirm(
     is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
 
     >>> P, Y, share = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50], np.full((200, 1), 1e-3)
-    >>> confirmation = confirm(P, np.log(np.array([[0.25, 0.75]] * 200)), Y, np.ones(200), share)
+    >>> confirmation = confirm_gain(P, np.log(np.array([[0.25, 0.75]] * 200)), Y, np.ones(200), share)
     >>> confirmation.outcome, round(confirmation.gain, 2)
     ('confirmed', 0.09)
     """
     p = to_probabilities(P)
-    step = logs - log_with_mixture(p, share)
+    step = logs - log_with_mixture(p, uniform_share)
     p = p / p.sum(axis=1, keepdims=True)
     expected = (p * step).sum(axis=1)
     variance = np.maximum((p * step * step).sum(axis=1) - expected**2, 0.0)
     gains = (Y * step).sum(axis=1)
     beyond, null_std_error = mean_and_standard_error(gains - expected, w, cluster)
-    before, after = log_score(to_logs(P), Y), log_score(logs, Y)
+    before, after = log_loss_from_logs(to_logs(P), Y), log_loss_from_logs(logs, Y)
     gain, se = mean_and_standard_error(before - after if np.isfinite(before).all() else gains, w, cluster)
     # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied by P for single labels.
     if ((Y == 0) | (Y == 1)).all():
         known = float(np.sqrt(w * w @ variance) / w.sum())
         se, null_std_error = max(se, known), max(null_std_error, known)
-    null_std_error *= 1.0 if one_parameter else math.sqrt(_BOTH_WAYS)
+    null_std_error *= 1.0 if one_parameter else math.sqrt(_CROSS_FIT_VARIANCE_FACTOR)
     n = count_units(len(w), cluster)
     df = n - 1
     positive = float(w @ gains) > 0
@@ -136,7 +136,7 @@ def confirm(
         detectable=detectable_gain(n, alpha),
         log_loss_before=float(w @ before / w.sum()),
         log_loss_after=float(w @ after / w.sum()),
-        mixing=float(share.max()),
+        mixing=float(uniform_share.max()),
         alpha=alpha,
         gain_of=METHOD if one_parameter else PROCEDURE,
     )
@@ -161,7 +161,9 @@ class PredictedClasses:
     accuracy_after: float  # cross-fitted, because the map was fitted to the rows
 
     @classmethod
-    def of(cls, P: Probabilities, Q: Array, Y: Array, w: Array, choice: CandidateChoice) -> PredictedClasses:
+    def compare_predictions(
+        cls, P: Probabilities, Q: Array, Y: Array, w: Array, choice: CandidateChoice
+    ) -> PredictedClasses:
         """Compare the predicted classes of P with those of the applied map, Q."""
         p = to_probabilities(P)
         flips, before = count_label_flips(p, Q), accuracy(p, Y, w)
@@ -208,7 +210,7 @@ class Recalibration:
         if self.confirmation is None or self.outcome != NOT_ENOUGH_ROWS:
             return self
         confirmation = replace(self.confirmation, outcome=NO_GAIN)
-        notes = (_no_gain_note(confirmation) if note.code == _NOT_CONFIRMED else note for note in self.notes)
+        notes = (_no_gain_note(confirmation) if note.code == _NOT_CONFIRMED_CODE else note for note in self.notes)
         return replace(self, confirmation=confirmation, notes=tuple(notes))
 
     @property
@@ -283,7 +285,7 @@ def round_to_two_digits(rows: float) -> int:
     return int(float(f"{rows:.2g}"))
 
 
-_NOT_CONFIRMED = "TN543"
+_NOT_CONFIRMED_CODE = "TN543"
 
 
 def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[Note]:
@@ -317,11 +319,12 @@ def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[N
             f"Not confirmed: the estimated gain by {name}, {gain}, is not significant. If it is the true gain, about"
             f" {round_to_two_digits(c.required_rows):,} rows would confirm it with 80 % power. {_power_text(c)}"
         )
-        return [scored, Note(_NOT_CONFIRMED, text)]
+        return [scored, Note(_NOT_CONFIRMED_CODE, text)]
     return [scored, _no_gain_note(c)]
 
 
 def _no_gain_note(confirmation: Confirmation) -> Note:
+    """Note TN510 that no gain is significant, with the gain that was detectable."""
     text = (
         "No significant gain: calibrators chosen and fitted on some of the rows are not significantly better than the"
         f" original probabilities on the others. {_power_text(confirmation)}"
@@ -330,6 +333,7 @@ def _no_gain_note(confirmation: Confirmation) -> Note:
 
 
 def _power_text(confirmation: Confirmation) -> str:
+    """A sentence on the gain that these rows would have confirmed with 80 % power."""
     return (
         f"With these rows, a one-parameter map that gains {format_number(confirmation.detectable)} nats per row would"
         f" have been confirmed in 80 % of cases (level {_percent(confirmation.alpha)})."

@@ -15,7 +15,7 @@ def stratified_folds(Y: Array, folds: int, cluster: Array | None, rng: np.random
     >>> np.bincount(stratified_folds(np.eye(2)[[0, 1] * 5], 5, None, rng)).tolist()
     [2, 2, 2, 2, 2]
     """
-    return _positions(Y, cluster, rng) % folds
+    return _stratified_positions(Y, cluster, rng) % folds
 
 
 def stratified_holdout(Y: Array, share: float, cluster: Array | None, rng: np.random.Generator) -> Array:
@@ -24,7 +24,7 @@ def stratified_holdout(Y: Array, share: float, cluster: Array | None, rng: np.ra
     >>> int(stratified_holdout(np.eye(2)[[0, 1] * 50], 0.3, None, np.random.default_rng(0)).sum())
     30
     """
-    place = _positions(Y, cluster, rng)
+    place = _stratified_positions(Y, cluster, rng)
     out = np.floor((place + 1) * share + 1e-9) > np.floor(place * share + 1e-9)
     # Both parts have at least one unit.
     if not out.any():
@@ -37,7 +37,7 @@ def count_units(n: int, cluster: Array | None) -> int:
     return n if cluster is None else len(np.unique(cluster))
 
 
-def _positions(Y: Array, cluster: Array | None, rng: np.random.Generator) -> Array:
+def _stratified_positions(Y: Array, cluster: Array | None, rng: np.random.Generator) -> Array:
     """Position of each row's unit when units are ordered by class, in random order within each class.
 
     Assigning folds in this order is stratified. Copies of one row in a bootstrap are a cluster: pass the original row
@@ -48,14 +48,14 @@ def _positions(Y: Array, cluster: Array | None, rng: np.random.Generator) -> Arr
         unit, stratum = np.arange(len(Y)), label
     else:
         unit = np.unique(cluster, return_inverse=True)[1].reshape(-1)
-        stratum = _majority(unit, label, Y.shape[1])
+        stratum = _majority_label(unit, label, Y.shape[1])
     order = np.lexsort((rng.permutation(len(stratum)), stratum))
     place = np.empty(len(stratum), dtype=np.int64)
     place[order] = np.arange(len(stratum))
     return place[unit]
 
 
-def _majority(unit: Array, label: Array, k: int) -> Array:
+def _majority_label(unit: Array, label: Array, k: int) -> Array:
     """The most frequent label of each unit; the lowest of several."""
     pair, count = np.unique(unit * k + label, return_counts=True)
     order = np.lexsort((pair % k, -count, pair // k))

@@ -1,4 +1,4 @@
-"""Dirichlet calibration."""
+"""Dirichlet calibration: softmax(W log p + b) with a full, penalized matrix W."""
 
 from __future__ import annotations
 

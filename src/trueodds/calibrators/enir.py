@@ -1,4 +1,4 @@
-"""Ensemble of near-isotonic regressions (ENIR)."""
+"""Ensemble of near-isotonic regressions (ENIR): their average along the path of the penalty, weighted by BIC."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels.near_isotonic import NearIsotonicPath, average_levels, near_isotonic_path
 
-_NOTHING = 88.0  # difference in BIC from which a model has weight e^−44: 10⁵ of them do not change a digit
+_MAX_BIC_DIFFERENCE = 88.0  # difference in BIC from which a model has weight e^−44: 10⁵ of them do not change a digit
 
 
 @dataclass(frozen=True, eq=False)
-class PathKnots:
+class PiecewiseLinearCurve:
     """A piecewise linear curve through knots, constant beyond the first and the last; it may decrease."""
 
     x: Array  # (m,) strictly increasing
@@ -42,7 +42,7 @@ class PathKnots:
         return {"x": self.x.tolist(), "y": self.y.tolist()}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> PathKnots:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> PiecewiseLinearCurve:
         """Read increasing knots with values in [0, 1]."""
         saved_parameters.check_keys(parameters, ("x", "y"), "a curve")
         x = saved_parameters.read_vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may slightly exceed 1
@@ -54,7 +54,7 @@ class EnirMap(OneVsRest):
     """A nearly monotone curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "enir"
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = PathKnots.from_dict
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = PiecewiseLinearCurve.from_dict
 
     def describe(self) -> str:
         """The number of knots."""
@@ -107,26 +107,27 @@ class EnirSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> EnirMap:
         """Fit the averaged curves."""
-        return EnirMap(fit_curves(_curve, P, Y, w))
+        return EnirMap(fit_curves(_fit_curve, P, Y, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
         return zero_probability_notes(calibration_map.apply(P))
 
 
-def _curve(x: Array, y: Array, w: Array) -> PathKnots:
+def _fit_curve(x: Array, y: Array, w: Array) -> PiecewiseLinearCurve:
+    """Fit the averaged curve of one class to scores x (n,) with outcomes y and weights w > 0."""
     n, w = effective_rows(w)
     knots, mass, events = SortedScores(x, y, w).sums_by_score()
     path = near_isotonic_path(mass, events)
-    level = average_levels(path, average_path(path, np.log(n)))
+    level = average_levels(path, bic_weights(path, np.log(n)))
     # Knots inside a flat segment are dropped; its two ends are kept.
     keep = np.ones(len(knots), dtype=bool)
     keep[1:-1] = (level[1:-1] != level[:-2]) | (level[1:-1] != level[2:])
-    return PathKnots(knots[keep], level[keep])
+    return PiecewiseLinearCurve(knots[keep], level[keep])
 
 
-def average_path(path: NearIsotonicPath, price: float) -> Array:
-    """Weights of the models of the path, with sum 1, if each level costs `price` in BIC.
+def bic_weights(path: NearIsotonicPath, cost_per_level: float) -> Array:
+    """Weights of the models of the path, with sum 1, if each level costs `cost_per_level` in BIC.
 
     Along the path both the likelihood and the number of levels decrease. No model between two others is better than the
     likelihood of the first with the levels of the second: intervals where this bound is hopeless are skipped.
@@ -135,29 +136,33 @@ def average_path(path: NearIsotonicPath, price: float) -> Array:
     bic = np.full(last + 1, np.inf)
     first = min(1, last)  # λ = 0 only if nothing falls
     log_likelihoods = {model: model_log_likelihood(path, model) for model in (first, last)}
-    stretches = [(first, last)]
-    bic[[first, last]] = [levels[model] * price - 2 * log_likelihoods[model] for model in (first, last)]
-    while stretches:
-        a, b = stretches.pop()
-        if b - a < 2 or levels[b - 1] * price - 2 * log_likelihoods[a] > bic.min() + _NOTHING:
+    intervals = [(first, last)]
+    bic[[first, last]] = [levels[model] * cost_per_level - 2 * log_likelihoods[model] for model in (first, last)]
+    while intervals:
+        a, b = intervals.pop()
+        if b - a < 2 or levels[b - 1] * cost_per_level - 2 * log_likelihoods[a] > bic.min() + _MAX_BIC_DIFFERENCE:
             continue
         middle = (a + b) // 2
         log_likelihoods[middle] = model_log_likelihood(path, middle)
-        bic[middle] = levels[middle] * price - 2 * log_likelihoods[middle]
-        stretches += [(a, middle), (middle, b)]  # the simpler ones first, where the best ones are
-    behind = bic - bic.min()
-    weights = np.where(behind > _NOTHING, 0.0, np.exp(-np.minimum(behind, _NOTHING) / 2))
+        bic[middle] = levels[middle] * cost_per_level - 2 * log_likelihoods[middle]
+        intervals += [(a, middle), (middle, b)]  # the simpler ones first, where the best ones are
+    bic_difference = bic - bic.min()
+    weights = np.where(
+        bic_difference > _MAX_BIC_DIFFERENCE, 0.0, np.exp(-np.minimum(bic_difference, _MAX_BIC_DIFFERENCE) / 2)
+    )
     return np.asarray(weights / weights.sum())
 
 
 def model_log_likelihood(path: NearIsotonicPath, model: int) -> float:
     """Log-likelihood of one model; −∞ if it gives an observed outcome probability 0."""
-    alive, level = path.levels(model)
-    mass, events = path.mass[alive], path.events[alive]
+    blocks, level = path.levels(model)
+    mass, events = path.mass[blocks], path.events[blocks]
     return float(
-        xlogy(_but_rounding(events, mass), level).sum() + xlogy(_but_rounding(mass - events, mass), 1 - level).sum()
+        xlogy(_zero_rounding_errors(events, mass), level).sum()
+        + xlogy(_zero_rounding_errors(mass - events, mass), 1 - level).sum()
     )
 
 
-def _but_rounding(part: Array, mass: Array) -> Array:
+def _zero_rounding_errors(part: Array, mass: Array) -> Array:
+    """The part of each weight, 0 where it is no more than the rounding error of a sum."""
     return np.where(part > 1e-12 * mass, part, 0.0)

@@ -21,27 +21,27 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_probabilities,
 )
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes, format_temperature
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
-_LOSSES = ("log", "brier")
-_MIN_UNCHANGED = (
+_LOSS_NAMES = ("log", "brier")
+_MIN_UNCHANGED_WEIGHT = (
     1e-6  # weight of the predicted probabilities where the uniform alone is optimal, so that predicted classes stay
 )
 
 
 @dataclass(frozen=True)
 class EnsembleTemperatureMap(CalibrationMap):
-    """v₁ p^β/Σp^β + v₂ p + v₃/K."""
+    """The mixture v₁ p^β/Σp^β + v₂ p + v₃/K of tempered, unchanged and uniform probabilities."""
 
     name: ClassVar[str] = "ensemble_temperature"
     takes_logs: ClassVar[bool] = True
-    beta: float
+    beta: float  # 1/T of the tempered component
     shares: tuple[float, float, float]  # weights of the tempered row, the unchanged row and the uniform; their sum is 1
-    n_passes: int = 0
+    n_passes: int = 0  # of the fit of β
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -50,9 +50,9 @@ class EnsembleTemperatureMap(CalibrationMap):
 
     def apply(self, P: Probabilities) -> Array:
         """The mixture of normalized rows."""
-        return apply_in_blocks(self._rows, P)
+        return apply_in_blocks(self._mix_rows, P)
 
-    def _rows(self, P: Probabilities) -> Array:
+    def _mix_rows(self, P: Probabilities) -> Array:
         tempered, unchanged, uniform = self.shares
         Q, p = TemperatureMap(self.beta).apply(P), to_probabilities(P)
         Q *= tempered
@@ -60,10 +60,10 @@ class EnsembleTemperatureMap(CalibrationMap):
         Q += uniform / P.shape[1]
         return Q
 
-    def terms(self, k: int) -> tuple[Term, ...]:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """softmax(β log p), softmax(log p), softmax(0)."""
         powers = (self.beta, 1.0, 0.0)
-        return tuple(Term(v, b * np.eye(k), np.zeros(k)) for v, b in zip(self.shares, powers, strict=True))
+        return tuple(SoftmaxTerm(v, b * np.eye(k), np.zeros(k)) for v, b in zip(self.shares, powers, strict=True))
 
     def describe(self) -> str:
         """`a mixture: 63 % temperature scaling (T = 3.02), 24 % the original, 13 % uniform`."""
@@ -139,7 +139,7 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = EnsembleTemperatureMap
     accepts_raw_arrays: ClassVar[bool] = True
-    loss: Annotated[str, OneOf(tuple(_LOSSES))] = "log"
+    loss: Annotated[str, OneOf(tuple(_LOSS_NAMES))] = "log"
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:
@@ -147,11 +147,11 @@ class EnsembleTemperatureSpec(CalibratorSpec):
         temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
         beta, n_passes = temperature_map.beta, temperature_map.n_passes
         if self.loss == "brier":
-            beta, more = local_minimum_beta(partial(_slopes, P, Y, w), beta)
+            beta, more = local_minimum_beta(partial(_brier_derivatives, P, Y, w), beta)
             n_passes += more
-        shares = (_by_likelihood if self.loss == "log" else _by_squares)(P, Y, w, beta)
-        if shares[2] > 1 - _MIN_UNCHANGED:
-            shares = np.array([0.0, _MIN_UNCHANGED, 1 - _MIN_UNCHANGED])
+        shares = (_fit_weights_by_likelihood if self.loss == "log" else _fit_weights_by_brier)(P, Y, w, beta)
+        if shares[2] > 1 - _MIN_UNCHANGED_WEIGHT:
+            shares = np.array([0.0, _MIN_UNCHANGED_WEIGHT, 1 - _MIN_UNCHANGED_WEIGHT])
         tempered, unchanged, uniform = shares.tolist()
         return EnsembleTemperatureMap(beta, (tempered, unchanged, uniform), n_passes)
 
@@ -159,18 +159,18 @@ class EnsembleTemperatureSpec(CalibratorSpec):
         """Notes on probabilities replaced by `min_prob`, on a uniform optimum, and on a β at an end of its range."""
         assert isinstance(calibration_map, EnsembleTemperatureMap)
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.loss == "log" else []
-        if calibration_map.shares[2] == 1 - _MIN_UNCHANGED:
+        if calibration_map.shares[2] == 1 - _MIN_UNCHANGED_WEIGHT:
             fit_notes.append(
                 Note(
                     "TN511",
-                    f"No mixture is better than the uniform distribution; a weight of {_MIN_UNCHANGED:g} stays on the"
-                    " predictions, so that the order within each row is kept.",
+                    f"No mixture is better than the uniform distribution; a weight of {_MIN_UNCHANGED_WEIGHT:g} stays"
+                    " on the predictions, so that the order within each row is kept.",
                 )
             )
         return fit_notes + (boundary_notes(calibration_map.beta) if calibration_map.shares[0] > 0 else [])
 
 
-def _by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
+def _fit_weights_by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """Mixture weights of maximum likelihood, from the probability that each component gave each observed outcome."""
     likelihoods, mass = [], []
     for p, y, m in iterate_blocks(P, Y, w):
@@ -182,7 +182,7 @@ def _by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     return maximum_likelihood_weights(np.concatenate(likelihoods), np.concatenate(mass))
 
 
-def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
+def _fit_weights_by_brier(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """Mixture weights of least Brier score, from sums of products."""
     k = P.shape[1]
     G, c = np.zeros((3, 3)), np.zeros(3)
@@ -198,7 +198,7 @@ def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     return least_squares_weights(np.tril(G) + np.tril(G, -1).T, c)
 
 
-def _slopes(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, float]:
+def _brier_derivatives(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, float]:
     """First and second derivative of the summed Brier score with respect to β."""
     first = second = 0.0
     for p, y, m in iterate_blocks(P, Y, w):
@@ -214,8 +214,8 @@ def _slopes(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, f
     return first, second
 
 
-_CLOSE = 1e-10  # relative gain from which another component is added
-_MAX_STEPS = 100
+_OPTIMALITY_TOLERANCE = 1e-10  # relative gain from which another component is added
+_MAX_NEWTON_STEPS = 100
 
 
 def maximum_likelihood_weights(A: Array, w: Array) -> Array:
@@ -238,8 +238,8 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
             continue
         short = float(((w / q) @ A).max(initial=total)) / total - 1
         if short < closest:
-            closest, optimal = short, _embed(shares, face, A.shape[1])
-        if short <= _CLOSE:
+            closest, optimal = short, _expand_to_all_components(shares, face, A.shape[1])
+        if short <= _OPTIMALITY_TOLERANCE:
             break
     return optimal
 
@@ -259,21 +259,23 @@ def least_squares_weights(G: Array, c: Array) -> Array:
         shares = np.linalg.lstsq(bordered, np.append(c[face], 1.0), rcond=1e-14)[0][:m]
         if (shares < 0).any():
             continue
-        v = _embed(shares / shares.sum(), face, len(c))
+        v = _expand_to_all_components(shares / shares.sum(), face, len(c))
         slope = G @ v - c
         short = (float(slope[face].min()) - float(slope.min())) / size if size else 0.0
         if short < closest:
             closest, optimal = short, v
-        if short <= _CLOSE:
+        if short <= _OPTIMALITY_TOLERANCE:
             break
     return optimal
 
 
 def _nonempty_subsets(m: int) -> list[list[int]]:
+    """The nonempty subsets of the components 0 to m − 1, from the smallest to the largest."""
     return [list(face) for size in range(1, m + 1) for face in combinations(range(m), size)]
 
 
-def _embed(shares: Array, face: list[int], m: int) -> Array:
+def _expand_to_all_components(shares: Array, face: list[int], m: int) -> Array:
+    """The weights (m,) of all components from those of a subset `face`; the others are 0."""
     v = np.zeros(m)
     v[face] = shares
     return v
@@ -290,7 +292,7 @@ def _newton_on_simplex(A: Array, w: Array) -> Array:
     if not (q > 0).all():
         return v
     value = float(w @ np.log(q))
-    for _ in range(_MAX_STEPS):
+    for _ in range(_MAX_NEWTON_STEPS):
         slope = ((w / q) @ A) @ along
         if np.abs(slope).max() <= 1e-13 * w.sum():
             break

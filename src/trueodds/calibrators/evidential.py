@@ -28,15 +28,15 @@ from trueodds.calibrators._glm.logistic_regression import (
     smoothed_targets,
 )
 from trueodds.calibrators._glm.newton import minimize_newton
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear
 
-_ON = ("log p", "probabilities")
-_OUTPUT = ("pignistic", "plausibility", "point")
+_SCORE_KINDS = ("log p", "probabilities")
+_OUTPUT_KINDS = ("pignistic", "plausibility", "point")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +46,15 @@ class EvidentialMap(CalibrationMap):
     name: ClassVar[str] = "evidential"
     takes_logs: ClassVar[bool] = True
     contour: SlopeBeliefs | ShiftSlopeBeliefs
-    on: str = "log p"
-    output: str = "pignistic"
-    n_passes: int = 0
+    on: str = "log p"  # scores: "log p" or "probabilities"
+    output: str = "pignistic"  # or "plausibility" or "point"
+    n_passes: int = 0  # of the fit
 
     def apply(self, P: Probabilities) -> Array:
         """Pignistic probabilities, normalized plausibilities, or the probabilities of the point estimate."""
-        scores = self._scores(P)
+        scores = self._to_scores(P)
         if self.output == "point":
-            return self.contour.plug_in(scores)
+            return self.contour.plug_in_probabilities(scores)
         beliefs = self.contour.beliefs(scores)
         q = beliefs.pignistic if self.output == "pignistic" else beliefs.plausibility
         return q / q.sum(axis=1, keepdims=True)
@@ -66,23 +66,24 @@ class EvidentialMap(CalibrationMap):
 
     def beliefs(self, P: Probabilities) -> Beliefs:
         """Belief, plausibility and pignistic probability."""
-        return self.contour.beliefs(self._scores(P))
+        return self.contour.beliefs(self._to_scores(P))
 
-    def _scores(self, P: Probabilities) -> Array:
+    def _to_scores(self, P: Probabilities) -> Array:
+        """The scores (n, K) of a contour of one parameter, or (n,) of one with shift and slope."""
         if self.on == "probabilities":
             p = to_probabilities(P).astype(np.float64, copy=False)
             return p[:, 1] if isinstance(self.contour, ShiftSlopeBeliefs) else p
         logs = to_logs(P)
         return logs[:, 1] - logs[:, 0] if isinstance(self.contour, ShiftSlopeBeliefs) else logs
 
-    def terms(self, k: int) -> tuple[Term, ...] | None:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The mixture of the point estimate; the other outputs have none."""
         if self.output != "point" or self.on != "log p":
             return None
         if isinstance(self.contour, SlopeBeliefs):
-            return (Term(1.0, self.contour.theta * np.eye(k), np.zeros(k)),)
+            return (SoftmaxTerm(1.0, self.contour.theta * np.eye(k), np.zeros(k)),)
         tau, gamma = self.contour.theta.tolist()
-        return (Term(1.0, gamma * np.eye(2), np.array([0.0, tau])),)
+        return (SoftmaxTerm(1.0, gamma * np.eye(2), np.array([0.0, tau])),)
 
     def describe(self) -> str:
         """`θ = 0.45`, or slope and intercept."""
@@ -100,7 +101,9 @@ class EvidentialMap(CalibrationMap):
         """Read a contour of one parameter, or of two for two classes."""
         saved_parameters.check_keys(parameters, ("on", "output", "n_passes", "contour"), "parameters")
         contour = parameters["contour"]
-        wrong = [key for key, known in (("on", _ON), ("output", _OUTPUT)) if parameters[key] not in known]
+        wrong = [
+            key for key, known in (("on", _SCORE_KINDS), ("output", _OUTPUT_KINDS)) if parameters[key] not in known
+        ]
         if wrong or not isinstance(contour, dict) or ("turn" in contour and k != 2):
             raise InputError(
                 "TO505",
@@ -179,8 +182,8 @@ class EvidentialSpec(CalibratorSpec):
     exemptions: ClassVar[Mapping[str, str]] = {
         "class order": "sets of classes are made from cumulative probabilities, so neighboring classes share mass"
     }
-    on: Annotated[str, OneOf(_ON)] = "log p"
-    output: Annotated[str, OneOf(_OUTPUT)] = "pignistic"
+    on: Annotated[str, OneOf(_SCORE_KINDS)] = "log p"
+    output: Annotated[str, OneOf(_OUTPUT_KINDS)] = "pignistic"
     parameters: Literal[1, 2] | None = None
     min_prob: MinProb = MIN_PROB
 
@@ -189,10 +192,13 @@ class EvidentialSpec(CalibratorSpec):
         k = P.shape[1]
         if self.parameters == 2 and k > 2:
             raise InputError("TO203", "parameters=2 needs two classes.", f"{k} classes", "Leave parameters out.")
-        contour, n_passes = self._one(P, Y, w) if k > 2 or self.parameters == 1 else self._two(P, Y[:, 1], w)
+        contour, n_passes = (
+            self._fit_slope(P, Y, w) if k > 2 or self.parameters == 1 else self._fit_shift_and_slope(P, Y[:, 1], w)
+        )
         return EvidentialMap(contour, self.on, self.output, n_passes)
 
-    def _one(self, P: Probabilities, Y: Array, w: Array) -> tuple[SlopeBeliefs, int]:
+    def _fit_slope(self, P: Probabilities, Y: Array, w: Array) -> tuple[SlopeBeliefs, int]:
+        """The contour of one parameter θ, and the number of passes."""
         S = floored_logs(P, self.min_prob) if self.on == "log p" else to_probabilities(P).astype(np.float64)
         S -= S.max(axis=1, keepdims=True)
         shares, cube = Y @ _class_smoothed_targets(w @ Y), S[:, :, None]
@@ -206,11 +212,14 @@ class EvidentialSpec(CalibratorSpec):
         contour, n_passes = SlopeBeliefs.from_likelihood(float(optimum.theta[0]), sums)
         return contour, n_passes + optimum.n_passes
 
-    def _two(self, P: Probabilities, y: Array, w: Array) -> tuple[ShiftSlopeBeliefs, int]:
+    def _fit_shift_and_slope(self, P: Probabilities, y: Array, w: Array) -> tuple[ShiftSlopeBeliefs, int]:
+        """The contour of shift and slope for two classes, and the number of passes; y (n,) are shares."""
         x = log_ratio(P, self.min_prob) if self.on == "log p" else to_probabilities(P)[:, 1].astype(np.float64)
         optimum = fit_smoothed(intercept_and_score(x), y, w, np.zeros(2))
         return ShiftSlopeBeliefs.from_surface(
-            LikelihoodSurface.of(group_by_score(x, smoothed_targets(y, w), w).grouped(), optimum.theta)
+            LikelihoodSurface.around_minimum(
+                group_by_score(x, smoothed_targets(y, w), w).pool_neighbors(), optimum.theta
+            )
         ), optimum.n_passes
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:

@@ -113,7 +113,7 @@ class FittedCalibrator(Result):
             TO501 for other classes; TO101 to TO104 and TO108 for invalid values, as for `Predictions`; TO509 for
             probabilities where logits are needed.
         """
-        return self.calibration_map.apply(self._check_input(y_prob, logits, sum_tolerance))
+        return self.calibration_map.apply(self._to_map_input(y_prob, logits, sum_tolerance))
 
     @checks_arguments
     def predict(
@@ -152,7 +152,7 @@ class FittedCalibrator(Result):
         lower, upper : ndarray of shape (n, K)
             Ends of the intervals. InputError TO510 for a calibrator without them.
         """
-        interval = self.calibration_map.interval(self._check_input(y_prob, logits, sum_tolerance))
+        interval = self.calibration_map.interval(self._to_map_input(y_prob, logits, sum_tolerance))
         if interval is None:
             raise InputError(
                 "TO510",
@@ -194,12 +194,14 @@ class FittedCalibrator(Result):
         check_predictions(preds, self.classes)
         return replace_probabilities(preds, self.predict_proba(preds, logits=self.calibration_map.logits))
 
-    def _check_input(self, y_prob: ArrayLike | Predictions, logits: bool, sum_tolerance: float | None) -> Probabilities:
+    def _to_map_input(
+        self, y_prob: ArrayLike | Predictions, logits: bool, sum_tolerance: float | None
+    ) -> Probabilities:
         if self.calibration_map.logits and not logits:
-            raise _no_logits()
+            raise _missing_logits_error()
         if isinstance(y_prob, Predictions):
             if self.calibration_map.logits and y_prob.logits is None:
-                raise _no_logits()
+                raise _missing_logits_error()
             if y_prob.kind == "multilabel":
                 raise independent_labels(y_prob.k)
             if y_prob.logits is None or not (logits or self.calibration_map.takes_logs):
@@ -211,7 +213,7 @@ class FittedCalibrator(Result):
             try:
                 return check_prob_matrix(y_prob, self.k, sum_tolerance)
             except InputError as problem:
-                raise arrays.with_own_arguments(problem) from None
+                raise arrays.restate_own_arguments(problem) from None
         z = arrays.as_float_array(arrays.as_array(y_prob, "logits"), "logits")
         arrays.check_shape(z, "logits")
         check_same_classes(z, self.k, "logits")
@@ -296,7 +298,7 @@ class FittedCalibrator(Result):
         return f"FittedCalibrator({self.describe()})"
 
 
-def _no_logits() -> InputError:
+def _missing_logits_error() -> InputError:
     return InputError(
         "TO509",
         "This calibrator was fitted on logits, which probabilities do not determine.",
@@ -306,8 +308,8 @@ def _no_logits() -> InputError:
 
 
 SCHEMA = "trueodds.calibrator/1"
-_FAMILY = "trueodds.calibrator/"
-_KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", "version")
+_SCHEMA_PREFIX = "trueodds.calibrator/"
+_DOCUMENT_KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", "version")
 
 
 def save_calibrator(calibrator: FittedCalibrator, path: str | os.PathLike[str]) -> None:
@@ -352,12 +354,12 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
     from trueodds.calibrators.uniform_mixture import read_map
 
     schema = document.get("schema") if isinstance(document, dict) else None
-    if not isinstance(schema, str) or not schema.startswith(_FAMILY):
+    if not isinstance(schema, str) or not schema.startswith(_SCHEMA_PREFIX):
         raise InputError("TO503", "This is not a saved calibrator.", f"schema {schema!r}", REFIT_HINT)
     if schema != SCHEMA:
         fix = "Install a newer version of trueodds, or fit and save it again."
         raise InputError("TO504", f"This version reads {SCHEMA}.", schema, fix)
-    check_keys(document, _KEYS, "the file")
+    check_keys(document, _DOCUMENT_KEYS, "the file")
     classes = document["classes"]
     if not isinstance(classes, list) or len(classes) < 2 or not all(_is_name(name) for name in classes):
         raise invalid_value("classes", "two or more names", classes)

@@ -57,7 +57,7 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
 
     Notes
     -----
-    Where the logits are known, the default smallest probability inside logarithms is lowered to 1e-300.
+    Where the logits are known, the default smallest probability inside logarithms is spec_for_rows to 1e-300.
 
     Examples
     --------
@@ -66,23 +66,23 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
     temperature · T = 2.00 · n=4 · 2 classes
     """
     spec = adapt_spec(spec, preds)
-    P, Y, w = fit_arrays(spec, preds)
+    P, Y, w = arrays_for_fit(spec, preds)
     if preds.weight is not None and not counts:
         w = w * (np.count_nonzero(w) / w.sum())
-    against = plausibility_notes(preds)
-    declined = spec.refuse_doubtful(preds.n, against)
+    doubts = plausibility_notes(preds)
+    declined = spec.refuse_doubtful(preds.n, doubts)
     calibration_map, report = declined or spec.with_class_numbers(preds.classes).fit_with_report(P, Y, w, preds.cluster)
     class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
     notes = [
         *preds.notes,
-        *against,
+        *doubts,
         *unobserved_class_notes(class_totals, preds.classes),
         *spec.notes(calibration_map, P, Y, w),
     ]
     if report is not None:
         notes += report.notes
     return FittedCalibrator(
-        calibration_map, preds.classes, preds.n, settings_of(spec), tuple(dict.fromkeys(notes)), report
+        calibration_map, preds.classes, preds.n, settings_by_name(spec), tuple(dict.fromkeys(notes)), report
     )
 
 
@@ -99,10 +99,10 @@ def check_supported(spec: CalibratorSpec, kind: str, k: int) -> None:
     spec.check_classes(k)
 
 
-def fit_arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
+def arrays_for_fit(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
     """Probabilities, log-probabilities or logits, with outcomes and weights, as the calibrator takes them."""
     P: Any
-    P, Y = raw_arrays(preds) if spec.accepts_raw_arrays else (prob_columns(preds.p), preds.Y)
+    P, Y = uncopied_arrays(preds) if spec.accepts_raw_arrays else (prob_columns(preds.p), preds.Y)
     if preds.logits is not None and spec.takes_logs:
         P = LogProbabilities(log_softmax(preds.logits))
     if getattr(spec, "logits", False):
@@ -117,13 +117,13 @@ def fit_arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Ar
     return P, Y, preds.w
 
 
-def settings_of(spec: CalibratorSpec) -> dict[str, Any]:
+def settings_by_name(spec: CalibratorSpec) -> dict[str, Any]:
     """The settings that a calibrator was fitted with, by name; an inner calibrator is stored as `inner`."""
     own = {"inner" if name == "calibrator" else name: value for name, value in spec.settings().items()}
     return {"calibrator": spec.name, **own}
 
 
-def raw_arrays(preds: Predictions) -> tuple[Array, Array]:
+def uncopied_arrays(preds: Predictions) -> tuple[Array, Array]:
     """Probabilities (n, K) in their own dtype, and labels (n,) if there are any: no large array is copied."""
     return preds.p if preds.p.ndim == 2 else prob_columns(preds.P), preds.Y if preds.y is None else preds.y
 
@@ -142,7 +142,7 @@ def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> lis
     return [Note("TN501", f"No calibration row has class {listed}: the map for it is not backed by data.")]
 
 
-Reduce = Callable[[RowFunction], Any]  # applies a function to every batch of rows and adds the results
+ReduceFunction = Callable[[RowFunction], Any]  # applies a function to every batch of rows and adds the results
 
 
 def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -> FittedCalibrator:
@@ -154,35 +154,38 @@ def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -
     )
 
 
-def fit_from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = False) -> FittedCalibrator:
+def fit_from_source(spec: CalibratorSpec, reduce: ReduceFunction, *, repeated: bool = False) -> FittedCalibrator:
     """Fit a calibrator in passes over a source; the parameters are those of a fit in memory.
 
     `reduce(step)` applies a step to the Predictions of every batch and adds the results; steps can be pickled. With
     `repeated`, weights are numbers of rows. A calibrator that cannot be fitted from sums is fitted to a random sample.
     """
     if isinstance(spec, TalliedSpec):
-        return fit_from_tally(spec, reduce(partial(_tallied, repeated=repeated)))
+        return fit_from_tally(spec, reduce(partial(_tally_batch, repeated=repeated)))
     if not isinstance(spec, SummedSpec):
         return fit_from_sample(spec, reduce, repeated=repeated)
     reducer = PassCounter(reduce)
-    census: Census = reducer(partial(Census.of, spec=spec, repeated=repeated))
-    spec, settings = census.lowered.with_class_numbers(census.classes), settings_of(census.lowered)
+    first_pass: FirstPassSummary = reducer(partial(FirstPassSummary.from_batch, spec=spec, repeated=repeated))
+    spec, settings = (
+        first_pass.spec_for_rows.with_class_numbers(first_pass.classes),
+        settings_by_name(first_pass.spec_for_rows),
+    )
     assert isinstance(spec, SummedSpec)
     # Weights are importance weights, not counts: they are scaled to mean 1, as in memory.
-    scale = census.facts.n / census.facts.total_weight if census.weighted else 1.0
+    scale = first_pass.summary.n / first_pass.summary.total_weight if first_pass.weighted else 1.0
     data = Streamed(
         reducer,
-        census.facts.scale_weights(scale),
+        first_pass.summary.scale_weights(scale),
         (partial(_batch_fit_data, spec=spec, scale=scale, repeated=repeated),),
     )
     calibration_map = spec.fit_data(data)
     notes = [
-        *census.notes(),
-        *unobserved_class_notes(data.summary.class_totals, census.classes),
+        *first_pass.notes(),
+        *unobserved_class_notes(data.summary.class_totals, first_pass.classes),
         *spec.fit_notes(calibration_map, data),
         _n_passes_note(reducer.n_passes, data.summary.std_error_method),
     ]
-    return FittedCalibrator(calibration_map, census.classes, data.summary.n, settings, tuple(notes))
+    return FittedCalibrator(calibration_map, first_pass.classes, data.summary.n, settings, tuple(notes))
 
 
 def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeated: bool = False) -> FittedCalibrator:
@@ -202,7 +205,7 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     cells.
     """
     if not isinstance(spec, TalliedSpec):
-        raise _not_by_cells(spec)
+        raise _no_tally_fit_error(spec)
     check_supported(spec, tally.kind, tally.k)
     lens = "confidence" if tally.kind == "confidence" else "positive" if tally.k == 2 else "classwise"
     views = tally.views(lens)
@@ -217,7 +220,7 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
         *spec.notes_of_views(calibration_map, views),
         Note("TN561", text),
     ]
-    return FittedCalibrator(calibration_map, tally.classes, tally.n, settings_of(spec), tuple(notes))
+    return FittedCalibrator(calibration_map, tally.classes, tally.n, settings_by_name(spec), tuple(notes))
 
 
 def methods_fitted_from_sums() -> tuple[str, ...]:
@@ -226,57 +229,61 @@ def methods_fitted_from_sums() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Census:
+class FirstPassSummary:
     """Facts about all rows that the first pass collects; summaries of batches add up."""
 
-    classes: tuple[Any, ...]
-    weighted: bool
-    lowered: CalibratorSpec  # the calibrator with the smallest probability for these rows
-    facts: FitDataSummary
-    counts: SpecialRowCounts = field(default_factory=SpecialRowCounts)
-    others: Mapping[str, Note] = field(default_factory=dict)  # of the batches, by code
+    classes: tuple[Any, ...]  # names of the K classes
+    weighted: bool  # whether rows have importance weights
+    spec_for_rows: CalibratorSpec  # the calibrator with the smallest probability for these rows
+    summary: FitDataSummary
+    special_row_counts: SpecialRowCounts = field(default_factory=SpecialRowCounts)
+    other_notes: Mapping[str, Note] = field(default_factory=dict)  # of the batches, by code
 
     @classmethod
-    def of(cls, batch: Predictions, spec: SummedSpec, repeated: bool) -> Census:
+    def from_batch(cls, batch: Predictions, spec: SummedSpec, repeated: bool) -> FirstPassSummary:
         """Summarize one batch."""
-        lowered = adapt_spec(spec, batch)
-        assert isinstance(lowered, SummedSpec)
-        facts = FitDataSummary.from_fit_data(_batch_fit_data(batch, lowered, 1.0, repeated))
+        spec_for_rows = adapt_spec(spec, batch)
+        assert isinstance(spec_for_rows, SummedSpec)
+        summary = FitDataSummary.from_fit_data(_batch_fit_data(batch, spec_for_rows, 1.0, repeated))
         notes_by_code = {note.code: note for note in batch.notes}
-        counts = _count_inexact_probabilities(batch) if notes_by_code.keys() & _COUNTED else SpecialRowCounts()
-        others = {code: note for code, note in notes_by_code.items() if code not in _COUNTED}
-        return cls(batch.classes, batch.weight is not None and not repeated, lowered, facts, counts, others)
+        counts = _count_inexact_rows(batch) if notes_by_code.keys() & _COUNTED_NOTE_CODES else SpecialRowCounts()
+        other_notes = {code: note for code, note in notes_by_code.items() if code not in _COUNTED_NOTE_CODES}
+        return cls(
+            batch.classes, batch.weight is not None and not repeated, spec_for_rows, summary, counts, other_notes
+        )
 
-    def __add__(self, other: Census) -> Census:
+    def __add__(self, other: FirstPassSummary) -> FirstPassSummary:
         if self.classes != other.classes:
             got = " and ".join(shorten(", ".join(map(str, one.classes)), 60) for one in (self, other))
             raise InputError("TO531", "All batches must have the same classes.", got, "Name them: classes=[…].")
-        return Census(
+        return FirstPassSummary(
             self.classes,
             self.weighted or other.weighted,
-            self.lowered,
-            self.facts + other.facts,
-            self.counts + other.counts,
-            {**other.others, **self.others},
+            self.spec_for_rows,
+            self.summary + other.summary,
+            self.special_row_counts + other.special_row_counts,
+            {**other.other_notes, **self.other_notes},
         )
 
     def notes(self) -> list[Note]:
         """The notes that Predictions of all rows would have."""
-        others = [Note(code, f"In a batch of the rows: {note.text}") for code, note in sorted(self.others.items())]
-        return [*self.counts.notes(), *others]
+        other_notes = [
+            Note(code, f"In a batch of the rows: {note.text}") for code, note in sorted(self.other_notes.items())
+        ]
+        return [*self.special_row_counts.notes(), *other_notes]
 
 
-_COUNTED = {"TN101", "TN102"}  # notes that count rows with inexact sums or probabilities above 1
+_COUNTED_NOTE_CODES = {"TN101", "TN102"}  # notes that count rows with inexact sums or probabilities above 1
 
 
 def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> FitData:
     """The rows of a batch in the form that the calibrator is fitted to."""
     batch = batch.expand_frequencies() if repeated else batch
-    P, Y, w = fit_arrays(spec, batch)
+    P, Y, w = arrays_for_fit(spec, batch)
     return spec.as_fit_data(P, Y, w if scale == 1 else w * scale, batch.cluster)
 
 
-def _count_inexact_probabilities(batch: Predictions) -> SpecialRowCounts:
+def _count_inexact_rows(batch: Predictions) -> SpecialRowCounts:
     p, dtype = batch.p, np.dtype(batch.dtype)
     eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
     sum_errors = np.abs(p.sum(axis=1, dtype=np.float64) - 1) if p.ndim == 2 else np.zeros(1)
@@ -288,7 +295,7 @@ def _count_inexact_probabilities(batch: Predictions) -> SpecialRowCounts:
     )
 
 
-def _tallied(batch: Predictions, repeated: bool) -> Tally:
+def _tally_batch(batch: Predictions, repeated: bool) -> Tally:
     return Tally.from_predictions(batch.expand_frequencies() if repeated else batch, bins=1)
 
 
@@ -304,7 +311,7 @@ def _n_passes_note(n_passes: int, errors: str) -> Note:
     return Note("TN560", text + ".")
 
 
-def _not_by_cells(spec: CalibratorSpec) -> InputError:
+def _no_tally_fit_error(spec: CalibratorSpec) -> InputError:
     names = ", ".join(name for name in methods_fitted_from_sums() if issubclass(CALIBRATORS.load(name), TalliedSpec))
     fix = "Pass the file of predictions" + (", which is read in passes." if isinstance(spec, SummedSpec) else ".")
     return InputError("TO403", f"{spec.name} cannot be fitted from a tally; only {names} can.", "a tally", fix)

@@ -1,4 +1,4 @@
-"""Histogram binning."""
+"""Histogram binning: the event rate of each bin of the predicted probability."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StepCurve:
 
     edges: Array  # (b + 1,) from 0 to 1, strictly increasing except for the first two
     values: Array  # (b,) in [0, 1]
-    empty: int = 0  # number of empty bins, which predict their midpoint
+    n_empty: int = 0  # number of empty bins, which predict their midpoint
 
     def __call__(self, x: Array) -> Array:
         """The value of the bin of each x."""
@@ -47,7 +47,7 @@ class StepCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Edges, values, and the number of empty bins."""
-        return {"edges": self.edges.tolist(), "values": self.values.tolist(), "empty": self.empty}
+        return {"edges": self.edges.tolist(), "values": self.values.tolist(), "empty": self.n_empty}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> StepCurve:
@@ -73,7 +73,7 @@ class HistogramMap(OneVsRest):
     """The event rate of each bin, for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "histogram"
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = StepCurve.from_dict
 
     def describe(self) -> str:
         """The number of bins."""
@@ -131,44 +131,49 @@ class HistogramSpec(TalliedSpec):
     bins: BinCount | BinRule = 15
     partition: Annotated[str, OneOf(tuple(_PARTITIONS))] = "uniform"
 
-    def _partition(self) -> Partition:
+    def _make_partition(self) -> Partition:
         return _PARTITIONS[self.partition](self.bins)
 
     def fit(self, P: Array, Y: Array, w: Array) -> HistogramMap:
         """Compute the event rates of the bins."""
-        return HistogramMap(fit_curves(partial(_of_rows, partition=self._partition()), P, Y, w))
+        return HistogramMap(fit_curves(partial(_fit_curve_to_rows, partition=self._make_partition()), P, Y, w))
 
     def fit_views(self, views: Sequence[View]) -> HistogramMap:
         """Event rates from cells; equal to those of the rows where edges of bins are edges of cells."""
-        return HistogramMap(tuple(_curve(view, self._partition()) for view in views))
+        return HistogramMap(tuple(_fit_curve_to_view(view, self._make_partition()) for view in views))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Notes on empty bins and exact zeros."""
-        return [*self._empty(calibration_map), *zero_probability_notes(calibration_map.apply(P))]
+        return [*self._empty_bin_notes(calibration_map), *zero_probability_notes(calibration_map.apply(P))]
 
     def notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Notes on empty bins and exact zeros, from cells."""
         assert isinstance(calibration_map, HistogramMap)
-        return [*self._empty(calibration_map), *zero_probability_notes_of_cells(calibration_map.curves, views)]
+        return [
+            *self._empty_bin_notes(calibration_map),
+            *zero_probability_notes_of_cells(calibration_map.curves, views),
+        ]
 
-    def _empty(self, calibration_map: CalibrationMap) -> list[Note]:
+    def _empty_bin_notes(self, calibration_map: CalibrationMap) -> list[Note]:
         assert isinstance(calibration_map, HistogramMap)
         empty, bins = (
-            sum(curve.empty for curve in calibration_map.curves),
+            sum(curve.n_empty for curve in calibration_map.curves),
             sum(len(curve.values) for curve in calibration_map.curves),
         )
         return [Note("TN506", f"{empty:,} of {bins:,} bins are empty and predict their midpoint.")] if empty else []
 
 
-def _of_rows(x: Array, y: Array, w: Array, partition: Partition) -> StepCurve:
-    return _curve(View(x, y, w), partition)
+def _fit_curve_to_rows(x: Array, y: Array, w: Array, partition: Partition) -> StepCurve:
+    """Event rates of the bins of scores x (n,) with outcomes y and weights w."""
+    return _fit_curve_to_view(View(x, y, w), partition)
 
 
-def _curve(view: View, partition: Partition) -> StepCurve:
+def _fit_curve_to_view(view: View, partition: Partition) -> StepCurve:
+    """Event rates of the bins of the scores of a view."""
     bins, x, y, w = partition.fit(view), view.partition_values, view.y, view.w
     assert isinstance(bins, Bins)
     if isinstance(partition, EqualMass):
-        bins = Bins(between_scores(bins.edges, np.unique(np.minimum(x, 1.0, dtype=np.float64))))
+        bins = Bins(edges_between_scores(bins.edges, np.unique(np.minimum(x, 1.0, dtype=np.float64))))
     where = bins.index(x)
     mass = np.bincount(where, w, bins.size)
     middle = (bins.edges[:-1] + bins.edges[1:]) / 2
@@ -176,13 +181,13 @@ def _curve(view: View, partition: Partition) -> StepCurve:
     return StepCurve(bins.edges, np.clip(values, 0.0, 1.0), int((mass == 0).sum()))
 
 
-def between_scores(edges: Array, scores: Array) -> Array:
+def edges_between_scores(edges: Array, scores: Array) -> Array:
     """Edges that separate the sorted distinct scores as the given ones do, each midway between two of them.
 
     A group that ends within a tie has its edge on the tied score, and the next edge may leave no row between them. For
     computed scores, rounding would otherwise separate a score from itself.
 
-    >>> between_scores(np.array([0, 0.2, 0.4, 0.6, 1]), np.array([0.2, 0.6])).tolist()
+    >>> edges_between_scores(np.array([0, 0.2, 0.4, 0.6, 1]), np.array([0.2, 0.6])).tolist()
     [0.0, 0.4, 1.0]
     """
     above = np.unique(np.searchsorted(scores, edges[1:-1], "right"))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators import saved_parameters
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.core.typing import Array
 
 
@@ -27,9 +27,9 @@ class IdentityMap(CalibrationMap):
         """`unchanged`."""
         return "unchanged"
 
-    def terms(self, k: int) -> tuple[Term, ...]:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """p itself."""
-        return (Term(1.0, np.eye(k), np.zeros(k)),)
+        return (SoftmaxTerm(1.0, np.eye(k), np.zeros(k)),)
 
     def to_dict(self) -> dict[str, Any]:
         """No parameters."""

@@ -16,12 +16,12 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 
-_LITTLE = 1e-6  # a class below this is nearly ruled out
+_NEARLY_ZERO_PROB = 1e-6  # a class below this is nearly ruled out
 
 
 @dataclass(frozen=True, eq=False)
 class IrmMap(CalibrationMap):
-    """Rows proportional to g(p) + tilt · p."""
+    """Rows proportional to g(p) + tilt · p, with one non-decreasing curve g for all classes."""
 
     name: ClassVar[str] = "irm"
     curve: MonotoneCurve
@@ -29,9 +29,9 @@ class IrmMap(CalibrationMap):
 
     def apply(self, P: Array) -> Array:
         """Values of the curve plus the tilt, normalized."""
-        return apply_in_blocks(self._rows, P)
+        return apply_in_blocks(self._apply_to_rows, P)
 
-    def _rows(self, P: Array) -> Array:
+    def _apply_to_rows(self, P: Array) -> Array:
         q: Array = self.curve(P.reshape(-1)).reshape(P.shape)
         q = q + self.tilt * P
         q /= q.sum(axis=1, keepdims=True)
@@ -111,8 +111,10 @@ class IrmSpec(CalibratorSpec):
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Note on rows with a nearly excluded class."""
-        rows = sum(int((calibration_map.apply(p) < _LITTLE).any(axis=1).sum()) for p, _, _ in iterate_blocks(P, Y, w))
+        blocks = (calibration_map.apply(p) for p, _, _ in iterate_blocks(P, Y, w))
+        rows = sum(int((q < _NEARLY_ZERO_PROB).any(axis=1).sum()) for q in blocks)
         if rows == 0:
             return []
-        text = f"The map gives some class less than {_LITTLE:g} in {rows:,} of the {len(P):,} rows it was fitted on"
-        return [Note("TN513", f"{text}; if that class is observed, the log loss is above {-np.log(_LITTLE):.0f} nats.")]
+        limit = _NEARLY_ZERO_PROB
+        text = f"The map gives some class less than {limit:g} in {rows:,} of the {len(P):,} rows it was fitted on"
+        return [Note("TN513", f"{text}; if that class is observed, the log loss is above {-np.log(limit):.0f} nats.")]

@@ -31,30 +31,30 @@ class IrovaTsMap(CalibrationMap):
 
     name: ClassVar[str] = "irova_ts"
     takes_logs: ClassVar[bool] = True
-    tempered: TemperatureMap
+    temperature_map: TemperatureMap
     curves: IsotonicMap
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
         """Passes of the fit of the temperature."""
-        return self.tempered.n_passes
+        return self.temperature_map.n_passes
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
         """Whether the temperature lies inside its range."""
-        return self.tempered.converged
+        return self.temperature_map.converged
 
     def apply(self, P: Probabilities) -> Array:
         """The curves' values at the tempered rows, normalized."""
-        return apply_in_blocks(lambda p: self.curves.apply(tempered_scores(self.tempered, p)), P)
+        return apply_in_blocks(lambda p: self.curves.apply(tempered_scores(self.temperature_map, p)), P)
 
     def describe(self) -> str:
         """The temperature and the number of knots."""
-        return f"{self.tempered.describe()}, then {self.curves.describe()}"
+        return f"{self.temperature_map.describe()}, then {self.curves.describe()}"
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters of the temperature and of the curves."""
-        return {"temperature": self.tempered.to_dict(), "isotonic": self.curves.to_dict()}
+        return {"temperature": self.temperature_map.to_dict(), "isotonic": self.curves.to_dict()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IrovaTsMap:
@@ -108,25 +108,25 @@ class IrovaTsSpec(CalibratorSpec):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
         """Fit the temperature, then the curves of the tempered rows."""
-        tempered = TemperatureSpec(self.min_prob).fit(P, Y, w)
-        return IrovaTsMap(tempered, IsotonicSpec().fit(tempered_scores(tempered, P), Y, w))
+        temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
+        return IrovaTsMap(temperature_map, IsotonicSpec().fit(tempered_scores(temperature_map, P), Y, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on a β at an end of its range, and on exact zeros."""
         assert isinstance(calibration_map, IrovaTsMap)
-        zeros = IsotonicSpec().notes(calibration_map.curves, tempered_scores(calibration_map.tempered, P), Y, w)
-        return [*replacement_notes(P, Y, self.min_prob), *boundary_notes(calibration_map.tempered.beta), *zeros]
+        zeros = IsotonicSpec().notes(calibration_map.curves, tempered_scores(calibration_map.temperature_map, P), Y, w)
+        return [*replacement_notes(P, Y, self.min_prob), *boundary_notes(calibration_map.temperature_map.beta), *zeros]
 
 
-def tempered_scores(tempered: TemperatureMap, P: Probabilities) -> Array:
+def tempered_scores(temperature_map: TemperatureMap, P: Probabilities) -> Array:
     """Tempered rows, summed in increasing order: rows of the same numbers get identical scores."""
 
-    def some(p: Probabilities) -> Array:
+    def temper_block(p: Probabilities) -> Array:
         # In one layout, as the order in which numpy adds depends on it.
         p = p if isinstance(p, LogProbabilities) else np.ascontiguousarray(p, dtype=np.float64)
         logs = np.ascontiguousarray(to_logs(p))
         logs = logs - logs.max(axis=1, keepdims=True)
-        e = np.exp(tempered.beta * logs)
+        e = np.exp(temperature_map.beta * logs)
         return e / np.sort(e, axis=1).sum(axis=1, keepdims=True)
 
-    return apply_in_blocks(some, P)
+    return apply_in_blocks(temper_block, P)

@@ -25,7 +25,7 @@ from trueodds.kernels import isotonic, sort
 from trueodds.kernels.splines import SplineKnots, all_or_none_below
 from trueodds.lenses.view import View
 
-_BETWEEN = ("linear", "step")
+_INTERPOLATIONS = ("linear", "step")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class MonotoneCurve:
         saved_parameters.check_keys(parameters, ("x", "y", "between"), "a curve")
         x = saved_parameters.read_vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may slightly exceed 1
         y = saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x), increasing="weakly")
-        if parameters["between"] not in _BETWEEN:
+        if parameters["between"] not in _INTERPOLATIONS:
             raise InputError(
                 "TO505",
                 "In a saved calibrator between must be linear or step.",
@@ -81,9 +81,9 @@ class IsotonicMap(OneVsRest):
     """A non-decreasing curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "isotonic"
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = MonotoneCurve.from_dict
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = MonotoneCurve.from_dict
 
-    def no_zero(self, P: Array) -> Array:
+    def rows_without_zero(self, P: Array) -> Array:
         """Mask of the rows of P in which no class gets probability 0, (n,) bool."""
         if len(self.curves) == 1:
             return np.asarray((self.apply(P) > 0).all(axis=1))
@@ -137,12 +137,12 @@ class IsotonicSpec(TalliedSpec):
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = IsotonicMap
     accepts_raw_arrays: ClassVar[bool] = True
-    between: Annotated[str, OneOf(_BETWEEN)] = "linear"
+    between: Annotated[str, OneOf(_INTERPOLATIONS)] = "linear"
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
         """Fit the curves."""
         blocks = map_classes(P, Y, w, isotonic.fit_sorted_keys, isotonic.fit_rows)
-        return IsotonicMap(tuple(_curve(block, self.between) for block in blocks))
+        return IsotonicMap(tuple(_curve_from_blocks(block, self.between) for block in blocks))
 
     def fit_views(self, views: Sequence[View]) -> IsotonicMap:
         """Fit the curves to cells, each at its mean score."""
@@ -156,7 +156,7 @@ class IsotonicSpec(TalliedSpec):
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Note on exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
-        return zero_probability_notes(calibration_map.no_zero(P)[:, None])
+        return zero_probability_notes(calibration_map.rows_without_zero(P)[:, None])
 
 
 def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> MonotoneCurve:
@@ -169,10 +169,10 @@ def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monot
     ([0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 1.0])
     """
     keys = sort.encode_and_sort(x, y) if (w == 1).all() else None
-    return _curve(isotonic.fit_rows(x, y, w) if keys is None else isotonic.fit_sorted_keys(keys), between)
+    return _curve_from_blocks(isotonic.fit_rows(x, y, w) if keys is None else isotonic.fit_sorted_keys(keys), between)
 
 
-def _curve(blocks: isotonic.PooledBlocks, between: str) -> MonotoneCurve:
+def _curve_from_blocks(blocks: isotonic.PooledBlocks, between: str) -> MonotoneCurve:
     """The curve whose knots are the two ends of every block of pooled scores."""
     # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
     level = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)

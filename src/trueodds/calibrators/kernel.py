@@ -43,31 +43,31 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range, check
 from trueodds.core.typing import Array
 
-_STEPS = 32  # of the grid per bandwidth: interpolation is then accurate to 1e-8
-_MIN_STEPS, _MAX_STEPS = 64, 2048  # steps of the grid
+_STEPS_PER_BANDWIDTH = 32  # steps of the grid: interpolation is then accurate to 1e-8
+_MIN_GRID_STEPS, _MAX_GRID_STEPS = 64, 2048  # steps of the grid
 
 
 @dataclass(frozen=True, eq=False)
 class KernelCurve:
     """A smooth curve given by values and slopes on an even grid, constant beyond it."""
 
-    scale: str  # of the grid
-    low: float
-    high: float
+    scale: str  # of the grid: "logit" or "probability"
+    low: float  # first point of the grid
+    high: float  # last point of the grid
     values: Array  # (m,) in [0, 1]
     slopes: Array  # (m,) per unit of the scale
-    bandwidth: float
+    bandwidth: float  # standard deviation of the kernel, on the scale
 
     def __call__(self, x: Array) -> Array:
         """The values at x, by cubic interpolation."""
-        return self.of_logs(binary_logs(x))[:, 1] if self.takes_logs else self._evaluate_scaled(x)
+        return self.apply_to_logs(binary_logs(x))[:, 1] if self.takes_logs else self._evaluate_scaled(x)
 
     @property
     def takes_logs(self) -> bool:
         """Whether it is a curve of the log odds."""
         return self.scale == "logit"
 
-    def of_logs(self, logs: Array) -> Array:
+    def apply_to_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
         q = self._evaluate_scaled(logs[:, 1] - logs[:, 0])
         return np.stack([1 - q, q], axis=1)
@@ -121,7 +121,7 @@ class KernelMap(OneVsRest):
 
     name: ClassVar[str] = "kernel"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = KernelCurve.from_dict
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = KernelCurve.from_dict
 
     def describe(self) -> str:
         """The bandwidth, or the range of bandwidths."""
@@ -199,8 +199,8 @@ class KernelSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> KernelMap:
         """Fit the curves."""
         if self.scale == "probability":
-            return KernelMap(fit_curves(partial(_curve, spec=self), to_probabilities(P), Y, w))
-        return KernelMap(fit_curves_of_logs(partial(_curve, spec=self), P, Y, w, self.min_prob))
+            return KernelMap(fit_curves(partial(_fit_curve, spec=self), to_probabilities(P), Y, w))
+        return KernelMap(fit_curves_of_logs(partial(_fit_curve, spec=self), P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on bandwidths at their minimum, and on exact zeros."""
@@ -222,7 +222,7 @@ class KernelSpec(CalibratorSpec):
         return fit_notes + zero_probability_notes(calibration_map.apply(P))
 
 
-def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
+def _fit_curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
     """Fit a curve to probabilities (n,), or on the logit scale to the logarithms of both sides (n, 2)."""
     mirrored = spec.scale == "probability"
     if mirrored:
@@ -233,8 +233,8 @@ def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
     low, high = (0.0, 1.0) if mirrored else (float(s[0]), float(s[-1]))
     if not low < high:
         low, high = low - h, high + h
-    steps = 2 ** math.ceil(math.log2(_STEPS * (high - low) / h) - 1e-9)
-    steps = min(max(steps, _MIN_STEPS), _MAX_STEPS)
+    steps = 2 ** math.ceil(math.log2(_STEPS_PER_BANDWIDTH * (high - low) / h) - 1e-9)
+    steps = min(max(steps, _MIN_GRID_STEPS), _MAX_GRID_STEPS)
     at = low + (high - low) * (np.arange(steps + 1) / steps)
     values, slopes, density = kernel_regression(at, *bin_scores(s, mass, events, h), h, mirrored)
     step = (high - low) / steps
@@ -250,7 +250,3 @@ def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
         max_slope = np.maximum(2 * np.maximum(np.append(rise, 0.0), np.append(0.0, rise)), 0.02 / step)
         slopes = np.clip(slopes, -max_slope, max_slope)
     return KernelCurve(spec.scale, low, high, np.clip(values, 0.0, 1.0), slopes, h)
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))

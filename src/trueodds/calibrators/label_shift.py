@@ -14,22 +14,24 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
 _MAX_EVALUATIONS = 200
-_ROWS = 4096  # per block
-_SINGULAR = 100.0  # condition number above which a confusion matrix is nearly singular
+_ROWS_PER_BLOCK = 4096  # per block
+_MAX_CONDITION_NUMBER = 100.0  # condition number above which a confusion matrix is nearly singular
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frequencies:
-    """Estimated class frequencies, and doubts about them."""
+class ClassFrequencies:
+    """Estimated class frequencies of the target rows, with texts on doubts about the estimate."""
 
     shares: Array  # (K,) summing to 1
-    n_passes: int = 0
+    n_passes: int = 0  # over the target rows
     converged: bool = True
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # sentences
 
 
-def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:  # noqa: ARG001 - one shape for all estimates
+def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFrequencies:  # noqa: ARG001 - one shape for all estimates
     r"""Class frequencies that maximize the likelihood of the target's predictions T (m, K).
+
+    P (n, K), Y (n, K) and w (n,) are predictions, outcome shares and weights of the labeled source rows.
 
     .. math:: \max_\pi \frac1m \sum_i \log \sum_k \frac{p_{ik}}{\pi^s_k} \pi_k
 
@@ -49,17 +51,17 @@ def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> Fr
         else []
     )
     if lost == len(T):
-        return Frequencies(source, 0, False, tuple(doubts))
-    optimum = _likeliest_shares(R[possible], source[observed])
+        return ClassFrequencies(source, 0, False, tuple(doubts))
+    optimum = _maximize_mixture_likelihood(R[possible], source[observed])
     n_passes = optimum.evaluations
     if not optimum.converged:
         doubts.append(f"The likelihood still increases after {n_passes:,} passes: the classes are hard to distinguish")
     shares = np.zeros(len(source))
     shares[observed] = optimum.x / optimum.x.sum()
-    return Frequencies(shares, n_passes, optimum.converged, tuple(doubts))
+    return ClassFrequencies(shares, n_passes, optimum.converged, tuple(doubts))
 
 
-def _likeliest_shares(R: Array, start: Array) -> NonnegativeMinimum:
+def _maximize_mixture_likelihood(R: Array, start: Array) -> NonnegativeMinimum:
     """Frequencies π that maximize mean log(Rπ), as the minimum of −mean log(Rπ) + Σπ, where Σπ = 1."""
 
     def value(share: Array) -> float:
@@ -69,8 +71,8 @@ def _likeliest_shares(R: Array, start: Array) -> NonnegativeMinimum:
     def derivatives(share: Array) -> tuple[Array, Array]:
         mixed, k = R @ share, len(share)
         gradient, hessian = np.ones(k), np.zeros((k, k))
-        for first in range(0, len(R), _ROWS):
-            ratio = R[first : first + _ROWS] / mixed[first : first + _ROWS, None]
+        for first in range(0, len(R), _ROWS_PER_BLOCK):
+            ratio = R[first : first + _ROWS_PER_BLOCK] / mixed[first : first + _ROWS_PER_BLOCK, None]
             gradient -= ratio.sum(axis=0) / len(R)
             hessian += ratio.T @ ratio / len(R)
         return gradient, hessian
@@ -78,7 +80,7 @@ def _likeliest_shares(R: Array, start: Array) -> NonnegativeMinimum:
     return minimize_nonnegative(value, derivatives, start, max_evaluations=_MAX_EVALUATIONS)
 
 
-def bbse(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:
+def bbse_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFrequencies:
     r"""Class frequencies that solve the confusion matrix for the target's frequencies of predicted classes (BBSE).
 
     .. math:: \min_{\omega \ge 0} \lVert C\omega - \mu \rVert, \quad C_{ij} = P_s(\hat y = i, y = j), \quad
@@ -90,21 +92,22 @@ def bbse(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:
     return _solve_confusion_matrix(np.eye(k)[P.argmax(axis=1)], Y, w, np.eye(k)[T.argmax(axis=1)])
 
 
-def soft_bbse(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:
+def soft_bbse_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFrequencies:
     """BBSE with probabilities in place of predicted classes, which uses more of their information."""
     return _solve_confusion_matrix(P, Y, w, T)
 
 
-def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, there: Array) -> Frequencies:
+def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, target_predicted: Array) -> ClassFrequencies:
+    """Solve C ω = μ for ω ≥ 0, from predicted probabilities or one-hot classes of source (n, K) and target (m, K)."""
     C = (predicted * w[:, None]).T @ Y / w.sum()
     source = C.sum(axis=0)
     observed = source > 0
     shares = np.zeros(len(source))
-    shares[observed] = _least_squares(C[:, observed], there.mean(axis=0)) * source[observed]
+    shares[observed] = _nonnegative_least_squares(C[:, observed], target_predicted.mean(axis=0)) * source[observed]
     condition = float(np.linalg.cond(C[:, observed] / source[observed]))
     doubts = (
         ()
-        if condition < _SINGULAR
+        if condition < _MAX_CONDITION_NUMBER
         else (
             (
                 f"The confusion matrix is nearly singular (condition {format_number(condition)}), so the frequencies"
@@ -113,10 +116,10 @@ def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, there: Array) 
         )
     )
     total = shares.sum()
-    return Frequencies(shares / total if total > 0 else source, 0, bool(total > 0), doubts)
+    return ClassFrequencies(shares / total if total > 0 else source, 0, bool(total > 0), doubts)
 
 
-def _least_squares(C: Array, mean: Array) -> Array:
+def _nonnegative_least_squares(C: Array, mean: Array) -> Array:
     """The ω ≥ 0 that minimizes |Cω − mean|²."""
     H, c = C.T @ C, C.T @ mean
     scale = float(c.max())
@@ -129,19 +132,19 @@ def _least_squares(C: Array, mean: Array) -> Array:
     return optimum.x
 
 
-ESTIMATES: dict[str, Callable[[Array, Array, Array, Array], Frequencies]] = {
+FREQUENCY_ESTIMATORS: dict[str, Callable[[Array, Array, Array, Array], ClassFrequencies]] = {
     "em": maximum_likelihood_frequencies,
-    "bbse": bbse,
-    "bbse-soft": soft_bbse,
+    "bbse": bbse_frequencies,
+    "bbse-soft": soft_bbse_frequencies,
 }
-FrequencyMethod = Annotated[str, OneOf(tuple(ESTIMATES))]
+FrequencyMethod = Annotated[str, OneOf(tuple(FREQUENCY_ESTIMATORS))]
 
 
-TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 1
+GRADIENT_TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 1
 MAX_EVALUATIONS = 200
-_DAMPING = 1e-8  # share of its curvature that is added to each diagonal entry
-_SHORTEST = 2.0**-40  # fraction of a step
-_EXCHANGES = 3  # block exchanges without progress before single exchanges
+_CURVATURE_DAMPING = 1e-8  # share of its curvature that is added to each diagonal entry
+_MIN_STEP_FRACTION = 2.0**-40  # fraction of a step
+_MAX_BLOCK_EXCHANGES = 3  # block exchanges without progress before single exchanges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,13 +181,13 @@ def minimize_nonnegative(
         gradient, hessian = derivatives(x)
         evaluations += 1
         violation = float(np.abs(x - np.maximum(x - gradient, 0.0)).max(initial=0.0))
-        if violation <= TOLERANCE or evaluations >= max_evaluations:
+        if violation <= GRADIENT_TOLERANCE or evaluations >= max_evaluations:
             break
         curvature = hessian.diagonal()
-        damped = hessian + np.diag(np.where(curvature > 0, _DAMPING * curvature, 1.0))
+        damped = hessian + np.diag(np.where(curvature > 0, _CURVATURE_DAMPING * curvature, 1.0))
         step = minimize_quadratic(damped, damped @ x - gradient, x > 0) - x
         decrease, length = -float(gradient @ step), 1.0
-        while length >= _SHORTEST and evaluations < max_evaluations:
+        while length >= _MIN_STEP_FRACTION and evaluations < max_evaluations:
             candidate = x + length * step
             candidate_value = value(candidate)
             evaluations += 1
@@ -195,7 +198,7 @@ def minimize_nonnegative(
             length /= 2
         else:
             break
-    return NonnegativeMinimum(x, evaluations, violation <= 100 * TOLERANCE)
+    return NonnegativeMinimum(x, evaluations, violation <= 100 * GRADIENT_TOLERANCE)
 
 
 def minimize_quadratic(H: Array, c: Array, active: Array) -> Array:
@@ -207,7 +210,7 @@ def minimize_quadratic(H: Array, c: Array, active: Array) -> Array:
     scale = 1 / np.sqrt(H.diagonal())
     H, c, active = H * scale[:, None] * scale, c * scale, active.copy()
     tolerance = 1e-15 * float(np.abs(c).max(initial=0.0))
-    fewest, exchanges = len(c) + 1, _EXCHANGES
+    fewest, exchanges = len(c) + 1, _MAX_BLOCK_EXCHANGES
     for _ in range(100 + 10 * len(c)):
         x, indices = np.zeros(len(c)), np.flatnonzero(active)
         if len(indices):
@@ -216,7 +219,7 @@ def minimize_quadratic(H: Array, c: Array, active: Array) -> Array:
         if not len(wrong):
             break
         if len(wrong) < fewest:
-            fewest, exchanges = len(wrong), _EXCHANGES
+            fewest, exchanges = len(wrong), _MAX_BLOCK_EXCHANGES
         elif exchanges:
             exchanges -= 1
         else:

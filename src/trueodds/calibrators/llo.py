@@ -33,12 +33,12 @@ from trueodds.calibrators._glm.parameter_uncertainty import (
     uncertainty_to_dict,
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
-from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
 
-_KEYS = ("tau", "gamma", "n_passes", "converged")
+_SAVED_KEYS = ("tau", "gamma", "n_passes", "converged")
 IDENTITY_PARAMETERS = np.array([0.0, 1.0])  # τ and γ of the identity
 
 
@@ -67,9 +67,9 @@ class LloMap(CalibrationMap):
             eta += self.gamma * (logs[:, 1] - logs[:, 0])
         return np.stack([expit(-eta), expit(eta)], axis=1)
 
-    def terms(self, k: int) -> tuple[Term, ...]:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """Powers γ, with the shift on the second class."""
-        return (Term(1.0, self.gamma * np.eye(2), np.array([0.0, self.tau])),)
+        return (SoftmaxTerm(1.0, self.gamma * np.eye(2), np.array([0.0, self.tau])),)
 
     def describe(self) -> str:
         """`δ = 0.64, γ = 0.57`."""
@@ -90,7 +90,7 @@ class LloMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> LloMap:  # noqa: ARG003 - two classes always
         """Read finite numbers."""
-        certainty = read_uncertainty(parameters, _KEYS, 2)
+        certainty = read_uncertainty(parameters, _SAVED_KEYS, 2)
         tau, gamma = (
             saved_parameters.read_number(parameters, key, -MAX_COEFFICIENT, MAX_COEFFICIENT) for key in ("tau", "gamma")
         )
@@ -159,9 +159,9 @@ class LloSpec(SummedSpec):
 
     def fit_data(self, data: SummableRows) -> LloMap:
         """Fit shift and slope."""
-        lines = data.map_rows(_lines)
+        lines = data.map_rows(_logistic_rows)
         optimum = fit_finite_from_sums(lines, IDENTITY_PARAMETERS)
-        certainty = _certainty(optimum, lines) if optimum.converged else ParameterUncertainty("infinite")
+        certainty = _estimate_uncertainty(optimum, lines) if optimum.converged else ParameterUncertainty("infinite")
         return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
 
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
@@ -173,7 +173,7 @@ class LloSpec(SummedSpec):
         return [*notes, *nonincreasing_curve_notes(int(calibration_map.gamma <= 0))]
 
 
-def _lines(data: FitData) -> LogisticRows:
+def _logistic_rows(data: FitData) -> LogisticRows:
     """The log odds of the second class."""
     return LogisticRows(intercept_and_score(log_ratio(data.P, data.min_prob)), data.Y[:, 1], data.w)
 
@@ -182,41 +182,41 @@ def _lines(data: FitData) -> LogisticRows:
 class _EvidenceSums:
     """Sums at the fitted τ and γ from which their uncertainty is computed; sums of batches add up."""
 
-    curvature: Array  # of (γ, τ′)
-    squares: Array  # the same with squared weights, if needed
-    before: float  # minus the log-likelihood of the identity
-    low: float
-    high: float
+    hessian: Array  # of (γ, τ′)
+    squared_weight_hessian: Array  # the same with squared weights, if needed
+    identity_loss: float  # minus the log-likelihood of the identity
+    min_log_odds: float
+    max_log_odds: float
 
     @classmethod
-    def of(cls, lines: LogisticRows, theta: Array, mean: float, weighted: bool) -> _EvidenceSums:
+    def from_rows(cls, lines: LogisticRows, theta: Array, mean: float, weighted: bool) -> _EvidenceSums:
         """Of some rows."""
         x = lines.X[:, 1]
         around, at = intercept_and_score(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
 
-        def curvature(w: Array) -> Array:
+        def weighted_hessian(w: Array) -> Array:
             return logistic_likelihood(around, lines.y, w, at).hessian[::-1, ::-1]
 
-        squares = curvature(lines.w**2) if weighted else np.zeros((2, 2))
-        before = 0.0 if weighted else logistic_likelihood(lines.X, lines.y, lines.w, IDENTITY_PARAMETERS).value
-        return cls(curvature(lines.w), squares, before, float(x.min()), float(x.max()))
+        squared_weight_hessian = weighted_hessian(lines.w**2) if weighted else np.zeros((2, 2))
+        identity_loss = 0.0 if weighted else logistic_likelihood(lines.X, lines.y, lines.w, IDENTITY_PARAMETERS).value
+        return cls(weighted_hessian(lines.w), squared_weight_hessian, identity_loss, float(x.min()), float(x.max()))
 
     def __add__(self, other: _EvidenceSums) -> _EvidenceSums:
         return _EvidenceSums(
-            self.curvature + other.curvature,
-            self.squares + other.squares,
-            self.before + other.before,
-            min(self.low, other.low),
-            max(self.high, other.high),
+            self.hessian + other.hessian,
+            self.squared_weight_hessian + other.squared_weight_hessian,
+            self.identity_loss + other.identity_loss,
+            min(self.min_log_odds, other.min_log_odds),
+            max(self.max_log_odds, other.max_log_odds),
         )
 
 
-def _certainty(optimum: LogisticFit, data: SummableRows) -> ParameterUncertainty:
+def _estimate_uncertainty(optimum: LogisticFit, data: SummableRows) -> ParameterUncertainty:
     """Uncertainty of shift and slope. Cost: two passes in one."""
     assert optimum.means is not None
-    mean, facts = float(optimum.means[1]), data.summary
-    weighted = facts.std_error_method == "weights"
-    sums: _EvidenceSums = data.sum(partial(_EvidenceSums.of, theta=optimum.theta, mean=mean, weighted=weighted))
+    mean, summary = float(optimum.means[1]), data.summary
+    weighted = summary.std_error_method == "weights"
+    sums: _EvidenceSums = data.sum(partial(_EvidenceSums.from_rows, theta=optimum.theta, mean=mean, weighted=weighted))
 
     def scores() -> ScoreVectors:
         (tau, gamma), rows = optimum.theta, data.rows
@@ -224,7 +224,7 @@ def _certainty(optimum: LogisticFit, data: SummableRows) -> ParameterUncertainty
         return ScoreVectors((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)
 
     return FitEvidence(
-        facts, sums.curvature, np.array([mean]), np.array([sums.low <= 0 <= sums.high]), 0.0,
-        None if data.rows is None else scores, lambda: sums.squares,
-        lambda: max(2 * (sums.before - optimum.value), 0.0), optimum.rank,
+        summary, sums.hessian, np.array([mean]), np.array([sums.min_log_odds <= 0 <= sums.max_log_odds]), 0.0,
+        None if data.rows is None else scores, lambda: sums.squared_weight_hessian,
+        lambda: max(2 * (sums.identity_loss - optimum.value), 0.0), optimum.rank,
     ).uncertainty()  # fmt: skip

@@ -88,7 +88,7 @@ class FullMatrixSpec(SummedSpec):
         if self.penalty == "auto":
             optimum, chosen = _fit_by_aic(prepared, target, start)
         else:
-            strength = self._strength(k, prepared.summary.total_weight)
+            strength = self._penalty_strengths(k, prepared.summary.total_weight)
             optimum, chosen = fit_log_linear(prepared, strength, target, start, shared_features=True), None
         theta = optimum.theta.reshape(k, k + 1)
         weights, bias = theta[:, :k].copy(), theta[:, k].copy()
@@ -98,7 +98,7 @@ class FullMatrixSpec(SummedSpec):
         logits = self._takes_logits
         return made(weights, bias, self.min_prob, optimum.n_passes, optimum.converged, logits, chosen)
 
-    def _strength(self, k: int, mass: float) -> Array:
+    def _penalty_strengths(self, k: int, mass: float) -> Array:
         if isinstance(self.penalty, str):
             return scaled_penalty(k, mass)
         bias_penalty = self.penalty if self.bias_penalty is None else self.bias_penalty

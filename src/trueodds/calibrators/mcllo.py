@@ -13,7 +13,7 @@ from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.baseline_logits import (
     baseline_index,
     check_baseline,
-    fit_contrasts,
+    fit_baseline_logits,
     resolve_class_name,
 )
 from trueodds.calibrators._glm.fit_data import FitData
@@ -40,14 +40,14 @@ from trueodds.calibrators._glm.parameter_uncertainty import (
     uncertainty_to_dict,
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
-from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, NonNegative
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_sum_exp
 
-_KEYS = ("tau", "gamma", "baseline", "min_prob", "n_passes", "converged")
+_SAVED_KEYS = ("tau", "gamma", "baseline", "min_prob", "n_passes", "converged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,19 +83,19 @@ class MclloMap(CalibrationMap):
         """The parameters of the other classes with the baseline's inserted, (K,)."""
         return np.insert(others, self.baseline, own)
 
-    def terms(self, k: int) -> tuple[Term, ...]:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """γ on the diagonal and −γ in the baseline's column; `min_prob` replaces exact zeros."""
         if (self.gamma == self.gamma[0]).all():
-            return (Term(1.0, self.gamma[0] * np.eye(k), self._with_baseline(self.tau, 0.0)),)
+            return (SoftmaxTerm(1.0, self.gamma[0] * np.eye(k), self._with_baseline(self.tau, 0.0)),)
         slopes = self._with_baseline(self.gamma, 0.0)
         W = np.diag(slopes)
         W[:, self.baseline] -= slopes
-        return (Term(1.0, W, self._with_baseline(self.tau, 0.0), self.min_prob),)
+        return (SoftmaxTerm(1.0, W, self._with_baseline(self.tau, 0.0), self.min_prob),)
 
     def describe(self) -> str:
         """`δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
         delta = np.exp(np.minimum(self.tau, 700.0))
-        return f"δ {_range(delta)}, γ {_range(self.gamma)}, against class {self.baseline}"
+        return f"δ {_format_range(delta)}, γ {_format_range(self.gamma)}, against class {self.baseline}"
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """A row and a sentence for each class but the baseline, and the test against the identity."""
@@ -116,7 +116,7 @@ class MclloMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> MclloMap:
         """Read K − 1 finite shifts and slopes and the number of a class."""
-        certainty = read_uncertainty(parameters, _KEYS, k)
+        certainty = read_uncertainty(parameters, _SAVED_KEYS, k)
         saved_parameters.read_number(parameters, "baseline", 0, k - 1)
         return cls(
             saved_parameters.read_vector(parameters, "tau", -MAX_PARAMETER, MAX_PARAMETER, size=k - 1),
@@ -221,7 +221,7 @@ class MclloSpec(SummedSpec):
         odds = data.map_rows(prepare_rows).map_rows(
             partial(_log_odds_against, baseline=c, fitted_classes=None if complete else fitted_classes)
         )
-        contrast_fit = fit_contrasts(odds, np.flatnonzero(fitted_classes) != c, self.penalty)
+        contrast_fit = fit_baseline_logits(odds, np.flatnonzero(fitted_classes) != c, self.penalty)
         tau[live], gamma[live] = contrast_fit.shifts, contrast_fit.slopes
         certainty = contrast_fit.uncertainty() if complete else ParameterUncertainty("absent")
         done = contrast_fit.optimum.converged and complete
@@ -253,7 +253,7 @@ def _log_odds_against(rows: LogLinearRows, baseline: int, fitted_classes: Array 
     )
 
 
-def _range(x: Array) -> str:
+def _format_range(x: Array) -> str:
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.calibrators.base import CalibrationMap, Term
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
 
 OPSET = 17
-NOTHING = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and below every other
+LOG_OF_ZERO = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and below every other
 
 
 def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[str]) -> None:
@@ -20,7 +20,7 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
 
     Raises InputError TO524 for a map that is no sequence of softmax mixtures, or if the library onnx is missing.
     """
-    stages = calibration_map.stages(k)
+    stages = calibration_map.mixture_stages(k)
     if stages is None:
         raise InputError(
             "TO524",
@@ -48,7 +48,9 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
     input_name = "logits" if calibration_map.logits else "probabilities"
     current, on_logits = input_name, calibration_map.logits
     for stage, terms in enumerate(stages):
-        parts = [_term(f"{stage}_{i}", term, current, on_logits, constant, node) for i, term in enumerate(terms)]
+        parts = [
+            _add_term_nodes(f"{stage}_{i}", term, current, on_logits, constant, node) for i, term in enumerate(terms)
+        ]
         current = parts[0]
         for i, part in enumerate(parts[1:], 1):
             current = node("Add", [current, part], f"sum_{stage}_{i}")
@@ -69,7 +71,7 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
         file.write(model.SerializeToString())
 
 
-def _term(i: str, term: Term, input_name: str, on_logits: bool, constant: Any, node: Any) -> str:
+def _add_term_nodes(i: str, term: SoftmaxTerm, input_name: str, on_logits: bool, constant: Any, node: Any) -> str:
     """Add the nodes of one mixture component and return the name of its output."""
     logs = input_name
     if not on_logits:
@@ -77,7 +79,7 @@ def _term(i: str, term: Term, input_name: str, on_logits: bool, constant: Any, n
         logs = node("Log", [node("Max", [input_name, threshold], f"floored_{i}")], f"log_{i}")
         if not term.min_prob:
             zero = node("Less", [input_name, threshold], f"is_zero_{i}")
-            logs = node("Where", [zero, constant(f"nothing_{i}", NOTHING), logs], f"logs_{i}")
+            logs = node("Where", [zero, constant(f"nothing_{i}", LOG_OF_ZERO), logs], f"logs_{i}")
     turned = node("MatMul", [logs, constant(f"W_{i}", term.W.T)], f"turned_{i}")
     eta = node("Add", [turned, constant(f"b_{i}", term.b)], f"eta_{i}")
     q = node("Softmax", [eta], f"softmax_{i}", axis=1)

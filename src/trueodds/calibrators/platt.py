@@ -1,4 +1,4 @@
-"""Platt scaling."""
+"""Platt scaling: a sigmoid of the log odds, or of the probability, for two classes or for each class."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from trueodds.calibrators._glm.logistic_regression import (
     intercept_and_score,
 )
 from trueodds.calibrators._glm.row_sums import SummableRows
-from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
-_ON = ("logit", "raw")
-FLAT = np.zeros(2)  # intercept and slope of a constant curve
+_INPUT_SCALES = ("logit", "raw")
+FLAT_CURVE_START = np.zeros(2)  # intercept and slope of a constant curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +50,10 @@ class Sigmoid:
     def __call__(self, x: Array) -> Array:
         """The values at x; with a positive slope in log odds an exact zero stays zero."""
         if self.on == "logit":
-            return self.of_logs(binary_logs(x))[:, 1]
+            return self.apply_to_logs(binary_logs(x))[:, 1]
         return np.asarray(expit(self.slope * x.astype(np.float64) + self.intercept))
 
-    def of_logs(self, logs: Array) -> Array:
+    def apply_to_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
         if self.slope == 0:
             return probability_pair(np.full(len(logs), self.intercept))
@@ -73,7 +73,7 @@ class Sigmoid:
     def from_dict(cls, parameters: Mapping[str, Any]) -> Sigmoid:
         """Finite numbers, and one of the two scales."""
         saved_parameters.check_keys(parameters, ("slope", "intercept", "on", "n_passes", "converged"), "a curve")
-        if parameters["on"] not in _ON:
+        if parameters["on"] not in _INPUT_SCALES:
             raise InputError(
                 "TO505",
                 "In a saved calibrator on must be logit or raw.",
@@ -113,14 +113,14 @@ class PlattMap(IterativeOneVsRest):
 
     name: ClassVar[str] = "platt"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = Sigmoid.from_dict
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = Sigmoid.from_dict
 
-    def terms(self, k: int) -> tuple[Term, ...] | None:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The sigmoid as a mixture, for two classes and log odds."""
         curve = self.curves[0]
         if k > 2 or curve.on == "raw":
             return None
-        return (Term(1.0, curve.slope * np.eye(2), np.array([0.0, curve.intercept])),)
+        return (SoftmaxTerm(1.0, curve.slope * np.eye(2), np.array([0.0, curve.intercept])),)
 
     def describe(self) -> str:
         """`slope 0.55, intercept -0.45`, or the range of the slopes."""
@@ -178,13 +178,13 @@ class PlattSpec(SummedSpec):
     candidate: ClassVar[bool] = False
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = PlattMap
-    on: Annotated[str, OneOf(_ON)] = "logit"
+    on: Annotated[str, OneOf(_INPUT_SCALES)] = "logit"
     smooth: bool = True
     min_prob: MinProb = MIN_PROB
 
     def fit_data(self, data: SummableRows) -> PlattMap:
         """Fit the sigmoids."""
-        return PlattMap(fit_curves_from_sums(partial(_curve, spec=self), data))
+        return PlattMap(fit_curves_from_sums(partial(_fit_sigmoid, spec=self), data))
 
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
@@ -197,13 +197,13 @@ class PlattSpec(SummedSpec):
         return notes + curve_notes(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: SummableRows, spec: PlattSpec) -> Sigmoid:
+def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
     optimum = (fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums)(
-        data.map_rows(partial(_lines, on=spec.on)), FLAT
+        data.map_rows(partial(_logistic_rows, on=spec.on)), FLAT_CURVE_START
     )
     return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.n_passes, optimum.converged)
 
 
-def _lines(score: OneVsRestRows, on: str) -> LogisticRows:
+def _logistic_rows(score: OneVsRestRows, on: str) -> LogisticRows:
     x = score.logs[:, 1] - score.logs[:, 0] if on == "logit" else score.x.astype(np.float64)
     return LogisticRows(intercept_and_score(x), score.y, score.w)

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.calibrators import saved_parameters
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
-from trueodds.calibrators.label_shift import ESTIMATES, Frequencies, FrequencyMethod
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
+from trueodds.calibrators.label_shift import FREQUENCY_ESTIMATORS, ClassFrequencies, FrequencyMethod
 from trueodds.calibrators.probability_columns import check_prob_matrix, prob_columns
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.formatting import format_number
-from trueodds.core.settings import OWN
+from trueodds.core.settings import CHECKED_BY_CLASS
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array
 from trueodds.data.predictions import Predictions
 
 Priors = Sequence[float] | Mapping[int, float] | str
 
-_WIDE = 1e100
+_MAX_RATIO = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +42,10 @@ class PriorShiftMap(CalibrationMap):
         left = (self.ratios > 0) / np.count_nonzero(self.ratios)
         return np.divide(q, total, out=np.tile(left, (len(q), 1)), where=total > 0)
 
-    def terms(self, k: int) -> tuple[Term, ...]:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """Shifts by the logarithms of the ratios."""
         with np.errstate(divide="ignore"):
-            return (Term(1.0, np.eye(k), np.log(self.ratios)),)
+            return (SoftmaxTerm(1.0, np.eye(k), np.log(self.ratios)),)
 
     def describe(self) -> str:
         """The ratios, or their range."""
@@ -61,7 +61,7 @@ class PriorShiftMap(CalibrationMap):
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> PriorShiftMap:
         """Read a ratio for each class, at least one of them positive."""
         saved_parameters.check_keys(parameters, ("ratios", "n_passes", "converged"), "parameters")
-        ratios = saved_parameters.read_vector(parameters, "ratios", 0, _WIDE, size=k)
+        ratios = saved_parameters.read_vector(parameters, "ratios", 0, _MAX_RATIO, size=k)
         if not ratios.any():
             raise InputError(
                 "TO505",
@@ -124,7 +124,7 @@ class PriorShiftSpec(CalibratorSpec):
     map_type: ClassVar[type[CalibrationMap] | None] = PriorShiftMap
     candidate: ClassVar[bool] = False
     priors: Sequence[float] | Mapping[Any, Any] | Literal["uniform"] | None = None
-    target: Annotated[ArrayLike | None, OWN] = None
+    target: Annotated[ArrayLike | None, CHECKED_BY_CLASS] = None
     how: FrequencyMethod = "em"
 
     def __post_init__(self) -> None:
@@ -149,7 +149,7 @@ class PriorShiftSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> PriorShiftMap:
         """Estimate the ratios of the target's class frequencies to those of these rows."""
-        source, frequencies = (w @ Y) / w.sum(), self._target(P, Y, w)
+        source, frequencies = (w @ Y) / w.sum(), self._target_frequencies(P, Y, w)
         doubts = frequencies.doubts
         if lost := int(((source == 0) & (frequencies.shares > 0)).sum()):
             which = "1 class was" if lost == 1 else f"{lost:,} classes were"
@@ -157,10 +157,10 @@ class PriorShiftSpec(CalibratorSpec):
         ratios = np.divide(frequencies.shares, source, out=np.ones(len(source)), where=source > 0)
         return PriorShiftMap(ratios, frequencies.n_passes, frequencies.converged, doubts)
 
-    def _target(self, P: Array, Y: Array, w: Array) -> Frequencies:
+    def _target_frequencies(self, P: Array, Y: Array, w: Array) -> ClassFrequencies:
         if self.target is not None:
-            _no_frequencies(self.target, P.shape[1])
-            return ESTIMATES[self.how](P, Y, w, prob_columns(check_prob_matrix(self.target, P.shape[1])))
+            _reject_frequencies(self.target, P.shape[1])
+            return FREQUENCY_ESTIMATORS[self.how](P, Y, w, prob_columns(check_prob_matrix(self.target, P.shape[1])))
         if self.priors is None:
             raise InputError(
                 "TO203",
@@ -168,7 +168,7 @@ class PriorShiftSpec(CalibratorSpec):
                 "neither priors nor target",
                 "Pass priors=[...], one number per class, or target= with predictions of unlabeled rows.",
             )
-        return Frequencies(_numbers(self.priors, P.shape[1]))
+        return ClassFrequencies(_check_priors(self.priors, P.shape[1]))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Notes with both class frequencies, and on doubts about them."""
@@ -240,7 +240,7 @@ def class_weights(
     return spec.fit(prob_columns(preds.p), preds.Y, preds.w).ratios
 
 
-def _numbers(priors: Priors, k: int) -> Array:
+def _check_priors(priors: Priors, k: int) -> Array:
     if isinstance(priors, str):
         return np.full(k, 1 / k)
     if isinstance(priors, Mapping):
@@ -266,7 +266,7 @@ def _format_shares(shares: Array) -> str:
     return first + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")
 
 
-def _no_frequencies(target: Any, k: int) -> None:
+def _reject_frequencies(target: Any, k: int) -> None:
     """Raise TO203 if `target` looks like class frequencies instead of predictions of rows."""
     rows = np.asarray(target)
     if rows.ndim == 1 and len(rows) == k and rows.dtype.kind in "fiu" and abs(float(rows.sum()) - 1) < 1e-6:

@@ -118,7 +118,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         check("test_size", self.test_size, Probability, 0.25)
         check("mode", self.mode, Annotated[str, OneOf(_MODES)], _MODES[0])
-        spec = self._spec()
+        spec = self._make_spec()
         check_classification_targets(y)
         y_true: Array = column_or_1d(y, warn=True)
         X, y_true = indexable(X, y_true)
@@ -141,10 +141,10 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             rows, P = self._split(X, y_true, w, cluster)
         else:
             rows, P = self._cross_fit(X, y_true, w, cluster)
-        self.classes_ = _classes_of(self.estimator_)
+        self.classes_ = _class_names(self.estimator_)
         cluster = None if cluster is None else cluster[rows]
         weight = None if w is None else w[rows]
-        made = Predictions.from_logits if self._on_logits() else Predictions
+        made = Predictions.from_logits if self._uses_logits() else Predictions
         preds = made(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         if self.calibrator_.report is not None:
@@ -157,16 +157,19 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return self
 
     def _split(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
-        out = stratified_holdout(_one_hot(y), self.test_size, groups, self._rng())
-        self.estimator_ = _trained(self.estimator, X, y, w, np.flatnonzero(~out))
+        out = stratified_holdout(_one_hot_labels(y), self.test_size, groups, self._make_rng())
+        self.estimator_ = _fit_clone(self.estimator, X, y, w, np.flatnonzero(~out))
         rows = np.flatnonzero(out)
         return rows, self._predict_scores(self.estimator_, _safe_indexing(X, rows))
 
     def _cross_fit(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
         every = np.arange(len(y))
-        self.estimator_ = _trained(self.estimator, X, y, w, every)
-        classes = _classes_of(self.estimator_)
-        P, tested = np.full((len(y), len(classes)), -np.inf if self._on_logits() else 0.0), np.zeros(len(y), dtype=bool)
+        self.estimator_ = _fit_clone(self.estimator, X, y, w, every)
+        classes = _class_names(self.estimator_)
+        P, tested = (
+            np.full((len(y), len(classes)), -np.inf if self._uses_logits() else 0.0),
+            np.zeros(len(y), dtype=bool),
+        )
         for train, test in self._folds(X, y, groups):
             if tested[test].any():
                 raise InputError(
@@ -175,7 +178,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                     type(self.cv).__name__,
                     "Use a splitter without repeats.",
                 )
-            model = _trained(self.estimator, X, y, w, train)
+            model = _fit_clone(self.estimator, X, y, w, train)
             # A class that is missing in the training fold has no column; its probability is 0.
             P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._predict_scores(
                 model, _safe_indexing(X, test)
@@ -188,14 +191,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             yield from check_cv(self.cv, y, classifier=True).split(X, y, groups)
             return
         size = min(check("cv", self.cv, Folds, 5), count_units(len(y), groups))
-        fold = stratified_folds(_one_hot(y), size, groups, self._rng())
+        fold = stratified_folds(_one_hot_labels(y), size, groups, self._make_rng())
         for f in range(size):
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
-    def _on_logits(self) -> bool:
-        return bool(getattr(self.calibrator, "logits", False) or getattr(self._spec(), "logits", False))
+    def _uses_logits(self) -> bool:
+        return bool(getattr(self.calibrator, "logits", False) or getattr(self._make_spec(), "logits", False))
 
-    def _spec(self) -> CalibratorSpec:
+    def _make_spec(self) -> CalibratorSpec:
         calibrator = self.calibrator
         if isinstance(calibrator, Calibrator):
             return calibrator.make_spec()
@@ -205,9 +208,9 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return made
 
     def _predict_scores(self, model: Any, X: Any) -> Array:
-        return _logits(model, X) if self._on_logits() else _probabilities(model, X)
+        return _predict_logits(model, X) if self._uses_logits() else _predict_probabilities(model, X)
 
-    def _rng(self) -> np.random.Generator:
+    def _make_rng(self) -> np.random.Generator:
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
         return np.random.default_rng(seed)
 
@@ -225,7 +228,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             Recalibrated probabilities, float64, columns in the order of `classes_`.
         """
         check_is_fitted(self)
-        return self.calibrator_.predict_proba(self._predict_scores(self.estimator_, X), logits=self._on_logits())
+        return self.calibrator_.predict_proba(self._predict_scores(self.estimator_, X), logits=self._uses_logits())
 
     def predict(self, X: Any) -> Array:
         """Predict the most probable class of each row.
@@ -252,18 +255,18 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return tags
 
 
-def _one_hot(y: Array) -> Array:
+def _one_hot_labels(y: Array) -> Array:
     labels, number = np.unique(y, return_inverse=True)
     return np.eye(len(labels))[number.reshape(-1)]
 
 
-def _trained(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> Any:
+def _fit_clone(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> Any:
     weighted = w is not None and has_fit_parameter(estimator, "sample_weight")
     extra = {"sample_weight": w[rows]} if weighted and w is not None else {}
     return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **extra)
 
 
-def _classes_of(model: Any) -> Array:
+def _class_names(model: Any) -> Array:
     if not hasattr(model, "classes_"):
         raise InputError(
             "TO508",
@@ -274,13 +277,13 @@ def _classes_of(model: Any) -> Array:
     return np.asarray(model.classes_)
 
 
-def _probabilities(model: Any, X: Any) -> Array:
+def _predict_probabilities(model: Any, X: Any) -> Array:
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
-    return softmax(_logits(model, X))
+    return softmax(_predict_logits(model, X))
 
 
-def _logits(model: Any, X: Any) -> Array:
+def _predict_logits(model: Any, X: Any) -> Array:
     if not hasattr(model, "decision_function"):
         required = "decision_function" if hasattr(model, "predict_proba") else "predict_proba or decision_function"
         raise InputError(
@@ -290,7 +293,7 @@ def _logits(model: Any, X: Any) -> Array:
             "Choose a classifier that has it, or a calibrator without logits=True.",
         )
     z = np.asarray(model.decision_function(X), dtype=np.float64)
-    if z.ndim == 2 and z.shape[1] != len(_classes_of(model)):
+    if z.ndim == 2 and z.shape[1] != len(_class_names(model)):
         raise InputError(
             "TO508",
             "The decision_function of the estimator must return one score per class.",

@@ -22,7 +22,7 @@ from trueodds.calibrators._glm.log_probabilities import (
 )
 from trueodds.calibrators._glm.logistic_regression import curve_notes
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.histogram import StepCurve, between_scores, format_bins
+from trueodds.calibrators.histogram import StepCurve, edges_between_scores, format_bins
 from trueodds.calibrators.platt import IterativeOneVsRest, PlattSpec, Sigmoid
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount
@@ -53,9 +53,9 @@ class BinnedSigmoid:
         """The values at x."""
         return self.steps(self.sigmoid(x))
 
-    def of_logs(self, logs: Array) -> Array:
+    def apply_to_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
-        q = self.steps(self.sigmoid.of_logs(logs)[:, 1])
+        q = self.steps(self.sigmoid.apply_to_logs(logs)[:, 1])
         return np.stack([1 - q, q], axis=1)
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class ScalingBinningMap(IterativeOneVsRest):
 
     name: ClassVar[str] = "scaling_binning"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = BinnedSigmoid.from_dict
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = BinnedSigmoid.from_dict
 
     def describe(self) -> str:
         """The number of bins."""
@@ -137,7 +137,7 @@ class ScalingBinningSpec(CalibratorSpec):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> ScalingBinningMap:
         """Fit the binned sigmoids."""
-        return ScalingBinningMap(fit_curves_of_logs(partial(_curve, spec=self), P, Y, w, 0.0))
+        return ScalingBinningMap(fit_curves_of_logs(partial(_fit_binned_sigmoid, spec=self), P, Y, w, 0.0))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, separated outcomes, curves that do not increase, and exact zeros."""
@@ -151,14 +151,14 @@ class ScalingBinningSpec(CalibratorSpec):
         return fit_notes + zero_probability_notes(calibration_map.apply(P))
 
 
-def _curve(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedSigmoid:
+def _fit_binned_sigmoid(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedSigmoid:
     """Fit one curve to the logarithms of both sides (n, 2)."""
     two = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
     sigmoid: Sigmoid = PlattSpec(smooth=False, min_prob=spec.min_prob).fit(*two, w).curves[0]
-    g = sigmoid.of_logs(logs)[:, 1]
+    g = sigmoid.apply_to_logs(logs)[:, 1]
     bins = EqualMass(spec.bins).fit(View(g, y, w))
     assert isinstance(bins, Bins)
-    edges = between_scores(bins.edges, np.unique(g))
+    edges = edges_between_scores(bins.edges, np.unique(g))
     where = Bins(edges).index(g)
     means = np.bincount(where, w * g) / np.bincount(where, w)
     return BinnedSigmoid(sigmoid, StepCurve(edges, np.clip(means, 0.0, 1.0)))

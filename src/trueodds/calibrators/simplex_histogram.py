@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Protocol
 import numpy as np
 
 from trueodds.binning.median_variance import Tree, grow_tree
-from trueodds.binning.simplex_grid import grid_key
+from trueodds.binning.simplex_grid import grid_key_function
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import effective_rows, zero_probability_notes
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
@@ -23,7 +23,7 @@ from trueodds.kernels.bins import Bins
 MAX_BINS = 100_000  # bins per axis; a file must not ask for more memory than that
 
 
-class GridCells(Protocol):
+class SimplexPartition(Protocol):
     """Cells that are numbered from 0."""
 
     @property
@@ -41,7 +41,7 @@ class GridCells(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Leaves:
+class TreeLeaves:
     """The leaves of a tree, which contain every row."""
 
     tree: Tree
@@ -67,11 +67,11 @@ class Leaves:
         }
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> Leaves:
+    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> TreeLeaves:
         """Repeat the saved splits; each node must be a leaf."""
         saved_parameters.check_keys(parameters, ("node", "axis", "cut"), "cells")
-        cuts = _numbers(parameters, "cut")
-        nodes, sides = (_integers(parameters, key, len(cuts)) for key in ("node", "axis"))
+        cuts = _read_thresholds(parameters, "cut")
+        nodes, sides = (_read_integers(parameters, key, len(cuts)) for key in ("node", "axis"))
         tree = Tree()
         for node, axis, cut in zip(nodes, sides, cuts, strict=True):
             if node >= len(tree.axis) or tree.axis[node] >= 0:
@@ -92,7 +92,7 @@ class HistogramGrid:
     @classmethod
     def of(cls, x: Array, bins: int) -> HistogramGrid:
         """The cells that contain a row of x (n, axes)."""
-        keys = np.unique(_keys(x, bins))
+        keys = np.unique(_grid_keys(x, bins))
         return cls(bins, np.frombuffer(keys.tobytes(), dtype=">u4").reshape(len(keys), -1).astype(np.int64))
 
     @property
@@ -102,7 +102,7 @@ class HistogramGrid:
 
     def index(self, x: Array) -> Array:
         """The cell of each row; −1 for a cell without rows in the fit."""
-        known, keys = _bytes(self.cells), _keys(x, self.bins)
+        known, keys = _cells_as_bytes(self.cells), _grid_keys(x, self.bins)
         where = np.minimum(np.searchsorted(known, keys), len(known) - 1)
         return np.where(known[where] == keys, where, -1)
 
@@ -119,29 +119,29 @@ class HistogramGrid:
             raise _invalid_value(f"bins must be a whole number from 1 to {MAX_BINS}", bins)
         if not isinstance(rows, list) or not rows:
             raise _invalid_value("cells must be some rows of numbers", rows)
-        cells = np.array([_integers({"cells": row}, "cells", axes) for row in rows], dtype=np.int64)
-        keys = _bytes(cells)
+        cells = np.array([_read_integers({"cells": row}, "cells", axes) for row in rows], dtype=np.int64)
+        keys = _cells_as_bytes(cells)
         if (cells >= bins).any() or (keys[:-1] >= keys[1:]).any():
             raise _invalid_value(f"cells must be sorted and lie below {bins} on each axis", cells[0].tolist())
         return cls(bins, cells)
 
 
-def _keys(x: Array, bins: int) -> Array:
+def _grid_keys(x: Array, bins: int) -> Array:
     # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
-    return grid_key(Bins(np.arange(bins + 1) / bins))(x)
+    return grid_key_function(Bins(np.arange(bins + 1) / bins))(x)
 
 
-def _bytes(cells: Array) -> Array:
-    """One sortable key per cell, as `grid_key` makes them of rows."""
+def _cells_as_bytes(cells: Array) -> Array:
+    """One sortable key per cell, as `grid_key_function` makes them of rows."""
     return np.ascontiguousarray(cells.astype(">u4")).view(f"S{4 * cells.shape[1]}")[:, 0]
 
 
-def _numbers(mapping: Mapping[str, Any], key: str) -> list[float]:
+def _read_thresholds(mapping: Mapping[str, Any], key: str) -> list[float]:
     numbers: list[float] = [] if mapping[key] == [] else saved_parameters.read_vector(mapping, key, 0, 2).tolist()
     return numbers
 
 
-def _integers(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
+def _read_integers(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
     values = mapping[key]
     if not isinstance(values, list) or len(values) != size:
         raise _invalid_value(f"{key} must be {size} whole numbers", values)
@@ -163,12 +163,12 @@ class SimplexHistogramMap(CalibrationMap):
     """The mean outcome of the cell of a row; a row in no cell stays unchanged."""
 
     name: ClassVar[str] = "simplex_histogram"
-    cells: GridCells
+    cells: SimplexPartition
     values: Array  # (cells, K), rows summing to 1
 
     def apply(self, P: Array) -> Array:
         """The values of the cells."""
-        where = self.cells.index(_axes(P))
+        where = self.cells.index(_cell_coordinates(P))
         return np.where(where[:, None] >= 0, self.values[where], P)
 
     def describe(self) -> str:
@@ -187,8 +187,8 @@ class SimplexHistogramMap(CalibrationMap):
         saved_cells, axes = saved_parameters.read_table(parameters, "cells"), 1 if k == 2 else k
         if parameters["partition"] not in _PARTITIONS:
             raise _invalid_value(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
-        kind: Any = HistogramGrid if parameters["partition"] == "simplex-grid" else Leaves
-        cells: GridCells = kind.from_dict(saved_cells, axes)
+        kind: Any = HistogramGrid if parameters["partition"] == "simplex-grid" else TreeLeaves
+        cells: SimplexPartition = kind.from_dict(saved_cells, axes)
         rows = parameters["values"]
         if not isinstance(rows, list) or len(rows) != cells.size:
             raise _invalid_value(f"values must be {cells.size} rows", rows)
@@ -255,11 +255,11 @@ class SimplexHistogramSpec(CalibratorSpec):
     def fit(self, P: Array, Y: Array, w: Array) -> SimplexHistogramMap:
         """Compute the mean outcomes of the cells."""
         P, Y, w = (array[w > 0] for array in (P, Y, w))
-        x = _axes(P)
-        cells: GridCells = (
+        x = _cell_coordinates(P)
+        cells: SimplexPartition = (
             HistogramGrid.of(x, self.bins)
             if self.partition == "simplex-grid"
-            else Leaves(grow_tree(x, effective_rows(w)[1], self.min_size))
+            else TreeLeaves(grow_tree(x, effective_rows(w)[1], self.min_size))
         )
         where = cells.index(x)
         outcome_sums = np.stack([np.bincount(where, w * y, cells.size) for y in Y.T], axis=1)
@@ -272,7 +272,7 @@ class SimplexHistogramSpec(CalibratorSpec):
         if isinstance(calibration_map.cells, HistogramGrid):
             P, w = P[w > 0], w[w > 0]
             rows = w if are_counts(w) else np.ones(len(w))
-            cell_weights = np.bincount(calibration_map.cells.index(_axes(P)), rows)
+            cell_weights = np.bincount(calibration_map.cells.index(_cell_coordinates(P)), rows)
             # Good-Turing: the share of rows alone in their cell estimates the share of new rows in empty cells.
             alone = float((cell_weights == 1).sum() / cell_weights.sum())
             if alone >= 0.0005:
@@ -286,6 +286,6 @@ class SimplexHistogramSpec(CalibratorSpec):
         return fit_notes + zero_probability_notes(calibration_map.apply(P))
 
 
-def _axes(P: Array) -> Array:
+def _cell_coordinates(P: Array) -> Array:
     """The coordinates that place a row: all columns, or the second of two."""
     return P[:, 1:].astype(np.float64) if P.shape[1] == 2 else P.astype(np.float64, copy=False)

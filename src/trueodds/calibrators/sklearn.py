@@ -23,7 +23,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.signatures import argument_error, checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data.argument_order import with_called_order
-from trueodds.data.arrays import as_array, with_own_arguments
+from trueodds.data.arrays import as_array, restate_own_arguments
 from trueodds.data.predictions import Predictions
 
 
@@ -100,13 +100,15 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         """
         spec = self.make_spec()
         p, y = as_array(y_prob, "y_prob"), as_array(y_true, "y_true")
-        classes = _classes(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
+        classes = (
+            _classes_from_labels(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
+        )
         made = Predictions.from_logits if self.logits else Predictions
         try:  # with the columns of a data frame, whose names may show another order than that of the classes
             preds = made(y_true, y_prob, weight=sample_weight, classes=classes)
         except InputError as problem:
             order = "This fit takes (y_prob, y_true): swap the two arguments."
-            raise with_called_order(_with_parameters(problem), order) from None
+            raise with_called_order(_adapt_remedy(problem), order) from None
         _check_feature_names(self, y_prob, reset=True)
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         self.classes_ = class_array(preds.classes)
@@ -209,14 +211,14 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return tags
 
 
-def _with_parameters(problem: InputError) -> InputError:
+def _adapt_remedy(problem: InputError) -> InputError:
     """Return the error of invalid data with the parameters of this estimator in its remedy."""
-    own = with_own_arguments(problem)
+    own = restate_own_arguments(problem)
     fix = re.sub(r"pass sum_tolerance=[^;]+(?=;)", "divide each row by its sum", own.fix)
     return InputError(own.code, own.problem, own.got, fix)
 
 
-def _classes(y: Array, k: int) -> list[Any] | None:
+def _classes_from_labels(y: Array, k: int) -> list[Any] | None:
     """The sorted labels if there is one per column; None if integer labels count from 0."""
     if y.ndim != 1 or (y.dtype.kind == "f" and not np.isfinite(y).all()):
         return None
@@ -253,7 +255,12 @@ def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     called = class_name(spec_type.name)
     __init__.__qualname__ = f"{called}.__init__"
-    body = {"__init__": __init__, "__module__": __name__, "__doc__": _doc(spec_type), "spec_type": spec_type}
+    body = {
+        "__init__": __init__,
+        "__module__": __name__,
+        "__doc__": _merge_docstrings(spec_type),
+        "spec_type": spec_type,
+    }
     return type(called, (Calibrator,), body)
 
 
@@ -266,9 +273,9 @@ _EXAMPLE = """\
 _EXAMPLE_SETTINGS = {"prior_shift": "priors=[0.7, 0.3]"}  # of a calibrator that its defaults do not fit
 
 
-def _doc(spec_type: type[CalibratorSpec]) -> str:
+def _merge_docstrings(spec_type: type[CalibratorSpec]) -> str:
     """The docstring of a calibrator's class: the sections of its settings and those of every estimator, merged."""
-    own, shared = _sections(spec_type), _sections(Calibrator)
+    own, shared = _docstring_sections(spec_type), _docstring_sections(Calibrator)
     entries = re.split(r"\n(?=\S)", shared["Parameters"])
     names = {field.name for field in dataclasses.fields(spec_type)}
     shared_entries = [entry for entry in entries if entry.split(" :")[0] not in names]
@@ -284,7 +291,7 @@ def _doc(spec_type: type[CalibratorSpec]) -> str:
     return "\n\n".join([own[""], *parts]) + "\n"
 
 
-def _sections(documented: type) -> dict[str, str]:
+def _docstring_sections(documented: type) -> dict[str, str]:
     """Return the text of each section of a numpydoc docstring by title; the text before the first section under ''."""
     parts = re.split(r"^(\w[\w ]*)\n-{3,}$\n", inspect.cleandoc(documented.__doc__ or ""), flags=re.M)
     texts = [text.strip("\n") for text in parts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -61,15 +60,15 @@ class LogOddsSpline:
 
     def __call__(self, x: Array) -> Array:
         """The probabilities at x."""
-        return self.of_logs(binary_logs(x))[:, 1]
+        return self.apply_to_logs(binary_logs(x))[:, 1]
 
-    def of_logs(self, logs: Array) -> Array:
+    def apply_to_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
         if self.min_prob > 0:
             logs = raise_to_min_prob(logs, self.min_prob)
         return probability_pair(self.spline(logs[:, 1] - logs[:, 0]))
 
-    def falls(self) -> float:
+    def max_decrease(self) -> float:
         """Total decrease of the probability between the first and the last knot."""
         low, high = self.spline.knots[[0, -1]]
         along = expit(self.spline(low + (high - low) * np.arange(1001) / 1000))
@@ -133,8 +132,8 @@ def fit_log_odds_spline(
     return LogOddsSpline(fit.curve, fit.freedom, fit.converged, fit.n_passes, min_prob)
 
 
-_KNOTS = {"natural": 12, "gupta": 6}
-_FALL = 1e-3  # decrease of probability from which a note is given
+_DEFAULT_KNOTS = {"natural": 12, "gupta": 6}
+_MIN_NOTED_DECREASE = 1e-3  # decrease of probability from which a note is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +142,7 @@ class SplineMap(OneVsRest):
 
     name: ClassVar[str] = "spline"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = LogOddsSpline.from_dict
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]] = LogOddsSpline.from_dict
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -231,7 +230,7 @@ class SplineSpec(CalibratorSpec):
     complexity: ClassVar[int] = 15
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = SplineMap
-    kind: Annotated[str, OneOf(tuple(_KNOTS))] = "natural"
+    kind: Annotated[str, OneOf(tuple(_DEFAULT_KNOTS))] = "natural"
     knots: Annotated[int, Range(3, 100)] | None = None
     penalty: Positive | Literal["auto"] = "auto"
     min_prob: MinProb = MIN_PROB
@@ -247,7 +246,7 @@ class SplineSpec(CalibratorSpec):
 
     @property
     def _knots(self) -> int:
-        return int(self.knots or _KNOTS[self.kind])
+        return int(self.knots or _DEFAULT_KNOTS[self.kind])
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """Fit the curves."""
@@ -272,11 +271,11 @@ class SplineSpec(CalibratorSpec):
                 " kind."
             )
             fit_notes.append(Note("TN528", text))
-        falls = max(curve.falls() for curve in calibration_map.curves)
-        if falls > _FALL:
+        max_decrease = max(curve.max_decrease() for curve in calibration_map.curves)
+        if max_decrease > _MIN_NOTED_DECREASE:
             which = " of a class" * (len(calibration_map.curves) > 1)
             text = (
-                f"The curve{which} decreases by up to {falls:.2g} in places, where a higher score gets a lower"
+                f"The curve{which} decreases by up to {max_decrease:.2g} in places, where a higher score gets a lower"
                 " probability; a larger penalty, or isotonic, keeps the order of scores."
             )
             fit_notes.append(Note("TN529", text))
@@ -292,7 +291,3 @@ def _clipping_notes(calibration_map: confidence_spline.ConfidenceMap, P: Array) 
         " confidence was raised to keep the predicted class."
     )
     return [Note("TN531", text)]
-
-
-def _positive(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(0 < value < math.inf)

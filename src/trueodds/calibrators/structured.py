@@ -23,14 +23,14 @@ from trueodds.calibrators._glm.log_linear import (
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA
 from trueodds.calibrators._glm.row_sums import SummableRows
-from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
 from trueodds.core.typing import Array
 
-_MATRIX = 30  # classes up to which form="auto" is a matrix
+_MAX_MATRIX_CLASSES = 30  # classes up to which form="auto" is a matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,20 +48,20 @@ class StructuredMap(CalibrationMap):
 
     def apply(self, P: Probabilities) -> Array:
         """Apply the steps in turn."""
-        return self._then().apply(temper(P, self.beta, self.share))
+        return self._linear_step().apply(temper(P, self.beta, self.share))
 
-    def _then(self) -> LogLinearMap:
-        return _Then(self.weights, self.bias, np.finfo(np.float64).tiny)
+    def _linear_step(self) -> LogLinearMap:
+        return _LinearStep(self.weights, self.bias, np.finfo(np.float64).tiny)
 
-    def stages(self, k: int) -> tuple[tuple[Term, ...], ...]:
+    def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...]:
         """The temperature with its share of the uniform, then the linear map."""
-        tempered = Term(1 - self.share, self.beta * np.eye(k), np.zeros(k))
-        uniform = Term(self.share, np.zeros((k, k)), np.zeros(k))
-        return (tempered, uniform), self._then().terms(k)
+        tempered = SoftmaxTerm(1 - self.share, self.beta * np.eye(k), np.zeros(k))
+        uniform = SoftmaxTerm(self.share, np.zeros((k, k)), np.zeros(k))
+        return (tempered, uniform), self._linear_step().mixture_terms(k)
 
     def describe(self) -> str:
         """`T = 2.03, then slopes 0.91 to 1.25, biases -0.22 to 0.49`."""
-        return f"{TemperatureMap(self.beta).describe()}, then {self._then().describe()}"
+        return f"{TemperatureMap(self.beta).describe()}, then {self._linear_step().describe()}"
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters of each step, and how the fit went."""
@@ -90,7 +90,7 @@ class StructuredMap(CalibrationMap):
         )
 
 
-class _Then(LogLinearMap):
+class _LinearStep(LogLinearMap):
     name: ClassVar[str] = "structured"
 
 
@@ -149,7 +149,7 @@ class StructuredSpec(SummedSpec):
         first = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
         share = 1 / (mass + 1)
         prepared = data.map_rows(partial(_tempered_fit_data, beta=first.beta, share=share)).map_rows(prepare_rows)
-        matrix = self.form == "matrix" or (self.form == "auto" and k <= _MATRIX)
+        matrix = self.form == "matrix" or (self.form == "auto" and k <= _MAX_MATRIX_CLASSES)
         strength = self.penalty * scaled_penalty(k, mass, diagonal=k)
         target = np.eye(k, k + 1)
         if not matrix:

@@ -1,4 +1,4 @@
-"""Temperature scaling."""
+"""Temperature scaling: the map p^(1/T), its maximum likelihood fit, and its notes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from trueodds.calibrators._glm.log_probabilities import (
 )
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, minimize_beta
 from trueodds.calibrators._glm.row_sums import SummableRows
-from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear, softmax_tempered
 
-_MANY = 2**16  # probabilities of a sample from which starting at its optimum saves time
+_MIN_SAMPLE_SIZE = 2**16  # probabilities of a sample from which starting at its optimum saves time
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class TemperatureMap(CalibrationMap):
 
         return temper_probabilities(P, self.beta)
 
-    def terms(self, k: int) -> tuple[Term, ...]:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """softmax(β log p)."""
-        return (Term(1.0, self.beta * np.eye(k), np.zeros(k)),)
+        return (SoftmaxTerm(1.0, self.beta * np.eye(k), np.zeros(k)),)
 
     def describe(self) -> str:
         """`T = 1.60`."""
@@ -120,13 +120,15 @@ class TemperatureSpec(SummedSpec):
         """Fit the temperature."""
 
         def sums(beta: float, every: int = 1) -> Likelihood:
-            likelihood: Likelihood = data.sum(partial(_sums, beta=beta, min_prob=self.min_prob, every=every))
+            likelihood: Likelihood = data.sum(
+                partial(_likelihood_of_rows, beta=beta, min_prob=self.min_prob, every=every)
+            )
             return likelihood
 
         start = 1.0
-        for every, within in ((64, 1e-3), (8, 1e-4)):
-            if data.n_probabilities >= every * _MANY:
-                start, _ = minimize_beta(partial(sums, every=every), start, tolerance=within)
+        for every, tolerance in ((64, 1e-3), (8, 1e-4)):
+            if data.n_probabilities >= every * _MIN_SAMPLE_SIZE:
+                start, _ = minimize_beta(partial(sums, every=every), start, tolerance=tolerance)
         return TemperatureMap(*minimize_beta(sums, start))
 
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
@@ -135,7 +137,7 @@ class TemperatureSpec(SummedSpec):
         return data.summary.replaced_counts.notes() + boundary_notes(calibration_map.beta)
 
 
-def _sums(data: FitData, beta: float, min_prob: float, every: int) -> Likelihood:
+def _likelihood_of_rows(data: FitData, beta: float, min_prob: float, every: int) -> Likelihood:
     """The likelihood of β and its derivatives, summed over these rows or every so many of them."""
     if isinstance(data.P, LogProbabilities):
         logs = floored_logs(data.P[::every], min_prob)

@@ -21,13 +21,19 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_probabilities,
 )
 from trueodds.calibrators._glm.newton import local_minimum_beta
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term, input_for, lower_min_prob_for_logs
+from trueodds.calibrators.base import (
+    CalibrationMap,
+    CalibratorSpec,
+    SoftmaxTerm,
+    lower_min_prob_for_logs,
+    to_accepted_input,
+)
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_sum_exp
 
-_ABOVE = 1 + 1e-12  # factor by which the top stays above the next, so that rounding does not make them equal
+_TOP_MARGIN = 1 + 1e-12  # factor by which the top stays above the next, so that rounding does not make them equal
 
 
 @dataclass(frozen=True)
@@ -56,24 +62,24 @@ class TopVsAllMap(CalibrationMap):
 
     def rows(self, P: Probabilities) -> tuple[Array, Array]:
         """Recalibrated rows, and a mask of the rows whose confidence was raised to keep the predicted class."""
-        k, every, top = P.shape[1], np.arange(len(P)), predicted_class(P)
+        k, all_rows, top = P.shape[1], np.arange(len(P)), predicted_class(P)
         Q = to_probabilities(P).astype(np.float64)
-        confidence = self.inner.apply(input_for(self.inner, _pair(P, top)))[:, 1]
-        Q[every, top] = 0.0
+        confidence = self.inner.apply(to_accepted_input(self.inner, _rest_and_top(P, top)))[:, 1]
+        Q[all_rows, top] = 0.0
         rest, second = Q.sum(axis=1), Q.max(axis=1)
         Q[rest == 0] = 1.0  # beside a confidence of 1 the others share equally
-        Q[every, top] = 0.0
+        Q[all_rows, top] = 0.0
         rest, second = np.where(rest > 0, rest, k - 1), np.where(rest > 0, second, 1.0)
-        min_confidence = second / (rest + second) * _ABOVE  # where the runner-up, in proportion, is as large
+        min_confidence = second / (rest + second) * _TOP_MARGIN  # where the runner-up, in proportion, is as large
         low = confidence < min_confidence
         confidence = np.where(low, min_confidence, confidence)
         Q *= ((1 - confidence) / rest)[:, None]
-        Q[every, top] = confidence
+        Q[all_rows, top] = confidence
         return Q, low
 
-    def terms(self, k: int) -> tuple[Term, ...] | None:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The mixture of a temperature; other inner maps have none."""
-        return self.inner.terms(k) if isinstance(self.inner, TemperatureMap) else None
+        return self.inner.mixture_terms(k) if isinstance(self.inner, TemperatureMap) else None
 
     def describe(self) -> str:
         """The inner map and its name."""
@@ -190,8 +196,8 @@ class TopVsAllSpec(CalibratorSpec):
             loss = partial(top_class_derivatives, P, Y, w, spec.min_prob)
             start = spec.fit(P, Y, w).beta  # near the optimum; at T = 1 all rows may be certain and the gradient 0
             return TopVsAllMap(TemperatureMap(*local_minimum_beta(loss, start)))
-        two, right = _as_two(P, Y)
-        return TopVsAllMap(spec.fit(input_for(spec, two), right, w))
+        two, right = _correctness_problem(P, Y)
+        return TopVsAllMap(spec.fit(to_accepted_input(spec, two), right, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes of the inner calibrator, and on confidences that were raised."""
@@ -201,9 +207,11 @@ class TopVsAllSpec(CalibratorSpec):
             assert isinstance(calibration_map.inner, TemperatureMap)
             return replacement_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner.beta)
         # A confidence of exactly 0 may have been raised.
-        two, right = _as_two(P, Y)
+        two, right = _correctness_problem(P, Y)
         fit_notes = [
-            note for note in spec.notes(calibration_map.inner, input_for(spec, two), right, w) if note.code != "TN505"
+            note
+            for note in spec.notes(calibration_map.inner, to_accepted_input(spec, two), right, w)
+            if note.code != "TN505"
         ]
         raised, possible = 0, []
         for p, _, _ in iterate_blocks(P, Y, w):
@@ -220,20 +228,20 @@ class TopVsAllSpec(CalibratorSpec):
         return fit_notes
 
 
-def _as_two(P: Probabilities, Y: Array) -> tuple[Probabilities, Array]:
+def _correctness_problem(P: Probabilities, Y: Array) -> tuple[Probabilities, Array]:
     """The rows as the two-class problem whether the predicted class is correct; ties go to the first class."""
-    every, top = np.arange(len(P)), predicted_class(P)
-    right = Y[every, top] if Y.ndim == 2 else (top == Y).astype(np.float64)
-    return _pair(P, top), np.stack([1 - right, right], axis=1)
+    all_rows, top = np.arange(len(P)), predicted_class(P)
+    right = Y[all_rows, top] if Y.ndim == 2 else (top == Y).astype(np.float64)
+    return _rest_and_top(P, top), np.stack([1 - right, right], axis=1)
 
 
-def _pair(P: Probabilities, top: Array) -> Probabilities:
+def _rest_and_top(P: Probabilities, top: Array) -> Probabilities:
     """The sum of the other classes and the predicted class, (n, 2)."""
     if isinstance(P, LogProbabilities):
-        logs, every = P.values, np.arange(len(P))
+        logs, all_rows = P.values, np.arange(len(P))
         others = logs.copy()
-        others[every, top] = -np.inf
-        return LogProbabilities(np.stack([log_sum_exp(others), logs[every, top]], axis=1))
+        others[all_rows, top] = -np.inf
+        return LogProbabilities(np.stack([log_sum_exp(others), logs[all_rows, top]], axis=1))
     x = np.minimum(P[np.arange(len(P)), top].astype(np.float64), 1.0)  # rounding may leave it slightly above
     return np.stack([1 - x, x], axis=1)
 
@@ -246,14 +254,14 @@ def top_class_derivatives(P: Probabilities, Y: Array, w: Array, min_prob: float,
     """
     first = second = 0.0
     for p, y, m in iterate_blocks(P, Y, w):
-        every, top = np.arange(len(p)), predicted_class(p)
-        correct = y[every, top] if y.ndim == 2 else top == y
+        all_rows, top = np.arange(len(p)), predicted_class(p)
+        correct = y[all_rows, top] if y.ndim == 2 else top == y
         logs = floored_logs(p, min_prob)
-        logs = logs - logs[every, top][:, None]
-        logs[every, top] = -np.inf
+        logs = logs - logs[all_rows, top][:, None]
+        logs[all_rows, top] = -np.inf
         runner_up = logs.max(axis=1)
         e = np.exp(beta * (logs - runner_up[:, None]))
-        logs[every, top] = 0.0
+        logs[all_rows, top] = 0.0
         rest = e.sum(axis=1)
         mean = (e * logs).sum(axis=1) / rest
         variance = (e * (logs - mean[:, None]) ** 2).sum(axis=1) / rest

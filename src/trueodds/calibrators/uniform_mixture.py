@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.calibrators import saved_parameters
-from trueodds.calibrators.base import CalibrationMap, Term
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
@@ -35,7 +35,7 @@ def log_with_mixture(P: Array, share: Any) -> Array:
     return np.asarray(np.log(np.maximum(P / P.sum(axis=1, keepdims=True), share / P.shape[1])))
 
 
-KEY = "mixing"  # name of the share, saved among the parameters of the base map
+SHARE_KEY = "mixing"  # name of the share, saved among the parameters of the base map
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,17 +95,17 @@ class MixedMap(CalibrationMap):
         low, high = ((1 - self.share) * end + self.share / end.shape[1] for end in ends)
         return low, high
 
-    def stages(self, k: int) -> tuple[tuple[Term, ...], ...] | None:
+    def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...] | None:
         """The stages of the base map, with the uniform distribution added to the last one."""
-        stages = self.base_map.stages(k)
+        stages = self.base_map.mixture_stages(k)
         if stages is None:
             return None
         last = tuple(term._replace(weight=(1 - self.share) * term.weight) for term in stages[-1])
-        return (*stages[:-1], (*last, Term(self.share, np.zeros((k, k)), np.zeros(k))))
+        return (*stages[:-1], (*last, SoftmaxTerm(self.share, np.zeros((k, k)), np.zeros(k))))
 
-    def terms(self, k: int) -> tuple[Term, ...] | None:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The map as one mixture, if the base map has a single stage."""
-        stages = self.stages(k)
+        stages = self.mixture_stages(k)
         return stages[0] if stages is not None and len(stages) == 1 else None
 
     def describe(self) -> str:
@@ -118,7 +118,7 @@ class MixedMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """The parameters of the base map, and the share."""
-        return {**self.base_map.to_dict(), KEY: self.share}
+        return {**self.base_map.to_dict(), SHARE_KEY: self.share}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:  # noqa: ARG003 - any number of classes
@@ -128,7 +128,7 @@ class MixedMap(CalibrationMap):
 
 def read_map(kind: type[CalibrationMap], parameters: Mapping[str, Any], k: int) -> CalibrationMap:
     """Read a map of this kind from saved parameters, mixed with the uniform distribution if they have a share."""
-    if KEY not in parameters:
+    if SHARE_KEY not in parameters:
         return kind.from_dict(parameters, k)
-    base_parameters = {name: value for name, value in parameters.items() if name != KEY}
-    return MixedMap(kind.from_dict(base_parameters, k), saved_parameters.read_number(parameters, KEY, 0, 1))
+    base_parameters = {name: value for name, value in parameters.items() if name != SHARE_KEY}
+    return MixedMap(kind.from_dict(base_parameters, k), saved_parameters.read_number(parameters, SHARE_KEY, 0, 1))

@@ -22,7 +22,7 @@ from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
 
-_MAX_CLASSES = 30  # classes up to which `auto` tries it by default
+_MAX_AUTO_CLASSES = 30  # classes up to which `auto` tries it by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +82,15 @@ class VectorSpec(SummedSpec):
 
     def is_suitable(self, n: int, k: int) -> bool:
         """Whether there are few enough classes."""
-        return super().is_suitable(n, k) and k <= _MAX_CLASSES
+        return super().is_suitable(n, k) and k <= _MAX_AUTO_CLASSES
 
     def fit_data(self, data: SummableRows) -> VectorMap:
         """Fit slopes and biases."""
         k = data.summary.k
         target = np.tile([1.0, 0.0], (k, 1))
         start = target * initial_beta(data, self.min_prob, self.logits)
-        pull = np.full((k, 2), self.penalty / data.summary.total_weight)
-        optimum = fit_log_linear(data.map_rows(prepare_rows), pull, target, start, shared_features=False)
+        penalty_strengths = np.full((k, 2), self.penalty / data.summary.total_weight)
+        optimum = fit_log_linear(data.map_rows(prepare_rows), penalty_strengths, target, start, shared_features=False)
         slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()

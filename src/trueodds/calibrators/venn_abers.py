@@ -22,7 +22,7 @@ from trueodds.kernels import map_blocks
 from trueodds.kernels.isotonic import added_row_means
 from trueodds.kernels.splines import SplineKnots
 
-_REST, _PAIRS = "one-vs-rest", "one-vs-one"
+_ONE_VS_REST, _ONE_VS_ONE = "one-vs-rest", "one-vs-one"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +31,11 @@ class VennAbersMap(CalibrationMap):
 
     name: ClassVar[str] = "venn_abers"
     curves: tuple[VennAbersCurve, ...]
-    multiclass: str = _REST
+    multiclass: str = _ONE_VS_REST
 
     def apply(self, P: Array) -> Array:
         """The merged probabilities, normalized."""
-        join = couple_pairs if self.multiclass == _PAIRS and P.shape[1] > 2 else apply_one_vs_rest
+        join = couple_pairs if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2 else apply_one_vs_rest
         return apply_in_blocks(partial(join, self.curves), P)
 
     def interval(self, P: Array) -> tuple[Array, Array] | None:
@@ -43,7 +43,7 @@ class VennAbersMap(CalibrationMap):
         if P.shape[1] == 2:
             low, high = self.curves[0].ends(P[:, 1])
             return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
-        if self.multiclass == _PAIRS:
+        if self.multiclass == _ONE_VS_ONE:
             return None
         ends = [curve.ends(P[:, c]) for c, curve in enumerate(self.curves)]
         return np.stack([low for low, _ in ends], axis=1), np.stack([high for _, high in ends], axis=1)
@@ -52,7 +52,7 @@ class VennAbersMap(CalibrationMap):
         """The number of steps."""
         steps = sum(curve.size for curve in self.curves)
         text = f"{steps:,} {'step' if steps == 1 else 'steps'}"
-        kind = "pairs" if self.multiclass == _PAIRS else "curves"
+        kind = "pairs" if self.multiclass == _ONE_VS_ONE else "curves"
         return text + (f" in {len(self.curves):,} {kind}" if len(self.curves) > 1 else "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,7 +64,9 @@ class VennAbersMap(CalibrationMap):
         """Read the curves that K classes need."""
         saved_parameters.check_keys(parameters, ("multiclass", "curves"), "parameters")
         curves, multiclass = parameters["curves"], parameters["multiclass"]
-        n_curves = {_REST: k, _PAIRS: k * (k - 1) // 2}.get(multiclass) if isinstance(multiclass, str) else None
+        n_curves = (
+            {_ONE_VS_REST: k, _ONE_VS_ONE: k * (k - 1) // 2}.get(multiclass) if isinstance(multiclass, str) else None
+        )
         n_curves = 1 if n_curves is not None and k == 2 else n_curves
         if n_curves is None or not isinstance(curves, list) or [type(curve) for curve in curves] != [dict] * n_curves:
             raise InputError(
@@ -125,14 +127,14 @@ class VennAbersSpec(CalibratorSpec):
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = VennAbersMap
     accepts_raw_arrays: ClassVar[bool] = True
-    multiclass: Annotated[str, OneOf((_REST, _PAIRS))] = _REST
+    multiclass: Annotated[str, OneOf((_ONE_VS_REST, _ONE_VS_ONE))] = _ONE_VS_REST
 
     def fit(self, P: Array, Y: Array, w: Array) -> VennAbersMap:
         """Fit the curves."""
-        live = w > 0
-        P, Y, w = (P, Y, w) if live.all() else (P[live], Y[live], w[live])
+        positive_weight = w > 0
+        P, Y, w = (P, Y, w) if positive_weight.all() else (P[positive_weight], Y[positive_weight], w[positive_weight])
         w = effective_rows(w)[1]
-        pairs = self.multiclass == _PAIRS and P.shape[1] > 2
+        pairs = self.multiclass == _ONE_VS_ONE and P.shape[1] > 2
         if pairs and Y.ndim == 1:
             Y = np.eye(P.shape[1])[Y]
         curves = (
@@ -145,7 +147,7 @@ class VennAbersSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Notes on pairs of zeros, and on pairs of classes without rows."""
         assert isinstance(calibration_map, VennAbersMap)
-        if self.multiclass != _PAIRS or P.shape[1] == 2:
+        if self.multiclass != _ONE_VS_ONE or P.shape[1] == 2:
             return []
         fit_notes, even = [], int(((P == 0).sum(axis=1) > 1).sum())
         if even:
@@ -235,7 +237,7 @@ def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve
 
 T = TypeVar("T")
 
-_RESOLUTION = 2.0**40  # relative resolution: scores that differ by less are equal
+_SCORE_RESOLUTION = 2.0**40  # relative resolution: scores that differ by less are equal
 
 
 def pair_score(a: Array, b: Array) -> Array:
@@ -249,18 +251,18 @@ def pair_score(a: Array, b: Array) -> Array:
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     larger = np.maximum(a, b)
     less = np.divide(np.minimum(a, b), larger, out=np.ones_like(larger), where=larger > 0)
-    half = np.rint(less * _RESOLUTION) / (2 * _RESOLUTION)
+    half = np.rint(less * _SCORE_RESOLUTION) / (2 * _SCORE_RESOLUTION)
     return np.where(b < a, half, 1 - half)
 
 
-def fit_pair_curves(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
-    """Fit a curve `made(s, mass, events)` for every pair of classes, from the rows with weight in either.
+def fit_pair_curves(P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
+    """Fit a curve `fit_curve(s, mass, events)` for every pair of classes, from the rows with weight in either.
 
     The scores are preferences for the second class of the pair; w are weights > 0.
     """
 
     def work(start: int, stop: int) -> list[T]:
-        return [made(*_pair_sums(P, Y, w, *pair)) for pair in pairs[start:stop]]
+        return [fit_curve(*_pair_sums(P, Y, w, *pair)) for pair in pairs[start:stop]]
 
     pairs = list(combinations(range(P.shape[1]), 2))
     return tuple(one for some in map_blocks(work, len(pairs), 1) for one in some)

@@ -23,10 +23,10 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.lenses.view import View
 
-_CLOSE = 1e-5  # tolerance in nats of the log-likelihood of the boldest map
-_BLOCK = 1 << 20  # log odds in memory at a time
+_LOG_LIKELIHOOD_TOLERANCE = 1e-5  # tolerance in nats of the log-likelihood of the boldest map
+_MAX_LOG_ODDS_IN_BLOCK = 1 << 20  # log odds in memory at a time
 MAX_GROUPS = 1 << 10  # maximum number of groups of neighboring scores
-_CORNERS = 180  # vertices of a contour
+_N_CONTOUR_VERTICES = 180  # vertices of a contour
 
 
 def rows_with_weight(view: View) -> tuple[LogProbabilities, Array, Array]:
@@ -105,7 +105,7 @@ class LloLikelihood:
     def log_likelihood_drops(self, tau: Array, gamma: Array) -> Array:
         """Return the decreases from the best fit for all τ (a,) and γ (b,), (b, a), on at most 1,024 score groups."""
         groups, losses = self.groups, np.empty((len(gamma), len(tau)))
-        height = max(1, _BLOCK // (len(tau) * len(groups.x)))
+        height = max(1, _MAX_LOG_ODDS_IN_BLOCK // (len(tau) * len(groups.x)))
         for start in range(0, len(gamma), height):
             part = slice(start, start + height)
             eta = tau[:, None] + gamma[part, None, None] * groups.x
@@ -130,14 +130,14 @@ class LloLikelihood:
         bold = spec.fit(probability_pair(groups.x), np.stack([1 - share, share], axis=1), groups.w)
         if groups is self.rows or not self.has_finite_maximum:
             return bold
-        away, fall, step = np.array([bold.tau, bold.gamma]) - self.theta, spec.tolerance(self.n), 1.0
+        away, fall, step = np.array([bold.tau, bold.gamma]) - self.theta, spec.max_log_likelihood_loss(self.n), 1.0
         for _ in range(
             8
         ):  # Newton steps along the line from the best fit, until the decrease on all rows is as required
             at = logistic_likelihood(
                 intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + step * away
             )
-            if abs(at.value - self.min_loss - fall) <= _CLOSE or not at.gradient @ away > 0:
+            if abs(at.value - self.min_loss - fall) <= _LOG_LIKELIHOOD_TOLERANCE or not at.gradient @ away > 0:
                 break
             step -= (at.value - self.min_loss - fall) / float(at.gradient @ away)
         tau, gamma = self.theta + step * away
@@ -148,8 +148,8 @@ class LloLikelihood:
         fall = float(np.log(self.n) + logit(self.prior) - logit(posterior))
         if fall <= 0:
             return None
-        surface = LikelihoodSurface.of(self.groups, self.theta)
-        angles = np.linspace(0, 2 * np.pi, _CORNERS + 1)
+        surface = LikelihoodSurface.around_minimum(self.groups, self.theta)
+        angles = np.linspace(0, 2 * np.pi, _N_CONTOUR_VERTICES + 1)
         return surface.to_tau_gamma(np.sqrt(2 * fall) * surface.radii(angles, fall)[:, None] * unit_vectors(angles))
 
 

@@ -16,24 +16,24 @@ from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 # The level γ of a cut is uniform. With γ = exp(−t²/2) the ends of cuts are smooth in t, so few nodes suffice.
-MAX_CUT_LEVEL = 6.0
+MAX_CUT_LEVEL = 6.0  # largest t: γ = 1.5e-8
 CUT_LEVELS, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
 CUT_LEVELS = (CUT_LEVELS + 1) * MAX_CUT_LEVEL / 2
 CUT_WEIGHTS = CUT_WEIGHTS * CUT_LEVELS * np.exp(-(CUT_LEVELS**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
-_GAP = 0.75  # of t, between the points where the likelihood is evaluated
-_BLOCK = 1 << 15
-MAX_ABS_VALUE = 1e100
+_EVALUATION_SPACING = 0.75  # of t, between the points where the likelihood is evaluated
+_PROBABILITIES_PER_BLOCK = 1 << 15
+MAX_ABS_VALUE = 1e100  # largest absolute value of a saved number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beliefs:
-    """Belief, plausibility and pignistic probability of each class, (n, K)."""
+    """Belief, plausibility and pignistic probability of each class."""
 
-    belief: Array
-    plausibility: Array
-    pignistic: Array
+    belief: Array  # (n, K) lower probability
+    plausibility: Array  # (n, K) upper probability
+    pignistic: Array  # (n, K) with the mass of sets of classes split evenly; rows sum to 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +45,9 @@ class SlopeBeliefs:
     it.
     """
 
-    theta: float
-    low: Array  # (t,) decreasing
-    high: Array  # (t,) increasing
+    theta: float  # maximum likelihood estimate θ̂
+    low: Array  # (t,) lower ends of the cuts, decreasing
+    high: Array  # (t,) upper ends of the cuts, increasing
 
     @classmethod
     def from_likelihood(cls, theta: float, sums: Callable[[float], Likelihood]) -> tuple[SlopeBeliefs, int]:
@@ -60,25 +60,26 @@ class SlopeBeliefs:
         """A single θ, if the rows do not determine it."""
         return cls(theta, *np.full((2, len(CUT_LEVELS)), theta))
 
-    def plug_in(self, S: Array) -> Array:
+    def plug_in_probabilities(self, S: Array) -> Array:
         """softmax(θ̂ s)."""
         return _softmax_at(self.theta, S)
 
     def beliefs(self, S: Array) -> Beliefs:
         """Belief, plausibility and pignistic probability of the scores S (n, K)."""
         parts = [np.empty(S.shape) for _ in range(3)]
-        rows = max(1, _BLOCK // S.shape[1])
+        rows = max(1, _PROBABILITIES_PER_BLOCK // S.shape[1])
         for start in range(0, len(S), rows):
             part = slice(start, start + rows)
-            for out, values in zip(parts, self._block(S[part]), strict=True):
+            for out, values in zip(parts, self._block_beliefs(S[part]), strict=True):
                 out[part] = values
         return Beliefs(*parts)
 
-    def _block(self, S: Array) -> tuple[Array, Array, Array]:
+    def _block_beliefs(self, S: Array) -> tuple[Array, Array, Array]:
+        """Belief, plausibility and pignistic probability (n, K) of one block of scores."""
         belief, plausibility, pignistic = (np.zeros(S.shape) for _ in range(3))
-        lower = upper = _cumulative(self.theta, S)
+        lower = upper = _cumulative_probabilities(self.theta, S)
         for low, high, mass in zip(self.low, self.high, CUT_WEIGHTS, strict=True):
-            ends = [_cumulative(theta, S) for theta in (low, high)]
+            ends = [_cumulative_probabilities(theta, S) for theta in (low, high)]
             lower, upper = np.minimum(lower, np.minimum(*ends)), np.maximum(upper, np.maximum(*ends))
             belief += mass * np.maximum(lower[:, 1:] - upper[:, :-1], 0.0)
             plausibility += mass * (upper[:, 1:] - lower[:, :-1])
@@ -104,7 +105,7 @@ def _softmax_at(theta: float, S: Array) -> Array:
     return softmax(theta * S if theta != 0 else np.zeros(S.shape))
 
 
-def _cumulative(theta: float, S: Array) -> Array:
+def _cumulative_probabilities(theta: float, S: Array) -> Array:
     """0, F₁, …, F_K = 1, (n, K + 1)."""
     F = np.zeros((len(S), S.shape[1] + 1))
     np.minimum(np.cumsum(_softmax_at(theta, S), axis=1), 1.0, out=F[:, 1:])
@@ -126,12 +127,15 @@ def _split_overlaps(start: Array, end: Array) -> Array:
 
 
 def _trace_cut_ends(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tuple[Array, int]:
-    """The end of each cut on one side, interpolated between points about `_GAP` of t apart with dθ/dt = t / F′."""
+    """The end of each cut on one side (`sign` −1 or 1), (t,), and the number of passes.
+
+    Ends are interpolated between points about `_EVALUATION_SPACING` of t apart, with dθ/dt = t / F′.
+    """
     at = sums(theta)
     base, current = at.value, theta
     t, places, slopes = [0.0], [theta], [sign / float(np.sqrt(at.hessian[0, 0]))]
     for _ in range(200):
-        rise = ((t[-1] + _GAP) ** 2 - t[-1] ** 2) / 2
+        rise = ((t[-1] + _EVALUATION_SPACING) ** 2 - t[-1] ** 2) / 2
         g, h = abs(float(at.gradient[0])), float(at.hessian[0, 0])
         current += sign * 2 * rise / (g + float(np.sqrt(g * g + 2 * h * rise)))
         at = sums(current)
@@ -144,7 +148,7 @@ def _trace_cut_ends(theta: float, sums: Callable[[float], Likelihood], sign: flo
     return np.maximum(ends, theta) if sign > 0 else np.minimum(ends, theta), len(t) - 1
 
 
-_ANGLES = 64
+_N_ANGLES = 64  # directions at which the support function is stored
 _MAX_LOG_ODDS = 1e12  # replaces infinite log odds, so that 0 times them is 0
 
 
@@ -165,8 +169,8 @@ class ShiftSlopeBeliefs:
     @classmethod
     def from_surface(cls, surface: LikelihoodSurface) -> ShiftSlopeBeliefs:
         """The cuts of a likelihood surface around its maximum."""
-        angles = 2 * np.pi * np.arange(_ANGLES) / _ANGLES
-        support, slope = np.empty((2, len(CUT_LEVELS), _ANGLES))
+        angles = 2 * np.pi * np.arange(_N_ANGLES) / _N_ANGLES
+        support, slope = np.empty((2, len(CUT_LEVELS), _N_ANGLES))
         radii: Array | float = 1.0
         for i, t in enumerate(CUT_LEVELS):
             radii = surface.radii(angles, t**2 / 2, radii)
@@ -183,12 +187,13 @@ class ShiftSlopeBeliefs:
             support[i], slope[i] = cubic_hermite(angles, *three)
         return cls(surface.theta, surface.turn, support, slope)
 
-    def plug_in(self, x: Array) -> Array:
+    def plug_in_probabilities(self, x: Array) -> Array:
         """σ(τ̂ + γ̂x)."""
-        q = self._middle(_clip_log_odds(x))
+        q = self._fitted_log_odds(_clip_log_odds(x))
         return np.stack([expit(-q), expit(q)], axis=1)
 
-    def _middle(self, x: Array) -> Array:
+    def _fitted_log_odds(self, x: Array) -> Array:
+        """τ̂ + γ̂x."""
         return self.theta[0] + self.theta[1] * x
 
     def beliefs(self, x: Array) -> Beliefs:
@@ -196,7 +201,7 @@ class ShiftSlopeBeliefs:
         x = _clip_log_odds(x)
         way = np.stack([np.ones(len(x)), x], axis=1) @ self.turn
         length, angle = np.hypot(way[:, 0], way[:, 1]), np.arctan2(way[:, 1], way[:, 0])
-        middle = self._middle(x)
+        middle = self._fitted_log_odds(x)
         ends = np.zeros((len(x), 2)), np.zeros((len(x), 2))
         for t, mass, h, dh in zip(CUT_LEVELS, CUT_WEIGHTS, self.support, self.slope, strict=True):
             for end, sign, turned in zip(ends, (-1, 1), (angle + np.pi, angle), strict=True):
@@ -217,7 +222,7 @@ class ShiftSlopeBeliefs:
         saved_parameters.check_keys(parameters, ("theta", "turn", "support", "slope"), "a contour")
         turn = _read_matrix(parameters, "turn", (2, 2), -MAX_ABS_VALUE)
         support, slope = (
-            _read_matrix(parameters, key, (len(CUT_LEVELS), _ANGLES), low)
+            _read_matrix(parameters, key, (len(CUT_LEVELS), _N_ANGLES), low)
             for key, low in (("support", 0.0), ("slope", -MAX_ABS_VALUE))
         )
         return cls(
@@ -243,7 +248,7 @@ def cubic_hermite(x: Array, nodes: Array, values: Array, slopes: Array) -> tuple
     """Cubic Hermite interpolation through increasing nodes, and its derivative, at x within them."""
     at = np.clip(np.searchsorted(nodes, x, "right") - 1, 0, len(nodes) - 2)
     gap = np.maximum(nodes[at + 1] - nodes[at], 1e-300)
-    return _cubic((x - nodes[at]) / gap, gap, values[at], values[at + 1], slopes[at], slopes[at + 1])
+    return _evaluate_cubic((x - nodes[at]) / gap, gap, values[at], values[at + 1], slopes[at], slopes[at + 1])
 
 
 def periodic_cubic_hermite(angle: Array, values: Array, slopes: Array) -> Array:
@@ -252,10 +257,11 @@ def periodic_cubic_hermite(angle: Array, values: Array, slopes: Array) -> Array:
     place = (angle / gap) % len(values)
     at = place.astype(np.intp) % len(values)
     after = (at + 1) % len(values)
-    return _cubic(place - np.floor(place), gap, values[at], values[after], slopes[at], slopes[after])[0]
+    return _evaluate_cubic(place - np.floor(place), gap, values[at], values[after], slopes[at], slopes[after])[0]
 
 
-def _cubic(u: Array, gap: Array | float, y0: Array, y1: Array, d0: Array, d1: Array) -> tuple[Array, Array]:
+def _evaluate_cubic(u: Array, gap: Array | float, y0: Array, y1: Array, d0: Array, d1: Array) -> tuple[Array, Array]:
+    """Value and derivative at the fraction u of gaps with end values y0, y1 and end slopes d0, d1."""
     rise, d0, d1 = y1 - y0, d0 * gap, d1 * gap
     a, b = 3 * rise - 2 * d0 - d1, d0 + d1 - 2 * rise
     return y0 + u * (d0 + u * (a + u * b)), (d0 + u * (2 * a + 3 * u * b)) / gap

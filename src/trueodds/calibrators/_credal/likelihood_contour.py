@@ -10,25 +10,25 @@ from scipy.special import expit
 from trueodds.binning.sorted_scores import group_starts
 from trueodds.core.typing import Array
 
-CELLS = 1 << 11  # largest number of groups of neighboring scores
-_CLOSE = 1e-10  # relative tolerance of a drop; sums over 1e6 rows have no more digits
-_ALIKE = 1e-18  # relative variance below which scores are equal
-_STEPS = 200
+MAX_SCORE_GROUPS = 1 << 11  # largest number of groups of neighboring scores
+_DROP_TOLERANCE = 1e-10  # relative tolerance of a drop; sums over 1e6 rows have no more digits
+_EQUAL_SCORES_TOLERANCE = 1e-18  # relative variance below which scores are equal
+_MAX_NEWTON_STEPS = 200  # toward a point of the contour
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreCells:
     """Rows pooled by their score."""
 
-    x: Array  # (m,) increasing
-    w: Array  # (m,) > 0
-    wy: Array  # (m,)
+    x: Array  # (m,) scores, increasing
+    w: Array  # (m,) Σw > 0 at each score
+    wy: Array  # (m,) Σwy at each score
 
-    def grouped(self) -> ScoreCells:
+    def pool_neighbors(self) -> ScoreCells:
         """At most `CELLS` groups of neighboring scores of about equal weight, at their means."""
-        if len(self.x) <= CELLS:
+        if len(self.x) <= MAX_SCORE_GROUPS:
             return self
-        first = group_starts(self.w, CELLS)
+        first = group_starts(self.w, MAX_SCORE_GROUPS)
         w, wx, wy = (np.add.reduceat(values, first) for values in (self.w, self.w * self.x, self.wy))
         return ScoreCells(wx / w, w, wy)
 
@@ -55,12 +55,12 @@ class LikelihoodSurface:
     theta: Array  # (2,) τ and γ at the minimum
     turn: Array  # (2, 2) T
     eta: Array  # (m,) log odds at the minimum
-    move: Array  # (2, m) how β changes them
-    rows: ScoreCells
+    eta_by_beta: Array  # (2, m) how β changes them
+    rows: ScoreCells  # the rows, pooled by score
     slope_fixed: bool  # whether the slope is not free
 
     @classmethod
-    def of(cls, rows: ScoreCells, theta: Array) -> LikelihoodSurface:
+    def around_minimum(cls, rows: ScoreCells, theta: Array) -> LikelihoodSurface:
         """Around the minimum θ of these rows."""
         total = float(rows.w.sum())
         mean = float(rows.w @ rows.x) / total
@@ -70,7 +70,7 @@ class LikelihoodSurface:
         middle = float(curvature @ rows.x / curvature.sum()) if len(rows.x) > 1 else mean
         centered = rows.x - middle
         first, second = float(curvature.sum()), float(curvature @ centered**2)
-        slope_fixed = not second > _ALIKE * float(curvature @ rows.x**2)
+        slope_fixed = not second > _EQUAL_SCORES_TOLERANCE * float(curvature @ rows.x**2)
         a, b = 1 / np.sqrt(first), 0.0 if slope_fixed else 1 / np.sqrt(second)
         return cls(
             theta,
@@ -91,29 +91,29 @@ class LikelihoodSurface:
         F is convex, so Newton's method from outside is monotone.
         """
         along = unit_vectors(angles)
-        steps = along @ self.move
+        steps = along @ self.eta_by_beta
         still = along[:, 1] ** 2 * float(self.slope_fixed)
         unit = np.sqrt(2 * fall)
         r = np.full(len(angles), unit) * start
-        base, q = _softplus(self.eta)
+        base, q = _softplus_and_derivative(self.eta)
         expected = self.rows.w * q  # at a minimum observed and fitted sums are equal
-        for _ in range(_STEPS):
-            softplus, q = _softplus(self.eta + r[:, None] * steps)
+        for _ in range(_MAX_NEWTON_STEPS):
+            softplus, q = _softplus_and_derivative(self.eta + r[:, None] * steps)
             risen = (softplus - base) @ self.rows.w - r * (steps @ expected) + still * r**2 / 2
             slope = (steps * (self.rows.w * q - expected)).sum(axis=1) + still * r
-            if (np.abs(risen - fall) <= _CLOSE * (fall + 1)).all():
+            if (np.abs(risen - fall) <= _DROP_TOLERANCE * (fall + 1)).all():
                 break
             r = np.maximum(r - (risen - fall) / np.maximum(slope, 1e-300), r / 16)
         return r / unit
 
     def gradients(self, beta: Array) -> Array:
         """The gradient of F at each β (a, 2)."""
-        gradient = (self.rows.w * (expit(self.eta + beta @ self.move) - expit(self.eta))) @ self.move.T
+        gradient = (self.rows.w * (expit(self.eta + beta @ self.eta_by_beta) - expit(self.eta))) @ self.eta_by_beta.T
         gradient[:, 1] += float(self.slope_fixed) * beta[:, 1]
         return gradient
 
 
-def _softplus(eta: Array) -> tuple[Array, Array]:
+def _softplus_and_derivative(eta: Array) -> tuple[Array, Array]:
     """log(1 + exp η) and its derivative, by one exponential."""
     e = np.exp(-np.abs(eta))
     return np.log1p(e) + np.maximum(eta, 0), np.where(eta >= 0, 1, e) / (1 + e)

@@ -13,12 +13,12 @@ from trueodds.kernels.smoothing import gaussian_sums
 BANDWIDTH_RULES = ("silverman", "normal")
 MIN_BANDWIDTH = {"probability": 0.002, "logit": 0.02}  # resolved by the finest grid of a map
 MAX_BANDWIDTH = {"probability": 1.0, "logit": 100.0}
-_MAX_DISTINCT = 4096  # distinct scores up to which none are pooled
-_CELLS = 32  # per bandwidth; beyond _MAX_DISTINCT, scores are pooled at the mean of each cell
+_MAX_DISTINCT_SCORES = 4096  # distinct scores up to which none are pooled
+_CELLS_PER_BANDWIDTH = 32  # per bandwidth; beyond _MAX_DISTINCT_SCORES, scores are pooled at the mean of each cell
 
 
 def kernel_regression(
-    at: Array, s: Array, w: Array, wy: Array, h: float, mirrored: bool = True
+    points: Array, s: Array, w: Array, wy: Array, h: float, mirrored: bool = True
 ) -> tuple[Array, Array, Array]:
     """The curve r at some points, its slope, and the density of the scores up to a factor, each (n,).
 
@@ -35,16 +35,16 @@ def kernel_regression(
         )
         order = np.argsort(s, kind="stable")
         s, w, wy = s[order], w[order], wy[order]
-    mass, events, tilt, turn, log = gaussian_sums(at, s, w, wy, h).T
+    mass, events, slope_of_mass, slope_of_events, log = gaussian_sums(points, s, w, wy, h).T
     values = events / mass
-    return values, (turn - values * tilt) / mass, mass * np.exp(log)
+    return values, (slope_of_events - values * slope_of_mass) / mass, mass * np.exp(log)
 
 
 def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
     """The scores, or with many scores their means in fine cells."""
-    if len(s) <= _MAX_DISTINCT:
+    if len(s) <= _MAX_DISTINCT_SCORES:
         return s, w, wy
-    first = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS / h)), prepend=-1.0))
+    first = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS_PER_BANDWIDTH / h)), prepend=-1.0))
     ws, w, wy = (np.add.reduceat(v, first) for v in (w * s, w, wy))
     return ws / w, w, wy
 

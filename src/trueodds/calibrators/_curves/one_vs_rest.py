@@ -40,8 +40,8 @@ class OneVsRest(CalibrationMap):
     A row in which every curve is 0 becomes uniform.
     """
 
-    curves: tuple[Any, ...]  # of Curve; one for two classes, else one per class
-    curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]]
+    curves: tuple[Any, ...]  # of ClassCurve; one for two classes, else one per class
+    read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]]
 
     def apply(self, P: Probabilities) -> Array:
         """Values of the curves, normalized."""
@@ -65,7 +65,7 @@ class OneVsRest(CalibrationMap):
                 str(size),
                 "Fit it again and save it with .save(path).",
             )
-        return cls(tuple(cls.curve(saved) for saved in curves))
+        return cls(tuple(cls.read_curve(saved) for saved in curves))
 
     @abstractmethod
     def describe(self) -> str:
@@ -93,23 +93,25 @@ def fit_curves_of_logs(
 def fit_curves_from_sums(fit: Callable[[SummableRows], Any], data: SummableRows) -> tuple[Any, ...]:
     """Fit the curves from sums over rows `FitData`, in passes that the classes share; `fit` gets `OneVsRestRows`."""
     which = [1] if data.summary.k == 2 else range(data.summary.k)
-    return tuple(data.fit_jointly([partial(_of_class, fit=fit, c=c) for c in which]))
+    return tuple(data.fit_jointly([partial(_fit_class_from_sums, fit=fit, c=c) for c in which]))
 
 
-def _of_class(data: SummableRows, fit: Callable[[SummableRows], Any], c: int) -> Any:
-    return fit(data.map_rows(partial(_score, c=c)))
+def _fit_class_from_sums(data: SummableRows, fit: Callable[[SummableRows], Any], c: int) -> Any:
+    """Fit the curve of class c."""
+    return fit(data.map_rows(partial(_one_vs_rest_rows, c=c)))
 
 
 class OneVsRestRows(NamedTuple):
-    """One class against the rest."""
+    """Rows of one class against the sum of the others."""
 
-    logs: Array  # (n, 2) the floored logarithms of the other classes together and of its own
-    x: Array  # (n,) its probabilities
-    y: Array  # (n,) its shares
-    w: Array
+    logs: Array  # (n, 2) logarithms, limited below, of the sum of the other classes and of the class itself
+    x: Array  # (n,) predicted probabilities of the class
+    y: Array  # (n,) outcome shares of the class
+    w: Array  # (n,) weights
 
 
-def _score(data: FitData, c: int) -> OneVsRestRows:
+def _one_vs_rest_rows(data: FitData, c: int) -> OneVsRestRows:
+    """The rows of class c against the rest."""
     return OneVsRestRows(
         one_vs_rest_logs(data.P, c, data.min_prob), to_probabilities(data.P)[:, c], data.Y[:, c], data.w
     )
@@ -130,7 +132,7 @@ def effective_rows(w: Array) -> tuple[float, Array]:
 
 def zero_probability_notes(Q: Array) -> list[Note]:
     """Note on recalibrated probabilities of exactly 0: if that class is observed, the log loss is infinite."""
-    return _zeros(int((Q == 0).any(axis=1).sum()), f"of the {len(Q):,} rows it was fitted on")
+    return _zero_probability_note_list(int((Q == 0).any(axis=1).sum()), f"of the {len(Q):,} rows it was fitted on")
 
 
 def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequence[View]) -> list[Note]:
@@ -139,10 +141,10 @@ def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequenc
     lost = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]
     rows = max(int(view.n[none].sum()) for view, none in zip(views, lost, strict=True))
     more = "" if len(views) == 1 else " or more"
-    return _zeros(rows, f"{more} of the {int(views[0].n.sum()):,} rows it was fitted on".strip())
+    return _zero_probability_note_list(rows, f"{more} of the {int(views[0].n.sum()):,} rows it was fitted on".strip())
 
 
-def _zeros(rows: int, of: str) -> list[Note]:
+def _zero_probability_note_list(rows: int, of: str) -> list[Note]:
     if rows == 0:
         return []
     text = (
@@ -156,7 +158,7 @@ T = TypeVar("T")
 
 
 def map_classes(
-    P: Array, Y: Array, w: Array, of_keys: Callable[[Array], T], of_rows: Callable[[Array, Array, Array], T]
+    P: Array, Y: Array, w: Array, fit_keys: Callable[[Array], T], fit_rows: Callable[[Array, Array, Array], T]
 ) -> tuple[T, ...]:
     """Results for the second of two classes, or for every class, from the rows with positive weight.
 
@@ -167,24 +169,26 @@ def map_classes(
         live = w > 0
         P, Y, w = P[live], Y[live], w[live]
     classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
-    results = map_sorted_keys(P, Y, of_keys, classes) if (w == 1).all() else None
+    results = map_sorted_keys(P, Y, fit_keys, classes) if (w == 1).all() else None
     if results is None:
 
         def work(start: int, stop: int) -> list[T]:
             some = classes[start:stop]
-            return [of_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w) for c in some]
+            return [fit_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w) for c in some]
 
         results = [one for some in map_blocks(work, len(classes), 1) for one in some]
     return tuple(results)
 
 
-def fit_curves_from_counts(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
+def fit_curves_from_counts(
+    P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], T]
+) -> tuple[T, ...]:
     """Fit curves `made(s, mass, events)` from the increasing distinct scores s, and Σw and Σwy at each."""
 
     def of_rows(x: Array, y: Array, w: Array) -> T:
-        return made(*sort.sum_by_score(x, y, w, sort.argsort_scores(x)))
+        return fit_curve(*sort.sum_by_score(x, y, w, sort.argsort_scores(x)))
 
-    return map_classes(P, Y, w, lambda keys: made(*sort.count_by_score(keys)), of_rows)
+    return map_classes(P, Y, w, lambda keys: fit_curve(*sort.count_by_score(keys)), of_rows)
 
 
 def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabilities) -> Array:
@@ -207,7 +211,7 @@ def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabiliti
 def _apply_to_pair(curve: Any, P: Probabilities, c: int) -> Array:
     """Apply a curve to class c against the sum of the others, (n, 2)."""
     if getattr(curve, "takes_logs", False):
-        return np.asarray(curve.of_logs(one_vs_rest_logs(P, c)))
+        return np.asarray(curve.apply_to_logs(one_vs_rest_logs(P, c)))
     q = curve(to_probabilities(P)[:, c])
     return np.stack([1 - q, q], axis=1)
 

@@ -19,19 +19,19 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
 
-_EQUAL = 1e-12  # tolerance within which log odds are equal
+_EQUALITY_TOLERANCE = 1e-12  # tolerance within which log odds are equal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogOddsRange:
-    """Sums and ranges of log odds; those of batches add up."""
+    """Weighted sums and ranges of the log odds x of each class against the baseline; those of batches add up."""
 
     total: Array  # (K,) Σwx
-    low: Array  # (K,)
-    high: Array  # (K,)
+    low: Array  # (K,) smallest x
+    high: Array  # (K,) largest x
 
     @classmethod
-    def of(cls, rows: LogLinearRows) -> LogOddsRange:
+    def from_rows(cls, rows: LogLinearRows) -> LogOddsRange:
         """Return the sums and ranges of the log odds of these rows."""
         return cls(rows.w @ rows.x, rows.x.min(axis=0, initial=np.inf), rows.x.max(axis=0, initial=-np.inf))
 
@@ -42,16 +42,16 @@ class LogOddsRange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contrasts:
-    """Centered log odds, with fitted slopes and shifts."""
+class BaselineLogitFit:
+    """Maximum likelihood fit of the baseline-category logit model, with the centered log odds it was fitted to."""
 
-    data: SummableRows  # over Rows with x (n, K) less the means
-    free: Array  # (K,) whether a class has parameters: all but the baseline
-    means: Array  # (K − 1,)
-    even: Array  # (K − 1,) whether the log odds reach both sides of 0
+    data: SummableRows  # `LogLinearRows` with x (n, K) minus the means
+    free: Array  # (K,) bool: whether a class has parameters: all but the baseline
+    means: Array  # (K − 1,) by which the log odds were centered
+    both_signs: Array  # (K − 1,) bool: whether the log odds take both signs
     penalty: float  # λ in nats over all rows
     optimum: Minimum  # (γ, τ′) of each free class, with τ = τ′ − γ mean
-    before: float  # minus the log-likelihood of γ = 1, τ = 0
+    identity_loss: float  # minus the log-likelihood of γ = 1, τ = 0
 
     @property
     def slopes(self) -> Array:
@@ -70,53 +70,59 @@ class Contrasts:
         if not self.optimum.likelihood.hessian.size:
             return ParameterUncertainty("many")
         return FitEvidence(
-            self.data.summary, self.optimum.likelihood.hessian, self.means, self.even, self.penalty,
-            None if self.data.rows is None else self._scores, self._squares, self._ratio,
+            self.data.summary, self.optimum.likelihood.hessian, self.means, self.both_signs, self.penalty,
+            None if self.data.rows is None else self._score_vectors, self._squared_weight_hessian,
+            self._likelihood_ratio,
         ).uncertainty()  # fmt: skip
 
-    def _ratio(self) -> float:
-        return max(2 * (self.before - self.optimum.likelihood.value), 0.0)
+    def _likelihood_ratio(self) -> float:
+        return max(2 * (self.identity_loss - self.optimum.likelihood.value), 0.0)
 
-    def _squares(self) -> Array:
-        ties = np.eye(2 * len(self.free))[:, np.repeat(self.free, 2)]
-        squares: Array = self.data.sum(partial(_squared, theta=self.optimum.theta, ties=ties))
+    def _squared_weight_hessian(self) -> Array:
+        tying = np.eye(2 * len(self.free))[:, np.repeat(self.free, 2)]
+        squares: Array = self.data.sum(partial(_sum_squared_weight_hessian, theta=self.optimum.theta, tying=tying))
         return squares
 
-    def _scores(self) -> ScoreVectors:
+    def _score_vectors(self) -> ScoreVectors:
         rows, free = self.data.rows, self.free
         eta = np.zeros_like(rows.x)
         eta[:, free] = rows.x[:, free] * self.slopes + self.optimum.theta[1::2]
         return ScoreVectors(rows.x[:, free], softmax(eta)[:, free], rows.Y[:, free], rows.w)
 
 
-def fit_contrasts(data: SummableRows, free: Array, penalty: float) -> Contrasts:
-    """Fit slope and shift of each free class from sums over log odds (n, K) against the baseline."""
+def fit_baseline_logits(data: SummableRows, free: Array, penalty: float) -> BaselineLogitFit:
+    """Fit slope and shift of each free class from sums over log odds (n, K) against the baseline.
+
+    `free` (K,) is False for the baseline. `penalty` is λ in nats over all rows of the ridge λ|θ − (1, 0)|².
+    """
     k, mass = len(free), data.summary.total_weight
-    log_odds_range: LogOddsRange = data.sum(LogOddsRange.of)
+    log_odds_range: LogOddsRange = data.sum(LogOddsRange.from_rows)
     # Centered without a penalty: log odds that are all equal then leave the slope unchanged.
     means = np.zeros(k) if penalty else log_odds_range.total / mass
-    equal = np.maximum(log_odds_range.high - means, means - log_odds_range.low) <= _EQUAL * (1 + np.abs(means))
-    low, high = (np.where(equal, means, end)[free] for end in (log_odds_range.low, log_odds_range.high))
-    centered = data.map_rows(partial(_center, means=means, equal=equal))
+    is_constant = np.maximum(log_odds_range.high - means, means - log_odds_range.low) <= _EQUALITY_TOLERANCE * (
+        1 + np.abs(means)
+    )
+    low, high = (np.where(is_constant, means, end)[free] for end in (log_odds_range.low, log_odds_range.high))
+    centered = data.map_rows(partial(_center_log_odds, means=means, is_constant=is_constant))
     target = np.column_stack([np.ones(k), means])[free].reshape(-1)
-    ties, values = np.eye(2 * k)[:, np.repeat(free, 2)], []
+    tying, values = np.eye(2 * k)[:, np.repeat(free, 2)], []
 
     def step(theta: Array, *, curved: bool = True) -> Callable[[LogLinearRows], Likelihood]:
-        return partial(_sums, theta=theta, ties=ties, curved=curved)
+        return partial(_likelihood_sums, theta=theta, tying=tying, curved=curved)
 
     def sums(theta: Array, *, curved: bool = True) -> Likelihood:
         at: Likelihood = centered.sum(step(theta, curved=curved))
         values.append(at.value)
         return at
 
-    def minimize(strength: float, nothing: float) -> Minimum:
+    def minimize(strength: float, min_gain: float) -> Minimum:
         pull = np.full(len(target), strength / mass)
         if len(target) <= MAX_NEWTON_PARAMETERS:
             return minimize_newton(
-                sums, target, Ridge(pull, target), min_gain=nothing, fallback=np.zeros(len(target)),
+                sums, target, Ridge(pull, target), min_gain=min_gain, fallback=np.zeros(len(target)),
                 sums_at_points=lambda places: centered.sums(map(step, places)),
             )  # fmt: skip
-        curvature = centered.sum(partial(_curvature, means=means)) @ ties / mass
+        curvature = centered.sum(partial(_hessian_diagonal, means=means)) @ tying / mass
         scale = 1 / np.sqrt(curvature + 2 * pull + 1e-9 * curvature.max())
         return minimize_lbfgs(partial(sums, curved=False), target, Ridge(pull, target), scale)
 
@@ -126,41 +132,42 @@ def fit_contrasts(data: SummableRows, free: Array, penalty: float) -> Contrasts:
         optimum = Minimum(
             slight.theta, slight.likelihood, optimum.n_passes + slight.n_passes, False, slight.max_gradient
         )
-    even = (low <= 0) & (high >= 0)
-    return Contrasts(
-        centered, free, means[free], even, penalty, optimum, values[0]
+    both_signs = (low <= 0) & (high >= 0)
+    return BaselineLogitFit(
+        centered, free, means[free], both_signs, penalty, optimum, values[0]
     )  # both searches start at the identity
 
 
-def _center(rows: LogLinearRows, means: Array, equal: Array) -> LogLinearRows:
+def _center_log_odds(rows: LogLinearRows, means: Array, is_constant: Array) -> LogLinearRows:
+    """The rows with log odds minus their means (K,), exactly 0 for a class whose log odds are all equal."""
     x = rows.x - means
-    x[:, equal] = 0.0
+    x[:, is_constant] = 0.0
     return LogLinearRows(np.asfortranarray(x), np.asfortranarray(rows.Y), rows.w)
 
 
-def _sums(rows: LogLinearRows, theta: Array, ties: Array, curved: bool) -> Likelihood:
-    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, tying=ties, with_hessian=curved)
+def _likelihood_sums(rows: LogLinearRows, theta: Array, tying: Array, curved: bool) -> Likelihood:
+    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, tying=tying, with_hessian=curved)
 
 
-def _squared(rows: LogLinearRows, theta: Array, ties: Array) -> Array:
+def _sum_squared_weight_hessian(rows: LogLinearRows, theta: Array, tying: Array) -> Array:
     """The Hessian with squared weights."""
-    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, tying=ties).hessian
+    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, tying=tying).hessian
 
 
-def _curvature(rows: LogLinearRows, means: Array) -> Array:
+def _hessian_diagonal(rows: LogLinearRows, means: Array) -> Array:
     """The diagonal of the Hessian at the identity, by each slope and shift."""
     q = softmax(rows.x + means)
     variance = q * (1 - q)
     return np.asarray(rows.w @ np.stack([variance * rows.x**2, variance], axis=2).reshape(len(q), -1))
 
 
-_NAMED = "class:"  # as in lens="class:cat"
-_LISTED = 20
+_CLASS_NAME_PREFIX = "class:"  # as in lens="class:cat"
+_MAX_LISTED_CLASSES = 20
 
 
 def check_baseline(baseline: Any) -> None:
     """Raise TO203 for a value that cannot name a class."""
-    if baseline is None or (isinstance(baseline, str) and baseline.startswith(_NAMED)):
+    if baseline is None or (isinstance(baseline, str) and baseline.startswith(_CLASS_NAME_PREFIX)):
         return
     if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)):
         raise InputError(
@@ -178,10 +185,10 @@ def resolve_class_name(baseline: Any, classes: Sequence[Any]) -> Any:
     if not isinstance(baseline, str):
         return baseline
     named = [str(name) for name in classes]
-    if (name := baseline.removeprefix(_NAMED)) in named:
+    if (name := baseline.removeprefix(_CLASS_NAME_PREFIX)) in named:
         return named.index(name)
-    known = ", ".join(f"{j} is {label}" for j, label in enumerate(named[:_LISTED]))
-    more = f" and {len(named) - _LISTED:,} more" if len(named) > _LISTED else ""
+    known = ", ".join(f"{j} is {label}" for j, label in enumerate(named[:_MAX_LISTED_CLASSES]))
+    more = f" and {len(named) - _MAX_LISTED_CLASSES:,} more" if len(named) > _MAX_LISTED_CLASSES else ""
     raise InputError("TO203", f"baseline must name a class: {known}{more}.", describe(baseline), "Pass one of these.")
 
 

@@ -13,7 +13,7 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB, LogProbabiliti
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 
-_EQUAL = 1e-9  # relative tolerance within which weights are equal and shares of votes are 0
+_RELATIVE_TOLERANCE = 1e-9  # relative tolerance within which weights are equal and shares of votes are 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +23,9 @@ class FitData:
     P: Any  # (n, K) probabilities or their logarithms (`Probabilities`), or an array of logits
     Y: Array  # (n, K) shares, or class numbers (n,)
     w: Array  # (n,) above 0
-    cluster: Array | None = None
-    min_prob: float = MIN_PROB
-    logits: bool = False
+    cluster: Array | None = None  # (n,) labels of clusters
+    min_prob: float = MIN_PROB  # smallest probability inside a logarithm
+    logits: bool = False  # whether P holds logits
 
     @classmethod
     def from_rows(
@@ -78,7 +78,7 @@ class FitData:
         """Whether rows have equal weights, a single outcome each and no clusters."""
         if self.cluster is not None:
             return RowHomogeneity(has_clusters=True)
-        voted = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _EQUAL).any())
+        voted = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _RELATIVE_TOLERANCE).any())
         return RowHomogeneity(float(self.w.min()), float(self.w.max()), False, voted)
 
 
@@ -96,7 +96,7 @@ class RowHomogeneity:
         """How standard errors are computed."""
         if self.has_clusters or self.has_vote_shares:
             return "clusters" if self.has_clusters else "votes"
-        return "curvature" if self.max_weight - self.min_weight <= _EQUAL * self.min_weight else "weights"
+        return "curvature" if self.max_weight - self.min_weight <= _RELATIVE_TOLERANCE * self.min_weight else "weights"
 
     def __add__(self, other: RowHomogeneity) -> RowHomogeneity:
         return RowHomogeneity(
@@ -111,9 +111,9 @@ class RowHomogeneity:
 class FitDataSummary:
     """Summary of rows that are not in memory; summaries of batches add up."""
 
-    n: int
+    n: int  # number of rows
     total_weight: float
-    class_totals: Array  # (K,)
+    class_totals: Array  # (K,) total weight of the outcomes of each class
     replaced_counts: ReplacedCounts
     homogeneity: RowHomogeneity
 
@@ -137,15 +137,17 @@ class FitDataSummary:
         """The weight of a row, if all are equal."""
         return self.homogeneity.min_weight
 
-    def scale_weights(self, by: float) -> FitDataSummary:
+    def scale_weights(self, factor: float) -> FitDataSummary:
         """The summary with all weights multiplied by a number."""
         homogeneity = replace(
-            self.homogeneity, min_weight=self.homogeneity.min_weight * by, max_weight=self.homogeneity.max_weight * by
+            self.homogeneity,
+            min_weight=self.homogeneity.min_weight * factor,
+            max_weight=self.homogeneity.max_weight * factor,
         )
         return replace(
             self,
-            total_weight=self.total_weight * by,
-            class_totals=self.class_totals * by,
+            total_weight=self.total_weight * factor,
+            class_totals=self.class_totals * factor,
             homogeneity=homogeneity,
         )
 
@@ -159,12 +161,12 @@ class FitDataSummary:
         )
 
 
-_VALUES = 2**18  # probabilities per block, so that temporaries stay in a core's cache
+_PROBABILITIES_PER_BLOCK = 2**18  # probabilities per block, so that temporaries stay in a core's cache
 
 
 def iterate_blocks(P: Probabilities, Y: Array, w: Array) -> Iterator[tuple[Any, Array, Array]]:
     """Iterate over blocks of rows with positive weight: probabilities or their logarithms, outcomes, weights."""
-    rows = max(1, _VALUES // P.shape[1])
+    rows = max(1, _PROBABILITIES_PER_BLOCK // P.shape[1])
     for start in range(0, len(P), rows):
         part = slice(start, start + rows)
         p, y, m = P[part], Y[part], w[part]
@@ -186,7 +188,7 @@ def one_hot_shares(Y: Array, k: int) -> Array:
     return shares
 
 
-_VALUES_PER_THREAD_BLOCK = (
+_PROBABILITIES_PER_THREAD_BLOCK = (
     2**18
 )  # probabilities per block of a thread: temporaries stay in cache, with little overhead per block
 
@@ -198,5 +200,5 @@ def apply_in_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
     def work(start: int, stop: int) -> None:
         out[start:stop] = apply(P[start:stop])
 
-    map_blocks(work, len(P), max(1, _VALUES_PER_THREAD_BLOCK // P.shape[1]))
+    map_blocks(work, len(P), max(1, _PROBABILITIES_PER_THREAD_BLOCK // P.shape[1]))
     return out

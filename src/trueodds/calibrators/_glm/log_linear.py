@@ -20,7 +20,7 @@ from trueodds.calibrators._glm.log_probabilities import (
 )
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, Minimum, Ridge, minimize_lbfgs, minimize_newton
 from trueodds.calibrators._glm.row_sums import SummableRows
-from trueodds.calibrators.base import CalibrationMap, Term
+from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import Note
@@ -60,20 +60,20 @@ class LogLinearMap(CalibrationMap):
         with np.errstate(divide="ignore", invalid="ignore"):
             return softmax(np.where(self.weights == 0, 0.0, self.weights * x) + self.bias)
 
-    def terms(self, k: int) -> tuple[Term, ...]:
+    def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """W and b."""
         if self.weights.ndim == 2:
-            return (Term(1.0, self.weights, self.bias, self.min_prob),)
-        return (Term(1.0, np.diag(self.weights), self.bias),)
+            return (SoftmaxTerm(1.0, self.weights, self.bias, self.min_prob),)
+        return (SoftmaxTerm(1.0, np.diag(self.weights), self.bias),)
 
     def describe(self) -> str:
         """The ranges of weights and biases."""
         if self.weights.ndim == 1:
-            return f"slopes {_range(self.weights)}, biases {_range(self.bias)}"
+            return f"slopes {_format_range(self.weights)}, biases {_format_range(self.bias)}"
         offdiagonal = self.weights[~np.eye(len(self.bias), dtype=bool)]
         return (
-            f"diagonal {_range(self.weights.diagonal())}, off-diagonal {_range(offdiagonal)}, biases"
-            f" {_range(self.bias)}"
+            f"diagonal {_format_range(self.weights.diagonal())}, off-diagonal {_format_range(offdiagonal)}, biases"
+            f" {_format_range(self.bias)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
     return saved_parameters.read_vector(parameters, "weights", -MAX_PARAMETER, MAX_PARAMETER, size=k)
 
 
-def _range(x: Array) -> str:
+def _format_range(x: Array) -> str:
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
 
@@ -134,7 +134,7 @@ def _range(x: Array) -> str:
 MAX_NEWTON_PARAMETERS = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
 FALLBACK_RIDGE = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
 
-_SOON = 1e-2  # nats left to gain over all rows at which a diverging fit stops
+_MIN_DIVERGING_GAIN = 1e-2  # nats left to gain over all rows at which a diverging fit stops
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,11 +157,15 @@ def prepare_rows(data: FitData, *, relative: bool = False) -> LogLinearRows:
 
 def initial_beta(data: SummableRows, min_prob: float, logits: bool = False) -> float:
     """Start of the search: β = 1/T of temperature scaling, from which Newton steps need no shortening."""
-    beta = TemperatureSpec(min_prob=min_prob).fit_data(data.map_rows(_as_stated) if logits else data).beta
+    beta = (
+        TemperatureSpec(min_prob=min_prob)
+        .fit_data(data.map_rows(_logits_to_log_probabilities) if logits else data)
+        .beta
+    )
     return 1.0 if beta >= MAX_BETA else 0.0 if beta <= MIN_BETA else beta
 
 
-def _as_stated(data: FitData) -> FitData:
+def _logits_to_log_probabilities(data: FitData) -> FitData:
     """The rows with log-probabilities in place of logits."""
     return replace(data, P=LogProbabilities(log_softmax(data.P)), logits=False)
 
@@ -173,67 +177,67 @@ def fit_log_linear(
     start: Array,
     *,
     shared_features: bool,
-    ties: Array | None = None,
+    tying: Array | None = None,
 ) -> Minimum:
     """Minimize the mean loss per row plus Σ strength (θ − target)², from sums over `LogLinearRows`.
 
     θ holds the weights of each class and its bias, (K, d + 1): weights of the class's own logarithm (d = 1) or, if
-    `shared`, of every class's (d = K). `ties` T means θ = Tφ; then strength, target and start are those of φ.
+    `shared`, of every class's (d = K). `tying` T means θ = Tφ; then strength, target and start are those of φ.
     Parameters that the softmax does not identify (a number added to all biases or to a column of W) keep the target's
     value. If no finite optimum exists, a slight ridge around the target is added, and `converged` is False.
     """
-    optimum = _minimize(data, strength, target, start, shared_features, ties, nothing=_SOON)
+    optimum = _minimize_penalized(data, strength, target, start, shared_features, tying, min_gain=_MIN_DIVERGING_GAIN)
     if optimum.converged:
         return optimum
-    slight = _minimize(
-        data, strength + FALLBACK_RIDGE / data.summary.total_weight, target, start, shared_features, ties, nothing=0.0
+    slight = _minimize_penalized(
+        data, strength + FALLBACK_RIDGE / data.summary.total_weight, target, start, shared_features, tying, min_gain=0.0
     )
     return Minimum(slight.theta, slight.likelihood, optimum.n_passes + slight.n_passes, False, slight.max_gradient)
 
 
-def _minimize(
+def _minimize_penalized(
     data: SummableRows,
     strength: Array,
     target: Array,
     start: Array,
     shared: bool,
-    ties: Array | None,
+    tying: Array | None,
     *,
-    nothing: float,
+    min_gain: float,
 ) -> Minimum:
     k = data.summary.k
     a, c, begin = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
 
     def step(theta: Array, *, curved: bool = True) -> Callable[[LogLinearRows], Likelihood]:
-        return partial(log_linear_likelihood, theta=theta, shared=shared, ties=ties, curved=curved)
+        return partial(log_linear_likelihood, theta=theta, shared=shared, tying=tying, curved=curved)
 
     if max(a.size, k * (k + 1 if shared else 2)) <= MAX_NEWTON_PARAMETERS:
-        ridge = Ridge(_identified_penalty(a, k, shared, ties), c)
+        ridge = Ridge(_add_identifying_penalty(a, k, shared, tying), c)
         return minimize_newton(
-            lambda theta: data.sum(step(theta)), begin, ridge, min_gain=nothing,
+            lambda theta: data.sum(step(theta)), begin, ridge, min_gain=min_gain,
             sums_at_points=lambda places: data.sums(map(step, places)),
         )  # fmt: skip
-    curvature = data.sum(partial(_curvature, shared=shared)) / data.summary.total_weight
-    curvature = curvature.reshape(-1) if ties is None else ties.T**2 @ curvature.reshape(-1)
+    curvature = data.sum(partial(_hessian_diagonal, shared=shared)) / data.summary.total_weight
+    curvature = curvature.reshape(-1) if tying is None else tying.T**2 @ curvature.reshape(-1)
     scale = 1 / np.sqrt(curvature + 2 * a + 1e-9 * curvature.max())
     return minimize_lbfgs(lambda theta: data.sum(step(theta, curved=False)), begin, Ridge(a, c), scale)
 
 
 def log_linear_likelihood(
-    rows: LogLinearRows, theta: Array, shared: bool, ties: Array | None, curved: bool = True
+    rows: LogLinearRows, theta: Array, shared: bool, tying: Array | None, curved: bool = True
 ) -> Likelihood:
     """The likelihood of θ and its derivatives, summed over rows."""
     F = rows.x if shared else rows.x[:, :, None]
-    return softmax_by_class(F, rows.Y, rows.w, theta, tying=ties, with_hessian=curved)
+    return softmax_by_class(F, rows.Y, rows.w, theta, tying=tying, with_hessian=curved)
 
 
-def _identified_penalty(a: Array, k: int, shared: bool, ties: Array | None) -> Array:
+def _add_identifying_penalty(a: Array, k: int, shared: bool, tying: Array | None) -> Array:
     """The penalty plus, for columns without one, the squared mean over the classes, on which no probability depends.
 
     This leaves the minimum unchanged and gives every direction a curvature.
     """
     full: Array = np.diag(a)
-    if ties is not None:
+    if tying is not None:
         full[1:, 1:] += 1 / k
         return full
     columns = a.reshape(k, -1)
@@ -244,7 +248,7 @@ def _identified_penalty(a: Array, k: int, shared: bool, ties: Array | None) -> A
     return full
 
 
-def _curvature(rows: LogLinearRows, shared: bool) -> Array:
+def _hessian_diagonal(rows: LogLinearRows, shared: bool) -> Array:
     """The diagonal of the Hessian at the identity, summed over rows, (K, d + 1)."""
     q, F = softmax(rows.x), rows.x if shared else rows.x[:, :, None]
     v = rows.w[:, None] * q * (1 - q)
@@ -291,7 +295,7 @@ def negative_slope_notes(slopes: Array) -> list[Note]:
     ]
 
 
-SHARE = 0.5  # nats: a normal prior with standard deviation 1 around the identity
+DIAGONAL_PENALTY = 0.5  # nats: a normal prior with standard deviation 1 around the identity
 
 
 def odir_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
@@ -304,7 +308,7 @@ def ridge_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
     return _penalty_matrix(penalty, penalty, bias_penalty, k)
 
 
-def scaled_penalty(k: int, mass: float, factor: float = 1.0, diagonal: float = SHARE) -> Array:
+def scaled_penalty(k: int, mass: float, factor: float = 1.0, diagonal: float = DIAGONAL_PENALTY) -> Array:
     """Penalty per row that decreases with the total weight: K(K−1) nats off the diagonal and K per bias."""
     return _penalty_matrix(factor * k * (k - 1), diagonal, factor * k, k) / mass
 

@@ -1,4 +1,4 @@
-"""Log-probabilities and log odds with a floor for small probabilities, and the softmax back to probabilities."""
+"""Log-probabilities and log odds limited below by `min_prob`, their softmax, and counts of replaced probabilities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 MIN_PROB = 1e-12  # default smallest probability of fits
 MIN_PROB_OF_LOGITS = 1e-300  # the same where log-probabilities are known: it replaces exact zeros only
 MinProb = Annotated[float, Range(0, 0.5, closed="neither")]
-_VALUES = 2**16  # per block
+_PROBABILITIES_PER_BLOCK = 2**16  # per block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +27,7 @@ class LogProbabilities:
     They keep the precision of logits, whose probabilities would underflow to 0.
 
     >>> rows = LogProbabilities(np.array([[0.0, -2000.0], [-1.0, -0.5]]))
-    >>> len(rows), rows[1:].values.tolist(), probabilities(rows[:1]).tolist()
+    >>> len(rows), rows[1:].values.tolist(), to_probabilities(rows[:1]).tolist()
     (2, [[-1.0, -0.5]], [[1.0, 0.0]])
     """
 
@@ -102,7 +102,7 @@ def one_vs_rest_logs(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
     With two classes, each has its own column. With more, 1 − p is replaced by the sum of the others where it loses
     digits.
 
-    >>> log_pair(np.array([[1e-30, 1.0]]), 1).round(2).tolist()
+    >>> one_vs_rest_logs(np.array([[1e-30, 1.0]]), 1).round(2).tolist()
     [[-69.08, 0.0]]
     """
     others = np.arange(P.shape[1])[None] != c
@@ -124,7 +124,7 @@ def log_ratio(P: Probabilities, min_prob: float) -> Array:
 
 
 def binary_logs(x: Array) -> Array:
-    """Logarithms of 1 − x and of x for single probabilities (n,), as `log_pair` gives them for rows."""
+    """Logarithms of 1 − x and of x for single probabilities (n,), as `one_vs_rest_logs` gives them for rows."""
     x = np.clip(x, 0.0, 1.0, dtype=np.float64)
     with np.errstate(divide="ignore"):
         return np.log(np.stack([1 - x, x], axis=1))
@@ -173,8 +173,8 @@ class ReplacedCounts:
             zero = np.isneginf(P.values)
             low = zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
             P = np.where(zero, 0.0, np.where(low, min_prob / 2, 1.0))
-        rows = max(1, _VALUES // P.shape[1])
-        threshold = _round_up(min_prob, P.dtype)
+        rows = max(1, _PROBABILITIES_PER_BLOCK // P.shape[1])
+        threshold = _round_up_to_dtype(min_prob, P.dtype)
         moved, n_events, impossible = 0, 0, 0
         for part in (slice(start, start + rows) for start in range(0, len(P), rows)):
             low = P[part] < threshold
@@ -219,7 +219,7 @@ def replacement_notes(P: Probabilities, Y: Array, min_prob: float) -> list[Note]
     return ReplacedCounts.from_probabilities(P, Y, min_prob).notes()
 
 
-def _round_up(min_prob: float, dtype: np.dtype[Any]) -> Any:
+def _round_up_to_dtype(min_prob: float, dtype: np.dtype[Any]) -> Any:
     """The smallest number of the dtype that is at least `min_prob`: comparing within a dtype takes half the time."""
     threshold = dtype.type(min_prob)
     return threshold if float(threshold) >= min_prob else np.nextafter(threshold, dtype.type(1))

@@ -14,7 +14,7 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood
 
-_BLOCK = 1 << 13  # rows per block: temporaries stay in cache, and linear algebra stays in one thread
+_ROWS_PER_BLOCK = 1 << 13  # rows per block: temporaries stay in cache, and linear algebra stays in one thread
 
 
 def logistic_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array | None = None) -> Likelihood:
@@ -33,13 +33,14 @@ def logistic_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Arra
     """
     m = X.shape[1]
     total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
-    for start in range(0, len(X), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        total = total + _block(X[part], y[part], w[part], theta, None if offset is None else offset[part])
+    for start in range(0, len(X), _ROWS_PER_BLOCK):
+        part = slice(start, start + _ROWS_PER_BLOCK)
+        total = total + _block_likelihood(X[part], y[part], w[part], theta, None if offset is None else offset[part])
     return total
 
 
-def _block(X: Array, y: Array, w: Array, theta: Array, offset: Array | None) -> Likelihood:
+def _block_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array | None) -> Likelihood:
+    """The sums of `logistic_likelihood` over one block of rows."""
     columns = X.T
     eta = np.zeros(len(X)) if offset is None else offset.copy()
     for j, column in enumerate(columns):
@@ -71,53 +72,64 @@ class LogisticFit:
     means: Array | None = None  # (m,) of the columns, 0 of the first
 
 
-def fit_logistic(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """Maximum likelihood θ; the first column is the intercept.
+def fit_logistic(X: Array, y: Array, w: Array, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
+    """Maximum likelihood θ (m,) for columns X (n, m), the first of ones, outcome shares y (n,) and weights w (n,).
 
-    Directions that the rows do not identify stay as in `rest`. Newton's method runs on decorrelated columns, so that
-    nearly equal scores or nearly collinear columns cause no loss of accuracy.
+    Directions that the rows do not identify stay as in `default_theta` (m,). Without `intercept`, no column is of ones.
+    Newton's method runs on decorrelated columns, so that nearly equal scores or nearly collinear columns cause no loss
+    of accuracy.
     """
-    return fit_logistic_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
+    return fit_logistic_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, intercept=intercept)
 
 
-def fit_smoothed(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_smoothed(X: Array, y: Array, w: Array, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
     """Maximum likelihood θ for the `smoothed_targets`, which is always finite."""
-    return fit_smoothed_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
+    return fit_smoothed_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, intercept=intercept)
 
 
-def fit_finite(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_finite(X: Array, y: Array, w: Array, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
     """Maximum likelihood θ; if it is not finite, that of the smoothed targets, with `converged` False."""
-    return fit_finite_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
+    return fit_finite_from_sums(InMemory(LogisticRows(X, y, w)), default_theta, intercept=intercept)
 
 
-def fit_logistic_from_sums(data: SummableRows, rest: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_logistic_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
     """`fit_logistic` from sums over `LogisticRows`."""
-    return _fit_logistic(data, data.sum(partial(Moments.from_rows, intercept=intercept)), rest, intercept)
+    return _fit_logistic(
+        data, data.sum(partial(ColumnMoments.from_rows, intercept=intercept)), default_theta, intercept
+    )
 
 
-def fit_smoothed_from_sums(data: SummableRows, rest: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_smoothed_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
     """`fit_smoothed` from sums over `LogisticRows`."""
-    return _fit_smoothed(data, data.sum(partial(Moments.from_rows, intercept=intercept)), rest, intercept)
+    return _fit_smoothed(
+        data, data.sum(partial(ColumnMoments.from_rows, intercept=intercept)), default_theta, intercept
+    )
 
 
-def fit_finite_from_sums(data: SummableRows, rest: Array, *, intercept: bool = True) -> LogisticFit:
+def fit_finite_from_sums(data: SummableRows, default_theta: Array, *, intercept: bool = True) -> LogisticFit:
     """`fit_finite` from sums over `LogisticRows`."""
-    moments = data.sum(partial(Moments.from_rows, intercept=intercept))
-    optimum = _fit_logistic(data, moments, rest, intercept)
-    return optimum if optimum.converged else replace(_fit_smoothed(data, moments, rest, intercept), converged=False)
+    moments = data.sum(partial(ColumnMoments.from_rows, intercept=intercept))
+    optimum = _fit_logistic(data, moments, default_theta, intercept)
+    return (
+        optimum
+        if optimum.converged
+        else replace(_fit_smoothed(data, moments, default_theta, intercept), converged=False)
+    )
 
 
-def _fit_logistic(data: SummableRows, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
-    optimum, theta, rank = _maximize_likelihood(data, moments, (moments.n_events, moments.n_nonevents), rest, intercept)
+def _fit_logistic(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
+    optimum, theta, rank = _maximize_likelihood(
+        data, moments, (moments.n_events, moments.n_nonevents), default_theta, intercept
+    )
     return LogisticFit(theta, optimum.likelihood.value, optimum.n_passes, optimum.converged, rank, moments.means)
 
 
-def _fit_smoothed(data: SummableRows, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
+def _fit_smoothed(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
     smoothed = data.map_rows(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
     n_events, n_nonevents = moments.n_events, moments.n_nonevents
     imagined = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
     optimum, theta, rank = _maximize_likelihood(
-        smoothed, moments, (imagined, n_events + n_nonevents - imagined), rest, intercept
+        smoothed, moments, (imagined, n_events + n_nonevents - imagined), default_theta, intercept
     )
     return LogisticFit(
         theta,
@@ -130,21 +142,21 @@ def _fit_smoothed(data: SummableRows, moments: Moments, rest: Array, intercept: 
 
 
 def _maximize_likelihood(
-    data: SummableRows, moments: Moments, outcomes: tuple[float, float], rest: Array, intercept: bool
+    data: SummableRows, moments: ColumnMoments, outcomes: tuple[float, float], default_theta: Array, intercept: bool
 ) -> tuple[Minimum, Array, int]:
     """Maximum likelihood, given the total weights of events and non-events."""
-    turns = moments.decorrelation
-    start = -turns.back @ rest
+    transformation = moments.decorrelation
+    start = -transformation.inverse @ default_theta
     if intercept:
-        start = start + turns.back[:, 0] * np.log((outcomes[0] + 1) / (outcomes[1] + 1))
-    turned = data.map_rows(partial(turns.transform, rest=rest))
+        start = start + transformation.inverse[:, 0] * np.log((outcomes[0] + 1) / (outcomes[1] + 1))
+    turned = data.map_rows(partial(transformation.transform, default_theta=default_theta))
     if not len(start):  # no column varies
-        return Minimum(start, turned.sum(partial(_likelihood_at, theta=start)), 1, True, 0.0), rest, 0
+        return Minimum(start, turned.sum(partial(_likelihood_at, theta=start)), 1, True, 0.0), default_theta, 0
     optimum = minimize_newton(
         lambda theta: turned.sum(partial(_likelihood_at, theta=theta)), start,
         sums_at_points=lambda places: turned.sums(partial(_likelihood_at, theta=theta) for theta in places),
     )  # fmt: skip
-    return optimum, rest + turns.turn @ optimum.theta, len(start)
+    return optimum, default_theta + transformation.to_original @ optimum.theta, len(start)
 
 
 def _likelihood_at(lines: LogisticRows, theta: Array) -> Likelihood:
@@ -152,7 +164,7 @@ def _likelihood_at(lines: LogisticRows, theta: Array) -> Likelihood:
 
 
 def _smooth_targets(lines: LogisticRows, n_events: float, n_nonevents: float) -> LogisticRows:
-    return lines._replace(y=_shares(lines.y, n_events, n_nonevents))
+    return lines._replace(y=_smooth_shares(lines.y, n_events, n_nonevents))
 
 
 def smoothed_targets(y: Array, w: Array) -> Array:
@@ -163,10 +175,10 @@ def smoothed_targets(y: Array, w: Array) -> Array:
     >>> smoothed_targets(np.array([1.0, 0.0, 0.0]), np.ones(3)).round(4).tolist()
     [0.6667, 0.25, 0.25]
     """
-    return _shares(y, float(w @ y), float(w @ (1 - y)))
+    return _smooth_shares(y, float(w @ y), float(w @ (1 - y)))
 
 
-def _shares(y: Array, n_events: float, n_nonevents: float) -> Array:
+def _smooth_shares(y: Array, n_events: float, n_nonevents: float) -> Array:
     return y * ((n_events + 1) / (n_events + 2)) + (1 - y) / (n_nonevents + 2)
 
 
@@ -188,9 +200,12 @@ def separation_note(curves: int = 1) -> Note:
 MAX_COEFFICIENT = 1e100  # larger than any coefficient of a fit
 
 
-def curve_notes(lost: int, fallen: int, curves: int) -> list[Note]:
+def curve_notes(n_separated: int, n_nonincreasing: int, curves: int) -> list[Note]:
     """Notes on curves without a finite optimum, and on those that do not increase."""
-    return [*([separation_note(lost)] if lost else []), *nonincreasing_curve_notes(fallen, curves)]
+    return [
+        *([separation_note(n_separated)] if n_separated else []),
+        *nonincreasing_curve_notes(n_nonincreasing, curves),
+    ]
 
 
 def nonincreasing_curve_notes(curves: int, of: int = 1) -> list[Note]:
@@ -207,8 +222,8 @@ def nonincreasing_curve_notes(curves: int, of: int = 1) -> list[Note]:
     ]
 
 
-_ALIKE = 1e-9  # a column that varies by less, relative to its size, is constant
-_SAME = 1e-8  # share of the variance below which columns are collinear
+_CONSTANT_COLUMN_TOLERANCE = 1e-9  # a column that varies by less, relative to its size, is constant
+_COLLINEARITY_TOLERANCE = 1e-8  # share of the variance below which columns are collinear
 
 
 class LogisticRows(NamedTuple):
@@ -224,39 +239,40 @@ class Decorrelation(NamedTuple):
     """Transformation of columns to uncorrelated ones of variance 1, and back."""
 
     shift: Array  # (m,) added to each column
-    varies: Array  # (m,) whether it varies
-    inner: Array  # (m, r) of the shifted columns
-    turn: Array  # (m, r) from the coefficients of the new columns to those of the old ones
-    back: Array  # (r, m) for which back·turn = 1
+    varies: Array  # (m,) bool: whether the column varies
+    from_shifted: Array  # (m, r) by which the shifted columns are multiplied
+    to_original: Array  # (m, r) from the coefficients of the new columns to those of the old ones
+    inverse: Array  # (r, m) for which inverse @ to_original = 1
 
-    def transform(self, lines: LogisticRows, rest: Array) -> LogisticRows:
-        """The transformed columns, with the prediction from `rest` as the offset."""
+    def transform(self, lines: LogisticRows, default_theta: Array) -> LogisticRows:
+        """The rows with transformed columns, and as offset the log odds that `default_theta` (m,) predicts."""
         Z = (lines.X.T + self.shift[:, None]) * self.varies[:, None]
-        columns = np.zeros((self.inner.shape[1], len(lines.X)))
+        columns = np.zeros((self.from_shifted.shape[1], len(lines.X)))
         for i, j in np.ndindex(*columns.shape[:1], len(Z)):
-            columns[i] += self.inner[j, i] * Z[j]
-        return LogisticRows(columns.T, lines.y, lines.w, lines.X @ rest)
+            columns[i] += self.from_shifted[j, i] * Z[j]
+        return LogisticRows(columns.T, lines.y, lines.w, lines.X @ default_theta)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moments:
-    """Sums of squares of columns about their means; those of batches add up.
+class ColumnMoments:
+    """Weights, means and sums of squares of the columns of logistic rows; those of batches add up.
 
     >>> X, y, w = np.array([[1.0, 2.0], [1.0, 4.0], [1.0, 9.0]]), np.array([1.0, 0.0, 1.0]), np.ones(3)
-    >>> one, both = Moments.of(LogisticRows(X[:1], y[:1], w[:1])), Moments.of(LogisticRows(X[1:], y[1:], w[1:]))
-    >>> (one + both).products.tolist(), Moments.of(LogisticRows(X, y, w)).products.tolist()
+    >>> first = ColumnMoments.from_rows(LogisticRows(X[:1], y[:1], w[:1]))
+    >>> second = ColumnMoments.from_rows(LogisticRows(X[1:], y[1:], w[1:]))
+    >>> (first + second).products.tolist(), ColumnMoments.from_rows(LogisticRows(X, y, w)).products.tolist()
     ([[3.0, 0.0], [0.0, 26.0]], [[3.0, 0.0], [0.0, 26.0]])
     """
 
-    total: float
-    n_events: float
-    n_nonevents: float
+    total: float  # Σ w
+    n_events: float  # Σ w y
+    n_nonevents: float  # Σ w (1 − y)
     means: Array  # (m,) 0 where a column is not shifted: of the intercept, or where there is none
     squares: Array  # (m,) Σ w x², as they are
     products: Array  # (m, m) Σ w zz', about the means
 
     @classmethod
-    def from_rows(cls, lines: LogisticRows, intercept: bool = True) -> Moments:
+    def from_rows(cls, lines: LogisticRows, intercept: bool = True) -> ColumnMoments:
         """The moments of some rows."""
         X, y, w, _ = lines
         total, means = float(w.sum()), np.zeros(X.shape[1])
@@ -267,10 +283,10 @@ class Moments:
         products = np.array([[(w * one) @ other for other in Z] for one in Z])
         return cls(total, float(w @ y), float(w @ (1 - y)), means, squares, products.reshape(len(Z), len(Z)))
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: ColumnMoments) -> ColumnMoments:
         total, difference = self.total + other.total, other.means - self.means
         part = other.total / total if total > 0 else 0.0
-        return Moments(
+        return ColumnMoments(
             total,
             self.n_events + other.n_events,
             self.n_nonevents + other.n_nonevents,
@@ -284,11 +300,11 @@ class Moments:
         """The transformation to uncorrelated columns."""
         m, total = len(self.means), self.total
         size, rms = np.sqrt(self.products.diagonal() / total), np.sqrt(self.squares / total)
-        varies = size > _ALIKE * rms
+        varies = size > _CONSTANT_COLUMN_TOLERANCE * rms
         size = np.where(varies, size, 1.0)
         correlation = self.products * np.outer(varies, varies) / total / np.outer(size, size)
         values, turns = np.linalg.eigh(correlation)
-        live = values > _SAME * max(float(values[-1]), _SAME)
+        live = values > _COLLINEARITY_TOLERANCE * max(float(values[-1]), _COLLINEARITY_TOLERANCE)
         values, turns = np.sqrt(values[live]), turns[:, live]
         center = np.eye(m)
         center[0, 1:] = -self.means[1:]

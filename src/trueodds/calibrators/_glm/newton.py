@@ -14,11 +14,13 @@ from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 GRADIENT_TOLERANCE = 1e-10  # largest remaining gradient per row
-MAX_EVALUATIONS = 100
-SHORTER = 4  # halvings of a step that are evaluated together, which saves passes
-ROUNDING = 1e-14  # relative to the largest curvature: smaller ones are rounding error
-FALLING = 0.6  # ratio of successive curvatures along a step: 1 near a minimum, 1/e where the minimum is at infinity
-NOTHING = 1e-4  # nats left to gain in all at which the minimum is taken to be at infinity
+MAX_EVALUATIONS = 100  # of the sums, by Newton's method
+HALVINGS_PER_PASS = 4  # halvings of a step that are evaluated together, which saves passes
+MIN_RELATIVE_CURVATURE = 1e-14  # relative to the largest curvature: smaller ones are rounding error
+MAX_CURVATURE_RATIO = (
+    0.6  # ratio of successive curvatures along a step: 1 near a minimum, 1/e where the minimum is at infinity
+)
+MIN_TOTAL_GAIN = 1e-4  # nats left to gain in all at which the minimum is taken to be at infinity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,18 +57,18 @@ def minimize_newton(
     start: Array,
     ridge: Ridge | None = None,
     *,
-    min_gain: float = NOTHING,
+    min_gain: float = MIN_TOTAL_GAIN,
     sums_at_points: Callable[[Sequence[Array]], Iterable[Likelihood]] | None = None,
     fallback: Array | None = None,
 ) -> Minimum:
     r"""Minimize :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)` by Newton's method, from sums of F.
 
-    One call of `sums` is one pass over the rows. `several` evaluates the sums at several points, with streamed rows in
-    one pass, and is used when a step has to be shortened. If the first step has to be shortened, or there is no
+    One call of `sums` is one pass over the rows. `sums_at_points` evaluates the sums at several points, with streamed
+    rows in one pass, and is used when a step has to be shortened. If the first step has to be shortened, or there is no
     curvature, and `fallback` is a better point than `start`, the search continues there: confident predictions with
     large errors have almost no curvature at the identity. Directions in which F has no curvature stay at their start.
     If no finite θ is optimal (separated outcomes), the sums approach a limit while θ grows by about one step per pass
-    and the curvature along it decreases by a factor e: the search stops when less than `nothing` nats are left to gain
+    and the curvature along it decreases by a factor e: the search stops when less than `min_gain` nats are left to gain
     over all rows, and `converged` is False.
 
     >>> F = lambda t: Likelihood(float((t[0] - 3) ** 2), 2 * (t - 3), np.array([[2.0]]), 1.0, 1)
@@ -122,7 +124,7 @@ def minimize_newton(
         )
         hessian = ridge.add_hessian(hessian)
         little = promise * max(at.weight, at.n) < min_gain or np.abs(slope).max() <= GRADIENT_TOLERANCE
-        endless = bool(length and little and float(step @ hessian @ step) < FALLING * before)
+        endless = bool(length and little and float(step @ hessian @ step) < MAX_CURVATURE_RATIO * before)
         if endless:
             break
     steepest = float(np.abs(slope).max(initial=0.0))
@@ -130,13 +132,13 @@ def minimize_newton(
 
 
 def _step_halvings(
-    theta: Array, step: Array, several: Callable[[Sequence[Array]], Iterable[Likelihood]]
+    theta: Array, step: Array, sums_at_points: Callable[[Sequence[Array]], Iterable[Likelihood]]
 ) -> Iterator[tuple[float, Array, Likelihood]]:
     """Successive halvings of the step, with the points and the sums there."""
-    for first in range(1, MAX_EVALUATIONS, SHORTER):
-        lengths = [0.5**j for j in range(first, first + SHORTER)]
+    for first in range(1, MAX_EVALUATIONS, HALVINGS_PER_PASS):
+        lengths = [0.5**j for j in range(first, first + HALVINGS_PER_PASS)]
         places = [theta + length * step for length in lengths]
-        yield from zip(lengths, places, several(places), strict=False)
+        yield from zip(lengths, places, sums_at_points(places), strict=False)
 
 
 def _solve_hessian(hessian: Array, slope: Array) -> Array:
@@ -145,17 +147,17 @@ def _solve_hessian(hessian: Array, slope: Array) -> Array:
     if own.min(initial=np.inf) > 0:
         unit = 1 / np.sqrt(own)  # scaled to equal curvature along every axis, however rare a class is
         root, failed = dpotrf(hessian * unit[:, None] * unit, lower=1)
-        if not failed and root.diagonal().min() ** 2 > 1e3 * ROUNDING * len(own):
+        if not failed and root.diagonal().min() ** 2 > 1e3 * MIN_RELATIVE_CURVATURE * len(own):
             return np.asarray(unit * dpotrs(root, unit * slope, lower=1)[0])
     values, turns = np.linalg.eigh(hessian)
-    live = values > ROUNDING * max(len(own), 10) * max(float(values[-1]), 0.0)
+    live = values > MIN_RELATIVE_CURVATURE * max(len(own), 10) * max(float(values[-1]), 0.0)
     along = turns[:, live]
     return (along / values[live]) @ (along.T @ slope)
 
 
 MIN_BETA, MAX_BETA = 1e-3, 1e3  # the range of β = 1/T: beyond it rows are uniform, or all but 0 and 1
 _BETA_TOLERANCE = 1e-11  # tolerance of β
-_SLOPE_FACTOR = 10  # times that: tolerance of the gradient per row
+_GRADIENT_TOLERANCE_FACTOR = 10  # times that: tolerance of the gradient per row
 _MAX_BETA_EVALUATIONS = 200
 
 
@@ -181,7 +183,7 @@ def minimize_beta(
             return beta, n_passes
         low, high = (low, beta) if g > 0 else (beta, high)
         step, left = _series_step(g, h, at.higher_derivatives.tolist(), beta)
-        near = left <= tolerance * beta and h * left <= _SLOPE_FACTOR * tolerance * at.weight
+        near = left <= tolerance * beta and h * left <= _GRADIENT_TOLERANCE_FACTOR * tolerance * at.weight
         if near or high - low <= 1e-15 * high:
             return min(max(beta + step, low), high), n_passes
         following, closed = beta + step, low > MIN_BETA and high < MAX_BETA
@@ -266,7 +268,7 @@ def local_minimum_beta(slopes: Callable[[float], tuple[float, float]], start: fl
 
 
 _MAX_LBFGS_EVALUATIONS = 1000  # of values
-_ROUNDS, _TURNS = 6, 50  # final Newton steps, and conjugate gradient steps in each
+_MAX_FINAL_NEWTON_STEPS, _MAX_CG_STEPS = 6, 50  # final Newton steps, and conjugate gradient steps in each
 
 
 def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge, scale: Array) -> Minimum:
@@ -281,7 +283,7 @@ def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Rid
 
     n_passes = 0
 
-    def looked(x: Array) -> tuple[float, Array, Likelihood]:
+    def evaluate(x: Array) -> tuple[float, Array, Likelihood]:
         nonlocal n_passes
         n_passes += 1
         theta = start + scale * x
@@ -297,14 +299,14 @@ def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Rid
         "ftol": 0.0,
         "gtol": GRADIENT_TOLERANCE * float(scale.min()),
     }
-    result = minimize(lambda x: looked(x)[:2], np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
+    result = minimize(lambda x: evaluate(x)[:2], np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
     x = result.x
-    _, slope, at = looked(x)
-    for _ in range(_ROUNDS):
+    _, slope, at = evaluate(x)
+    for _ in range(_MAX_FINAL_NEWTON_STEPS):
         if np.abs(slope / scale).max() <= GRADIENT_TOLERANCE:
             break
-        there = x + _newton_step(lambda x: looked(x)[1], x, slope)
-        _, following, then = looked(there)
+        there = x + _newton_step_by_cg(lambda x: evaluate(x)[1], x, slope)
+        _, following, then = evaluate(there)
         if not np.abs(following).max() < np.abs(slope).max() / 2:
             break
         x, slope, at = there, following, then
@@ -312,12 +314,12 @@ def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Rid
     return Minimum(start + scale * x, at, n_passes, steepest <= 100 * GRADIENT_TOLERANCE, steepest)
 
 
-def _newton_step(slope_at: Callable[[Array], Array], x: Array, slope: Array) -> Array:
+def _newton_step_by_cg(slope_at: Callable[[Array], Array], x: Array, slope: Array) -> Array:
     """Approximately −H⁻¹ times the gradient, to a tenth of a percent, by conjugate gradients."""
     step, rest = np.zeros(len(x)), -slope
     turn, size = rest, float(slope @ slope)
     goal = 1e-6 * size
-    for _ in range(_TURNS):
+    for _ in range(_MAX_CG_STEPS):
         epsilon = 1e-5 / np.abs(turn).max()
         hessian_product = (slope_at(x + epsilon * turn) - slope) / epsilon
         curved = float(turn @ hessian_product)

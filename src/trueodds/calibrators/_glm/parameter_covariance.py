@@ -9,13 +9,13 @@ import numpy as np
 from trueodds.calibrators._glm.wald import whitening_matrix
 from trueodds.core.typing import Array
 
-_NEAR = 1e-12  # of the squared norm of a unit's score: residual at which conjugate gradients stop
-_STEPS = 60
+_CG_TOLERANCE = 1e-12  # of the squared norm of a unit's score: residual at which conjugate gradients stop
+_MAX_CG_STEPS = 60  # steps of conjugate gradients
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterCovariance:
-    """Covariance of the fitted parameters."""
+    """Covariance of the fitted parameters, and how many units it was estimated from."""
 
     covariance: Array  # (d, d) of (γ, τ) of each class in turn
     effective_units: float | None = None  # effective number of units; None if the covariance is model-based
@@ -26,19 +26,19 @@ class ScoreVectors:
     """Gradient contributions of the rows at the fitted parameters, for the classes that have parameters."""
 
     x: Array  # (n, m) log odds
-    q: Array  # (n, m) fitted
-    y: Array  # (n, m)
-    w: Array  # (n,)
+    q: Array  # (n, m) fitted probabilities
+    y: Array  # (n, m) outcome shares
+    w: Array  # (n,) weights
 
-    def hessian_vector_product(self, units: Units, along: Array) -> Array:
-        """The Hessian of each unit's rows times its direction (G, d)."""
-        at = along[units.unit_of_row]
+    def hessian_vector_product(self, units: IndependentUnits, directions: Array) -> Array:
+        """The Hessian of each unit's rows times its direction, (G, d); `directions` is (G, d)."""
+        at = directions[units.unit_of_row]
         pull = self.x * at[:, ::2] + at[:, 1::2]
         pull -= (self.q * pull).sum(axis=1, keepdims=True)
         return units.sums(self.x, self.w[:, None] * self.q * pull)
 
-    def leverages(self, units: Units, bread: Array) -> Array:
-        """Leverage of each unit, (G,): the trace of its Hessian times the inverse of the total Hessian."""
+    def leverages(self, units: IndependentUnits, bread: Array) -> Array:
+        """Leverage of each unit, (G,): the trace of its Hessian times the inverse total Hessian `bread` (d, d)."""
         x, q = self.x, self.q
         own = bread.diagonal()
         across = bread[np.arange(0, len(bread), 2), np.arange(1, len(bread), 2)]
@@ -52,7 +52,9 @@ def sandwich_covariance(bread: Array, squares: Array) -> ParameterCovariance:
     return ParameterCovariance(bread @ squares @ bread)
 
 
-def jackknife_covariance(bread: Array, hessian: Array, scores: ScoreVectors, units: Units) -> ParameterCovariance:
+def jackknife_covariance(
+    bread: Array, hessian: Array, scores: ScoreVectors, units: IndependentUnits
+) -> ParameterCovariance:
     r"""Jackknife covariance: the variation of the parameters when one unit is left out.
 
     With s and B a unit's score and Hessian and H the total Hessian (penalty included), the step is :math:`z = (H -
@@ -76,17 +78,19 @@ def jackknife_covariance(bread: Array, hessian: Array, scores: ScoreVectors, uni
     return ParameterCovariance((V + V.T) / 2, min(equal, kurtosis_units, float(units.n_units)))
 
 
-def _leave_one_out_steps(bread: Array, hessian: Array, scores: ScoreVectors, units: Units, S: Array) -> Array:
+def _leave_one_out_steps(
+    bread: Array, hessian: Array, scores: ScoreVectors, units: IndependentUnits, S: Array
+) -> Array:
     z, left = np.zeros_like(S), S.copy()
     step = left @ bread
     along, length = step, (left * step).sum(axis=1)
-    goal = _NEAR * length
-    for _ in range(min(len(bread) + 2, _STEPS)):
+    goal = _CG_TOLERANCE * length
+    for _ in range(min(len(bread) + 2, _MAX_CG_STEPS)):
         hessian_product = along @ hessian
         bent = hessian_product - scores.hessian_vector_product(units, along)
         curved, full_curvature = (bent * along).sum(axis=1), (hessian_product * along).sum(axis=1)
         # A direction that one unit alone determines has no curvature without it, and no finite step.
-        step_size = np.divide(length, curved, out=np.zeros_like(length), where=curved > _NEAR * full_curvature)
+        step_size = np.divide(length, curved, out=np.zeros_like(length), where=curved > _CG_TOLERANCE * full_curvature)
         z += step_size[:, None] * along
         left -= step_size[:, None] * bent
         step = left @ bread
@@ -98,19 +102,19 @@ def _leave_one_out_steps(bread: Array, hessian: Array, scores: ScoreVectors, uni
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class IndependentUnits:
     """Independent units: rows, or clusters of rows."""
 
     unit_of_row: Array  # (n,) the number of each row's unit
     n_units: int  # G, those with weight
 
     @classmethod
-    def from_rows(cls, w: Array) -> Units:
+    def from_rows(cls, w: Array) -> IndependentUnits:
         """Each row is a unit."""
         return cls(np.arange(len(w)), int((w > 0).sum()))
 
     @classmethod
-    def from_clusters(cls, w: Array, cluster: Array) -> Units:
+    def from_clusters(cls, w: Array, cluster: Array) -> IndependentUnits:
         """The rows of a cluster are a unit."""
         names, of = np.unique(cluster, return_inverse=True)
         return cls(of.reshape(-1), int((np.bincount(of.reshape(-1), w > 0, len(names)) > 0).sum()))

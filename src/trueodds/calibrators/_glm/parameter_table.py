@@ -15,11 +15,11 @@ from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
 
-SHOWN = 20  # classes; of more, those with the smallest p-values
-_LONGEST = 24  # characters of a name
-_HIGHEST = 700.0  # largest log whose exponential is finite
+MAX_SHOWN_CLASSES = 20  # of more classes, those with the smallest p-values
+_MAX_NAME_LENGTH = 24  # characters of a name
+_MAX_EXPONENT = 700.0  # largest log whose exponential is finite
 
-_HEAD = ("δ", "95 %", "s.e. log δ", "γ", "95 %", "s.e. γ", "p (δ = γ = 1)", "Holm's p")
+_COLUMN_HEADERS = ("δ", "95 %", "s.e. log δ", "γ", "95 %", "s.e. γ", "p (δ = γ = 1)", "Holm's p")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,10 @@ class ParameterTable:
     errors the reference distributions are Student's t and Hotelling's T², as in the test.
     """
 
-    classes: tuple[Any, ...]
-    baseline: int
-    tau: Array  # (K − 1,)
-    gamma: Array  # (K − 1,)
+    classes: tuple[Any, ...]  # names of the K classes
+    baseline: int  # number of the baseline class
+    tau: Array  # (K − 1,) shifts of the log odds
+    gamma: Array  # (K − 1,) slopes of the log odds
     certainty: ParameterUncertainty | None
     method: str = "mcllo"
 
@@ -42,23 +42,28 @@ class ParameterTable:
         """The table, a sentence for each of its rows, and how the numbers were computed."""
         others = [j for j in range(len(self.classes)) if j != self.baseline]
         order = list(range(len(others)))
-        if len(order) > SHOWN:
-            order = sorted(np.argsort(np.nan_to_num(self.pvalues, nan=2.0), kind="stable")[:SHOWN].tolist())
-        corner, names = f"against {self._name(self.baseline)}", [self._name(others[i]) for i in order]
-        cells = [(corner, *_HEAD), *((name, *self._row(i)) for name, i in zip(names, order, strict=True))]
+        if len(order) > MAX_SHOWN_CLASSES:
+            order = sorted(np.argsort(np.nan_to_num(self.pvalues, nan=2.0), kind="stable")[:MAX_SHOWN_CLASSES].tolist())
+        corner, names = f"against {self._class_label(self.baseline)}", [self._class_label(others[i]) for i in order]
+        cells = [
+            (corner, *_COLUMN_HEADERS),
+            *((name, *self._class_cells(i)) for name, i in zip(names, order, strict=True)),
+        ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         text_lines = [
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells
         ]
         if len(order) < len(others):
-            larger = "" if self.errors is None else " with larger p-values"
-            text_lines.append(f"… and {len(others) - SHOWN:,} more classes{larger}.")
-        if self.errors is not None:
-            text_lines += [f"{name} {corner}: {self._sentence(i, name)}" for name, i in zip(names, order, strict=True)]
+            larger = "" if self.std_errors is None else " with larger p-values"
+            text_lines.append(f"… and {len(others) - MAX_SHOWN_CLASSES:,} more classes{larger}.")
+        if self.std_errors is not None:
+            text_lines += [
+                f"{name} {corner}: {self._class_sentence(i, name)}" for name, i in zip(names, order, strict=True)
+            ]
         return text_lines + describe_uncertainty(self.certainty, self.method)
 
     @property
-    def errors(self) -> Array | None:
+    def std_errors(self) -> Array | None:
         """Standard errors of τ and γ, (K − 1, 2)."""
         V = None if self.certainty is None else self.certainty.covariance
         return None if V is None else np.sqrt(V.diagonal(axis1=1, axis2=2))
@@ -77,24 +82,26 @@ class ParameterTable:
 
     def intervals(self) -> tuple[Array, Array]:
         """Intervals of δ and γ, each (K − 1, 2)."""
-        errors = np.full((len(self.tau), 2), np.nan) if self.errors is None else self.errors
-        within = math.nan if self.certainty is None else self.certainty.interval_factor
-        delta = np.exp(np.minimum(confidence_limits(self.tau, errors[:, 0], within), _HIGHEST))
-        return delta, confidence_limits(self.gamma, errors[:, 1], within)
+        errors = np.full((len(self.tau), 2), np.nan) if self.std_errors is None else self.std_errors
+        critical_value = math.nan if self.certainty is None else self.certainty.interval_factor
+        delta = np.exp(np.minimum(confidence_limits(self.tau, errors[:, 0], critical_value), _MAX_EXPONENT))
+        return delta, confidence_limits(self.gamma, errors[:, 1], critical_value)
 
-    def _name(self, j: int) -> str:
+    def _class_label(self, j: int) -> str:
+        """The printable, shortened name of class j; of two classes with its role."""
         class_name = self.classes[j]
         name = to_printable(class_name) if isinstance(class_name, str) else f"class {class_name}"
-        name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+        name = name if len(name) <= _MAX_NAME_LENGTH else name[: _MAX_NAME_LENGTH - 1] + "…"
         return name if len(self.classes) > 2 else f"{name} ({('other', 'event')[j]})"
 
-    def _row(self, i: int) -> list[str]:
-        delta = math.exp(min(self.tau[i], _HIGHEST))
-        if self.errors is None:
+    def _class_cells(self, i: int) -> list[str]:
+        """The table cells of class i of those but the baseline, one for each of the `_COLUMN_HEADERS`."""
+        delta = math.exp(min(self.tau[i], _MAX_EXPONENT))
+        if self.std_errors is None:
             return [format_parameter(delta), "–", "–", format_parameter(self.gamma[i]), *["–"] * 4]
         of_delta, of_gamma = (_format_interval(ends[i]) for ends in self.intervals())
         p, adjusted = (format_pvalue(values[i]) for values in (self.pvalues, holm(self.pvalues.tolist())))
-        se_tau, se_gamma = map(format_parameter, self.errors[i])
+        se_tau, se_gamma = map(format_parameter, self.std_errors[i])
         return [
             format_parameter(delta),
             of_delta,
@@ -106,17 +113,17 @@ class ParameterTable:
             adjusted,
         ]
 
-    def _sentence(self, i: int, name: str) -> str:
+    def _class_sentence(self, i: int, name: str) -> str:
         """The meaning of a row in plain words."""
-        delta, gamma = math.exp(min(self.tau[i], _HIGHEST)), float(self.gamma[i])
+        delta, gamma = math.exp(min(self.tau[i], _MAX_EXPONENT)), float(self.gamma[i])
         of_delta, of_gamma = (ends[i] for ends in self.intervals())
         shift = (
             f"where the model predicts both as equally likely, {name} is observed"
-            f" {format_estimate(delta, of_delta, '×')} as often as {self._name(self.baseline)}"
+            f" {format_estimate(delta, of_delta, '×')} as often as {self._class_label(self.baseline)}"
         )
         if of_delta[0] <= 1 <= of_delta[1]:
             shift += ", which is consistent with chance"
-        if self.certainty is not None and self.certainty.even is not None and not self.certainty.even[i]:
+        if self.certainty is not None and self.certainty.both_signs is not None and not self.certainty.both_signs[i]:
             shift += " (an extrapolation: it never predicts them as equally likely)"
         text = f"{shift}; {describe_slope(gamma, of_gamma)}, γ = {format_estimate(gamma, of_gamma)}"
         by_chance = of_delta[0] <= 1 <= of_delta[1] and of_gamma[0] <= 1 <= of_gamma[1]
@@ -126,12 +133,13 @@ class ParameterTable:
 
 
 def _format_interval(ends: Array) -> str:
+    """`[0.630, 0.740]`."""
     return f"[{format_parameter(ends[0])}, {format_parameter(ends[1])}]"
 
 
 MIN_UNITS = 10  # effective units per parameter of a class below which their number is reported
 
-_WITHHELD = {
+_NO_STD_ERROR_TEXTS = {
     "infinite": "no finite δ and γ are optimal, so a slight penalty decided them.",
     "absent": "some classes were never observed.",
     "untold": "the predictions take too few values to separate every shift from its slope.",
@@ -144,8 +152,8 @@ _WITHHELD = {
         " them."
     ),
 }
-_CURABLE = ("infinite", "absent", "untold")  # by a penalty
-_SANDWICH = {
+_REASONS_REMOVED_BY_PENALTY = ("infinite", "absent", "untold")  # by a penalty
+_ROBUST_STD_ERROR_TEXTS = {
     "weights": (
         "With weights, standard errors are sandwich estimates and no likelihood ratio is shown: weights are not counts"
         " of rows."
@@ -208,28 +216,30 @@ def describe_uncertainty(certainty: ParameterUncertainty | None, method: str) ->
     """How the standard errors were computed, and the test against the identity."""
     if certainty is None:
         return ["This map was saved without standard errors. Fit it again to get them."]
-    if certainty.errors not in STD_ERROR_METHODS:
-        sentences = [f"No standard errors: {_WITHHELD[certainty.errors]}{_remedy(certainty, method)}"]
+    if certainty.std_error_method not in STD_ERROR_METHODS:
+        sentences = [
+            f"No standard errors: {_NO_STD_ERROR_TEXTS[certainty.std_error_method]}{_remedy_text(certainty, method)}"
+        ]
     else:
         sentences = ["Each interval is for one parameter, from the rows of the fit; Holm's p adjusts for all classes."]
-    if certainty.errors in _SANDWICH:
-        sentences.append(_SANDWICH[certainty.errors])
-    if certainty.units is not None and certainty.units < MIN_UNITS * 2 * _count_classes(certainty):
-        kind = "clusters" if certainty.errors == "clusters" else "rows"
+    if certainty.std_error_method in _ROBUST_STD_ERROR_TEXTS:
+        sentences.append(_ROBUST_STD_ERROR_TEXTS[certainty.std_error_method])
+    if certainty.effective_units is not None and certainty.effective_units < MIN_UNITS * 2 * _count_classes(certainty):
+        kind = "clusters" if certainty.std_error_method == "clusters" else "rows"
         sentences.append(
-            f"The effective number of {kind} is only {certainty.units:.3g}: intervals and tests use t and F"
+            f"The effective number of {kind} is only {certainty.effective_units:.3g}: intervals and tests use t and F"
             " distributions and are wide."
         )
-    if certainty.penalized and certainty.errors in STD_ERROR_METHODS:
-        inside = "" if certainty.errors == "curvature" else ", in the sandwich too"
+    if certainty.penalized and certainty.std_error_method in STD_ERROR_METHODS:
+        inside = "" if certainty.std_error_method == "curvature" else ", in the sandwich too"
         sentences.append(
             f"With a penalty, standard errors use the penalized Hessian{inside}, and parameters are shrunk towards the"
             " identity; no likelihood ratio is shown, because χ² is not its null distribution."
         )
-    if certainty.ratio is not None:
+    if certainty.likelihood_ratio is not None:
         sentences.append(
             "Test of calibration (every δ = γ = 1) on the rows of the fit: likelihood ratio"
-            f" {format_number(certainty.ratio)}, χ² with {certainty.rank:,} degrees of freedom, p ="
+            f" {format_number(certainty.likelihood_ratio)}, χ² with {certainty.rank:,} degrees of freedom, p ="
             f" {format_pvalue(certainty.pvalue)}; posterior probability of calibration"
             f" {format_probability(certainty.posterior)} by BIC, with prior probability 1/2. Test the map on other"
             " rows."
@@ -238,12 +248,13 @@ def describe_uncertainty(certainty: ParameterUncertainty | None, method: str) ->
 
 
 def _count_classes(certainty: ParameterUncertainty) -> int:
+    """Number of classes with standard errors."""
     return 0 if certainty.covariance is None else len(certainty.covariance)
 
 
-def _remedy(certainty: ParameterUncertainty, method: str) -> str:
+def _remedy_text(certainty: ParameterUncertainty, method: str) -> str:
     """A hint how to obtain standard errors, if a penalty or other rows give them."""
-    if certainty.errors not in _CURABLE:
+    if certainty.std_error_method not in _REASONS_REMOVED_BY_PENALTY:
         return ""
     if certainty.penalized:
         return " Use rows with other predictions."
@@ -251,6 +262,6 @@ def _remedy(certainty: ParameterUncertainty, method: str) -> str:
     return f' to.fit(preds, "mcllo", penalty=0.5){same} has finite parameters and standard errors.'
 
 
-def confidence_limits(value: Array, errors: Array, within: float) -> Array:
+def confidence_limits(value: Array, errors: Array, critical_value: float) -> Array:
     """Ends of the intervals, (K − 1, 2)."""
-    return np.asarray(value[:, None] + np.array([-within, within]) * errors[:, None])
+    return np.asarray(value[:, None] + np.array([-critical_value, critical_value]) * errors[:, None])

@@ -13,9 +13,9 @@ from scipy.special import expit
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
 from trueodds.calibrators._glm.parameter_covariance import (
+    IndependentUnits,
     ParameterCovariance,
     ScoreVectors,
-    Units,
     jackknife_covariance,
     sandwich_covariance,
 )
@@ -32,61 +32,71 @@ STD_ERROR_METHODS = (
 )  # how standard errors were computed: weights by the sandwich, votes and clusters by the jackknife
 NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are no standard errors
 
-PAIR = 2  # parameters per class, τ and γ: the covariance needs more units than this
+PARAMETERS_PER_CLASS = 2  # parameters per class, τ and γ: the covariance needs more units than this
 
-_CORRELATION_MARGIN = (
+_MIN_CORRELATION_MARGIN = (
     1e-10  # smallest distance of a correlation from 1: closer, rounding error would decide Wald's test
 )
-_WIDEST = 1e60  # of a saved variance
-_KEYS = ("errors", "covariance", "ratio", "rank", "n", "penalized")
-_LATER = ("units", "even")  # missing in older files
+_MAX_VARIANCE = 1e60  # of a saved variance
+_SAVED_KEYS = ("errors", "covariance", "ratio", "rank", "n", "penalized")
+_OPTIONAL_SAVED_KEYS = ("units", "even")  # missing in older files
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterUncertainty:
     """Uncertainty of τ = log δ and γ of each class but the baseline, from the rows of the fit."""
 
-    errors: str  # of STD_ERROR_METHODS or NO_STD_ERROR_REASONS
+    std_error_method: str  # one of STD_ERROR_METHODS, or of NO_STD_ERROR_REASONS
     covariance: Array | None = None  # (K − 1, 2, 2) of (τ, γ) of each class; covariances between classes are not kept
-    ratio: float | None = None  # likelihood ratio against δ = γ = 1, where χ² is its null distribution
+    likelihood_ratio: float | None = (
+        None  # likelihood ratio statistic against δ = γ = 1, where χ² is its null distribution
+    )
     rank: int = 0  # its degrees of freedom: the number of identifiable directions
     n: float = 0.0  # independent rows
-    penalized: bool = False
-    units: float | None = None  # effective number of rows or clusters, for the jackknife
-    even: Array | None = None  # (K − 1,) whether the log odds take both signs; None if unknown
+    penalized: bool = False  # whether the fit had a penalty
+    effective_units: float | None = None  # effective number of rows or clusters, for the jackknife
+    both_signs: Array | None = None  # (K − 1,) whether the log odds take both signs; None if unknown
 
     @property
     def pvalue(self) -> float:
         """P-value of the likelihood ratio; NaN if there is none."""
-        return math.nan if self.ratio is None else upper_tail(self.ratio, self.rank)
+        return math.nan if self.likelihood_ratio is None else upper_tail(self.likelihood_ratio, self.rank)
 
     @property
     def posterior(self) -> float:
         """Posterior probability of calibration by BIC with prior 1/2; NaN if there is no likelihood ratio."""
-        if self.ratio is None or not self.rank:
+        if self.likelihood_ratio is None or not self.rank:
             return math.nan
-        return float(expit((self.rank * math.log(self.n) - self.ratio) / 2))
+        return float(expit((self.rank * math.log(self.n) - self.likelihood_ratio) / 2))
 
     @property
     def interval_factor(self) -> float:
         """Number of standard errors to the ends of a 95 % interval."""
-        return critical_value(self.units)
+        return critical_value(self.effective_units)
 
     def wald_pvalue(self, statistic: float) -> float:
         """P-value of a class's Wald statistic."""
-        return upper_tail(statistic, PAIR, self.units)
+        return upper_tail(statistic, PARAMETERS_PER_CLASS, self.effective_units)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON values; unknown ones are left out."""
+        """All fields as JSON values; those of `_OPTIONAL_SAVED_KEYS` that are None are left out."""
         V = None if self.covariance is None else self.covariance.tolist()
-        fields = dict(zip(_KEYS, (self.errors, V, self.ratio, self.rank, self.n, self.penalized), strict=True))
-        later = {"units": self.units, "even": None if self.even is None else self.even.tolist()}
+        fields = dict(
+            zip(
+                _SAVED_KEYS,
+                (self.std_error_method, V, self.likelihood_ratio, self.rank, self.n, self.penalized),
+                strict=True,
+            )
+        )
+        later = {"units": self.effective_units, "even": None if self.both_signs is None else self.both_signs.tolist()}
         return fields | {key: value for key, value in later.items() if value is not None}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> ParameterUncertainty:
         """Read K − 1 covariances if standard errors are known, and a likelihood ratio only if one is possible."""
-        saved_parameters.check_keys(parameters, _KEYS + tuple(key for key in _LATER if key in parameters), "certainty")
+        saved_parameters.check_keys(
+            parameters, _SAVED_KEYS + tuple(key for key in _OPTIONAL_SAVED_KEYS if key in parameters), "certainty"
+        )
         errors, V, ratio, rank = (
             parameters["errors"],
             parameters["covariance"],
@@ -106,12 +116,14 @@ class ParameterUncertainty:
                 raise _mismatch_error("ratio", "null where χ² is not its null distribution", ratio)
         units, even = parameters.get("units"), parameters.get("even")
         if units is not None:
-            units = saved_parameters.read_number(parameters, "units", PAIR, 1e18)
-            if errors not in ("votes", "clusters") or units == PAIR:
-                raise _mismatch_error("units", f"more than {PAIR}, and only with errors from rows or clusters", units)
-        if even is not None and (V is None or not _flags(even, k - 1)):
+            units = saved_parameters.read_number(parameters, "units", PARAMETERS_PER_CLASS, 1e18)
+            if errors not in ("votes", "clusters") or units == PARAMETERS_PER_CLASS:
+                raise _mismatch_error(
+                    "units", f"more than {PARAMETERS_PER_CLASS}, and only with errors from rows or clusters", units
+                )
+        if even is not None and (V is None or not _is_flag_list(even, k - 1)):
             raise _mismatch_error("even", f"{k - 1} times true or false beside the covariance", even)
-        covariance = None if V is None else _covariance(V, k)
+        covariance = None if V is None else _read_covariances(V, k)
         return cls(errors, covariance, ratio, rank, n, penalized, units, None if even is None else np.array(even))
 
 
@@ -127,7 +139,7 @@ def read_uncertainty(parameters: Mapping[str, Any], keys: tuple[str, ...], k: in
     return ParameterUncertainty.from_dict(saved_parameters.read_table(parameters, "certainty"), k) if extra else None
 
 
-def _covariance(V: Any, k: int) -> Array:
+def _read_covariances(V: Any, k: int) -> Array:
     """Read K − 1 symmetric matrices with two positive variances."""
     if (
         not isinstance(V, list)
@@ -136,7 +148,10 @@ def _covariance(V: Any, k: int) -> Array:
     ):
         raise _mismatch_error("covariance", f"{k - 1} times 2 rows of 2 numbers", V)
     rows = [
-        [saved_parameters.read_vector({"covariance": row}, "covariance", -_WIDEST, _WIDEST, size=2) for row in matrix]
+        [
+            saved_parameters.read_vector({"covariance": row}, "covariance", -_MAX_VARIANCE, _MAX_VARIANCE, size=2)
+            for row in matrix
+        ]
         for matrix in V
     ]
     covariance: Array = np.array(rows)
@@ -148,12 +163,15 @@ def _covariance(V: Any, k: int) -> Array:
 def are_proper_covariances(V: Array) -> bool:
     """Whether these are valid covariances of two parameters; roots avoid overflow and underflow of products."""
     variances, across = V.diagonal(axis1=1, axis2=2), V[:, 0, 1]
-    if not ((variances > 1 / _WIDEST) & (variances < _WIDEST)).all():
+    if not ((variances > 1 / _MAX_VARIANCE) & (variances < _MAX_VARIANCE)).all():
         return False
-    return bool((np.abs(across) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _CORRELATION_MARGIN).all())
+    return bool(
+        (np.abs(across) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _MIN_CORRELATION_MARGIN).all()
+    )
 
 
-def _flags(values: Any, size: int) -> bool:
+def _is_flag_list(values: Any, size: int) -> bool:
+    """Whether the values are a list of `size` booleans."""
     return isinstance(values, list) and len(values) == size and all(isinstance(value, bool) for value in values)
 
 
@@ -164,37 +182,40 @@ def _mismatch_error(key: str, expected: str, got: Any) -> InputError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitEvidence:
-    """Fitted finite parameters (γ, τ′) of each class, with x centered at `means`, so that τ = τ′ − γ mean.
+    """What the uncertainty of finite fitted parameters is computed from: Hessians, score vectors, likelihood ratio.
 
-    Centering makes the two nearly uncorrelated. Weights are importance weights: equal ones have no effect, and with
+    Parameters are (γ, τ′) of each class, with x centered at `means`, so that τ = τ′ − γ mean. Centering makes the two
+    nearly uncorrelated. Weights are importance weights: equal ones have no effect, and with
     unequal ones the likelihood ratio does not have a χ² distribution.
     """
 
-    facts: FitData | FitDataSummary
-    curvature: Array  # (d, d) of minus the log-likelihood
-    means: Array  # (m,)
-    even: Array  # (m,) whether the log odds take both signs
+    summary: FitData | FitDataSummary
+    hessian: Array  # (d, d) of minus the log-likelihood, without the penalty
+    means: Array  # (m,) of the log odds of each class but the baseline
+    both_signs: Array  # (m,) whether the log odds take both signs
     penalty: float  # λ of the penalty λθ²
     scores: Callable[[], ScoreVectors] | None  # None if the rows are streamed
-    squares: Callable[[], Array]  # the curvature with squared weights
-    ratio: Callable[[], float]
+    squared_weight_hessian: Callable[[], Array]  # the Hessian with squared weights
+    likelihood_ratio: Callable[[], float]  # 2 (log-likelihood of the fit minus that of the identity)
     rank: int | None = None  # number of identifiable directions, if known
 
     def uncertainty(self) -> ParameterUncertainty:
         """The uncertainty of the parameters."""
-        H, d = self.curvature, len(self.curvature)
+        H, d = self.hessian, len(self.hessian)
         own = np.sqrt(H.diagonal())
         unit = np.divide(1.0, own, out=np.zeros(d), where=own > 0)
         values = np.linalg.eigvalsh(H * np.outer(unit, unit))
         numerical_rank = int((values > RANK_TOLERANCE * max(float(values[-1]), 1e-300)).sum())
         rank = min(d if self.rank is None else self.rank, numerical_rank)
-        errors, pulled = self.facts.std_error_method, self.penalty > 0
+        errors, pulled = self.summary.std_error_method, self.penalty > 0
         # Equal weights of any size are treated as 1.
-        gain = self.ratio() / self.facts.row_weight if rank and errors == "curvature" and not pulled else None
+        gain = (
+            self.likelihood_ratio() / self.summary.row_weight if rank and errors == "curvature" and not pulled else None
+        )
 
         def make_certainty(errors: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
-            even = None if V is None else self.even
-            return ParameterUncertainty(errors, V, gain, rank, float(self.facts.n), pulled, units, even)
+            even = None if V is None else self.both_signs
+            return ParameterUncertainty(errors, V, gain, rank, float(self.summary.n), pulled, units, even)
 
         if rank < d and not pulled:
             return make_certainty("untold")
@@ -202,10 +223,11 @@ class FitEvidence:
             return make_certainty("far")
         parameter_covariance = self._parameter_covariance(errors)
         if parameter_covariance is None or (
-            parameter_covariance.effective_units is not None and not parameter_covariance.effective_units > PAIR
+            parameter_covariance.effective_units is not None
+            and not parameter_covariance.effective_units > PARAMETERS_PER_CLASS
         ):
             return make_certainty("few")
-        V = self._pairs(parameter_covariance.covariance)
+        V = self._class_covariances(parameter_covariance.covariance)
         # Scores that are all 0 (shares fitted exactly, or slopes that only the penalty determines) have no variance.
         return (
             make_certainty(errors, V, parameter_covariance.effective_units)
@@ -216,21 +238,21 @@ class FitEvidence:
     def _parameter_covariance(self, errors: str) -> ParameterCovariance | None:
         """The covariance of all parameters; None if there are no more units than parameters."""
         assert errors in STD_ERROR_METHODS
-        d = len(self.curvature)
-        hessian = self.curvature + 2 * self.penalty * np.eye(d)
+        d = len(self.hessian)
+        hessian = self.hessian + 2 * self.penalty * np.eye(d)
         unit = 1 / np.sqrt(hessian.diagonal())
         bread = np.linalg.inv(hessian * np.outer(unit, unit)) * np.outer(unit, unit)
         if errors == "curvature":
-            return ParameterCovariance(bread * self.facts.row_weight)
+            return ParameterCovariance(bread * self.summary.row_weight)
         if errors == "weights":
-            return sandwich_covariance(bread, self.squares()) if self.facts.n > d else None
-        assert isinstance(self.facts, FitData)
+            return sandwich_covariance(bread, self.squared_weight_hessian()) if self.summary.n > d else None
+        assert isinstance(self.summary, FitData)
         assert self.scores is not None
-        w, cluster = self.facts.w, self.facts.cluster
-        units = Units.from_rows(w) if cluster is None else Units.from_clusters(w, cluster)
+        w, cluster = self.summary.w, self.summary.cluster
+        units = IndependentUnits.from_rows(w) if cluster is None else IndependentUnits.from_clusters(w, cluster)
         return jackknife_covariance(bread, hessian, self.scores(), units) if units.n_units > d else None
 
-    def _pairs(self, V: Array) -> Array:
+    def _class_covariances(self, V: Array) -> Array:
         """The covariances (m, 2, 2) of (τ, γ) of each class."""
         m = len(self.means)
         pairs = V.reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]

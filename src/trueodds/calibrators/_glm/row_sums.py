@@ -143,20 +143,20 @@ class _Replayed(SummableRows):
     """Sums for a fit that is restarted, with those of earlier passes."""
 
     def __init__(self, answers: list[Any], facts: Any, made: tuple[RowFunction, ...]) -> None:
-        self._answers = iter(answers)
-        self.summary, self.rows, self._made = facts, None, made
+        self._known_sums = iter(answers)
+        self.summary, self.rows, self._transforms = facts, None, made
 
     def map_rows(self, f: RowFunction) -> _Replayed:
         """Return these sums with f also applied to the rows; both read the known sums in turn."""
-        new = _Replayed([], self.summary, (*self._made, f))
-        new._answers = self._answers
+        new = _Replayed([], self.summary, (*self._transforms, f))
+        new._known_sums = self._known_sums
         return new
 
     def sums(self, steps: Iterable[RowFunction]) -> Iterable[Any]:
         """The known sums; the first unknown ones are requested."""
-        for known in self._answers:
+        for known in self._known_sums:
             return list(known)
-        raise _MissingSums(tuple(Composition((*self._made, step)) for step in steps))
+        raise _MissingSums(tuple(Composition((*self._transforms, step)) for step in steps))
 
     def fit_jointly(self, fits: Sequence[Callable[[SummableRows], T]]) -> list[T]:
         """Run the fits one after the other."""

@@ -33,7 +33,7 @@ class NaturalSpline:
     def __call__(self, x: Array) -> Array:
         """The values at x (n,), extrapolated linearly, to infinite x too."""
         low, high = self.knots[0], self.knots[-1]
-        j, u, width = self._place(np.clip(x, low, high))
+        j, u, width = self._locate_segments(np.clip(x, low, high))
         out = self.values[j] + u * (self.values[j + 1] - self.values[j])
         down = 1 - u
         out += (
@@ -52,7 +52,7 @@ class NaturalSpline:
 
     def slope(self, x: Array) -> Array:
         """The first derivative at x (n,); beyond the knots that of the lines."""
-        j, u, width = self._place(np.clip(x, self.knots[0], self.knots[-1]))
+        j, u, width = self._locate_segments(np.clip(x, self.knots[0], self.knots[-1]))
         rise = (self.values[j + 1] - self.values[j]) / width
         return rise + width / 6 * (
             self.second_derivatives[j + 1] * (3 * u**2 - 1) - self.second_derivatives[j] * (3 * (1 - u) ** 2 - 1)
@@ -63,7 +63,8 @@ class NaturalSpline:
         """The second derivatives at the knots, (m,)."""
         return second_derivative_matrix(self.knots) @ self.values
 
-    def _place(self, x: Array) -> tuple[Array, Array, Array]:
+    def _locate_segments(self, x: Array) -> tuple[Array, Array, Array]:
+        """The segment of each x, the relative position within it (0 to 1), and its width, all (n,)."""
         j = np.clip(np.searchsorted(self.knots, x, "right") - 1, 0, len(self.knots) - 2)
         width = np.diff(self.knots)[j]
         return j, (x - self.knots[j]) / width, width
@@ -100,10 +101,10 @@ def roughness_matrix(knots: Array) -> Array:
 
 # Penalties per row that `auto` tries, in squared log odds: from almost a line to a wave between each pair of knots.
 PENALTY_GRID = 10.0 ** np.arange(3.0, -6.5, -0.5)
-GROUPS = 1024  # of neighboring scores, used to choose the penalty; the fit uses every score
+MAX_SCORE_GROUPS = 1024  # of neighboring scores, used to choose the penalty; the fit uses every score
 DEGREES_OF_FREEDOM_FACTOR = 1.4  # weight of a degree of freedom: 1 is AIC, which overfits some hundred rows
-ALIKE = 1e-9  # relative tolerance of the criterion
-SAME = 1e-6  # differences of log odds within the rounding of float32
+CRITERION_TOLERANCE = 1e-9  # relative tolerance of the criterion
+MIN_SCORE_DIFFERENCE = 1e-6  # differences of log odds within the rounding of float32
 MIN_KNOT_GAP = 0.1  # smallest distance of two knots, relative to equally spaced ones
 
 
@@ -120,8 +121,11 @@ class OutcomeCounts(NamedTuple):
         return self.events + self.nonevents
 
     def in_groups(self, max_groups: int) -> OutcomeCounts:
-        """Neighboring scores pooled at their mean if there are more than so many; all, if no two differ by `SAME`."""
-        alike = self.x[-1] - self.x[0] < SAME
+        """Pool neighboring scores at their mean if there are more than `max_groups`.
+
+        All are pooled if no two differ by `MIN_SCORE_DIFFERENCE`.
+        """
+        alike = self.x[-1] - self.x[0] < MIN_SCORE_DIFFERENCE
         if len(self.x) <= (1 if alike else max_groups):
             return self
         w = self.mass
@@ -172,7 +176,7 @@ class SplineBasis:
         d = len(theta)
         sums = spline_likelihood(*data, self.knots, self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta)
         local = self.local[:, :, :d]
-        square = sums[:, 5 + _PAIRS].reshape(-1, 4, 4)
+        square = sums[:, 5 + _SYMMETRIC_INDEX].reshape(-1, 4, 4)
         flat = local.reshape(-1, d)
         hessian = flat.T @ (square @ local).reshape(-1, d)
         return Likelihood(
@@ -199,7 +203,10 @@ class SplineBasis:
         return NaturalSpline(self.knots[at], (self.values[:, : len(theta)] @ theta)[at])
 
 
-_PAIRS = np.array([a * (a + 1) // 2 + b if a >= b else b * (b + 1) // 2 + a for a in range(4) for b in range(4)])
+# Position of entry (a, b) of a symmetric 4 × 4 matrix, row by row, in its stored lower triangle.
+_SYMMETRIC_INDEX = np.array(
+    [a * (a + 1) // 2 + b if a >= b else b * (b + 1) // 2 + a for a in range(4) for b in range(4)]
+)
 
 
 def fit_shift(data: OutcomeCounts) -> SplineFit:
@@ -217,22 +224,24 @@ def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) 
     freedom.
     """
     basis = SplineBasis(knots, float(data.mass @ data.x / data.mass.sum()))
-    groups = data.in_groups(GROUPS)
+    groups = data.in_groups(MAX_SCORE_GROUPS)
     line = basis.minimize(groups, math.inf, np.array([basis.center, 1.0]))  # from the identity
-    waves = _curvature_directions(basis, groups, line.theta)
+    directions = _curvature_directions(basis, groups, line.theta)
     start, n_passes = line.theta, line.n_passes + 1
     if penalty is None:
-        penalty, start, more = _select_penalty(basis, groups, line, waves)
+        penalty, start, more = _select_penalty(basis, groups, line, directions)
         n_passes += more
     optimum = basis.minimize(data, penalty, start)
-    return SplineFit(basis.curve(optimum.theta), waves.freedom(penalty), n_passes + optimum.n_passes, optimum.converged)
+    return SplineFit(
+        basis.curve(optimum.theta), directions.freedom(penalty), n_passes + optimum.n_passes, optimum.converged
+    )
 
 
-class Waves(NamedTuple):
+class CurvatureDirections(NamedTuple):
     """Curvature and gradient, at the optimal line, along the directions orthogonal to lines."""
 
-    curvature: Array  # the curvature of F along each of them
-    slope: Array
+    curvature: Array  # (m − 2,) the curvature of F along each of them
+    slope: Array  # (m − 2,) the gradient of F along each of them
 
     def freedom(self, penalty: float) -> float:
         """Degrees of freedom: 2 for the line, plus those of the other directions after shrinkage."""
@@ -243,26 +252,29 @@ class Waves(NamedTuple):
         return float((self.slope**2 / (self.curvature + 2 * penalty)).sum())
 
 
-def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) -> Waves:
+def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) -> CurvatureDirections:
+    """Principal directions of F at the optimal line, after adjusting the line along each of them."""
     if len(np.unique(data.x)) < 3:
-        return Waves(np.empty(0), np.empty(0))
+        return CurvatureDirections(np.empty(0), np.empty(0))
     at = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
     H, follow = at.hessian, np.linalg.pinv(at.hessian[:2, :2], hermitian=True) @ at.hessian[:2, 2:]
     curvature, turns = np.linalg.eigh(H[2:, 2:] - H[2:, :2] @ follow)
-    return Waves(np.maximum(curvature, 0.0), turns.T @ (at.gradient[2:] - at.gradient[:2] @ follow))
+    return CurvatureDirections(np.maximum(curvature, 0.0), turns.T @ (at.gradient[2:] - at.gradient[:2] @ follow))
 
 
-def _select_penalty(basis: SplineBasis, data: OutcomeCounts, line: Minimum, waves: Waves) -> tuple[float, Array, int]:
+def _select_penalty(
+    basis: SplineBasis, data: OutcomeCounts, line: Minimum, directions: CurvatureDirections
+) -> tuple[float, Array, int]:
     theta, n_passes, chosen = line.theta, 0, (math.inf, line.theta)
-    first = min_criterion = line.likelihood.value + DEGREES_OF_FREEDOM_FACTOR * waves.freedom(math.inf)
-    for penalty in PENALTY_GRID * data.mass.sum() if len(waves.curvature) else ():
-        cost = DEGREES_OF_FREEDOM_FACTOR * waves.freedom(penalty)
-        if line.likelihood.value + cost - waves.max_likelihood_gain(penalty) > first:
+    first = min_criterion = line.likelihood.value + DEGREES_OF_FREEDOM_FACTOR * directions.freedom(math.inf)
+    for penalty in PENALTY_GRID * data.mass.sum() if len(directions.curvature) else ():
+        cost = DEGREES_OF_FREEDOM_FACTOR * directions.freedom(penalty)
+        if line.likelihood.value + cost - directions.max_likelihood_gain(penalty) > first:
             continue  # the line is better by a quadratic approximation
         optimum = basis.minimize(data, penalty, theta)
         theta, n_passes = optimum.theta, n_passes + optimum.n_passes
         criterion = optimum.likelihood.value + cost
-        if criterion < min_criterion - ALIKE * (1 + abs(min_criterion)):
+        if criterion < min_criterion - CRITERION_TOLERANCE * (1 + abs(min_criterion)):
             min_criterion, chosen = criterion, (penalty, theta)
     return *chosen, n_passes
 

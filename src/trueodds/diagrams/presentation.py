@@ -9,9 +9,9 @@ from typing import Any, Self
 
 from trueodds.core.errors import InputError
 
-SIDE = 1.5, 50.0  # smallest and largest side of a figure in inches; smaller ones have no room for axes
-DPI = 10.0, 1200.0  # smallest and largest resolution
-PIXELS = 20_000  # largest side: a picture of 20,000 by 20,000 pixels takes 1.6 GB
+SIDE_LIMITS = 1.5, 50.0  # smallest and largest side of a figure in inches; smaller ones have no room for axes
+DPI_LIMITS = 10.0, 1200.0  # smallest and largest resolution
+MAX_SIDE_PIXELS = 20_000  # largest side: a picture of 20,000 by 20,000 pixels takes 1.6 GB
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class Presentation:
             raise InputError("TO203", "title must be a string, a bool or None.", repr(self.title), fix)
         if self.figsize is not None:
             object.__setattr__(self, "figsize", _parse_figsize(self.figsize))
-        if self.dpi is not None and not _is_within(self.dpi, DPI):
-            problem = f"dpi must be a number from {DPI[0]:g} to {DPI[1]:g}."
+        if self.dpi is not None and not _is_within(self.dpi, DPI_LIMITS):
+            problem = f"dpi must be a number from {DPI_LIMITS[0]:g} to {DPI_LIMITS[1]:g}."
             raise InputError("TO203", problem, repr(self.dpi), "For instance dpi=300.")
-        if self.figsize is not None and self.dpi is not None and max(self.figsize) * self.dpi > PIXELS:
+        if self.figsize is not None and self.dpi is not None and max(self.figsize) * self.dpi > MAX_SIDE_PIXELS:
             got = f"{self.figsize[0] * self.dpi:,.0f} by {self.figsize[1] * self.dpi:,.0f} pixels"
-            problem = f"A picture can have at most {PIXELS:,} pixels along a side."
+            problem = f"A picture can have at most {MAX_SIDE_PIXELS:,} pixels along a side."
             raise InputError("TO203", problem, got, "Use a smaller figsize or dpi.")
         if self.legend is not None and not isinstance(self.legend, bool):
             raise InputError(
@@ -81,8 +81,8 @@ class Presentation:
 
 def _parse_figsize(figsize: Any) -> tuple[float, float]:
     sides = tuple(figsize) if isinstance(figsize, Iterable) and not isinstance(figsize, str) else ()
-    if len(sides) != 2 or not all(_is_within(side, SIDE) for side in sides):
-        problem = f"figsize must be a width and a height, each from {SIDE[0]:g} to {SIDE[1]:g} inches."
+    if len(sides) != 2 or not all(_is_within(side, SIDE_LIMITS) for side in sides):
+        problem = f"figsize must be a width and a height, each from {SIDE_LIMITS[0]:g} to {SIDE_LIMITS[1]:g} inches."
         raise InputError("TO203", problem, repr(figsize), "For instance figsize=(5, 4).")
     return float(sides[0]), float(sides[1])
 

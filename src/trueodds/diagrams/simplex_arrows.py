@@ -19,7 +19,7 @@ from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.styling import format_percent
 from trueodds.diagrams.bin_intervals import is_significant
 from trueodds.diagrams.bins import Columns, stack_tables
-from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, cell_tests
+from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, compute_cell_tests
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 
@@ -30,15 +30,16 @@ class Arrows:
     def __init__(self, view: View, partition: Partition, corners: Sequence[str], title: str, level: float) -> None:
         self.view, self.corners, self.title = view, tuple(corners), title
         self.partition = _check_nested(partition, view)
-        self.frozen = self.partition.fit(view)
-        self.index = np.asarray(self.frozen.index(view.partition_values))
-        self.tests = cell_tests(view, self.index, self.frozen.size, 1 - level)
+        self.fitted_partition = self.partition.fit(view)
+        self.bin_index_of_rows = np.asarray(self.fitted_partition.index(view.partition_values))
+        self.tests = compute_cell_tests(view, self.bin_index_of_rows, self.fitted_partition.size, 1 - level)
         binned, m = self.tests.binned, view.p.shape[1]
         bin_index = np.asarray(binned.bin_index)
         low, high = (
-            simplex_geometry.cell_bounds(self.partition, self.frozen, view, self.index) or (np.empty((0, m)),) * 2
+            simplex_geometry.cell_bounds(self.partition, self.fitted_partition, view, self.bin_index_of_rows)
+            or (np.empty((0, m)),) * 2
         )
-        self.boxed = len(low) > 0
+        self.has_boxes = len(low) > 0
         self.columns: Columns = {
             "view": np.full(len(bin_index), view.name, dtype=object),
             "cell": bin_index,
@@ -52,8 +53,8 @@ class Arrows:
             "df": self.tests.df,
             "distribution": self.tests.method,
             "pvalue": np.exp(self.tests.log_p),
-            **_number_columns("low", low[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
-            **_number_columns("high", high[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
+            **_number_columns("low", low[bin_index] if self.has_boxes else np.full((len(bin_index), m), np.nan)),
+            **_number_columns("high", high[bin_index] if self.has_boxes else np.full((len(bin_index), m), np.nan)),
         }
 
     @property
@@ -78,7 +79,9 @@ class Arrows:
         for a in range(m):
             for b in range(m):
                 terms = residual[:, a] * residual[:, b] if votes else (a == b) * p[:, a] - p[:, a] * p[:, b]
-                covariance[:, a, b] = np.bincount(self.index, ww[:, 0] * terms, self.frozen.size)[bin_index]
+                covariance[:, a, b] = np.bincount(self.bin_index_of_rows, ww[:, 0] * terms, self.fitted_partition.size)[
+                    bin_index
+                ]
         covariance /= self.columns["weight"][:, None, None] ** 2
         long, short, angle = simplex_geometry.covariance_ellipses(covariance, float(np.sqrt(chdtri(2, 1 - level))))
         return {"ellipse_long": long, "ellipse_short": short, "ellipse_angle": angle}
@@ -86,28 +89,28 @@ class Arrows:
 
 def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Columns]:
     """The tables with Holm-adjusted p-values over all cells of the diagram, and whether each cell is significant."""
-    adjusted = np.array(holm(np.concatenate([body.columns["pvalue"] for body in arrows]).tolist()))
+    adjusted = np.array(holm(np.concatenate([cell_arrows.columns["pvalue"] for cell_arrows in arrows]).tolist()))
     tables, start = [], 0
-    for body in arrows:
-        holm_pvalues = adjusted[start : start + len(body.columns["cell"])]
+    for cell_arrows in arrows:
+        holm_pvalues = adjusted[start : start + len(cell_arrows.columns["cell"])]
         start += len(holm_pvalues)
-        strays = is_significant(holm_pvalues if simultaneous else body.columns["pvalue"], level)
-        tables.append({**body.columns, "holm": holm_pvalues, "beyond": strays})
+        strays = is_significant(holm_pvalues if simultaneous else cell_arrows.columns["pvalue"], level)
+        tables.append({**cell_arrows.columns, "holm": holm_pvalues, "beyond": strays})
     return tables
 
 
 def default_partition(view: View, bins: int) -> Partition:
     """A grid of `bins` on each axis; for a tally, the largest that nests in its own grid."""
-    own = _tally_grid(view)
-    if own is None:
+    tally_bins = _tally_grid(view)
+    if tally_bins is None:
         return SimplexGrid(bins)
-    return SimplexGrid(max((k for k in range(3, bins + 1) if own % k == 0), default=own))
+    return SimplexGrid(max((k for k in range(3, bins + 1) if tally_bins % k == 0), default=tally_bins))
 
 
 def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
     """Notes on the null distributions of the cell tests other than χ²."""
-    methods = np.concatenate([body.tests.method for body in arrows])
-    coarse = sum(int(body.tests.coarse.sum()) for body in arrows)
+    methods = np.concatenate([cell_arrows.tests.method for cell_arrows in arrows])
+    coarse = sum(int(cell_arrows.tests.lacks_exact_test.sum()) for cell_arrows in arrows)
     notes = []
     if exact := int((methods == BY_OUTCOME).sum()):
         these = "This cell is" if exact == 1 else "These cells are"
@@ -126,7 +129,7 @@ def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) 
     if (methods == VOTES).any():
         text = "Outcomes are shares of votes. Cells are tested with the empirical covariance of residuals, not exactly."
         notes.append(Note("TN243", text))
-    if not all(body.view.is_rows for body in arrows):
+    if not all(cell_arrows.view.is_rows for cell_arrows in arrows):
         notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
     if not simultaneous:
         text = (
@@ -143,15 +146,15 @@ def _number_columns(name: str, columns: Array) -> Columns:
 
 def _check_nested(partition: Partition, view: View) -> Partition:
     """The partition, or an error if it splits the cells of a tally."""
-    own = _tally_grid(view)
-    if own is not None and isinstance(partition, (Uniform, SimplexGrid)):
+    tally_bins = _tally_grid(view)
+    if tally_bins is not None and isinstance(partition, (Uniform, SimplexGrid)):
         k = resolve_n_bins(partition.bins, view)
-        if own % k:
+        if tally_bins % k:
             raise InputError(
                 "TO205",
                 "The cells of a tally cannot be split: its number of bins must be a multiple of that of the diagram.",
-                f"{k} bins per axis, and a tally with {own}",
-                f"Use bins={own} or a divisor of it, or pass the rows.",
+                f"{k} bins per axis, and a tally with {tally_bins}",
+                f"Use bins={tally_bins} or a divisor of it, or pass the rows.",
             )
     return partition
 
@@ -169,19 +172,19 @@ def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
     """One row per triangle or tetrahedron, with a shared scale of shades."""
     low, high, logarithmic = share_scale(np.concatenate([table["share"] for table in tables[: layout.MAX_PANELS]]))
     rows: list[dict[str, Any]] = []
-    for body, table in zip(arrows, tables, strict=True):
+    for cell_arrows, table in zip(arrows, tables, strict=True):
         beyond, count = int(table["beyond"].sum()), len(table["beyond"])
-        text = describe_arrows(table, body.corners)
+        text = describe_arrows(table, cell_arrows.corners)
         rows.append(
             {
-                "view": body.view.name,
-                "title": body.title,
+                "view": cell_arrows.view.name,
+                "title": cell_arrows.title,
                 "aside": f"{beyond} of {count} significant",
-                "finding": f"Strongest evidence: {body.title}. {text}" if len(arrows) > 1 and not rows else text,
-                **{f"corner_{k}": name for k, name in enumerate(body.corners)},
+                "finding": f"Strongest evidence: {cell_arrows.title}. {text}" if len(arrows) > 1 and not rows else text,
+                **{f"corner_{k}": name for k, name in enumerate(cell_arrows.corners)},
                 "n": int(table["n"].sum()),
                 "weight": float(table["weight"].sum()),
-                "error": body.error,
+                "error": cell_arrows.error,
                 "cells": count,
                 "cells_beyond": beyond,
                 "smallest_pvalue": float(table["pvalue"].min()),
@@ -230,12 +233,12 @@ def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
             f"Overpredicts {often} ({_format_points(net.max())}) and underpredicts {seldom} "
             f"({_format_points(net.min())}){where}."
         )
-    many = (
+    significant_text = (
         "The only cell deviates"
         if count == 1
         else f"{int(beyond.sum())} of {count} cells {_deviate_verb(int(beyond.sum()))}"
     )
-    return f"{text} {many} significantly, with {format_percent(float(share.sum()))} of the predictions."
+    return f"{text} {significant_text} significantly, with {format_percent(float(share.sum()))} of the predictions."
 
 
 def stack_outcomes(table: Columns, name: str) -> np.ndarray:

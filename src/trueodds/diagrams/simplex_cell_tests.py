@@ -24,10 +24,10 @@ class CellTests:
     df: Array
     log_p: Array
     method: Array
-    coarse: Array  # whether χ² rejects in a cell with few expected rows of an outcome, without an exact test
+    lacks_exact_test: Array  # whether χ² rejects in a cell with few expected rows of an outcome, without an exact test
 
 
-def cell_tests(view: View, index: Array, size: int, alpha: float) -> CellTests:
+def compute_cell_tests(view: View, bin_index: Array, n_bins: int, alpha: float) -> CellTests:
     r"""X² = dᵀV⁺d of each cell, with d = Σw(y − p) and the exact covariance V = Σw²(diag p − ppᵀ).
 
     `chi-square`: the null distribution is χ² with the rank of V as degrees of freedom. It is inaccurate if an outcome
@@ -37,8 +37,8 @@ def cell_tests(view: View, index: Array, size: int, alpha: float) -> CellTests:
     Beta(r/2, (n − r)/2) for normal residuals.
     """
     if view.is_rows and ((view.y > 0) & (view.y < 1)).any():
-        return _test_votes(view, index, size)
-    tails = VectorTails(view, index, size)
+        return _test_votes(view, bin_index, n_bins)
+    tails = VectorTails(view, bin_index, n_bins)
     binned = tails.binned
     wy = binned.w[:, None] * binned.y
     log_p, method = tails.log_p(wy), np.full(len(binned.w), CHI2, dtype=object)
@@ -50,39 +50,39 @@ def cell_tests(view: View, index: Array, size: int, alpha: float) -> CellTests:
     # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
     exact = small_expected & np.isclose(binned.w**2, binned.n * ww, rtol=1e-9, atol=0)
     if exact.any():
-        rows = np.flatnonzero(np.isin(index, np.asarray(binned.bin_index)[exact]) & (view.w > 0))
-        min_log_p = np.min([_outcome_log_p(view, rows, index, size, k) for k in range(view.p.shape[1])], axis=0)
+        rows = np.flatnonzero(np.isin(bin_index, np.asarray(binned.bin_index)[exact]) & (view.w > 0))
+        min_log_p = np.min([_outcome_log_p(view, rows, bin_index, n_bins, k) for k in range(view.p.shape[1])], axis=0)
         log_p[exact], method[exact] = np.minimum(min_log_p + np.log(view.p.shape[1]), 0.0), BY_OUTCOME
     return CellTests(binned, tails.statistic(wy), tails.df, log_p, method, small_expected & ~exact)
 
 
-def _outcome_log_p(view: View, rows: Array, index: Array, size: int, outcome: int) -> Array:
+def _outcome_log_p(view: View, rows: Array, bin_index: Array, n_bins: int, outcome: int) -> Array:
     """Log p-value of one outcome in each cell that contains some of these rows."""
     p, y, w = view.p[rows, outcome].astype(np.float64), view.y[rows, outcome], view.w[rows]
     if view.is_rows:
-        one = View(p, y, None if view.is_unweighted else w)
+        outcome_view = View(p, y, None if view.is_unweighted else w)
     else:  # all rows of a fine cell have its mean prediction
         ww = view.sums("ww")[rows]
         sums = {"ww": ww, "wpp": w * p * p, "wpy": w * p * y, "wyy": w * y}
         sums |= {"wwv": ww * p * (1 - p), "wwr": ww * np.maximum(y - 2 * p * y + p * p, 0.0)}
-        one = View(p, y, w, n=view.n[rows], sums=sums)
-    tails = CountTails(one, index[rows], size)
+        outcome_view = View(p, y, w, n=view.n[rows], sums=sums)
+    tails = CountTails(outcome_view, bin_index[rows], n_bins)
     return tails.log_p(tails.binned.w * tails.binned.y)
 
 
-def _test_votes(view: View, index: Array, size: int) -> CellTests:
-    binned = view.pool(index, size)
+def _test_votes(view: View, bin_index: Array, n_bins: int) -> CellTests:
+    binned = view.pool(bin_index, n_bins)
     rows = np.flatnonzero(view.w > 0)
-    rows = rows[np.argsort(index[rows], kind="stable")]
+    rows = rows[np.argsort(bin_index[rows], kind="stable")]
     residual = view.w[rows, None] * (view.y[rows] - view.p[rows])
-    starts = np.searchsorted(index[rows], np.asarray(binned.bin_index))
-    tests = [_self_normalized(part) for part in np.split(residual, starts[1:])]
+    starts = np.searchsorted(bin_index[rows], np.asarray(binned.bin_index))
+    tests = [_self_normalized_test(part) for part in np.split(residual, starts[1:])]
     statistic, df, log_p = (np.array(x) for x in zip(*tests, strict=True))
     method = np.full(len(df), VOTES, dtype=object)
     return CellTests(binned, statistic, df, log_p, method, np.zeros(len(df), dtype=bool))
 
 
-def _self_normalized(residual: Array) -> tuple[float, int, float]:
+def _self_normalized_test(residual: Array) -> tuple[float, int, float]:
     """X² of residuals (n, m), the rank of their second moments, and the log p-value."""
     d, n = residual.sum(axis=0), len(residual)
     second = residual.T @ residual

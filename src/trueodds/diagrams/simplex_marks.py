@@ -15,7 +15,7 @@ MIN_OPACITY, OPACITY_RANGE = (
     0.18,
     0.72,
 )  # opacity of the arrow of the least frequent cell, and how much more the most frequent cell has
-WIDTHS = {"beyond": 0.026, "faded": 0.012}  # width of an arrow shaft in inches, in a separate figure
+ARROW_WIDTHS = {"beyond": 0.026, "faded": 0.012}  # width of an arrow shaft in inches, in a separate figure
 
 
 def draw_arrows(ax: Any, tail: Array, head: Array, kind: str, **style: Any) -> Any:
@@ -30,7 +30,7 @@ def draw_arrows(ax: Any, tail: Array, head: Array, kind: str, **style: Any) -> A
         scale_units="xy",
         scale=1,
         units="inches",
-        width=scale * WIDTHS[kind],
+        width=scale * ARROW_WIDTHS[kind],
         headwidth=3.6,
         headlength=4.2,
         headaxislength=3.8,

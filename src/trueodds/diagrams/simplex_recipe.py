@@ -49,8 +49,8 @@ class SimplexRecipe(BinnedRecipe):
         raise NotImplementedError
 
 
-REST = "rest"
-_LITTLE = 1e-3  # fraction of the row total, below which the rest is summed directly
+REST_LABEL = "rest"
+_MIN_REST_SHARE = 1e-3  # fraction of the row total, below which the rest is summed directly
 
 
 def outcome_names(rows: Predictions | Tally, lens: Lens) -> tuple[str, ...] | None:
@@ -64,7 +64,7 @@ def outcome_names(rows: Predictions | Tally, lens: Lens) -> tuple[str, ...] | No
         return (
             *("1st choice", "2nd choice", "3rd choice")[: lens.size],
             *map(_ordinal_choice, range(3, lens.size)),
-            REST,
+            REST_LABEL,
         )
     return None
 
@@ -103,7 +103,7 @@ def label_rest(names: Sequence[str]) -> str:
     >>> label_rest(["cat", "dog"]), label_rest(["rest", "dog"])
     ('rest', 'the rest')
     """
-    return next((name for name in (REST, "the rest", "all the rest") if name not in names), "rest of them")
+    return next((name for name in (REST_LABEL, "the rest", "all the rest") if name not in names), "rest of them")
 
 
 def row_totals(view: View) -> tuple[Array, Array]:
@@ -111,22 +111,28 @@ def row_totals(view: View) -> tuple[Array, Array]:
     return view.p.sum(axis=1, dtype=np.float64), view.y.sum(axis=1, dtype=np.float64)
 
 
-def rival_view(view: View, one: int, other: int, name: str, sums: tuple[Array, Array] | None = None) -> View:
+def rival_view(view: View, outcome: int, rival: int, name: str, sums: tuple[Array, Array] | None = None) -> View:
     """The joint view of an outcome, another one, and the combined rest; `sums` are the `row_totals`, to reuse them."""
 
-    def three(x: Array, total: Array) -> Array:
-        a, b = x[:, one].astype(np.float64), x[:, other].astype(np.float64)
+    def three_columns(x: Array, total: Array) -> Array:
+        a, b = x[:, outcome].astype(np.float64), x[:, rival].astype(np.float64)
         rest = total - a - b
         # If the difference is nearly 0, it is a rounding error: sum the rest directly, so that 0 stays 0.
-        little = np.flatnonzero(rest < _LITTLE * total)
-        rest[little] = np.delete(x[little], (one, other), axis=1).sum(axis=1, dtype=np.float64)
+        little = np.flatnonzero(rest < _MIN_REST_SHARE * total)
+        rest[little] = np.delete(x[little], (outcome, rival), axis=1).sum(axis=1, dtype=np.float64)
         return np.stack([a, b, rest], axis=1)
 
     of_p, of_y = row_totals(view) if sums is None else sums
     w = None if view.is_unweighted else view.w
     squares = None if view.is_rows else {"ww": view.sums("ww")}
     return View(
-        three(view.p, of_p), three(view.y, of_y), w, n=None if w is None else view.n, sums=squares, name=name, classes=3
+        three_columns(view.p, of_p),
+        three_columns(view.y, of_y),
+        w,
+        n=None if w is None else view.n,
+        sums=squares,
+        name=name,
+        classes=3,
     )
 
 

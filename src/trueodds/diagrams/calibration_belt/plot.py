@@ -11,8 +11,13 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
 
-SHADES = ("#E1E6EB", "#BCC6D0", "#96A3B0", "#73818F")  # from the widest band, the lightest, inward; distinct in gray
-EDGE = "#75828F"  # outline of the widest band, which keeps it visible where it is hardly wider than the next
+BAND_SHADES = (
+    "#E1E6EB",
+    "#BCC6D0",
+    "#96A3B0",
+    "#73818F",
+)  # from the widest band, the lightest, inward; distinct in gray
+OUTLINE_COLOR = "#75828F"  # outline of the widest band, which keeps it visible where it is hardly wider than the next
 
 
 class BeltPlot(UnitSquarePlot):
@@ -45,7 +50,7 @@ class BeltPlot(UnitSquarePlot):
             if self.has_long_labels:
                 entries += [
                     (
-                        Patch(facecolor=shade, edgecolor=_edge(i), linewidth=0.8),
+                        Patch(facecolor=shade, edgecolor=_outline_color(i), linewidth=0.8),
                         f"{100 * level:.4g}\u00a0% simultaneous band",
                     )
                     for i, (level, shade) in enumerate(shades)
@@ -57,7 +62,10 @@ class BeltPlot(UnitSquarePlot):
                 ]
                 levels = ", ".join(f"{100 * level:.4g}" for level, _ in shades)
                 entries.append(
-                    ((Patch(facecolor=shades[0][1], edgecolor=EDGE, linewidth=0.8), *inner), f"bands, {levels}\u00a0%")
+                    (
+                        (Patch(facecolor=shades[0][1], edgecolor=OUTLINE_COLOR, linewidth=0.8), *inner),
+                        f"bands, {levels}\u00a0%",
+                    )
                 )
         if self.has("curve"):
             degrees = self.panels["degree"]
@@ -73,7 +81,7 @@ class BeltPlot(UnitSquarePlot):
     def _shades(self) -> list[tuple[float, str]]:
         """The levels, widest band first, and their colors."""
         levels = self.settings["levels"][::-1]
-        return list(zip(levels, SHADES[::2] if len(levels) == 2 else SHADES, strict=False))
+        return list(zip(levels, BAND_SHADES[::2] if len(levels) == 2 else BAND_SHADES, strict=False))
 
     def _outside_rows(self, rows: Mapping[str, Array]) -> Array:
         """The rows with the ranges over which the widest band excludes the diagonal."""
@@ -91,7 +99,9 @@ class BeltPlot(UnitSquarePlot):
                 mask = (rows["part"] == "belt") & (rows["level"] == level)
                 x, low, high = (rows[name][mask] for name in ("x_low", "low", "high"))
                 style: dict[str, Any] = {"zorder": 1.3 + i / 100, "label": f"belt {level:g}"}
-                ax.fill_between(x, low, high, facecolor=shade, edgecolor=_edge(i), linewidth=0 if i else 0.8, **style)
+                ax.fill_between(
+                    x, low, high, facecolor=shade, edgecolor=_outline_color(i), linewidth=0 if i else 0.8, **style
+                )
                 if len(x) == 1:  # a single predicted probability: draw the band as a line
                     ax.vlines(x, low, high, colors=shade, linewidth=7, **style)
         if self.has("ranges"):
@@ -114,6 +124,6 @@ class BeltPlot(UnitSquarePlot):
             ax.plot(x, y, color=styling.INSIDE_COLOR, linewidth=1.8 if wide else 1.3, zorder=3, label="curve", **alone)
 
 
-def _edge(i: int) -> str:
+def _outline_color(i: int) -> str:
     """Return the color of the outline of a band: only the widest, the first, has one."""
-    return "none" if i else EDGE
+    return "none" if i else OUTLINE_COLOR

@@ -70,7 +70,7 @@ class ConfidenceHistogram(BinnedRecipe):
         order = decreasing_order(abs(float(total.y[0] - total.p[0])) for total in totals)
         tables = [binned[i].columns for i in order]
         top = [max(float(table["share"].max()) for table in tables[: layout.MAX_PANELS])] * len(views)
-        rows = [_row(views[i], totals[i], bars[i], top[i]) for i in order]
+        rows = [_panel_row(views[i], totals[i], bars[i], top[i]) for i in order]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
         panels = {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
         partition = binned[0].partition
@@ -89,14 +89,14 @@ class ConfidenceHistogram(BinnedRecipe):
         )
 
 
-def _row(view: View, total: View, bars: bin_intervals.BinIntervals, tallest: float) -> dict[str, Any]:
+def _panel_row(view: View, total: View, bars: bin_intervals.BinIntervals, tallest: float) -> dict[str, Any]:
     p, y, low, high = float(total.p[0]), float(total.y[0]), float(bars.low[0]), float(bars.high[0])
     outside = bool(bars.excludes(total.y)[0])
     return {
         "view": view.name,
         "title": view.name.removeprefix("class:"),
         "aside": f"{styling.format_percent(p)} / {styling.format_percent(y)}",
-        "finding": _finding(view.name, p, y, low, high, outside=outside),
+        "finding": _describe_finding(view.name, p, y, low, high, outside=outside),
         "n": int(total.n[0]),
         "weight": float(total.w[0]),
         "mean_prediction": p,
@@ -109,7 +109,7 @@ def _row(view: View, total: View, bars: bin_intervals.BinIntervals, tallest: flo
     }
 
 
-def _finding(name: str, p: float, y: float, low: float, high: float, *, outside: bool) -> str:
+def _describe_finding(name: str, p: float, y: float, low: float, high: float, *, outside: bool) -> str:
     confident = name == "confidence"
     text = f"Mean {'confidence' if confident else 'predicted'} {styling.format_percent(p)}, "
     text += f"{'accuracy' if confident else 'observed'} {styling.format_percent(y)}"

@@ -95,22 +95,22 @@ class LloPosterior(Recipe):
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The map of each view that is drawn, the least probable first."""
         planes = [LloLikelihood.from_view(view, self.min_prob, self.prior) for view in views]
-        drops = [float(plane.log_likelihood_drop(_UNCHANGED)) for plane in planes]
-        order = decreasing_order([plane.has_finite_maximum for plane in planes], drops)
+        drops = [float(likelihood.log_likelihood_drop(_IDENTITY_THETA)) for likelihood in planes]
+        order = decreasing_order([likelihood.has_finite_maximum for likelihood in planes], drops)
         views, planes = tuple(views[i] for i in order), [planes[i] for i in order]
-        shown = [plane for plane in planes if plane.has_finite_maximum][: layout.MAX_PANELS]
-        frames = [_map_limits(plane) for plane in shown]
+        shown = [likelihood for likelihood in planes if likelihood.has_finite_maximum][: layout.MAX_PANELS]
+        frames = [_map_limits(likelihood) for likelihood in shown]
         low, high = (
             (np.min([frame[0] for frame in frames], axis=0), np.max([frame[1] for frame in frames], axis=0))
             if frames
             else (np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
         )
         tables, notes = [], list[Note]()
-        for i, (view, plane) in enumerate(zip(views, planes, strict=True)):
+        for i, (view, likelihood) in enumerate(zip(views, planes, strict=True)):
             P, Y, _ = rows_with_weight(view)
             notes += replacement_notes(P, Y, resolve_min_prob(view, self.min_prob))
-            tables.append(self._rows(view.name, plane, low, high, notes, mapped=i < layout.MAX_PANELS))
-        rows = [self._panel(view, plane, low, high) for view, plane in zip(views, planes, strict=True)]
+            tables.append(self._view_columns(view.name, likelihood, low, high, notes, mapped=i < layout.MAX_PANELS))
+        rows = [self._panel_row(view, likelihood, low, high) for view, likelihood in zip(views, planes, strict=True)]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
         panels = {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
         if len(views) > layout.MAX_PANELS:
@@ -133,49 +133,52 @@ class LloPosterior(Recipe):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _rows(
-        self, name: str, plane: LloLikelihood, low: Array, high: Array, notes: list[Note], *, mapped: bool
+    def _view_columns(
+        self, name: str, likelihood: LloLikelihood, low: Array, high: Array, notes: list[Note], *, mapped: bool
     ) -> dict[str, Array]:
         """Map, contours and marks of one view; only the marks if it is not drawn."""
-        if not plane.has_finite_maximum:
+        if not likelihood.has_finite_maximum:
             text = (
                 f"{name}: no finite shift and slope maximize the likelihood, because the scores separate the outcomes "
                 "or are all equal. There is no map."
             )
             notes.append(Note("TN251", text))
-            return _table(name, [])
-        marks = [_mark("best_fit", np.nan, plane.theta, plane), _mark("identity", np.nan, _UNCHANGED, plane)]
+            return _table_columns(name, [])
+        marks = [
+            _marked_point("best_fit", np.nan, likelihood.theta, likelihood),
+            _marked_point("identity", np.nan, _IDENTITY_THETA, likelihood),
+        ]
         if not mapped:
-            return _table(name, marks, plane)
+            return _table_columns(name, marks, likelihood)
         tau, gamma = (np.linspace(low[i], high[i], self.resolution) for i in (0, 1))
         grid = np.stack(np.meshgrid(tau, gamma), axis=-1).reshape(-1, 2)
-        parts = [("grid", np.nan, grid, plane.log_likelihood_drops(tau, gamma).ravel())]
+        parts = [("grid", np.nan, grid, likelihood.log_likelihood_drops(tau, gamma).ravel())]
         for level in self.posteriors:
-            line = plane.posterior_contour(level)
+            line = likelihood.posterior_contour(level)
             if line is None:
                 text = (
-                    f"With {plane.n:,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
-                    "contour and its mark are omitted."
+                    f"With {likelihood.n:,.0f} rows the posterior probability of calibration cannot reach {level:g}:"
+                    " its contour and its mark are omitted."
                 )
                 notes.append(Note("TN250", text))
                 continue
-            fall = np.log(plane.n / level * (1 - level) * self.prior / (1 - self.prior))
+            fall = np.log(likelihood.n / level * (1 - level) * self.prior / (1 - self.prior))
             parts.append(("contour", level, line, np.full(len(line), fall)))
-            bold = plane.boldest_map(level, self.min_prob)
-            parts.append(_mark("boldest", level, np.array([bold.tau, bold.gamma]), plane))
-        return _table(name, parts + marks, plane)
+            bold = likelihood.boldest_map(level, self.min_prob)
+            parts.append(_marked_point("boldest", level, np.array([bold.tau, bold.gamma]), likelihood))
+        return _table_columns(name, parts + marks, likelihood)
 
-    def _panel(self, view: View, plane: LloLikelihood, low: Array, high: Array) -> dict[str, Any]:
-        rise = plane.log_likelihood_drop(_UNCHANGED)
-        before, after = float(plane.posterior(rise)), float(plane.posterior(np.zeros(())))
+    def _panel_row(self, view: View, likelihood: LloLikelihood, low: Array, high: Array) -> dict[str, Any]:
+        rise = likelihood.log_likelihood_drop(_IDENTITY_THETA)
+        before, after = float(likelihood.posterior(rise)), float(likelihood.posterior(np.zeros(())))
         title = view.name.removeprefix("class:")
-        inside = bool((low <= _UNCHANGED).all() and (high >= _UNCHANGED).all())
-        if plane.has_finite_maximum:
+        inside = bool((low <= _IDENTITY_THETA).all() and (high >= _IDENTITY_THETA).all())
+        if likelihood.has_finite_maximum:
             aside = f"posterior {format_posterior(before).replace('under', '<').replace('over', '>')}"
             finding = (
                 f"{title + ': c' if view.name.startswith('class:') else 'C'}alibrated with posterior probability "
                 f"{format_posterior(before)}, and {format_posterior(after)} after the best fit "
-                f"(δ\u00a0=\u00a0{np.exp(plane.theta[0]):.3g}, γ\u00a0=\u00a0{plane.theta[1]:.3g})."
+                f"(δ\u00a0=\u00a0{np.exp(likelihood.theta[0]):.3g}, γ\u00a0=\u00a0{likelihood.theta[1]:.3g})."
             )
         else:
             aside = "no finite fit"
@@ -189,7 +192,7 @@ class LloPosterior(Recipe):
             "weight": view.total,
             "posterior_predicted": before,
             "posterior_best_fit": after,
-            "finite": plane.has_finite_maximum,
+            "finite": likelihood.has_finite_maximum,
             "identity_inside": inside,
             "delta_low": float(np.exp(low[0])),
             "delta_high": float(np.exp(high[0])),
@@ -198,30 +201,30 @@ class LloPosterior(Recipe):
         }
 
 
-_UNCHANGED = np.array([0.0, 1.0])
+_IDENTITY_THETA = np.array([0.0, 1.0])
 
 
-def _map_limits(plane: LloLikelihood) -> tuple[Array, Array]:
+def _map_limits(likelihood: LloLikelihood) -> tuple[Array, Array]:
     """Limits of the map in τ and γ: they include the outermost contour, and the identity if it is near."""
-    line = plane.posterior_contour(OUTER_POSTERIOR)
+    line = likelihood.posterior_contour(OUTER_POSTERIOR)
     if line is None:  # very few rows: some standard errors instead
-        line = plane.posterior_contour(0.5 * float(plane.posterior(np.zeros(()))))
+        line = likelihood.posterior_contour(0.5 * float(likelihood.posterior(np.zeros(()))))
     assert line is not None
     low, high = line.min(axis=0), line.max(axis=0)
     wide = high - low
-    with_it = np.minimum(low, _UNCHANGED), np.maximum(high, _UNCHANGED)
+    with_it = np.minimum(low, _IDENTITY_THETA), np.maximum(high, _IDENTITY_THETA)
     if (with_it[1] - with_it[0] <= _MAX_ENLARGEMENT * wide).all():
         low, high = with_it
     margin = 0.06 * (high - low)
     return low - margin, high + margin
 
 
-def _mark(kind: str, level: float, theta: Array, plane: LloLikelihood) -> tuple[str, float, Array, Array]:
-    return kind, level, theta[None, :], plane.log_likelihood_drop(theta).reshape(1)
+def _marked_point(kind: str, level: float, theta: Array, likelihood: LloLikelihood) -> tuple[str, float, Array, Array]:
+    return kind, level, theta[None, :], likelihood.log_likelihood_drop(theta).reshape(1)
 
 
-def _table(
-    name: str, parts: Sequence[tuple[str, float, Array, Array]], plane: LloLikelihood | None = None
+def _table_columns(
+    name: str, parts: Sequence[tuple[str, float, Array, Array]], likelihood: LloLikelihood | None = None
 ) -> dict[str, Array]:
     theta = np.concatenate([np.empty((0, 2)), *(part[2] for part in parts)])
     rise = np.concatenate([np.empty(0), *(part[3] for part in parts)])
@@ -232,6 +235,6 @@ def _table(
         "level": np.repeat(np.array([part[1] for part in parts], dtype=float), times),
         "delta": np.exp(theta[:, 0]),
         "gamma": theta[:, 1],
-        "posterior": rise if plane is None else plane.posterior(rise),
-        "loglik": rise if plane is None else -plane.min_loss - rise,
+        "posterior": rise if likelihood is None else likelihood.posterior(rise),
+        "loglik": rise if likelihood is None else -likelihood.min_loss - rise,
     }

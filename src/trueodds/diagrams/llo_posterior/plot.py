@@ -10,10 +10,25 @@ from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.odds_axis import set_odds_axis
 from trueodds.diagrams.base import Diagram
 
-_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.STRIP_COLOR)
-_OPTIMUM: dict[str, Any] = {"marker": "o", "color": styling.INSIDE_COLOR, "markersize": 7, "markeredgecolor": "white"}
-_IDENTITY: dict[str, Any] = {"marker": "X", "color": styling.OUTSIDE_COLOR, "markersize": 9, "markeredgecolor": "white"}
-_BOLDEST: dict[str, Any] = {"marker": "D", "color": styling.TEXT_COLOR, "markersize": 5, "markeredgecolor": "white"}
+_POSTERIOR_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.STRIP_COLOR)
+_OPTIMUM_STYLE: dict[str, Any] = {
+    "marker": "o",
+    "color": styling.INSIDE_COLOR,
+    "markersize": 7,
+    "markeredgecolor": "white",
+}
+_IDENTITY_STYLE: dict[str, Any] = {
+    "marker": "X",
+    "color": styling.OUTSIDE_COLOR,
+    "markersize": 9,
+    "markeredgecolor": "white",
+}
+_BOLDEST_STYLE: dict[str, Any] = {
+    "marker": "D",
+    "color": styling.TEXT_COLOR,
+    "markersize": 5,
+    "markeredgecolor": "white",
+}
 
 
 class PosteriorPlot(Diagram):
@@ -45,10 +60,10 @@ class PosteriorPlot(Diagram):
         bold = "boldest on each contour" if len(drawn) > 1 else f"boldest at {levels}"
         contours, marks = self.has("contours") and drawn, self.has("marks")
         identity, optimum, boldest = (
-            Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY, _OPTIMUM, _BOLDEST)
+            Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY_STYLE, _OPTIMUM_STYLE, _BOLDEST_STYLE)
         )
         return [
-            *([(Patch(facecolor=_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
+            *([(Patch(facecolor=_POSTERIOR_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
             *([(Line2D([], [], color=styling.TEXT_COLOR, linewidth=1.2), f"posterior {levels}")] if contours else []),
             *([(identity, "unchanged (1, 1)"), (optimum, "best fit")] if marks else []),
             *([(boldest, bold)] if marks and drawn else []),
@@ -70,7 +85,7 @@ class PosteriorPlot(Diagram):
         if self.has("map"):
             side, grid = self.settings["resolution"], rows["kind"] == "grid"
             x, y, z = (rows[name][grid].reshape(side, side) for name in ("delta", "gamma", "posterior"))
-            shades = LinearSegmentedColormap.from_list("posterior", _SHADES)
+            shades = LinearSegmentedColormap.from_list("posterior", _POSTERIOR_SHADES)
             steps = np.arange(21) / 20
             ax.contourf(x, y, z, levels=steps, cmap=shades, antialiased=False, zorder=0.5).set_label("map")
         for axis in (ax.axhline, ax.axvline):
@@ -82,7 +97,7 @@ class PosteriorPlot(Diagram):
             ax.plot(rows["delta"][at], rows["gamma"][at], **style)
         if not self.has("marks"):
             return
-        for kind, mark in (("boldest", _BOLDEST), ("identity", _IDENTITY), ("best_fit", _OPTIMUM)):
+        for kind, mark in (("boldest", _BOLDEST_STYLE), ("identity", _IDENTITY_STYLE), ("best_fit", _OPTIMUM_STYLE)):
             at = rows["kind"] == kind
             style = {**mark, "markersize": mark["markersize"] * scale, "linestyle": "none", "zorder": 4}
             if kind != "identity" or view["identity_inside"]:
@@ -100,7 +115,7 @@ def _draw_pointer(ax: Any, view: dict[str, Any], size: float) -> None:
     """Mark at the edge the direction of (1, 1), which lies outside the axes."""
     x = min(max(1.0, view["delta_low"]), view["delta_high"])
     y = min(max(1.0, view["gamma_low"]), view["gamma_high"])
-    style = {**_IDENTITY, "markersize": _IDENTITY["markersize"] * 0.9, "linestyle": "none", "zorder": 5}
+    style = {**_IDENTITY_STYLE, "markersize": _IDENTITY_STYLE["markersize"] * 0.9, "linestyle": "none", "zorder": 5}
     ax.plot([x], [y], clip_on=False, label="identity", **style)
     left, low = x > 1, y > 1
     across = "right" if x == view["delta_high"] else "left" if left or x == view["delta_low"] else "center"

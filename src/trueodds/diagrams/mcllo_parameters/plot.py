@@ -13,10 +13,22 @@ from trueodds.diagrams._style import layout, styling
 from trueodds.diagrams._style.odds_axis import set_odds_axis
 from trueodds.diagrams.base import Diagram
 
-_INSIDE: dict[str, Any] = {"color": styling.INSIDE_COLOR, "marker": "o", "markersize": 6, "markerfacecolor": "white"}
-_OUTSIDE: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "marker": "D", "markersize": 6, "markeredgecolor": "white"}
-_FILL = 0.13  # opacity of ellipses
-_MANY = 12  # classes, beyond which only ellipses that exclude (1, 1) are filled, because fills hide each other
+_INSIDE_STYLE: dict[str, Any] = {
+    "color": styling.INSIDE_COLOR,
+    "marker": "o",
+    "markersize": 6,
+    "markerfacecolor": "white",
+}
+_OUTSIDE_STYLE: dict[str, Any] = {
+    "color": styling.OUTSIDE_COLOR,
+    "marker": "D",
+    "markersize": 6,
+    "markeredgecolor": "white",
+}
+_ELLIPSE_OPACITY = 0.13  # opacity of ellipses
+_MAX_CLASSES_WITH_FILLS = (
+    12  # classes, beyond which only ellipses that exclude (1, 1) are filled, because fills hide each other
+)
 
 
 class ParameterPlot(Diagram):
@@ -49,14 +61,16 @@ class ParameterPlot(Diagram):
         if not (shown := self.panels["classes"][: layout.MAX_PANELS] > 0).any():
             return []
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
-        region = "ellipse" if self._ellipses else "region"
+        region = "ellipse" if self._shows_ellipses else "region"
         any_outside = bool((self.panels["classes_outside"][: layout.MAX_PANELS] > 0).any())
         any_inside = bool((self.panels["classes"] > self.panels["classes_outside"])[: layout.MAX_PANELS][shown].any())
-        inside, outside = (mark if self.has("marks") else {"color": mark["color"]} for mark in (_INSIDE, _OUTSIDE))
-        colored = self.has("marks") or self.has("intervals") or self._ellipses
+        inside, outside = (
+            mark if self.has("marks") else {"color": mark["color"]} for mark in (_INSIDE_STYLE, _OUTSIDE_STYLE)
+        )
+        colored = self.has("marks") or self.has("intervals") or self._shows_ellipses
         one = Line2D([], [], linestyle="none", color=styling.TEXT_COLOR, marker="+", markersize=9, markeredgewidth=1.6)
         # Without lines in the figure the legend has none.
-        long = {"linewidth": 1.2} if self.has("intervals") or self._ellipses else {"linestyle": "none"}
+        long = {"linewidth": 1.2} if self.has("intervals") or self._shows_ellipses else {"linestyle": "none"}
         return [
             *([(one, "(1, 1): calibrated")] if self.has("marks") else []),
             *([(Line2D([], [], **long, **inside), f"{level} {region} contains it")] if any_inside and colored else []),
@@ -68,7 +82,7 @@ class ParameterPlot(Diagram):
         ]
 
     @property
-    def _ellipses(self) -> bool:
+    def _shows_ellipses(self) -> bool:
         return bool(self.settings["ellipses"]) and self.has("ellipses")
 
     def draw_panel(self, ax: Any, panel: int) -> None:
@@ -95,19 +109,19 @@ class ParameterPlot(Diagram):
             line(1, color=styling.MUTED_COLOR, linewidth=0.9, zorder=1.5)
         own = rows["kind"] == "estimate"
         outlines = np.stack([rows["delta"], rows["gamma"]], axis=1)[~own].reshape(int(own.sum()), -1, 2)
-        many = view["classes"] > _MANY
-        fill = min(_FILL, 0.6 / view["classes"]) if many else _FILL
+        many = view["classes"] > _MAX_CLASSES_WITH_FILLS
+        fill = min(_ELLIPSE_OPACITY, 0.6 / view["classes"]) if many else _ELLIPSE_OPACITY
         faint = {"alpha": 0.45} if many else {}
         if self.has("marks"):
             style = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": styling.TEXT_COLOR, "zorder": 5}
             ax.plot([1], [1], label="identity", **style)
-        for which, mark in ((~rows["outside"], _INSIDE), (rows["outside"], _OUTSIDE)):
+        for which, mark in ((~rows["outside"], _INSIDE_STYLE), (rows["outside"], _OUTSIDE_STYLE)):
             at = which & own
-            if self._ellipses:
+            if self._shows_ellipses:
                 shape = outlines[which[own]]
                 style = {"edgecolor": mark["color"], "linewidth": 0.5 if many else 0.9, "zorder": 2, **faint}
                 ax.add_collection(PolyCollection(shape, facecolor="none", label="ellipses", **style), autolim=False)
-                if not many or mark is _OUTSIDE:
+                if not many or mark is _OUTSIDE_STYLE:
                     style = {"facecolor": mark["color"], "edgecolor": "none", "alpha": fill}
                     ax.add_collection(PolyCollection(shape, zorder=1.8, label="fills", **style), autolim=False)
             delta, gamma = rows["delta"][at], rows["gamma"][at]
@@ -151,8 +165,8 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
     for i in np.argsort(-rows["statistic"], kind="stable"):
         name = styling.shorten_text(str(rows["class"][i]), 90, size)
         others = np.arange(len(x)) != i
-        distances = _DISTANCES if view["classes"] <= _MANY else _DISTANCES[:1]
-        for distance, (across, up) in itertools.product(distances, _SIDES):
+        distances = _NAME_DISTANCES if view["classes"] <= _MAX_CLASSES_WITH_FILLS else _NAME_DISTANCES[:1]
+        for distance, (across, up) in itertools.product(distances, _NAME_DIRECTIONS):
             a, b, c, d = box = _label_box(
                 float(x[i]), float(y[i]), styling.text_width(name, size), 1.2 * size, distance * across, distance * up
             )
@@ -160,7 +174,7 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
                 np.maximum(np.maximum(a - x, x - c), 0)[others], np.maximum(np.maximum(b - y, y - d), 0)[others]
             )
             free = all(c < e[0] or e[2] < a or d < e[1] or e[3] < b for e in occupied)
-            if free and away.min(initial=np.inf) > _NEAR and a > 2 and c < width - 2:
+            if free and away.min(initial=np.inf) > _MIN_NAME_DISTANCE and a > 2 and c < width - 2:
                 ax.annotate(
                     name,
                     (rows["delta"][i], rows["gamma"][i]),
@@ -173,13 +187,13 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
                     zorder=6,
                     parse_math=False,
                     annotation_clip=True,
-                    arrowprops=_LEADER if distance > _DISTANCES[0] else None,
+                    arrowprops=_LEADER_LINE_STYLE if distance > _NAME_DISTANCES[0] else None,
                 )
                 occupied.append(box)
                 break
 
 
-_SIDES = (
+_NAME_DIRECTIONS = (
     (1, 1),
     (-1, 1),
     (1, -1),
@@ -189,15 +203,26 @@ _SIDES = (
     (0, 1),
     (0, -1),
 )  # sides of an estimate, in the order in which they are tried for its name
-_DISTANCES = (5.0, 20.0, 35.0, 50.0)  # points from an estimate to its own name, in the order in which they are tried
-_NEAR = 11.0  # smallest distance in points from an estimate to other names
-_LEADER: dict[str, Any] = {"arrowstyle": "-", "color": styling.TEXT_COLOR, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 4}
+_NAME_DISTANCES = (
+    5.0,
+    20.0,
+    35.0,
+    50.0,
+)  # points from an estimate to its own name, in the order in which they are tried
+_MIN_NAME_DISTANCE = 11.0  # smallest distance in points from an estimate to other names
+_LEADER_LINE_STYLE: dict[str, Any] = {
+    "arrowstyle": "-",
+    "color": styling.TEXT_COLOR,
+    "linewidth": 0.7,
+    "shrinkA": 0,
+    "shrinkB": 4,
+}
 
 
 def _label_box(
-    x: float, y: float, long: float, high: float, across: float, up: float
+    x: float, y: float, width: float, height: float, across: float, up: float
 ) -> tuple[float, float, float, float]:
     """Return left, bottom, right and top of a name that is so far across and up from an estimate at (x, y)."""
-    left = x + across + (np.sign(across) - 1) * long / 2
-    low = y + up + (np.sign(up) - 1) * high / 2
-    return left, low, left + long, low + high
+    left = x + across + (np.sign(across) - 1) * width / 2
+    low = y + up + (np.sign(up) - 1) * height / 2
+    return left, low, left + width, low + height

@@ -18,7 +18,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.model_comparison_text import describe_comparison
 from trueodds.diagrams.model_results import MISSING, ModelResult, Models, measure_models, views_by_model
-from trueodds.diagrams.murphy.curves import Columns, MurphyModel, bootstrap_bands, threshold_grid, turning_points
+from trueodds.diagrams.murphy.curves import Columns, MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
 from trueodds.diagrams.murphy.mcb_dsc_plot import PlaneDiagram, plane_limits
 from trueodds.diagrams.murphy.plot import MurphyDiagram
 from trueodds.diagrams.murphy.text import SCORE_NAMES, describe_curves, describe_plane
@@ -141,28 +141,31 @@ class Murphy(Recipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of the views of one model, without intervals of its score, which need its rows."""
-        return self._drawing({"": views}, {"": None}, rng).build({}, {}, [])
+        return self._make_builder({"": views}, {"": None}, rng).build({}, {}, [])
 
     def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
-        sets = views_by_model(models, lens, self.name)
+        views_by_model_name = views_by_model(models, lens, self.name)
         generator = as_generator(rng)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-        drawing = self._drawing(sets, models, generator)
+        builder = self._make_builder(views_by_model_name, models, generator)
         interval_spec = IntervalSpec(level=self.level, resamples=self.resamples)
         results, notes = measure_models(models, SCORE_ESTIMATORS[self.score](), lens, interval_spec, self.paired, seed)
         mcb: dict[str, ModelResult] = {}
         # With several views only marks are drawn: the interval of the mean MCB would belong to none of them.
-        if self.style == "plane" and self.band is not None and len(next(iter(sets.values()))) == 1:
+        if self.style == "plane" and self.band is not None and len(next(iter(views_by_model_name.values()))) == 1:
             for name, rows in models.items():
                 mcb[name] = measure_models({name: rows}, CorpError(self.score), lens, interval_spec, None, seed)[0][0]
-        return drawing.build(dict(zip(models, results, strict=True)), mcb, notes)
+        return builder.build(dict(zip(models, results, strict=True)), mcb, notes)
 
-    def _drawing(
-        self, sets: Mapping[str, tuple[View, ...]], sources: Mapping[str, Any], rng: np.random.Generator
+    def _make_builder(
+        self, views_by_model_name: Mapping[str, tuple[View, ...]], sources: Mapping[str, Any], rng: np.random.Generator
     ) -> MurphyBuilder:
-        count = len(next(iter(sets.values())))
-        panels = [[MurphyModel(name, views[i], self.score) for name, views in sets.items()] for i in range(count)]
+        count = len(next(iter(views_by_model_name.values())))
+        panels = [
+            [MurphyModel(name, views[i], self.score) for name, views in views_by_model_name.items()]
+            for i in range(count)
+        ]
         largest = [max(model.numbers["mcb"] for model in models) for models in panels]
         panels = [panels[i] for i in decreasing_order(largest)]
         return MurphyBuilder(self, _sorted_thresholds(self.thresholds), panels, sources, rng)
@@ -183,7 +186,7 @@ POINTWISE_NOTE = (
     "Bands and differences are pointwise: the true cost is expected to lie outside the band at {share} of the "
     "thresholds."
 )
-NO_SCORE = ModelResult()
+UNKNOWN_RESULT = ModelResult()
 
 
 class MurphyBuilder:
@@ -199,20 +202,20 @@ class MurphyBuilder:
     ) -> None:
         self.recipe, self.panels, self.sources = recipe, panels, sources
         self.names = [model.name for model in panels[0]]
-        self.coarse = 0
+        self.n_grid_thresholds = 0
         self.curves: list[list[Columns]] = []
         self.bands: list[list[Columns]] = []
         if recipe.style == "plane":
-            self._equal_outcomes()
+            self._check_equal_outcomes()
             return
         for i, models in enumerate(panels):
-            decisions = [model.decisions for model in models]
-            exact = turning_points(decisions) if thresholds is None else None
+            decisions = [model.cost_curve for model in models]
+            exact = exact_thresholds(decisions) if thresholds is None else None
             at = exact if thresholds is None else thresholds
             if at is None:
                 at = threshold_grid(decisions)
-                self.coarse = max(self.coarse, len(at))
-            self.curves.append([model.curve(at, exact=exact is not None) for model in models])
+                self.n_grid_thresholds = max(self.n_grid_thresholds, len(at))
+            self.curves.append([model.curve_rows(at, exact=exact is not None) for model in models])
             drawn = i < layout.MAX_PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1
             rows = threshold_grid(decisions, BAND_THRESHOLDS) if thresholds is None else thresholds
             self.bands.append(
@@ -225,37 +228,37 @@ class MurphyBuilder:
         self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult], notes: Sequence[Note]
     ) -> Diagram:
         """The diagram, with the results of each model over all views."""
-        recipe, alone = self.recipe, len(self.panels) == 1
+        recipe, has_single_view = self.recipe, len(self.panels) == 1
         # The noise floor of a score is not a bias to be reported.
         scores = {name: replace(one, noise_floor=MISSING) for name, one in scores.items()}
         lens = lens_name([models[0].view for models in self.panels])
         table: list[Columns] = []
         for i, models in enumerate(self.panels):
             if recipe.style == "murphy":
-                table += [*self.curves[i], *self.bands[i], *(model.histogram() for model in models)]
+                table += [*self.curves[i], *self.bands[i], *(model.strip_rows() for model in models)]
             table += [
-                model.score_row(*((scores.get(model.name), mcb.get(model.name)) if alone else (None, None)))
+                model.score_row(*((scores.get(model.name), mcb.get(model.name)) if has_single_view else (None, None)))
                 for model in models
             ]
-        if not alone and scores:
+        if not has_single_view and scores:
             table += [
                 self._aggregate_row(lens, model, scores[model.name], mcb.get(model.name)) for model in self.panels[0]
             ]
-        kind = MurphyDiagram if recipe.style == "murphy" else PlaneDiagram
+        diagram_class = MurphyDiagram if recipe.style == "murphy" else PlaneDiagram
         thresholds = recipe.thresholds
-        return kind(
+        return diagram_class(
             name=recipe.name,
             lens=lens,
             table=stack_tables(table),
-            panels=stack_tables([self._panels(scores, mcb)]),
+            panels=stack_tables([self._panel_columns(scores, mcb)]),
             settings={
                 **{name: getattr(recipe, name) for name in recipe.accepts()},
                 "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
                 "parts": self.shows_decomposition,
-                "banded": self.banded,
+                "banded": self.shows_bands,
                 "models": list(self.names),
             },
-            notes=tuple(dict.fromkeys([*notes, *self._notes()])),
+            notes=tuple(dict.fromkeys([*notes, *self._collect_notes()])),
         )
 
     @property
@@ -264,17 +267,17 @@ class MurphyBuilder:
         return len(self.names) == 1 if self.recipe.parts is None else self.recipe.parts
 
     @property
-    def banded(self) -> bool:
+    def shows_bands(self) -> bool:
         """Whether bands are drawn."""
         return self.recipe.band == "bootstrap" or (self.recipe.band == "auto" and len(self.names) <= 2)
 
     def _aggregate_row(self, lens: str, model: MurphyModel, score: ModelResult, mcb: ModelResult | None) -> Columns:
         terms = {
-            key: float(np.mean([self._of(models, model.name).numbers[key] for models in self.panels]))
+            key: float(np.mean([self._find_model(models, model.name).numbers[key] for models in self.panels]))
             for key in model.numbers
         }
         differences = {key: getattr(score, key) for key in ("difference", "difference_low", "difference_high")}
-        row = model.rows("model", 1, terms | differences)
+        row = model.table_rows("model", 1, terms | differences)
         if mcb is not None:
             row |= {"low": np.array([mcb.error_low]), "high": np.array([mcb.error_high])}
         row["view"][:] = lens
@@ -282,19 +285,19 @@ class MurphyBuilder:
         return row
 
     @staticmethod
-    def _of(models: Sequence[MurphyModel], name: str) -> MurphyModel:
+    def _find_model(models: Sequence[MurphyModel], name: str) -> MurphyModel:
         return next(model for model in models if model.name == name)
 
-    def _panels(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult]) -> Columns:
+    def _panel_columns(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult]) -> Columns:
         drawn = self.panels[: layout.MAX_PANELS]
         if self.recipe.style == "murphy":
             shown = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
             curves = [curve for curves in self.curves[: layout.MAX_PANELS] for curve in curves]
             highest = max(float(curve[part].max()) for curve in curves for part in shown)
-            if self.banded:
+            if self.shows_bands:
                 limits = [float(band["high"].max()) for view in self.bands for band in view]
                 highest = max([highest, *limits])
-            tallest = max(float(model.histogram()["share"].max()) for models in drawn for model in models)
+            tallest = max(float(model.strip_rows()["share"].max()) for models in drawn for model in models)
             ends = {"y_low": 0.0, "y_high": 1.04 * max(highest, 0.01), "tallest": tallest}
         else:
             ends = plane_limits(drawn, mcb if len(self.panels) == 1 else {})
@@ -303,7 +306,7 @@ class MurphyBuilder:
                 "view": models[0].view.name,
                 "title": models[0].view.name.removeprefix("class:"),
                 "aside": _score_range(models),
-                "finding": self._finding(i, scores),
+                "finding": self._describe_finding(i, scores),
                 "n": max(model.view.n_rows for model in models),
                 **ends,
             }
@@ -322,9 +325,9 @@ class MurphyBuilder:
         }
 
     def _ordered_results(self, scores: Mapping[str, ModelResult]) -> list[ModelResult]:
-        return [scores.get(name, NO_SCORE) for name in self.names]
+        return [scores.get(name, UNKNOWN_RESULT) for name in self.names]
 
-    def _finding(self, i: int, scores: Mapping[str, ModelResult]) -> str:
+    def _describe_finding(self, i: int, scores: Mapping[str, ModelResult]) -> str:
         models = self.panels[i]
         results = [ModelResult(model.numbers["score"]) for model in models]
         if scores and len(self.panels) == 1:
@@ -334,7 +337,7 @@ class MurphyBuilder:
         fixed_thresholds = self.recipe.thresholds is not None
         return describe_curves(models, self.curves[i], self.bands[i], results, fixed_thresholds=fixed_thresholds)
 
-    def _equal_outcomes(self) -> None:
+    def _check_equal_outcomes(self) -> None:
         for models in self.panels:
             unc = [model.numbers["unc"] for model in models]
             if not np.allclose(unc, unc[0], rtol=1e-9, atol=1e-12):
@@ -346,7 +349,7 @@ class MurphyBuilder:
                     " style='murphy'.",
                 )
 
-    def _notes(self) -> list[Note]:
+    def _collect_notes(self) -> list[Note]:
         notes = [
             note
             for models in self.panels[: layout.MAX_PANELS]
@@ -357,9 +360,10 @@ class MurphyBuilder:
             sentences = []
             if any(self.bands):
                 sentences.append(POINTWISE_NOTE.format(share=styling.format_percent(1 - self.recipe.level)))
-            if self.coarse:
+            if self.n_grid_thresholds:
                 sentences.append(
-                    f"Curves are evaluated exactly at {self.coarse:,} thresholds. Jumps between them appear as slopes."
+                    f"Curves are evaluated exactly at {self.n_grid_thresholds:,} thresholds. Jumps between them appear"
+                    " as slopes."
                 )
             if sentences:
                 notes.append(Note("TN264", " ".join(sentences)))
@@ -384,7 +388,7 @@ class MurphyBuilder:
 
 def _same_outcome_rate(models: Sequence[MurphyModel]) -> bool:
     return bool(
-        np.allclose([model.decisions.rate for model in models], models[0].decisions.rate, rtol=1e-9, atol=1e-12)
+        np.allclose([model.cost_curve.rate for model in models], models[0].cost_curve.rate, rtol=1e-9, atol=1e-12)
     )
 
 

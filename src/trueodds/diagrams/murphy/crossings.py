@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
-TOLERANCE = 1e-12  # relative differences up to this are rounding errors
+RELATIVE_TOLERANCE = 1e-12  # relative differences up to this are rounding errors
 
 
 def sign_segments(x: Array, difference: Array) -> list[tuple[float, float, int]]:
@@ -19,7 +19,7 @@ def sign_segments(x: Array, difference: Array) -> list[tuple[float, float, int]]
     [(0.0, 0.5, -1), (0.5, 1.0, 1), (1.0, 2.0, -1)]
     """
     segments: list[tuple[float, float, int]] = []
-    level = TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
+    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
     for a, b, d, e in zip(x[:-1], x[1:], difference[:-1], difference[1:], strict=True):
         if b <= a:
             continue
@@ -56,7 +56,7 @@ def find_crossings(segments: list[tuple[float, float, int]]) -> list[float]:
 
 def signs(difference: Array) -> Array:
     """The sign of the difference at each point, 0 within rounding error."""
-    level = TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
+    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
     sign: Array = (difference > level).astype(int) - (difference < -level)
     return sign
 
@@ -70,7 +70,7 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     y = np.stack(curves)
     wide = np.diff(x) > 0
     a, b, width = y[:, :-1][:, wide], y[:, 1:][:, wide], np.diff(x)[wide]
-    level = TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
+    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
     # Between crossings the order of the lines does not change, so the midpoint determines it.
     cuts = [np.zeros_like(width), np.ones_like(width)]
     for i, j in combinations(range(len(y)), 2):
@@ -80,7 +80,7 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     at = np.sort(np.stack(cuts), axis=0)
     middle = (at[1:] + at[:-1]) / 2
     values = a[:, None] + middle * (b - a)[:, None]
-    return _by_set(values <= values.min(axis=0) + level, np.diff(at, axis=0) * width)
+    return _sum_by_set(values <= values.min(axis=0) + level, np.diff(at, axis=0) * width)
 
 
 def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
@@ -90,11 +90,11 @@ def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     {(0,): 1.0, (0, 1): 1.0}
     """
     y = np.stack(curves)
-    level = TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
-    return _by_set(y <= y.min(axis=0) + level, np.ones(y.shape[1]))
+    level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
+    return _sum_by_set(y <= y.min(axis=0) + level, np.ones(y.shape[1]))
 
 
-def _by_set(is_lowest: Array, weight: Array) -> dict[tuple[int, ...], float]:
+def _sum_by_set(is_lowest: Array, weight: Array) -> dict[tuple[int, ...], float]:
     bit = np.tensordot(1 << np.arange(len(is_lowest)), is_lowest, axes=1).ravel()
     total = np.bincount(bit, weight.ravel())
     sets = [tuple(i for i in range(len(is_lowest)) if mask >> i & 1) for mask in range(len(total))]

@@ -19,11 +19,15 @@ from trueodds.resampling.bootstrap import SharedResamples
 from trueodds.resampling.comparison.paired_rows import same_rows
 
 MAX_EXACT_THRESHOLDS = 1000  # maximum number of thresholds at which curves change for exact curves
-EVEN_THRESHOLDS, SCORE_GROUPS = (
+N_EVEN_THRESHOLDS, N_SCORE_QUANTILES = (
     200,
     100,
 )  # otherwise, equally spaced thresholds and quantiles of the predictions of each model
-AFTER, OPEN, BEFORE = 0.0, 0.5, 1.0  # share of the rows with p equal to the threshold that act
+LIMIT_FROM_ABOVE, AT_THRESHOLD, LIMIT_FROM_BELOW = (
+    0.0,
+    0.5,
+    1.0,
+)  # share of the rows with p equal to the threshold that act
 
 
 def threshold_places(p: Array, thresholds: Array) -> Array:
@@ -32,7 +36,7 @@ def threshold_places(p: Array, thresholds: Array) -> Array:
     return np.searchsorted(thresholds, exact, "left") + np.searchsorted(thresholds, exact, "right")
 
 
-def elementary_scores(w: Array, wy: Array, thresholds: Array, acting: float = OPEN) -> Array:
+def elementary_scores(w: Array, wy: Array, thresholds: Array, acting_share: float = AT_THRESHOLD) -> Array:
     r"""The mean elementary score at each threshold, (…, t), from Σw and Σwy by place, (…, 2t + 1).
 
     .. math:: S_\theta = 2\theta\, P[p > \theta, y = 0] + 2(1 - \theta)\, P[p < \theta, y = 1]
@@ -42,8 +46,8 @@ def elementary_scores(w: Array, wy: Array, thresholds: Array, acting: float = OP
     """
     nonevents, events = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
     at = slice(1, None, 2)
-    false = nonevents[..., -1:] - nonevents[..., at] + acting * (w - wy)[..., at]
-    missed = events[..., 0:-1:2] + (1 - acting) * wy[..., at]
+    false = nonevents[..., -1:] - nonevents[..., at] + acting_share * (w - wy)[..., at]
+    missed = events[..., 0:-1:2] + (1 - acting_share) * wy[..., at]
     total = nonevents[..., -1:] + events[..., -1:]
     cost: Array = 2 * (thresholds * false + (1 - thresholds) * missed) / total
     return cost
@@ -54,32 +58,36 @@ class MurphyCurve:
 
     def __init__(self, view: View) -> None:
         self.view = view
-        self.s, w, wy = sort_by_score(view).sums_by_score()
+        self.distinct_scores, w, wy = sort_by_score(view).sums_by_score()
         self.w, self.wy = w / w.sum(), wy / w.sum()
-        self.fit = np.clip(isotonic_means(self.w, self.wy), 0.0, 1.0)
+        self.isotonic_rates = np.clip(isotonic_means(self.w, self.wy), 0.0, 1.0)
         self.rate = float(self.wy.sum())
 
     @property
-    def breakpoints(self) -> Array:
+    def threshold_breakpoints(self) -> Array:
         """Thresholds at which the curves change: the scores, the recalibrated rates and the overall rate."""
-        return np.concatenate([self.s, self.fit, [self.rate]])
+        return np.concatenate([self.distinct_scores, self.isotonic_rates, [self.rate]])
 
-    def score(self, thresholds: Array, acting: float = OPEN) -> Array:
+    def score(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> Array:
         """Return the mean cost of acting on these probabilities."""
-        return _scores_of(self.s, self.w, self.wy, thresholds, acting)
+        return _mean_scores(self.distinct_scores, self.w, self.wy, thresholds, acting_share)
 
-    def recalibrated(self, thresholds: Array) -> Array:
+    def recalibrated_cost(self, thresholds: Array) -> Array:
         """Return the mean cost after isotonic recalibration; at a rate of θ both decisions cost the same."""
-        return _scores_of(self.fit, self.w, self.w * self.fit, thresholds, OPEN)
+        return _mean_scores(self.isotonic_rates, self.w, self.w * self.isotonic_rates, thresholds, AT_THRESHOLD)
 
-    def unc(self, thresholds: Array) -> Array:
+    def constant_prediction_cost(self, thresholds: Array) -> Array:
         """Return the mean cost of the constant prediction of the overall rate."""
         rate = np.array([self.rate])
-        return _scores_of(rate, np.ones(1), rate, thresholds, OPEN)
+        return _mean_scores(rate, np.ones(1), rate, thresholds, AT_THRESHOLD)
 
-    def parts(self, thresholds: Array, acting: float = OPEN) -> dict[str, Array]:
+    def parts(self, thresholds: Array, acting_share: float = AT_THRESHOLD) -> dict[str, Array]:
         """S = MCB − DSC + UNC at each threshold."""
-        score, recalibrated, unc = self.score(thresholds, acting), self.recalibrated(thresholds), self.unc(thresholds)
+        score, recalibrated, unc = (
+            self.score(thresholds, acting_share),
+            self.recalibrated_cost(thresholds),
+            self.constant_prediction_cost(thresholds),
+        )
         # Isotonic rates are optimal at every threshold, so negative parts are rounding errors.
         return {
             "score": score,
@@ -89,22 +97,22 @@ class MurphyCurve:
         }
 
 
-def _scores_of(s: Array, w: Array, wy: Array, thresholds: Array, acting: float) -> Array:
+def _mean_scores(s: Array, w: Array, wy: Array, thresholds: Array, acting_share: float) -> Array:
     place, size = threshold_places(s, thresholds), 2 * len(thresholds) + 1
-    return elementary_scores(np.bincount(place, w, size), np.bincount(place, wy, size), thresholds, acting)
+    return elementary_scores(np.bincount(place, w, size), np.bincount(place, wy, size), thresholds, acting_share)
 
 
-def turning_points(models: Sequence[MurphyCurve]) -> Array | None:
+def exact_thresholds(models: Sequence[MurphyCurve]) -> Array | None:
     """All thresholds at which some curve changes, with 0 and 1; None if there are too many to draw."""
-    if sum(len(model.s) for model in models) > 2 * MAX_EXACT_THRESHOLDS * len(models):
+    if sum(len(model.distinct_scores) for model in models) > 2 * MAX_EXACT_THRESHOLDS * len(models):
         return None
-    points = np.unique(np.concatenate([[0.0, 1.0], *(model.breakpoints for model in models)]))
+    points = np.unique(np.concatenate([[0.0, 1.0], *(model.threshold_breakpoints for model in models)]))
     return points if len(points) <= MAX_EXACT_THRESHOLDS else None
 
 
-def threshold_grid(models: Sequence[MurphyCurve], even: int = EVEN_THRESHOLDS) -> Array:
+def threshold_grid(models: Sequence[MurphyCurve], even: int = N_EVEN_THRESHOLDS) -> Array:
     """Equally spaced thresholds and quantiles of the predictions, which for rare events are close to 0."""
-    by_weight = [model.s[group_starts(model.w, SCORE_GROUPS)] for model in models]
+    by_weight = [model.distinct_scores[group_starts(model.w, N_SCORE_QUANTILES)] for model in models]
     points = np.unique(np.concatenate([np.arange(even + 1) / even, *by_weight]))
     return points[(points >= 0) & (points <= 1)]
 
@@ -124,7 +132,7 @@ NUMERIC_COLUMNS = (
     "beyond",
     "share",
 )
-SIDES = {"below": BEFORE, "above": AFTER}  # the limits at a jump
+ACTING_SHARE_BY_SIDE = {"below": LIMIT_FROM_BELOW, "above": LIMIT_FROM_ABOVE}  # the limits at a jump
 STRIP_BINS = 20  # of the strip
 
 
@@ -133,10 +141,10 @@ class MurphyModel:
 
     def __init__(self, name: str, view: View, score: str) -> None:
         self.name, self.view, self.score = name, view, score
-        self.decisions = MurphyCurve(view)
+        self.cost_curve = MurphyCurve(view)
         self.numbers = Corp(score).parts(view)
 
-    def rows(self, part: str, size: int, columns: Mapping[str, Any], side: str | Sequence[str] = "") -> Columns:
+    def table_rows(self, part: str, size: int, columns: Mapping[str, Any], side: str | Sequence[str] = "") -> Columns:
         """Rows of the table; columns that do not apply are NaN or empty."""
         words = {"view": self.view.name, "model": self.name, "part": part}
         table = {name: np.full(size, word, dtype=object) for name, word in words.items()}
@@ -145,24 +153,24 @@ class MurphyModel:
             table[name] = np.broadcast_to(np.asarray(columns.get(name, MISSING), dtype=np.float64), size).copy()
         return table
 
-    def curve(self, thresholds: Array, *, exact: bool) -> Columns:
+    def curve_rows(self, thresholds: Array, *, exact: bool) -> Columns:
         """The cost and its parts by threshold; exact curves have both limits at each threshold."""
         if not exact:
-            parts = self.decisions.parts(thresholds, OPEN)
-            return self.rows("curve", len(thresholds), parts | {"threshold": thresholds}, "at")
-        both = [self.decisions.parts(thresholds, acting) for acting in SIDES.values()]
-        woven = {name: np.stack([part[name] for part in both], axis=1).ravel() for name in both[0]}
+            parts = self.cost_curve.parts(thresholds, AT_THRESHOLD)
+            return self.table_rows("curve", len(thresholds), parts | {"threshold": thresholds}, "at")
+        both = [self.cost_curve.parts(thresholds, acting_share) for acting_share in ACTING_SHARE_BY_SIDE.values()]
+        interleaved = {name: np.stack([part[name] for part in both], axis=1).ravel() for name in both[0]}
         size = 2 * len(thresholds)
-        woven["threshold"] = np.repeat(thresholds, 2)
-        return self.rows("curve", size, woven, list(SIDES) * len(thresholds))
+        interleaved["threshold"] = np.repeat(thresholds, 2)
+        return self.table_rows("curve", size, interleaved, list(ACTING_SHARE_BY_SIDE) * len(thresholds))
 
-    def histogram(self) -> Columns:
+    def strip_rows(self) -> Columns:
         """The histogram of the predictions."""
         edges = np.arange(STRIP_BINS + 1) / STRIP_BINS
-        place = np.clip(np.searchsorted(edges, self.decisions.s, "left") - 1, 0, STRIP_BINS - 1)
-        share = np.bincount(place, self.decisions.w, STRIP_BINS)
+        place = np.clip(np.searchsorted(edges, self.cost_curve.distinct_scores, "left") - 1, 0, STRIP_BINS - 1)
+        share = np.bincount(place, self.cost_curve.w, STRIP_BINS)
         occupied = share > 0
-        return self.rows(
+        return self.table_rows(
             "strip",
             int(occupied.sum()),
             {"low": edges[:-1][occupied], "high": edges[1:][occupied], "share": share[occupied]},
@@ -170,26 +178,28 @@ class MurphyModel:
 
     def score_row(self, result: ModelResult | None, mcb: ModelResult | None) -> Columns:
         """The score and its parts, with the interval of MCB and the difference of the score to the first model's."""
-        more: dict[str, float] = {}
+        extra_columns: dict[str, float] = {}
         if result is not None:
-            more = {name: getattr(result, name) for name in ("difference", "difference_low", "difference_high")}
-            more["beyond"] = result.significant_sign
+            extra_columns = {
+                name: getattr(result, name) for name in ("difference", "difference_low", "difference_high")
+            }
+            extra_columns["beyond"] = result.significant_sign
         if mcb is not None:
-            more |= {"low": mcb.error_low, "high": mcb.error_high}
-        return self.rows("model", 1, self.numbers | more)
+            extra_columns |= {"low": mcb.error_low, "high": mcb.error_high}
+        return self.table_rows("model", 1, self.numbers | extra_columns)
 
-    def band(self, thresholds: Array, draws: Array, first: tuple[Array, Array] | None, level: float) -> Columns:
+    def band_rows(self, thresholds: Array, draws: Array, first: tuple[Array, Array] | None, level: float) -> Columns:
         """Intervals of the cost, and of its difference to that of the first model, given by its cost and draws."""
-        score = self.decisions.score(thresholds)
+        score = self.cost_curve.score(thresholds)
         ends = (1 - level) / 2, (1 + level) / 2
         low, high = np.quantile(draws, ends, axis=0)
-        more: dict[str, Array] = {}
+        extra_columns: dict[str, Array] = {}
         if first is not None:
             limits = np.quantile(draws - first[1], ends, axis=0)
-            more = {"difference": score - first[0], "difference_low": limits[0], "difference_high": limits[1]}
-            more["beyond"] = (limits[0] > 0).astype(float) - (limits[1] < 0)
-        return self.rows(
-            "band", len(thresholds), {"threshold": thresholds, "score": score, "low": low, "high": high} | more
+            extra_columns = {"difference": score - first[0], "difference_low": limits[0], "difference_high": limits[1]}
+            extra_columns["beyond"] = (limits[0] > 0).astype(float) - (limits[1] < 0)
+        return self.table_rows(
+            "band", len(thresholds), {"threshold": thresholds, "score": score, "low": low, "high": high} | extra_columns
         )
 
 
@@ -203,46 +213,54 @@ def bootstrap_bands(
     paired: bool | None,
 ) -> list[Columns]:
     """The bands of all models of a view; models with the rows of the first model share its resamples."""
-    with_it: list[MurphyModel] = [models[0]]
+    models_with_same_rows: list[MurphyModel] = [models[0]]
     first = sources[models[0].name]
     for model in models[1:]:
-        own = sources[model.name]
-        if isinstance(first, Predictions) and isinstance(own, Predictions) and same_rows(first, own, paired)[0]:
-            with_it.append(model)
+        model_rows = sources[model.name]
+        if (
+            isinstance(first, Predictions)
+            and isinstance(model_rows, Predictions)
+            and same_rows(first, model_rows, paired)[0]
+        ):
+            models_with_same_rows.append(model)
     draws_by_model: dict[str, Array] = {}
     cluster = getattr(first, "cluster", None)
     if models[0].view.is_rows:
-        joint_draws = resample_rows([model.view for model in with_it], cluster, thresholds, resamples, rng)
-        draws_by_model = {model.name: draws for model, draws in zip(with_it, joint_draws, strict=True)}
+        joint_draws = bootstrap_row_costs(
+            [model.view for model in models_with_same_rows], cluster, thresholds, resamples, rng
+        )
+        draws_by_model = {model.name: draws for model, draws in zip(models_with_same_rows, joint_draws, strict=True)}
     for model in models:
         if model.name not in draws_by_model:
             own_cluster = getattr(sources[model.name], "cluster", None)
             draws_by_model[model.name] = (
-                resample_rows([model.view], own_cluster, thresholds, resamples, rng)[0]
+                bootstrap_row_costs([model.view], own_cluster, thresholds, resamples, rng)[0]
                 if model.view.is_rows
-                else resample_cells(model.view, thresholds, resamples, rng)
+                else bootstrap_tally_costs(model.view, thresholds, resamples, rng)
             )
     tables: list[Columns] = []
     for number, model in enumerate(models):
         # Two tallies may contain the same rows, but their covariance is not stored.
         comparable = number > 0 and model.view.is_rows and models[0].view.is_rows
         count = min(len(draws_by_model[model.name]), len(draws_by_model[models[0].name]))
-        beside = (models[0].decisions.score(thresholds), draws_by_model[models[0].name][:count]) if comparable else None
-        tables.append(model.band(thresholds, draws_by_model[model.name][:count], beside, level))
+        first_model_costs = (
+            (models[0].cost_curve.score(thresholds), draws_by_model[models[0].name][:count]) if comparable else None
+        )
+        tables.append(model.band_rows(thresholds, draws_by_model[model.name][:count], first_model_costs, level))
     return tables
 
 
-def resample_rows(
+def bootstrap_row_costs(
     views: Sequence[View], cluster: Array | None, thresholds: Array, resamples: int, rng: np.random.Generator
 ) -> list[Array]:
     """Return costs on bootstrap resamples of rows or clusters for each view, (resamples, thresholds)."""
     size = 2 * len(thresholds) + 1
-    slots = np.stack([threshold_places(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1)
-    mass = np.stack([view.w for view in views], axis=1)
+    bin_indices = np.stack([threshold_places(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1)
+    weights = np.stack([view.w for view in views], axis=1)
     events = np.stack([view.w * view.y for view in views], axis=1)
-    resampler = Resampler(slots, mass, np.zeros_like(mass), events, size * len(views), cluster)
+    resampler = Resampler(bin_indices, weights, np.zeros_like(weights), events, size * len(views), cluster)
 
-    def of(times: Array) -> list[Array]:
+    def resampled_costs(times: Array) -> list[Array]:
         w, _, wy = resampler.sum_cells(times)
         cost_draws = []
         for i in range(len(views)):
@@ -252,11 +270,11 @@ def resample_rows(
             cost_draws.append(elementary_scores(w[mask, columns], wy[mask, columns], thresholds))
         return cost_draws
 
-    blocks = SharedResamples(len(mass), cluster, resamples, rng).map_blocks(of, resampler.size)
+    blocks = SharedResamples(len(weights), cluster, resamples, rng).map_blocks(resampled_costs, resampler.size)
     return [np.concatenate(draws) for draws in zip(*blocks, strict=True)]
 
 
-def resample_cells(view: View, thresholds: Array, resamples: int, rng: np.random.Generator) -> Array:
+def bootstrap_tally_costs(view: View, thresholds: Array, resamples: int, rng: np.random.Generator) -> Array:
     """Return costs on resamples of a tally, (resamples, thresholds): multinomial draws with the effective sample size.
 
     The draws are the events and nonevents between successive thresholds.

@@ -15,7 +15,7 @@ from trueodds.diagrams.model_comparison_text import format_error, format_interva
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS, legend_name, sentence_name
 
 PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
-BEYOND_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
+SIGNIFICANT_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
 MAX_MARKED_THRESHOLDS = 20  # given thresholds, up to which each has a mark; a single point would have no line
 PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
 
@@ -53,7 +53,7 @@ class MurphyDiagram(Diagram):
         return self.has("numbers") and len(self.names) > 1 and len(self.panels["view"]) == 1
 
     @property
-    def _banded(self) -> bool:
+    def _shows_bands(self) -> bool:
         return self.settings["banded"] and self.has("band") and bool((self.table["part"] == "band").any())
 
     @property
@@ -65,7 +65,7 @@ class MurphyDiagram(Diagram):
         return self.has("beyond") and bool((np.abs(self.table["beyond"][self.table["part"] == "band"]) == 1).any())
 
     @property
-    def _at_points(self) -> bool:
+    def _marks_thresholds(self) -> bool:
         thresholds = self.settings["thresholds"]
         return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS
 
@@ -88,10 +88,10 @@ class MurphyDiagram(Diagram):
         entries: list[tuple[Any, str]] = []
         if self.has("curves"):
             for i, name in enumerate(self.names):
-                mark: dict[str, Any] = {"marker": MARKERS[i], "markersize": 4} if self._at_points else {}
+                mark: dict[str, Any] = {"marker": MARKERS[i], "markersize": 4} if self._marks_thresholds else {}
                 line = Line2D([], [], color=COLORS[i], linestyle=LINE_STYLES[i], linewidth=1.6, **mark)
                 entries.append((line, "cost" if alone else legend_name(name)))
-        if self._banded:
+        if self._shows_bands:
             level = f"{100 * self.settings['level']:.4g}\u00a0% interval"
             entries.append((Patch(facecolor=COLORS[0] if alone else styling.MUTED_COLOR, alpha=0.22), level))
         if self._shows_decomposition:
@@ -99,7 +99,7 @@ class MurphyDiagram(Diagram):
                 color = styling.MUTED_COLOR if part == "unc" or not alone else COLORS[0]
                 entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
         if self._shows_difference:
-            thick = Line2D([], [], color=styling.MUTED_COLOR, **BEYOND_STYLE)
+            thick = Line2D([], [], color=styling.MUTED_COLOR, **SIGNIFICANT_STYLE)
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
             entries.append((thick, f"differs from {legend_name(self.names[0])} ({level})"))
         if self.has("strip"):
@@ -117,7 +117,7 @@ class MurphyDiagram(Diagram):
         _set_ticks(ax, high)
         small = styling.size_in_inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
-            self._model(ax, i, {part: _select_rows(rows, name, part) for part in ("curve", "band")}, small=small)
+            self._draw_model(ax, i, {part: _select_rows(rows, name, part) for part in ("curve", "band")}, small=small)
         if self._shows_decomposition:
             curve = _select_rows(rows, self.names[0], "curve")
             style: dict[str, Any] = {
@@ -131,20 +131,20 @@ class MurphyDiagram(Diagram):
             tables = [_select_rows(rows, name, "strip") for name in self.names]
             model_strips.draw_strips(ax, tables, self.strip_height, float(view["tallest"]))
         if self._shows_numbers and model_strips.table_fits(ax, len(self.names)):
-            self._numbers(ax, rows, size - 0.5)
+            self._draw_number_table(ax, rows, size - 0.5)
 
-    def _model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, small: bool) -> None:
+    def _draw_model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, small: bool) -> None:
         curve, band = parts["curve"], parts["band"]
         x, color = curve["threshold"], COLORS[i]
-        if self._banded and len(band["threshold"]):
+        if self._shows_bands and len(band["threshold"]):
             limits = band["threshold"], band["low"], band["high"]
-            if self._at_points:
+            if self._marks_thresholds:
                 ax.vlines(*limits, color=color, alpha=0.35, linewidth=3, zorder=2, label="band")
             else:
                 ax.fill_between(*limits, color=color, alpha=0.2, linewidth=0, zorder=2, label="band")
         if self.has("curves"):
             wide = 1.1 if small else 1.6
-            mark = {"marker": MARKERS[i], "markersize": 3 if small else 4} if self._at_points else {}
+            mark = {"marker": MARKERS[i], "markersize": 3 if small else 4} if self._marks_thresholds else {}
             style: dict[str, Any] = {"linestyle": LINE_STYLES[i], "linewidth": wide, "zorder": 3.2, "label": "curve"}
             ax.plot(x, curve["score"], color=color, **style, **mark)
         if self.has("beyond") and len(band["threshold"]):
@@ -152,15 +152,17 @@ class MurphyDiagram(Diagram):
             if np.isfinite(at).any():
                 # Behind all curves, pale and with square ends: several such strokes must not hide the curves.
                 under = (
-                    BEYOND_STYLE | ({"linewidth": 3.0} if small else {}) | ({"marker": "o"} if self._at_points else {})
+                    SIGNIFICANT_STYLE
+                    | ({"linewidth": 3.0} if small else {})
+                    | ({"marker": "o"} if self._marks_thresholds else {})
                 )
                 ax.plot(band["threshold"], at, color=color, zorder=2.5, label="beyond", markersize=10, **under)
         if self._shows_decomposition:
             for part in ("mcb", "dsc"):
                 style = {"linestyle": PART_DASHES[part], "linewidth": 0.9 if small else 1.2, "label": part}
-                ax.plot(x, curve[part], color=color, marker="." if self._at_points else None, **style)
+                ax.plot(x, curve[part], color=color, marker="." if self._marks_thresholds else None, **style)
 
-    def _numbers(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
+    def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
         tables = [_select_rows(rows, name, "model") for name in self.names]
         score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
         model_strips.draw_number_table(ax, self.names, score_columns(tables, self.names[0], score, size), size)

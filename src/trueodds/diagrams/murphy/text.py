@@ -12,7 +12,7 @@ from trueodds.diagrams._style.formatting import join_words
 from trueodds.diagrams.model_comparison_text import describe_comparison, format_error, tied_indices
 from trueodds.diagrams.model_results import ModelResult
 from trueodds.diagrams.murphy.crossings import (
-    TOLERANCE,
+    RELATIVE_TOLERANCE,
     find_crossings,
     length_with_sign,
     lowest_curves,
@@ -43,12 +43,13 @@ def describe_plane(models: Sequence[MurphyModel], scores: Sequence[ModelResult])
     if len(models) == 1:
         return describe_decomposition(models[0])
     mcb, dsc = ([model.numbers[name] for model in models] for name in ("mcb", "dsc"))
-    calm, sharp = (
+    lowest_mcb_names, highest_dsc_names = (
         _sorted_names(models, tied_indices(values, optimum)) for values, optimum in ((mcb, min(mcb)), (dsc, max(dsc)))
     )
     return (
         f"{describe_comparison([model.name for model in models], scores, SCORE_NAMES[models[0].score])} "
-        f"Lowest MCB: {calm} ({format_error(min(mcb))}). Highest DSC: {sharp} ({format_error(max(dsc))}). "
+        f"Lowest MCB: {lowest_mcb_names} ({format_error(min(mcb))}). "
+        f"Highest DSC: {highest_dsc_names} ({format_error(max(dsc))}). "
         f"UNC\u00a0{format_error(models[0].numbers['unc'])}."
     )
 
@@ -81,19 +82,19 @@ def describe_curves(
 
 def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_thresholds: bool = False) -> str:
     """The threshold at which miscalibration contributes most to the cost of one model."""
-    at, looked = int(np.argmax(curve["mcb"])), len(curve["mcb"])
-    if curve["mcb"][at] <= TOLERANCE:
-        there = f" at {_all_thresholds(curve['threshold'])}" if fixed_thresholds else ""
+    at, n_evaluated = int(np.argmax(curve["mcb"])), len(curve["mcb"])
+    if curve["mcb"][at] <= RELATIVE_TOLERANCE:
+        there = f" at {_describe_all_thresholds(curve['threshold'])}" if fixed_thresholds else ""
         return f"{describe_decomposition(model)} No monotone recalibration would lower the cost{there}."
     mcb, cost = format_error(float(curve["mcb"][at])), format_error(float(curve["score"][at]))
     where = _format_threshold(curve["threshold"][at])
     if fixed_thresholds:
         lead = (
             f"At the threshold {where}, miscalibration contributes"
-            if looked == 1
+            if n_evaluated == 1
             else "Miscalibration contributes most"
         )
-        of = "" if looked == 1 else f" at {where} ({looked} thresholds evaluated):"
+        of = "" if n_evaluated == 1 else f" at {where} ({n_evaluated} thresholds evaluated):"
         return f"{describe_decomposition(model)} {lead}{of} {mcb} of the cost {cost}."
     side = "at" if curve["side"][at] == "at" else f"just {curve['side'][at]}"
     return (
@@ -115,7 +116,7 @@ def describe_two_curves(
     length, crossed = max(less, more), find_crossings(segments)
     span, rest = (x[-1] - x[0]) / 100, min(less, more)
     if abs(less - more) <= TIE_TOLERANCE:
-        text = f"{_both_cheaper(names)} at {length / span:.0f}\u00a0% of the thresholds"
+        text = f"{_describe_tie(names)} at {length / span:.0f}\u00a0% of the thresholds"
     else:
         where = "at no threshold a higher cost" if not rest else "a lower cost"
         text = f"{names[better]} has {where} than {names[1 - better]}"
@@ -127,8 +128,8 @@ def describe_two_curves(
         text += f"; the curves cross at {join_words([_format_threshold(threshold) for threshold in crossed])}"
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
-    phrases = [_beyond_ranges(band, own, word) for own, word in ((sign, "lower"), (-sign, "higher"))]
-    return f"{text}. {_beyond_chance(names[better], phrases, abs(less - more) <= TIE_TOLERANCE)}"
+    phrases = [_describe_significant_ranges(band, own, word) for own, word in ((sign, "lower"), (-sign, "higher"))]
+    return f"{text}. {_describe_significance(names[better], phrases, abs(less - more) <= TIE_TOLERANCE)}"
 
 
 def describe_two_at_thresholds(
@@ -138,11 +139,11 @@ def describe_two_at_thresholds(
     x, own = curves[0]["threshold"], signs(curves[1]["score"] - curves[0]["score"])
     less, more = int((own < 0).sum()), int((own > 0).sum())
     if less + more == 0:
-        return f"{join_words(sorted(names))} have the same cost at {_all_thresholds(x)}."
+        return f"{join_words(sorted(names))} have the same cost at {_describe_all_thresholds(x)}."
     better, sign = _cheaper_model(names, less, more)
     text = f"{names[better]} has a lower cost than {names[1 - better]} at "
     if max(less, more) == len(x):
-        text += _all_thresholds(x)
+        text += _describe_all_thresholds(x)
         if len(x) == 1:
             text += (
                 f": {format_error(float(curves[better]['score'][0]))} versus"
@@ -153,7 +154,7 @@ def describe_two_at_thresholds(
             f"{names[better]} at {_list_thresholds(x[own == sign])}",
             f"{names[1 - better]} at {_list_thresholds(x[own == -sign])}",
         ]
-        text = f"{_both_cheaper(names)} at {less} of {len(x)} evaluated thresholds: {', '.join(phrases)}"
+        text = f"{_describe_tie(names)} at {less} of {len(x)} evaluated thresholds: {', '.join(phrases)}"
     else:
         text += f"{max(less, more)} of {len(x)} evaluated thresholds"
         text += f", a higher cost at {_list_thresholds(x[own == -sign])}" if min(less, more) else ""
@@ -169,7 +170,7 @@ def describe_two_at_thresholds(
         f"{word} {'there' if len(x) == 1 else f'at {_list_thresholds(hit, len(x))}'}" if len(hit) else ""
         for hit, word in hits
     ]
-    return f"{text}. {_beyond_chance(names[better], phrases, less == more)}"
+    return f"{text}. {_describe_significance(names[better], phrases, less == more)}"
 
 
 def _cheaper_model(names: Sequence[str], less: float, more: float) -> tuple[int, int]:
@@ -178,29 +179,29 @@ def _cheaper_model(names: Sequence[str], less: float, more: float) -> tuple[int,
     return (1, -1) if second else (0, 1)
 
 
-def _both_cheaper(names: Sequence[str]) -> str:
+def _describe_tie(names: Sequence[str]) -> str:
     return f"{join_words(sorted(names))} each have the lower cost"
 
 
-def _beyond_chance(better: str, phrases: Sequence[str], drawn: bool) -> str:
+def _describe_significance(better: str, phrases: Sequence[str], drawn: bool) -> str:
     text = "; ".join(phrase for phrase in phrases if phrase)
     return f"Significant differences: {f'{better} ' if drawn and text else ''}{text or 'none'}."
 
 
-def _all_thresholds(x: Array) -> str:
+def _describe_all_thresholds(x: Array) -> str:
     if len(x) == 1:
         return f"the threshold {_format_threshold(x[0])}"
     return f"{'both' if len(x) == 2 else f'all {len(x)}'} evaluated thresholds"
 
 
-def _list_thresholds(x: Array, looked: int | None = None) -> str:
+def _list_thresholds(x: Array, n_evaluated: int | None = None) -> str:
     """Few thresholds by value, many by their count."""
-    if looked is not None and len(x) == looked:
-        return "both" if looked == 2 else f"all {looked}"
+    if n_evaluated is not None and len(x) == n_evaluated:
+        return "both" if n_evaluated == 2 else f"all {n_evaluated}"
     return (
         join_words([_format_threshold(threshold) for threshold in x])
         if len(x) <= MAX_LISTED
-        else f"{len(x)}{f' of {looked}' if looked else ''}"
+        else f"{len(x)}{f' of {n_evaluated}' if n_evaluated else ''}"
     )
 
 
@@ -216,24 +217,24 @@ def describe_many_curves(
     x, values = curves[0]["threshold"], [curve["score"] for curve in curves]
     weight_by_set = lowest_curves_at_points(values) if fixed_thresholds else lowest_curves(x, values)
     total = sum(weight_by_set.values())
-    won = {tuple(sorted(names[i] for i in some)): weight / total for some, weight in weight_by_set.items()}
+    share_by_models = {tuple(sorted(names[i] for i in some)): weight / total for some, weight in weight_by_set.items()}
     return (
-        f"{_lowest_cost(won, len(names), x if fixed_thresholds else None)} "
+        f"{_describe_lowest_cost(share_by_models, len(names), x if fixed_thresholds else None)} "
         f"{describe_comparison(names, scores, SCORE_NAMES[score])}"
     )
 
 
-def _lowest_cost(won: Mapping[tuple[str, ...], float], models: int, points: Array | None) -> str:
+def _describe_lowest_cost(share_by_models: Mapping[tuple[str, ...], float], models: int, points: Array | None) -> str:
     """The models with the lowest cost, with shares of the thresholds or counts of the evaluated ones."""
-    everywhere = "every threshold" if points is None else _all_thresholds(points)
-    looked = None if points is None else len(points)
-    share_of = {some: weight for some, weight in won.items() if weight > SHARE_TOLERANCE}
+    everywhere = "every threshold" if points is None else _describe_all_thresholds(points)
+    n_evaluated = None if points is None else len(points)
+    share_of = {some: weight for some, weight in share_by_models.items() if weight > SHARE_TOLERANCE}
     always = sorted(set.intersection(*map(set, share_of)))
     order = sorted(share_of, key=lambda some: (-round(share_of[some], 12), some))
 
-    def much(some: tuple[str, ...], first: bool) -> str:
-        if looked is not None:
-            return f"{share_of[some] * looked:.0f}{f' of {looked} evaluated thresholds' if first else ''}"
+    def format_amount(some: tuple[str, ...], first: bool) -> str:
+        if n_evaluated is not None:
+            return f"{share_of[some] * n_evaluated:.0f}{f' of {n_evaluated} evaluated thresholds' if first else ''}"
         return f"{100 * share_of[some]:.0f}\u00a0%{' of the thresholds' if first else ''}"
 
     if len(always) == models:
@@ -242,27 +243,26 @@ def _lowest_cost(won: Mapping[tuple[str, ...], float], models: int, points: Arra
         return f"{join_words(always)} {'has' if len(always) == 1 else 'have'} the lowest cost at {everywhere}."
     if always:
         alone = tuple(always)
-        at = "no threshold" if looked is None else f"none of {looked} evaluated thresholds"
+        at = "no threshold" if n_evaluated is None else f"none of {n_evaluated} evaluated thresholds"
         suffix = (
-            f", and strictly the lowest at {much(alone, True) if looked is None else much(alone, False)}"
-            if alone in share_of
-            else ""
+            f", and strictly the lowest at {format_amount(alone, n_evaluated is None)}" if alone in share_of else ""
         )
         return f"At {at} is the cost of {join_words(always)} higher than that of another model{suffix}."
     shown = [some for some in order if share_of[some] >= 0.005][:MAX_SHARES]
     shares = [
-        f"{'all tied' if len(some) == models else join_words(some)} ({much(some, some == shown[0])})" for some in shown
+        f"{'all tied' if len(some) == models else join_words(some)} ({format_amount(some, some == shown[0])})"
+        for some in shown
     ]
     rest = sum(share_of[some] for some in order if some not in shown)
     if rest >= 0.005:
-        shares.append(f"others ({rest * looked:.0f})" if looked else f"others ({100 * rest:.0f}\u00a0%)")
+        shares.append(f"others ({rest * n_evaluated:.0f})" if n_evaluated else f"others ({100 * rest:.0f}\u00a0%)")
     # Names of tied models contain commas.
     if any(1 < len(some) < models for some in shown):
         return f"Lowest cost: {'; '.join(shares)}."
     return f"Lowest cost: {join_words(shares)}."
 
 
-def _beyond_ranges(band: Mapping[str, Array], sign: int, word: str) -> str:
+def _describe_significant_ranges(band: Mapping[str, Array], sign: int, word: str) -> str:
     hit = band["beyond"] == sign
     if not hit.any():
         return ""

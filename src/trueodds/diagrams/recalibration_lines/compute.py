@@ -113,28 +113,28 @@ class RecalibrationLines(BaselineRecipe):
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The lines of every view, the largest change first."""
         notes: list[Note] = []
-        candidates = [way for view in views for way in self._ways(view, notes)]
-        candidates = [candidates[i] for i in decreasing_order(way.mean_change for way, _ in candidates)]
-        ways = [add_boldest(notes) for _, add_boldest in candidates[: layout.MAX_PANELS]] + [
-            way for way, _ in candidates[layout.MAX_PANELS :]
+        candidates = [path for view in views for path in self._recalibration_paths(view, notes)]
+        candidates = [candidates[i] for i in decreasing_order(path.mean_change for path, _ in candidates)]
+        paths = [add_boldest(notes) for _, add_boldest in candidates[: layout.MAX_PANELS]] + [
+            path for path, _ in candidates[layout.MAX_PANELS :]
         ]
-        met = {name for way in ways for name in way.names[2:]}
+        met = {name for path in paths for name in path.names[2:]}
         bold = [name for name in (f"{level:g}" for level in self.posteriors) if name in met]
-        max_lines = MAX_LINES if len(ways) == 1 else MAX_LINES_IN_GRID
-        tables, merged = zip(*(way.lines(max_lines, bold) for way in ways), strict=True)
+        max_lines = MAX_LINES if len(paths) == 1 else MAX_LINES_IN_GRID
+        tables, merged = zip(*(path.line_table(max_lines, bold) for path in paths), strict=True)
         if any(merged):
             text = (
                 f"Lines represent groups of neighboring predictions, at most {max_lines} for each outcome. Lines of "
                 "fewer rows are fainter and thinner."
             )
             notes.append(Note("TN249", text))
-        if len(ways) > layout.MAX_PANELS:
+        if len(paths) > layout.MAX_PANELS:
             text = (
-                f"Only the {layout.MAX_PANELS} views with the largest change of {len(ways)} are drawn. For the others "
+                f"Only the {layout.MAX_PANELS} views with the largest change of {len(paths)} are drawn. For the others "
                 "the table contains only the predicted probabilities and the fit."
             )
             notes.append(Note("TN245", text))
-        rows = [_panel(way, len(ways)) for way in ways]
+        rows = [_panel_row(path, len(paths)) for path in paths]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
         settings = {"posteriors": self.posteriors, "prior": self.prior, "min_prob": self.min_prob}
         if any(view.joint for view in views):
@@ -152,56 +152,58 @@ class RecalibrationLines(BaselineRecipe):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _ways(
+    def _recalibration_paths(
         self, view: View, notes: list[Note]
     ) -> list[tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]]:
         """Paths up to the fit, which determine the order of panels, with functions that add the other path points."""
         if view.joint:
             names = self.class_names(view.p.shape[1])
-            ways = class_paths(view, names, self.baseline_index(view), self.prior, self.min_prob, notes)
-            return [(way, lambda _, way=way: way) for way in ways]  # type: ignore[misc]
+            paths = class_paths(view, names, self.baseline_index(view), self.prior, self.min_prob, notes)
+            return [(path, lambda _, path=path: path) for path in paths]  # type: ignore[misc]
         return [binary_path(view, self.posteriors, self.prior, self.min_prob)]
 
 
-def _panel(way: RecalibrationPath, panels: int) -> dict[str, Any]:
-    std, points = way.std, f"{100 * way.mean_change:.1f} points"
-    before, after = (format_posterior(float(p)) for p in way.posterior[:2])
-    fit = f" (δ\u00a0=\u00a0{way.delta:.3g}, γ\u00a0=\u00a0{way.gamma:.3g})" if np.isfinite(way.delta) else ""
-    aside = f"changed by {points}" if way.against else f"posterior {before.replace('under', '<').replace('over', '>')}"
-    if not way.finite:
+def _panel_row(path: RecalibrationPath, panels: int) -> dict[str, Any]:
+    std, points = path.std, f"{100 * path.mean_change:.1f} points"
+    before, after = (format_posterior(float(p)) for p in path.posterior[:2])
+    fit = f" (δ\u00a0=\u00a0{path.delta:.3g}, γ\u00a0=\u00a0{path.gamma:.3g})" if np.isfinite(path.delta) else ""
+    aside = (
+        f"changed by {points}" if path.baseline else f"posterior {before.replace('under', '<').replace('over', '>')}"
+    )
+    if not path.has_finite_fit:
         aside = "no finite fit"
         moves = (
             "The fit that is drawn instead changes it"
-            if way.against
+            if path.baseline
             else "The fit that is drawn instead, with one pseudo-observation of each outcome, changes a prediction"
         )
-        finding = f"{way.title}: no finite shift and slope maximize the likelihood. {moves} by {points} on average."
-    elif way.against:
+        finding = f"{path.title}: no finite shift and slope maximize the likelihood. {moves} by {points} on average."
+    elif path.baseline:
         finding = (
             f"All classes are jointly calibrated with posterior probability {before}, and {after} after the best fit, "
-            f"which changes {way.title}{fit} by {points} on average."
+            f"which changes {path.title}{fit} by {points} on average."
         )
     else:
         finding = (
-            f"{way.title + ': c' if panels > 1 else 'C'}alibrated with posterior probability {before}, and {after}"
+            f"{path.title + ': c' if panels > 1 else 'C'}alibrated with posterior probability {before}, and {after}"
             f" after the best fit{fit}, which changes a prediction by {points} on average."
         )
     if len(std) > 2:
-        level = f"{100 * way.posterior[-1]:.3g}\u00a0%"
+        level = f"{100 * path.posterior[-1]:.3g}\u00a0%"
         finding += f" Boldest at {level}: standard deviation {100 * std[-1]:.1f} points, before {100 * std[0]:.1f}."
     return {
-        "view": way.view,
-        "title": way.title,
+        "view": path.view,
+        "title": path.title,
         "aside": aside,
         "finding": finding,
-        "n": int(way.n.sum()),
-        "weight": float(way.w.sum()),
-        "path_points": len(way.at),
-        "moved": way.mean_change,
-        "delta": way.delta,
-        "gamma": way.gamma,
-        "posterior_predicted": float(way.posterior[0]),
-        "posterior_best_fit": float(way.posterior[1]) if way.finite else np.nan,
+        "n": int(path.n.sum()),
+        "weight": float(path.w.sum()),
+        "path_points": len(path.probabilities),
+        "moved": path.mean_change,
+        "delta": path.delta,
+        "gamma": path.gamma,
+        "posterior_predicted": float(path.posterior[0]),
+        "posterior_best_fit": float(path.posterior[1]) if path.has_finite_fit else np.nan,
         "std_predicted": float(std[0]),
         "std_best_fit": float(std[1]),
         "std_last": float(std[-1]),
@@ -209,8 +211,8 @@ def _panel(way: RecalibrationPath, panels: int) -> dict[str, Any]:
 
 
 MAX_LINES, MAX_LINES_IN_GRID = 24, 12  # for each outcome, in a single panel and in a grid; more lines would merge
-_FAINT, _STRONG = 0.5, 0.95  # opacity of a line with share 0 and with the largest share
-_THIN, _THICK = 0.7, 1.6  # their widths in points
+_MIN_OPACITY, _MAX_OPACITY = 0.5, 0.95  # opacity of a line with share 0 and with the largest share
+_MIN_LINE_WIDTH, _MAX_LINE_WIDTH = 0.7, 1.6  # their widths in points
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +221,9 @@ class RecalibrationPath:
 
     view: str
     title: str
-    at: Array  # (path_points, n) probabilities; the first as predicted, the others from log odds with `min_prob`
+    probabilities: (
+        Array  # (path_points, n) probabilities; the first as predicted, the others from log odds with `min_prob`
+    )
     y: Array  # (n,) shares
     w: Array  # (n,)
     n: Array  # (n,) rows in each cell
@@ -227,22 +231,22 @@ class RecalibrationPath:
     posterior: Array  # (path_points,)
     delta: float  # of the best fit; NaN for the baseline class
     gamma: float
-    finite: bool = True  # whether a finite fit maximizes the likelihood
-    against: str = ""  # the baseline of a joint fit, whose posteriors are joint over all classes
+    has_finite_fit: bool = True  # whether a finite fit maximizes the likelihood
+    baseline: str = ""  # the baseline of a joint fit, whose posteriors are joint over all classes
 
     @property
     def mean_change(self) -> float:
         """The mean absolute change from predicted probability to best fit."""
-        return float(self.w @ np.abs(self.at[1] - self.at[0]) / self.w.sum())
+        return float(self.w @ np.abs(self.probabilities[1] - self.probabilities[0]) / self.w.sum())
 
     @property
     def std(self) -> Array:
         """The standard deviation at each path point, with denominator n − 1."""
         n = self.w.sum()
-        deviation = self.at - (self.at @ self.w / n)[:, None]
-        return np.asarray(np.sqrt(deviation**2 @ self.w / (n - 1))) if n > 1 else np.zeros(len(self.at))
+        deviation = self.probabilities - (self.probabilities @ self.w / n)[:, None]
+        return np.asarray(np.sqrt(deviation**2 @ self.w / (n - 1))) if n > 1 else np.zeros(len(self.probabilities))
 
-    def lines(self, max_lines: int, bold: Sequence[str]) -> tuple[dict[str, Array], bool]:
+    def line_table(self, max_lines: int, bold: Sequence[str]) -> tuple[dict[str, Array], bool]:
         """The table of at most `max_lines` lines per outcome, and whether a line represents several predictions.
 
         `bold` names the boldness path points of all panels, which follow the first two.
@@ -250,39 +254,45 @@ class RecalibrationPath:
         places = np.array([0, 1, *(2 + bold.index(name) for name in self.names[2:])])
         parts, merged = [], False
         for outcome, share in ((True, self.y), (False, 1 - self.y)):
-            live = self.w * share > 0
-            if not live.any():
+            has_weight = self.w * share > 0
+            if not has_weight.any():
                 continue
-            w = (self.w * share)[live]
-            scores, where = np.unique(self.at[0, live], return_inverse=True)
+            w = (self.w * share)[has_weight]
+            scores, where = np.unique(self.probabilities[0, has_weight], return_inverse=True)
             first = group_starts(np.bincount(where, w), max_lines)
             merged |= len(first) < len(scores)
             line = (np.searchsorted(first, np.arange(len(scores)), side="right") - 1)[where]
-            mass = np.bincount(line, w)
-            means = np.stack([np.bincount(line, w * at) for at in self.at[:, live]], axis=1) / mass[:, None]
-            parts.append((outcome, np.bincount(line, (self.n * share)[live]), mass, means))
-        largest = max(float(mass.max()) for _, _, mass, _ in parts)
-        tables = [self._rows(outcome, n, mass, means, largest, places) for outcome, n, mass, means in parts]
+            line_weight = np.bincount(line, w)
+            means = (
+                np.stack([np.bincount(line, w * at) for at in self.probabilities[:, has_weight]], axis=1)
+                / line_weight[:, None]
+            )
+            parts.append((outcome, np.bincount(line, (self.n * share)[has_weight]), line_weight, means))
+        largest = max(float(line_weight.max()) for _, _, line_weight, _ in parts)
+        tables = [
+            self._line_columns(outcome, n, line_weight, means, largest, places)
+            for outcome, n, line_weight, means in parts
+        ]
         return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}, merged
 
-    def _rows(
-        self, outcome: bool, n: Array, mass: Array, means: Array, largest: float, places: Array
+    def _line_columns(
+        self, outcome: bool, n: Array, line_weight: Array, means: Array, largest: float, places: Array
     ) -> dict[str, Array]:
         m, s = means.shape
-        part = np.sqrt(mass / largest)  # so that rare outcomes are visible
+        part = np.sqrt(line_weight / largest)  # so that rare outcomes are visible
         return {
             "view": np.full(m * s, self.view, dtype=object),
             "line": np.repeat(np.arange(m), s),
             "n": np.repeat(n, s),
-            "weight": np.repeat(mass, s),
+            "weight": np.repeat(line_weight, s),
             "outcome": np.full(m * s, outcome),
             "path_point": np.tile(np.array(self.names, dtype=object), m),
             "place": np.tile(places, m),
             "posterior": np.tile(self.posterior, m),
             "probability": means.ravel(),
-            "share": np.repeat(mass / self.w.sum(), s),
-            "opacity": np.repeat(_FAINT + (_STRONG - _FAINT) * part, s),
-            "width": np.repeat(_THIN + (_THICK - _THIN) * part, s),
+            "share": np.repeat(line_weight / self.w.sum(), s),
+            "opacity": np.repeat(_MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * part, s),
+            "width": np.repeat(_MIN_LINE_WIDTH + (_MAX_LINE_WIDTH - _MIN_LINE_WIDTH) * part, s),
         }
 
 
@@ -291,17 +301,19 @@ def binary_path(
 ) -> tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]:
     """Path with predicted probabilities and best fit, and a function that adds boldness recalibrations and notes."""
     P, Y, w = rows_with_weight(view)
-    plane, min_prob = LloLikelihood.from_view(view, min_prob, prior), resolve_min_prob(view, min_prob)
+    likelihood, min_prob = LloLikelihood.from_view(view, min_prob, prior), resolve_min_prob(view, min_prob)
     spec = LloSpec(min_prob)
     calibration_map = spec.fit(P, Y, w)
     x, title = log_ratio(P, min_prob), view.name.removeprefix("class:")
 
     def path_point(tau: float, gamma: float) -> tuple[Array, float]:
         # With the lower bound of the fit; without it, exact zeros would stay at zero.
-        return expit(tau + gamma * x), float(plane.posterior(plane.log_likelihood_drop(np.array([tau, gamma]))))
+        return expit(tau + gamma * x), float(
+            likelihood.posterior(likelihood.log_likelihood_drop(np.array([tau, gamma])))
+        )
 
     after, p = path_point(calibration_map.tau, calibration_map.gamma)
-    short = RecalibrationPath(
+    path_to_fit = RecalibrationPath(
         view.name, title, np.stack([view.P[view.w > 0, 1], after]), Y[:, 1], w, view.n[view.w > 0],
         ("predicted", "best_fit" if calibration_map.converged else "fit"), np.array([path_point(0.0, 1.0)[1], p]),
         calibration_map.delta, calibration_map.gamma, calibration_map.converged,
@@ -309,17 +321,17 @@ def binary_path(
 
     def add_boldest(notes: list[Note]) -> RecalibrationPath:
         notes += spec.notes(calibration_map, P, Y, w)
-        if posteriors and not plane.has_finite_maximum:
+        if posteriors and not likelihood.has_finite_maximum:
             text = (
                 f"{title}: no finite shift and slope maximize the likelihood, because the scores separate the outcomes "
                 "or are all equal. Boldness recalibrations are omitted."
             )
             notes.append(Note("TN251", text))
-            return short
-        names, parts = list(short.names), []
+            return path_to_fit
+        names, parts = list(path_to_fit.names), []
         for level in posteriors:
             try:
-                bold = plane.boldest_map(level, min_prob)
+                bold = likelihood.boldest_map(level, min_prob)
             except InputError:  # the settings were checked, so there are too few rows
                 text = (
                     f"With {w.sum():,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
@@ -330,13 +342,13 @@ def binary_path(
             names.append(f"{level:g}")
             parts.append(path_point(bold.tau, bold.gamma))
         return replace(
-            short,
-            at=np.stack([*short.at, *(probabilities for probabilities, _ in parts)]),
+            path_to_fit,
+            probabilities=np.stack([*path_to_fit.probabilities, *(probabilities for probabilities, _ in parts)]),
             names=tuple(names),
-            posterior=np.array([*short.posterior, *(p for _, p in parts)]),
+            posterior=np.array([*path_to_fit.posterior, *(p for _, p in parts)]),
         )
 
-    return short, add_boldest
+    return path_to_fit, add_boldest
 
 
 def class_paths(

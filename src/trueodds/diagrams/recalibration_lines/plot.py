@@ -10,11 +10,11 @@ import numpy as np
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 
-_WORDS = {"predicted": "predicted", "best_fit": "best fit", "fit": "fit"}
-_SHORT = {"predicted": "pred.", "best fit": "best", "fit": "fit", "boldest": "bold"}
-_BESIDE = 0.32  # margin beside the first and the last path point, in distances between path points
-_EVENT: dict[str, Any] = {"color": styling.INSIDE_COLOR, "linestyle": "-"}
-_NO_EVENT: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "linestyle": (0, (3.5, 1.4))}
+_PATH_POINT_LABELS = {"predicted": "predicted", "best_fit": "best fit", "fit": "fit"}
+_SHORT_LABELS = {"predicted": "pred.", "best fit": "best", "fit": "fit", "boldest": "bold"}
+_SIDE_MARGIN = 0.32  # margin beside the first and the last path point, in distances between path points
+_EVENT_LINE_STYLE: dict[str, Any] = {"color": styling.INSIDE_COLOR, "linestyle": "-"}
+_NONEVENT_LINE_STYLE: dict[str, Any] = {"color": styling.OUTSIDE_COLOR, "linestyle": (0, (3.5, 1.4))}
 
 
 class LinePlot(Diagram):
@@ -43,8 +43,8 @@ class LinePlot(Diagram):
         event_label, missed = ("correct", "incorrect") if self.lens == "confidence" else ("event", "no event")
         outcomes = self.table["outcome"]
         return [
-            *([(Line2D([], [], linewidth=1.6, **_EVENT), event_label)] if outcomes.any() else []),
-            *([(Line2D([], [], linewidth=1.6, **_NO_EVENT), missed)] if not outcomes.all() else []),
+            *([(Line2D([], [], linewidth=1.6, **_EVENT_LINE_STYLE), event_label)] if outcomes.any() else []),
+            *([(Line2D([], [], linewidth=1.6, **_NONEVENT_LINE_STYLE), missed)] if not outcomes.all() else []),
         ]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
@@ -77,7 +77,7 @@ class LinePlot(Diagram):
         outcomes, opacity = rows["outcome"][::count], rows["opacity"][::count]
         # In the order of the probabilities, so that neither outcome hides the other.
         order = np.argsort(points[:, 0, 1], kind="stable")
-        marks = [_EVENT if event else _NO_EVENT for event in outcomes[order]]
+        marks = [_EVENT_LINE_STYLE if event else _NONEVENT_LINE_STYLE for event in outcomes[order]]
         lines = LineCollection(
             list(points[order]),
             linewidths=(rows["width"][::count][order] * (1.0 if wide > 3.4 else 0.75)).tolist(),
@@ -91,8 +91,11 @@ class LinePlot(Diagram):
 
     def _label_path_points(self, ax: Any, places: Any, names: Any, posteriors: Any) -> None:
         """Label each path point with its name and posterior probability, on one line if there is no room for two."""
-        texts, words = [_posterior(float(p)) for p in posteriors], [_WORDS.get(name, "boldest") for name in names]
-        short = [_SHORT[word] for word in words]
+        texts, words = (
+            [_format_posterior(float(p)) for p in posteriors],
+            [_PATH_POINT_LABELS.get(name, "boldest") for name in names],
+        )
+        short = [_SHORT_LABELS[word] for word in words]
         # If posteriors differ between panels, those of the lowest panel must not label all.
         one = [p if word == "bold" else word for word, p in zip(short, texts, strict=True)]
         tries = [one]
@@ -114,7 +117,7 @@ class LinePlot(Diagram):
             labels = [labels[0], *[""] * (len(labels) - 2), labels[-1]]
         # Two invisible ticks beyond the ends, so that the layout does not move the outer labels.
         ax.set_xticks([-2, *places, len(places) + 1], ["", *labels, ""], fontsize=size)
-        ax.set_xlim(-_BESIDE, len(places) - 1 + _BESIDE)
+        ax.set_xlim(-_SIDE_MARGIN, len(places) - 1 + _SIDE_MARGIN)
 
     @property
     def _has_shared_posteriors(self) -> bool:
@@ -129,13 +132,13 @@ def _two_line_labels(words: list[str], texts: list[str]) -> list[str]:
 
 def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:
     """Whether labels do not overlap and stay inside the axes."""
-    spacing = 72 * styling.size_in_inches(ax)[0] / (len(labels) - 1 + 2 * _BESIDE)
+    spacing = 72 * styling.size_in_inches(ax)[0] / (len(labels) - 1 + 2 * _SIDE_MARGIN)
     widths = [max(styling.text_width(line, size) for line in label.split("\n")) for label in labels]
-    inside = max(widths[0], widths[-1]) / 2 <= _BESIDE * spacing + 4
+    inside = max(widths[0], widths[-1]) / 2 <= _SIDE_MARGIN * spacing + 4
     return inside and max(a + b for a, b in pairwise(widths)) / 2 + 4 <= spacing
 
 
-def _posterior(p: float) -> str:
+def _format_posterior(p: float) -> str:
     if p < 1e-3:
         return "< 0.1\u00a0%"
     return "> 99.9\u00a0%" if p > 0.999 else f"{100 * p:.1f}".removesuffix(".0") + "\u00a0%"

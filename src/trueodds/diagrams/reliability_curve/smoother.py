@@ -82,10 +82,10 @@ class CurveSmoother:
             grid_index = grid_index[(grid_index >= lowest) | (self.low < lowest / steps_per_unit - 1e-12)]
             point = np.maximum(grid_index / steps_per_unit, self.low)
         else:
-            whole_percentages = np.arange(1, 100) / 100
-            percentage_index = log_odds(whole_percentages, MIN_PROB) / step
+            integer_percentages = np.arange(1, 100) / 100
+            percentage_index = log_odds(integer_percentages, MIN_PROB) / step
             is_near = np.isin(np.rint(percentage_index), grid_index)
-            point = np.concatenate([expit(grid_index * step), whole_percentages[is_near]])
+            point = np.concatenate([expit(grid_index * step), integer_percentages[is_near]])
             point[point <= MIN_PROB], point[1 - point <= MIN_PROB] = 0.0, 1.0
             grid_index = np.concatenate([grid_index, percentage_index[is_near]])
         order = np.argsort(grid_index, kind="stable")

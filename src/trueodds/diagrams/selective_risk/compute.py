@@ -20,7 +20,7 @@ from trueodds.diagrams.bins import stack_tables
 from trueodds.diagrams.recipe import BandDraws, Recipe, lens_views
 from trueodds.diagrams.selective_risk.plot import RiskPlot
 from trueodds.lenses.base import Lens
-from trueodds.lenses.selective_risk import SelectiveRisk, risk_of
+from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk_of_view
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
 
@@ -102,23 +102,23 @@ class RiskCoverage(Recipe):
             return super().compare_models(models, lens, rng)  # raises an error
         (rows,) = models.values()
         cluster = rows.cluster if isinstance(rows, Predictions) else None
-        return self._of(lens_views(rows, lens), cluster, as_generator(rng))
+        return self._compute_diagram(lens_views(rows, lens), cluster, as_generator(rng))
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of a view whose rows are assumed independent."""
-        return self._of(views, None, rng)
+        return self._compute_diagram(views, None, rng)
 
-    def _of(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
+    def _compute_diagram(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
         if len(views) != 1 or views[0].joint or views[0].name != "confidence":
             got = views[0].name if len(views) == 1 else f"{len(views)} views"
             why = f"The diagram {self.name} requires the confidence in the predicted class."
             raise InputError("TO205", why, f"lens {got!r}", "Use lens='confidence' or omit it.")
         (view,) = views
-        curve = risk_of(
+        curve = selective_risk_of_view(
             view, cluster, n_queries=self.n_queries, at=None, resamples=self.resamples, level=self.level, rng=rng
         )  # fmt: skip
         table = {"view": np.full(len(curve.at["coverage"]), view.name, dtype=object), **curve.at}
-        row = _panel(view, curve)
+        row = _panel_row(view, curve)
         words = {"view", "title", "aside", "finding"}
         panels = {key: np.array([value], dtype=object if key in words else None) for key, value in row.items()}
         return RiskPlot(
@@ -135,7 +135,7 @@ class RiskCoverage(Recipe):
         )
 
 
-def _panel(view: View, curve: SelectiveRisk) -> dict[str, Any]:
+def _panel_row(view: View, curve: SelectiveRisk) -> dict[str, Any]:
     assert curve.interval is not None
     settled = (
         curve.at["coverage"] >= 0.1 * curve.at["coverage"][-1]
@@ -145,7 +145,7 @@ def _panel(view: View, curve: SelectiveRisk) -> dict[str, Any]:
         "view": view.name,
         "title": view.name,
         "aside": f"AURC {format_number(curve.aurc)}, random order {format_number(curve.random)}",
-        "finding": _finding(curve),
+        "finding": _describe_finding(curve),
         "n": view.n_rows,
         "weight": view.total,
         "aurc": curve.aurc,
@@ -160,7 +160,7 @@ def _panel(view: View, curve: SelectiveRisk) -> dict[str, Any]:
     }
 
 
-def _finding(curve: SelectiveRisk) -> str:
+def _describe_finding(curve: SelectiveRisk) -> str:
     assert curve.interval is not None
     half = int(np.argmin(np.abs(curve.at["coverage"] - curve.at["coverage"][-1] / 2)))
     surer = styling.format_percent(float(curve.at["risk"][half]))

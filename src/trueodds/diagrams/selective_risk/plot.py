@@ -49,7 +49,7 @@ class RiskPlot(Diagram):
         if self.has("random"):
             label = f"random order: {styling.format_percent(float(self.panels['random'][0]))}"
             entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
-        if self.has("unanswered") and self._unanswered():
+        if self.has("unanswered") and self._shows_unanswered():
             entries.append((Patch(facecolor=styling.GRID_COLOR, hatch="///", edgecolor="#C0C0C0"), "no prediction"))
         return entries
 
@@ -64,7 +64,7 @@ class RiskPlot(Diagram):
         ax.set_yticks(_risk_ticks(ax, high))
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
         x = rows["coverage"]
-        if self.has("unanswered") and self._unanswered():
+        if self.has("unanswered") and self._shows_unanswered():
             style = {
                 "facecolor": styling.GRID_COLOR,
                 "edgecolor": "#C0C0C0",
@@ -84,7 +84,7 @@ class RiskPlot(Diagram):
         if self.has("thresholds"):
             _draw_axis_strip(ax, x, rows["threshold"], size)
 
-    def _unanswered(self) -> bool:
+    def _shows_unanswered(self) -> bool:
         return float(self.panels["coverage"][0]) < 1
 
 

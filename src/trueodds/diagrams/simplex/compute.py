@@ -17,7 +17,10 @@ from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_p
 from trueodds.diagrams.simplex_recipe import SimplexRecipe
 from trueodds.lenses.view import View
 
-BINS, BINS_PER_CLASS = 10, 5  # per axis of the grid: 100 triangles, and 25 in the small triangles of many classes
+N_BINS_PER_AXIS, N_BINS_PER_AXIS_OF_MANY = (
+    10,
+    5,
+)  # per axis of the grid: 100 triangles, and 25 in the small triangles of many classes
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class Simplex(SimplexRecipe):
 
     def diagram_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""
-        arrows = [body for view in views for body in self._triangles(view, names)]
+        arrows = [body for view in views for body in self._compute_triangles(view, names)]
         evidence = [-body.log_adjusted_pvalue for body in arrows]
         arrows = [arrows[i] for i in decreasing_order(evidence, [body.error for body in arrows])]
         tables = add_holm_pvalues(arrows, self.level, simultaneous=self.simultaneous)
@@ -128,10 +131,12 @@ class Simplex(SimplexRecipe):
             self.name, lens_name(views), stack_tables(tables), panel_rows(arrows, tables), settings, tuple(notes)
         )
 
-    def _triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:
+    def _compute_triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:
         simplex_recipe.check_joint(view, self.name)
         labels = simplex_recipe.label_outcomes(view, names)
-        partition = self.partition or default_partition(view, BINS if len(labels) == 3 else BINS_PER_CLASS)
+        partition = self.partition or default_partition(
+            view, N_BINS_PER_AXIS if len(labels) == 3 else N_BINS_PER_AXIS_OF_MANY
+        )
         if len(labels) == 3:
             return [Arrows(view, partition, labels, view.name, self.level)]
         made = []

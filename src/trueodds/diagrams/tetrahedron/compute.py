@@ -15,7 +15,7 @@ from trueodds.diagrams.simplex_recipe import SimplexRecipe
 from trueodds.diagrams.tetrahedron.plot import TetrahedronDiagram
 from trueodds.lenses.view import View
 
-BINS = 5  # of the grid on each axis: 65 cells
+N_BINS_PER_AXIS = 5  # of the grid on each axis: 65 cells
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Tetrahedron(SimplexRecipe):
         arrows = [
             Arrows(
                 view,
-                self.partition or default_partition(view, BINS),
+                self.partition or default_partition(view, N_BINS_PER_AXIS),
                 simplex_recipe.label_outcomes(view, names),
                 view.name,
                 self.level,

@@ -21,7 +21,11 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import stack_outcomes
 
 CIRCUMRADIUS = float(np.sqrt(6) / 4)  # distance of a corner from the center
-WIDEST, TALLEST, MAX_NAME_WIDTH = 1.88, 1.28, 0.6  # size of the tetrahedron with its names, and of a name, in sides
+MAX_WIDTH_WITH_NAMES, MAX_HEIGHT_WITH_NAMES, MAX_NAME_WIDTH = (
+    1.88,
+    1.28,
+    0.6,
+)  # size of the tetrahedron with its names, and of a name, in sides
 DOT_AREAS = (10.0, 90.0)  # in square points, of the least and the most frequent cell
 
 
@@ -94,7 +98,11 @@ class TetrahedronDiagram(Diagram):
         if keyed:
             simplex_marks.draw_key(ax, view, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
             high = (
-                high[0] + 0.06 + 4 * size / simplex_marks.points_per_unit(ax, wide=WIDEST, tall=TALLEST, alone=True),
+                high[0]
+                + 0.06
+                + 4
+                * size
+                / simplex_marks.points_per_unit(ax, wide=MAX_WIDTH_WITH_NAMES, tall=MAX_HEIGHT_WITH_NAMES, alone=True),
                 high[1],
             )
         side = simplex_marks.points_per_unit(ax, wide=high[0] - low[0], tall=high[1] - low[1], alone=True)
@@ -133,7 +141,7 @@ def dot_areas(rows: dict[str, Array], view: dict[str, Any]) -> Array:
 
 def _view_limits(ax: Any, names: tuple[str, ...], corners: Array, size: float) -> tuple[tuple[float, float], ...]:
     """The lower and upper limits of the axes that contain the tetrahedron with its names."""
-    side = simplex_marks.points_per_unit(ax, wide=WIDEST, tall=TALLEST, alone=True)
+    side = simplex_marks.points_per_unit(ax, wide=MAX_WIDTH_WITH_NAMES, tall=MAX_HEIGHT_WITH_NAMES, alone=True)
     line = (1.35 * size + 5) / side
     low, high = corners[:, :2].min(axis=0) - line, corners[:, :2].max(axis=0) + line
     for name, (x, y, _) in zip(names, corners, strict=True):
@@ -210,8 +218,8 @@ def html_page(diagram: TetrahedronDiagram) -> str:
     diagram = diagram.printable()
     style, code = _read_asset("turning.css"), _read_asset("turning.js")
     policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; form-action "
-        "'none'"
+        f"default-src 'none'; style-src '{_script_hash(style)}'; script-src '{_script_hash(code)}'; base-uri 'none'; "
+        "form-action 'none'"
     )
     heading = [f"<h1>{escape(diagram.picture_title)}</h1>", f"<p>{escape(diagram.summary)}</p>"]
     return "\n".join(
@@ -349,5 +357,5 @@ def _read_asset(name: str) -> str:
     return files("trueodds.diagrams.tetrahedron").joinpath(name).read_text(encoding="utf-8").strip()
 
 
-def _hash(text: str) -> str:
+def _script_hash(text: str) -> str:
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

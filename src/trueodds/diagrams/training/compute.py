@@ -113,8 +113,8 @@ class Training(BinnedRecipe):
         runs = list(dict.fromkeys(run for run, _ in named))
         keys = [key for run in runs for key in order if key[0] == run]
         notes: list[Note] = []
-        rows = [self._row(lens, key, named[key], seed, notes) for key in keys]
-        table = {name: np.array([row[name] for row in rows], dtype=_KINDS.get(name)) for name in rows[0]}
+        rows = [self._epoch_row(lens, key, named[key], seed, notes) for key in keys]
+        table = {name: np.array([row[name] for row in rows], dtype=_COLUMN_DTYPES.get(name)) for name in rows[0]}
         table["lowest_log_loss"] = _lowest_loss(table)
         if table["lowest_log_loss"].any():
             text = (
@@ -128,7 +128,7 @@ class Training(BinnedRecipe):
             name=self.name,
             lens=str(lens),
             table=table,
-            panels=self._panel(str(lens), table),
+            panels=self._panel_columns(str(lens), table),
             settings={
                 "partition": None if self.partition is None else str(self.partition),
                 "level": self.level,
@@ -137,7 +137,9 @@ class Training(BinnedRecipe):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _row(self, lens: Lens, epoch: Epoch, rows: Predictions | Tally, seed: int, notes: list[Note]) -> dict[str, Any]:
+    def _epoch_row(
+        self, lens: Lens, epoch: Epoch, rows: Predictions | Tally, seed: int, notes: list[Note]
+    ) -> dict[str, Any]:
         test = Consistency(statistic=BinnedError(self.partition), resamples=self.resamples)
         chance = as_generator(seed)
         verdict = test.from_tally(rows, [lens], chance) if isinstance(rows, Tally) else test(rows, [lens], chance)
@@ -168,7 +170,7 @@ class Training(BinnedRecipe):
             "pvalue": float(verdict.pvalue),
         }
 
-    def _panel(self, lens: str, table: Mapping[str, Array]) -> dict[str, Array]:
+    def _panel_columns(self, lens: str, table: Mapping[str, Array]) -> dict[str, Array]:
         lowest_loss = np.flatnonzero(table["lowest_log_loss"])
         n_miscalibrated = int(is_significant(table["pvalue"][lowest_loss], self.level).sum())
         runs, epochs = len(set(table["run"])), len(table["run"])
@@ -181,7 +183,7 @@ class Training(BinnedRecipe):
             "view": lens,
             "title": lens,
             "aside": aside,
-            "finding": _finding(table, lowest_loss, n_miscalibrated, self.level),
+            "finding": _describe_finding(table, lowest_loss, n_miscalibrated, self.level),
             "n": int(table["n"].max()),
             "runs": runs,
             "epochs": epochs,
@@ -202,7 +204,7 @@ def _lowest_loss(table: Mapping[str, Array]) -> Array:
     return mask
 
 
-def _finding(table: Mapping[str, Array], lowest_loss: Array, n_miscalibrated: int, level: float) -> str:
+def _describe_finding(table: Mapping[str, Array], lowest_loss: Array, n_miscalibrated: int, level: float) -> str:
     if not len(lowest_loss):
         return "No epoch has a finite log loss."
     alpha = f"{100 * (1 - level):.3g}\u00a0%"
@@ -228,12 +230,12 @@ def _count_runs(count: int, runs: int) -> str:
     return f"{count or 'none'} of {runs} runs {'is' if count <= 1 else 'are'}"
 
 
-_KINDS: dict[str, Any] = {"view": object, "run": object}
+_COLUMN_DTYPES: dict[str, Any] = {"view": object, "run": object}
 
 
 Epoch = tuple[str, float]  # name of the run, epoch
 
-_NAME = re.compile(r"(?:(?P<run>.+)/)?(?P<epoch>[^/]+)", re.DOTALL)
+_EPOCH_NAME = re.compile(r"(?:(?P<run>.+)/)?(?P<epoch>[^/]+)", re.DOTALL)
 
 
 def parse_epoch(name: str) -> Epoch:
@@ -242,7 +244,7 @@ def parse_epoch(name: str) -> Epoch:
     >>> parse_epoch("a/3"), parse_epoch("0.5")
     (('a', 3.0), ('', 0.5))
     """
-    match = _NAME.fullmatch(name)
+    match = _EPOCH_NAME.fullmatch(name)
     try:
         epoch = float(match["epoch"]) if match else math.nan
     except ValueError:

@@ -11,10 +11,10 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 
 # Okabe & Ito, from dark to light so that runs differ in grayscale too. Further runs share one color.
-_COLORS = (styling.INSIDE_COLOR, styling.OUTSIDE_COLOR, "#009E73", "#222222", "#CC79A7", "#E69F00")
-_MARKS = ("o", "s", "^", "D", "v", "P")
-_PARTS = (("log_loss", "Log loss"), ("accuracy", "Accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
-_NAME = 120.0  # points of the legend that the name of a run may take
+_RUN_COLORS = (styling.INSIDE_COLOR, styling.OUTSIDE_COLOR, "#009E73", "#222222", "#CC79A7", "#E69F00")
+_RUN_MARKERS = ("o", "s", "^", "D", "v", "P")
+_PART_TITLES = (("log_loss", "Log loss"), ("accuracy", "Accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
+_MAX_NAME_WIDTH = 120.0  # points of the legend that the name of a run may take
 _GAP_X, _GAP_Y = 0.62, 0.36  # inches between the parts: tick labels, and a title
 
 
@@ -46,7 +46,7 @@ class TrainingPlot(Diagram):
 
         entries: list[tuple[Any, str]] = []
         runs = self.runs
-        if 1 < len(runs) <= len(_COLORS):
+        if 1 < len(runs) <= len(_RUN_COLORS):
             entries += [
                 (Line2D([], [], markersize=4, **_run_style(i, len(runs))), _short_name(run))
                 for i, run in enumerate(runs)
@@ -54,12 +54,12 @@ class TrainingPlot(Diagram):
         elif len(runs) > 1:
             entries.append((Line2D([], [], **_run_style(0, len(runs))), f"{len(runs)} runs"))
         if self.has("lowest_log_loss"):
-            entries.append((Line2D([], [], linestyle="none", **_LOWEST_LOSS), "lowest log loss"))
+            entries.append((Line2D([], [], linestyle="none", **_LOWEST_LOSS_STYLE), "lowest log loss"))
         if self.has("noise_floor"):
-            entries.append((Line2D([], [], **_NOISE_FLOOR), "noise floor"))
+            entries.append((Line2D([], [], **_NOISE_FLOOR_STYLE), "noise floor"))
         level = self.settings["level"]
         if self.has("threshold"):
-            entries.append((Line2D([], [], **_THRESHOLD), f"p = {100 * (1 - level):.3g}\u00a0%"))
+            entries.append((Line2D([], [], **_THRESHOLD_STYLE), f"p = {100 * (1 - level):.3g}\u00a0%"))
         if self.has("intervals"):
             entries.append((Patch(facecolor=styling.MUTED_COLOR, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
         return entries or [(Line2D([], [], **_run_style(0, 1)), "each epoch")]
@@ -75,19 +75,19 @@ class TrainingPlot(Diagram):
         # Titles of the upper parts and the axis label below stay inside; only tick labels are outside the axes.
         top, bottom_margin = min(0.22 / high, 0.15), min(0.17 / high, 0.12)
         width, height = (1 - gap_x) / 2, (1 - gap_y - top - bottom_margin) / 2
-        for i, (column, title) in enumerate(_PARTS):
+        for i, (column, title) in enumerate(_PART_TITLES):
             row, place = divmod(i, 2)
             left, bottom = place * (width + gap_x), bottom_margin + (1 - row) * (height + gap_y)
             # In data coordinates: where a legend is put above, the limits grow and the parts make room.
             part = ax.inset_axes((left, bottom, width, height), transform=ax.transData)
             part.set_label(column)
-            self._part(part, rows, column, title)
+            self._draw_part(part, rows, column, title)
             if row == 0:
                 part.tick_params(labelbottom=False)
             else:
                 part.set_xlabel("Epoch", fontsize=styling.font_size(ax), color=styling.TEXT_COLOR, labelpad=2)
 
-    def _part(self, ax: Any, rows: dict[str, Array], column: str, title: str) -> None:
+    def _draw_part(self, ax: Any, rows: dict[str, Array], column: str, title: str) -> None:
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         room = 72 * styling.size_in_inches(ax)[0]
@@ -96,12 +96,12 @@ class TrainingPlot(Diagram):
         runs = self.runs
         for i, run in enumerate(runs):
             own = {name: values[rows["run"] == run] for name, values in rows.items()}
-            self._run(ax, own, column, _run_style(i, len(runs)))
+            self._draw_run(ax, own, column, _run_style(i, len(runs)))
         if column == "pvalue" and self.has("threshold"):
-            ax.axhline(1 - self.settings["level"], zorder=2, label="threshold", **_THRESHOLD)
+            ax.axhline(1 - self.settings["level"], zorder=2, label="threshold", **_THRESHOLD_STYLE)
         _set_scales(ax, rows, column)
 
-    def _run(self, ax: Any, own: dict[str, Array], column: str, style: dict[str, Any]) -> None:
+    def _draw_run(self, ax: Any, own: dict[str, Array], column: str, style: dict[str, Any]) -> None:
         # Infinite and missing values leave a gap in the line.
         values = np.where(np.isfinite(own[column]), own[column], np.nan)
         with_markers = len(values) <= 25
@@ -123,7 +123,7 @@ class TrainingPlot(Diagram):
                 own["noise_floor"],
                 zorder=2,
                 label="noise floor",
-                **(_NOISE_FLOOR | {"color": style["color"]}),
+                **(_NOISE_FLOOR_STYLE | {"color": style["color"]}),
             )
         if self.has("lowest_log_loss"):
             ax.plot(
@@ -133,25 +133,25 @@ class TrainingPlot(Diagram):
                 zorder=5,
                 clip_on=False,
                 label="lowest log loss",
-                **_LOWEST_LOSS,
+                **_LOWEST_LOSS_STYLE,
             )
 
 
-_LOWEST_LOSS: dict[str, Any] = {
+_LOWEST_LOSS_STYLE: dict[str, Any] = {
     "marker": "*", "markersize": 11, "color": "#FFD23F", "markeredgecolor": "#222222", "markeredgewidth": 0.8
 }  # fmt: skip
-_NOISE_FLOOR: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
-_THRESHOLD: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.0}
+_NOISE_FLOOR_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
+_THRESHOLD_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (0, (4, 2)), "linewidth": 1.0}
 
 
 def _short_name(run: str) -> str:
-    return styling.shorten_text(run, _NAME, 8.5)
+    return styling.shorten_text(run, _MAX_NAME_WIDTH, 8.5)
 
 
 def _run_style(i: int, runs: int) -> dict[str, Any]:
-    if runs > len(_COLORS):
+    if runs > len(_RUN_COLORS):
         return {"color": styling.INSIDE_COLOR, "linewidth": 0.8, "alpha": 0.7, "marker": ""}
-    return {"color": _COLORS[i], "linewidth": 1.3, "marker": _MARKS[i]}
+    return {"color": _RUN_COLORS[i], "linewidth": 1.3, "marker": _RUN_MARKERS[i]}
 
 
 def _set_scales(ax: Any, rows: dict[str, Array], column: str) -> None:

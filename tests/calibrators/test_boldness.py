@@ -68,7 +68,7 @@ def test_no_other_map_within_the_bound_is_bolder(seed):
     rng = np.random.default_rng(seed)
     P, y = draw_predictions(200, 2, [0.6, 1.0, 2.0, 4.0][seed], seed)
     m = fit_map(P, y)
-    tolerance, mle = BoldnessSpec().tolerance(200), LloSpec().fit(P, one_hot(y), np.ones(200))
+    tolerance, mle = BoldnessSpec().max_log_likelihood_loss(200), LloSpec().fit(P, one_hot(y), np.ones(200))
     assert gain(P, y, m) == pytest.approx(tolerance, abs=1e-8)
     tried = np.array([mle.tau, mle.gamma]) + rng.normal(size=(4000, 2)) * [0.5, 0.5 * mle.gamma]
     eta = tried @ intercept_and_score(log_ratio(P, 1e-12)).T
@@ -98,7 +98,7 @@ def test_many_scores_are_searched_in_groups_and_polished_on_all():
     # Beyond 2,048 distinct scores the walk is on groups; the bound holds exactly on the rows all the same.
     P, y = draw_predictions(6000, 2, 1.5, 10)
     m = fit_map(P, y)
-    assert gain(P, y, m) == pytest.approx(BoldnessSpec().tolerance(6000), abs=1e-7)
+    assert gain(P, y, m) == pytest.approx(BoldnessSpec().max_log_likelihood_loss(6000), abs=1e-7)
 
 
 def test_weights_are_numbers_of_rows():

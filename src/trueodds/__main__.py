@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, NoReturn
 
-_received = 0  # the number of the first signal
+_received_signal = 0  # the number of the first signal
 
 
 def run() -> NoReturn:
     """Run the command, then end the process: the entry point of the script `trueodds`."""
     code: Any = 0
     try:
-        _listen()
+        _install_signal_handlers()
         from trueodds.cli import main
 
         main()
     except SystemExit as ended:
         code = ended.code
     except KeyboardInterrupt:
-        _stop()
-    if _received:
-        _leave()
+        _print_and_exit()
+    if _received_signal:
+        _exit_with_signal_code()
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the output is complete
     sys.exit(code)
 
 
-def _listen() -> None:
+def _install_signal_handlers() -> None:
     import signal
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
@@ -50,32 +50,32 @@ def _listen() -> None:
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    global _received
-    second, _received = _received > 0, _received or number
+    global _received_signal
+    second, _received_signal = _received_signal > 0, _received_signal or number
     while frame is not None and not second:
         second = frame.f_code.co_filename.startswith("<frozen importlib")
         frame = frame.f_back
     if second:
-        _stop()
+        _print_and_exit()
     raise KeyboardInterrupt
 
 
 def _on_unraisable(lost: Any) -> None:
     """Print an exception raised in a callback, and continue; an interrupt ends the process."""
-    if _received and issubclass(lost.exc_type, KeyboardInterrupt):
-        _stop()
+    if _received_signal and issubclass(lost.exc_type, KeyboardInterrupt):
+        _print_and_exit()
     sys.__unraisablehook__(lost)
 
 
-def _stop() -> NoReturn:
+def _print_and_exit() -> NoReturn:
     from contextlib import suppress
 
     with suppress(OSError):
         os.write(2, b"stopped\n")
-    _leave()
+    _exit_with_signal_code()
 
 
-def _leave() -> NoReturn:
+def _exit_with_signal_code() -> NoReturn:
     """End the process with the exit code of the signal; `sys.exit` might end it by the signal itself, without code."""
     import atexit
     from contextlib import suppress
@@ -84,7 +84,7 @@ def _leave() -> NoReturn:
         with suppress(AttributeError, OSError, ValueError):  # closed, or nobody reads it
             stream.flush()
     atexit._run_exitfuncs()
-    os._exit(128 + (_received or 2))
+    os._exit(128 + (_received_signal or 2))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import trueodds as to
-from trueodds.api.arguments import in_pairs
+from trueodds.api.arguments import pair_arrays
 from trueodds.api.by_group import by_group
 from trueodds.core.errors import InputError, describe
 
@@ -290,7 +290,7 @@ def test_names_and_votes_are_outcomes_too() -> None:
 def test_paths_and_frames_stay_what_they_are() -> None:
     frame = pd.DataFrame({"label": Y, "p_0": 1 - P, "p_1": P})
     for arguments in ((["a.csv", "b.csv"], "ece"), (frame, "ece"), ("a.csv",), (PREDS, P), ()):
-        assert in_pairs(*arguments) is arguments or in_pairs(*arguments) == arguments
+        assert pair_arrays(*arguments) is arguments or pair_arrays(*arguments) == arguments
     assert to.measure(frame, "ece", interval=None).n == 300
 
 

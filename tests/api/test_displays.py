@@ -18,9 +18,9 @@ def data(seed=0, n=200):
 
 
 def test_every_diagram_has_a_display_named_for_it():
-    assert displays.NAMES["ConfidenceHistogramDisplay"] == "confidence_histogram"
-    assert sorted(displays.NAMES.values()) == sorted(DIAGRAMS.names())
-    assert all(getattr(displays, name).method == method for name, method in displays.NAMES.items())
+    assert displays.DIAGRAM_OF_DISPLAY["ConfidenceHistogramDisplay"] == "confidence_histogram"
+    assert sorted(displays.DIAGRAM_OF_DISPLAY.values()) == sorted(DIAGRAMS.names())
+    assert all(getattr(displays, name).method == method for name, method in displays.DIAGRAM_OF_DISPLAY.items())
 
 
 def test_a_display_is_one_class_each_time():
@@ -92,12 +92,12 @@ def test_a_mapping_is_refused_where_it_is_empty_or_one_model_is_drawn():
 
 
 def test_displays_that_are_not_made_yet_are_completed():
-    assert set(displays.NAMES) <= set(dir(displays))
+    assert set(displays.DIAGRAM_OF_DISPLAY) <= set(dir(displays))
     assert "Display" in dir(displays)
 
 
 def test_a_display_tells_what_its_diagram_answers_without_the_diagrams_own_example():
-    for name, method in displays.NAMES.items():
+    for name, method in displays.DIAGRAM_OF_DISPLAY.items():
         own, doc = DIAGRAMS.load(method).__doc__, getattr(displays, name).__doc__
         assert len(doc) > 200
         assert own.startswith(doc)

@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 def watched(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> io.StringIO:
     """The stream that stands in for stderr, without rich and without a delay."""
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.0)
     monkeypatch.setitem(sys.modules, "rich.console", None)
     return stream
 
@@ -95,7 +95,7 @@ def test_it_is_refused_with_a_tally_that_needs_no_progress() -> None:
 
 @pytest.mark.parametrize("stream", [None, object()])
 def test_a_program_without_a_console_sees_nothing_and_works(monkeypatch: pytest.MonkeyPatch, stream: object) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.0)
     monkeypatch.setattr(sys, "stderr", stream)
     shown: list[bool] = []
     with progress.ProgressBar() as bar:
@@ -108,7 +108,7 @@ def test_a_bar_leaves_nothing_for_the_end_of_the_process(monkeypatch: pytest.Mon
     pytest.importorskip("rich")
     calls: list[tuple[str, object]] = []
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.0)
     monkeypatch.setattr(progress.atexit, "register", lambda stop: calls.append(("register", stop)))
     monkeypatch.setattr(progress.atexit, "unregister", lambda stop: calls.append(("unregister", stop)))
     call("test")

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from trueodds.cli import main
-from trueodds.cli.draw import _TURNING
+from trueodds.cli.draw import _ROTATABLE_DIAGRAMS
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.base import Diagram
@@ -123,7 +123,7 @@ def test_pages_are_written_of_those_diagrams_that_have_one():
         DIAGRAMS.load(name)
     paged = {diagram_class.__module__ for diagram_class in subclasses(Diagram) if hasattr(diagram_class, "to_html")}
     assert paged == {"trueodds.diagrams.tetrahedron.plot"}
-    assert _TURNING == ("tetrahedron",)
+    assert _ROTATABLE_DIAGRAMS == ("tetrahedron",)
 
 
 def subclasses(kind):

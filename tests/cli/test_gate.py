@@ -16,8 +16,8 @@ from tests.cli.test_faults import labelled
 from tests.reports.example import example
 from trueodds import Predictions, audit
 from trueodds.cli import gate_values
-from trueodds.cli.audit import MEASURED
-from trueodds.cli.gate import AUDIT, Gate, Scope, evaluate_gate
+from trueodds.cli.audit import AUDITED_ESTIMATORS
+from trueodds.cli.gate import AUDIT_SCOPE, Gate, Scope, evaluate_gate
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators import ESTIMATORS
@@ -32,8 +32,8 @@ def bare(gate: Gate) -> Estimate:
 def gate_passed(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -> bool:
     rows = Predictions.from_confidence([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1])
     audited = example() if report is None else report
-    answer = gate_values.OfAudit(audited, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
-    return not evaluate_gate(Gate.of(text), answer)[0]
+    answer = gate_values.GatedAudit(audited, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
+    return not evaluate_gate(Gate.parse(text), answer)[0]
 
 
 # The example: ece confidence .2507 [.2391, .2625] floor .0318 debiased .2488, classwise .0418, canonical .2533.
@@ -110,7 +110,7 @@ def test_reject_is_the_verdict_of_the_family() -> None:
 )
 def test_what_is_no_condition_is_refused_before_the_work(text: str) -> None:
     with pytest.raises(InputError) as problem:
-        Gate.of(text)
+        Gate.parse(text)
     assert problem.value.code == "TO610"
 
 
@@ -173,7 +173,7 @@ def test_a_debiased_number_is_there_near_the_noise_floor_and_clear_of_it(
     value: float, noise_floor: float, known: float | None, debiased: float
 ) -> None:
     estimate = Estimate("ece", "confidence", value, 100, None, noise_floor, known)
-    assert gate_values.part_of(estimate, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
+    assert gate_values.get_part(estimate, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
 
 
 def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_refused() -> None:
@@ -183,44 +183,44 @@ def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_ref
     for name in ("ece", "rmsce", "mce", "ace", "smece", "ks", "skce", "debiased_l2", "ici", "brier", "log_loss"):
         if ESTIMATORS.load(name).interval == "bca":
             with pytest.raises(InputError, match="TO610"):
-                Gate.of(f"{name}.debiased>0.01")
+                Gate.parse(f"{name}.debiased>0.01")
             continue
-        Gate.of(f"{name}.debiased>0.01")
-        number, _ = gate_values.part_of(to.measure(preds, name, resamples=100), "debiased")
+        Gate.parse(f"{name}.debiased>0.01")
+        number, _ = gate_values.get_part(to.measure(preds, name, resamples=100), "debiased")
         assert number is not None, name
         assert math.isfinite(number), name
 
 
-def of_groups(**groups: Estimate) -> gate_values.OfAudit:
+def of_groups(**groups: Estimate) -> gate_values.GatedAudit:
     lines = [
         {"label": label, "error": estimate.value, "interval": estimate.interval and estimate.interval.to_dict(),
          "noise_floor": estimate.noise_floor, "n": estimate.n}
         for label, estimate in groups.items()
     ]  # fmt: skip
-    return gate_values.OfAudit(example() | {"groups": lines}, bare, lambda: None)
+    return gate_values.GatedAudit(example() | {"groups": lines}, bare, lambda: None)
 
 
 def test_the_worst_group_is_the_one_that_comes_nearest_to_failing() -> None:
     near, distant = (Estimate("ece", "", x, 9, Interval(x / 2, 2 * x, 0.95, "bca"), 0.01) for x in (0.05, 0.2))
     groups = of_groups(near=near, far=distant)
-    assert evaluate_gate(Gate.of("ece[worst]>0.1"), groups)[0]
-    assert evaluate_gate(Gate.of("ece[worst]<0.1"), groups)[0]
-    assert not evaluate_gate(Gate.of("ece[worst].low>0.1"), groups)[0]
-    assert not evaluate_gate(Gate.of("ece[near]>0.1"), groups)[0]
-    assert "(far" in evaluate_gate(Gate.of("ece[worst]>0.1"), groups)[1]
+    assert evaluate_gate(Gate.parse("ece[worst]>0.1"), groups)[0]
+    assert evaluate_gate(Gate.parse("ece[worst]<0.1"), groups)[0]
+    assert not evaluate_gate(Gate.parse("ece[worst].low>0.1"), groups)[0]
+    assert not evaluate_gate(Gate.parse("ece[near]>0.1"), groups)[0]
+    assert "(far" in evaluate_gate(Gate.parse("ece[worst]>0.1"), groups)[1]
 
 
 def test_the_error_of_a_group_is_debiased_as_that_of_all_rows_is() -> None:
     groups = of_groups(near=Estimate("ece", "", 0.05, 9, None, 0.04), far=Estimate("ece", "", 0.2, 9, None, 0.04))
-    assert groups.number(Gate.of("ece[near].debiased>0"))[0] == pytest.approx(0.03)  # √(.05² − .04²)
-    assert groups.number(Gate.of("ece[far].debiased>0"))[0] == 0.2
+    assert groups.number(Gate.parse("ece[near].debiased>0"))[0] == pytest.approx(0.03)  # √(.05² − .04²)
+    assert groups.number(Gate.parse("ece[far].debiased>0"))[0] == 0.2
 
 
 def test_a_group_without_a_number_is_no_pass() -> None:
     large, single = Estimate("ece", "", 0.05, 9, Interval(0.02, 0.1, 0.95, "bca"), 0.01), Estimate("ece", "", 0.5, 1)
     with pytest.raises(InputError, match="single"):
-        evaluate_gate(Gate.of("ece[worst].low>0.04"), of_groups(whole=large, single=single))
-    assert evaluate_gate(Gate.of("ece[worst].low>0.01"), of_groups(whole=large, single=single))[
+        evaluate_gate(Gate.parse("ece[worst].low>0.04"), of_groups(whole=large, single=single))
+    assert evaluate_gate(Gate.parse("ece[worst].low>0.01"), of_groups(whole=large, single=single))[
         0
     ]  # one fails: so does the gate
 
@@ -231,12 +231,12 @@ def test_a_command_refuses_bounds_on_what_it_does_not_have() -> None:
         ("smece.high>0.1", gate_values.measure_scope("smece", {"interval": None})),
         ("beyond", gate_values.test_scope(None)),
         ("ece>0.1", gate_values.test_scope(0.1)),
-        ("reject", gate_values.ANSWERS),
+        ("reject", gate_values.ANSWERS_SCOPE),
         ("difference.floor>0", gate_values.compare_scope("ece", {})),
         ("ece@classwise>0", Scope("groups", estimators=("ece",))),
     ):
         with pytest.raises(InputError) as problem:
-            Gate.of(text, scope)
+            Gate.parse(text, scope)
         assert problem.value.code == "TO610"
         assert problem.value.fix
 
@@ -247,42 +247,42 @@ def test_a_command_refuses_bounds_on_what_it_does_not_have() -> None:
 )
 def test_conditions_of_other_languages_are_shown_in_the_right_syntax(text: str, fix: str) -> None:
     with pytest.raises(InputError, match=fix):
-        Gate.of(text)
+        Gate.parse(text)
 
 
 def test_a_bound_in_percent_is_suggested_as_a_share() -> None:
     with pytest.raises(InputError, match=r"ece>0\.05"):
-        Gate.of("ece>5")
-    assert Gate.of("brier>1.5").limit == 1.5  # a Brier score reaches 2
+        Gate.parse("ece>5")
+    assert Gate.parse("brier>1.5").limit == 1.5  # a Brier score reaches 2
 
 
 @pytest.mark.parametrize(
     ("text", "scope", "reason"),
     [
-        ("ece<0", AUDIT, "at least 0"),
-        ("ece<-1", AUDIT, "at least 0"),
-        ("ece<=-0.1", AUDIT, "at least 0"),
-        ("ece>1", AUDIT, "at most 1"),
-        ("brier<0", AUDIT, "at least 0"),
-        ("pvalue<0", AUDIT, "at least 0"),
-        ("pvalue>1", AUDIT, "at most 1"),
+        ("ece<0", AUDIT_SCOPE, "at least 0"),
+        ("ece<-1", AUDIT_SCOPE, "at least 0"),
+        ("ece<=-0.1", AUDIT_SCOPE, "at least 0"),
+        ("ece>1", AUDIT_SCOPE, "at most 1"),
+        ("brier<0", AUDIT_SCOPE, "at least 0"),
+        ("pvalue<0", AUDIT_SCOPE, "at least 0"),
+        ("pvalue>1", AUDIT_SCOPE, "at most 1"),
         ("difference<-1.5", gate_values.compare_scope("ece", {}), "at least -1"),
         ("difference>1.5", gate_values.compare_scope("ece", {}), r"at most 1.*'difference>0\.015' for 1\.5 %"),
     ],
 )
 def test_a_bound_that_no_value_lies_beyond_is_refused_on_both_sides(text: str, scope: Scope, reason: str) -> None:
     with pytest.raises(InputError, match=f"TO610.*{reason}"):
-        Gate.of(text, scope)
+        Gate.parse(text, scope)
 
 
 @pytest.mark.parametrize(
     ("text", "scope"),
     [
-        ("ece<=0", AUDIT),
-        ("ece>=1", AUDIT),
-        ("debiased_l1<-0.01", AUDIT),  # below 0 by chance
-        ("bas<-2", AUDIT),
-        ("rmsce.debiased<0", AUDIT),  # less its noise, below 0 by chance
+        ("ece<=0", AUDIT_SCOPE),
+        ("ece>=1", AUDIT_SCOPE),
+        ("debiased_l1<-0.01", AUDIT_SCOPE),  # below 0 by chance
+        ("bas<-2", AUDIT_SCOPE),
+        ("rmsce.debiased<0", AUDIT_SCOPE),  # less its noise, below 0 by chance
         ("difference>1.5", gate_values.compare_scope("log_loss", {"min_prob": 1e-9})),
         ("difference<-1.5", gate_values.compare_scope("brier", {})),
         ("difference.high<-0.5", gate_values.compare_scope("ece", {})),
@@ -291,7 +291,7 @@ def test_a_bound_that_no_value_lies_beyond_is_refused_on_both_sides(text: str, s
     ],
 )
 def test_a_bound_within_the_range_of_the_estimator_is_read(text: str, scope: Scope) -> None:
-    assert Gate.of(text, scope).text == text
+    assert Gate.parse(text, scope).text == text
 
 
 def test_no_estimator_is_below_its_lower_bound() -> None:
@@ -314,38 +314,38 @@ def test_no_estimator_is_below_its_lower_bound() -> None:
 @pytest.mark.parametrize(
     ("text", "scope", "fix"),
     [
-        ("ECE>0.5", AUDIT, "Did you mean ece?"),
-        ("log-loss>0.5", AUDIT, "Did you mean log_loss?"),
-        ("Brier Score>0.5", AUDIT, "Did you mean brier?"),
+        ("ECE>0.5", AUDIT_SCOPE, "Did you mean ece?"),
+        ("log-loss>0.5", AUDIT_SCOPE, "Did you mean log_loss?"),
+        ("Brier Score>0.5", AUDIT_SCOPE, "Did you mean brier?"),
         ("ECE>0.5", gate_values.measure_scope("ece", {}), "Did you mean ece?"),
         ("P-Value<0.05", gate_values.test_scope(None), "Did you mean pvalue?"),
-        ("ece.LOW>0.05", AUDIT, "Did you mean low?"),
+        ("ece.LOW>0.05", AUDIT_SCOPE, "Did you mean low?"),
     ],
 )
 def test_a_name_in_another_spelling_gets_the_right_one(text: str, scope: Scope, fix: str) -> None:
     with pytest.raises(InputError) as problem:
-        Gate.of(text, scope)
+        Gate.parse(text, scope)
     assert (problem.value.code, problem.value.fix) == ("TO610", fix)
 
 
 def test_only_names_that_are_accepted_are_listed_as_lenses() -> None:
     estimate = Estimate("ece", "positive", 0.1, 99, parts={"over": 0.1, "under": 0.0, "class:cat": 0.1})
     with pytest.raises(InputError) as problem:
-        evaluate_gate(Gate.of("ece@classwise>0.1"), gate_values.OfEstimate(estimate))
+        evaluate_gate(Gate.parse("ece@classwise>0.1"), gate_values.GatedEstimate(estimate))
     assert (problem.value.code, problem.value.fix) == ("TO611", "Known: class:cat, positive.")
 
 
 def test_the_gate_knows_what_every_audit_measures() -> None:
     audited = audit(Predictions([0, 1] * 20, [0.5] * 40), resamples=39).to_dict()
-    assert {measure["estimator"] for measure in audited["measures"]} == set(MEASURED)
+    assert {measure["estimator"] for measure in audited["measures"]} == set(AUDITED_ESTIMATORS)
 
 
 def test_a_number_that_rounds_to_the_bound_is_printed_with_all_its_digits() -> None:
     for value, expected in ((0.05001, "ece@l = 0.05001 > 0.05"), (0.0501, "ece@l = 0.0501 > 0.05")):
         estimate = Estimate("ece", "l", value, 10)
-        assert evaluate_gate(Gate.of("ece>0.05"), gate_values.OfEstimate(estimate)) == (True, expected)
-    passed = gate_values.OfEstimate(Estimate("ece", "l", 0.04, 10))
-    assert evaluate_gate(Gate.of("ece>0.05"), passed) == (False, "ece@l = 0.04, not > 0.05")
+        assert evaluate_gate(Gate.parse("ece>0.05"), gate_values.GatedEstimate(estimate)) == (True, expected)
+    passed = gate_values.GatedEstimate(Estimate("ece", "l", 0.04, 10))
+    assert evaluate_gate(Gate.parse("ece>0.05"), passed) == (False, "ece@l = 0.04, not > 0.05")
 
 
 # On the command line, from the file to the exit code

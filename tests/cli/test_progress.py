@@ -30,7 +30,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, stream: Any, clock: list[float], afte
     with progress.ProgressBar() as report:
         clock[0] += after
         report(0.42, "redrawing labels")
-        progress.in_rows(report)(1_000, 4_000)
+        progress.report_in_rows(report)(1_000, 4_000)
     return str(stream.getvalue())
 
 
@@ -52,7 +52,7 @@ def test_rich_draws_it_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) ->
     pytest.importorskip("rich")
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.0)
     with progress.ProgressBar() as report:
         report(0.5, "redrawing labels")
     assert "redrawing labels" in stream.getvalue()
@@ -78,5 +78,5 @@ def test_colors_are_for_terminals_that_want_them(
 
 
 def test_paint_colors_and_plain_roles_stay_plain() -> None:
-    assert output.paint("x", "bad") == "\x1b[31m\x1b[1mx\x1b[0m"
-    assert output.paint("x", "plain").startswith("x")
+    assert output.colorize("x", "bad") == "\x1b[31m\x1b[1mx\x1b[0m"
+    assert output.colorize("x", "plain").startswith("x")

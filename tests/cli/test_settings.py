@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 from trueodds.calibrators import CALIBRATORS
 from trueodds.cli import main
-from trueodds.cli.settings import FAMILIES, INTERVAL_SETTINGS
+from trueodds.cli.settings import INTERVAL_SETTINGS, OPTIONS_OF_FAMILY
 from trueodds.core.registry import Registry, settings_of
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
@@ -29,9 +29,9 @@ def accepted_settings(registry: Registry) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("family", list(FAMILIES))
+@pytest.mark.parametrize("family", list(OPTIONS_OF_FAMILY))
 def test_a_family_offers_only_settings_that_a_member_takes(family: str) -> None:
-    offered = {option.removeprefix("--").replace("-", "_") for option in FAMILIES[family]}
+    offered = {option.removeprefix("--").replace("-", "_") for option in OPTIONS_OF_FAMILY[family]}
     common_settings = {"estimators": set(INTERVAL_SETTINGS), "tests": {"region", "margin"}}.get(
         family, set()
     )  # by measure and test

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from trueodds.cli import main
-from trueodds.cli.study import GROUP, installed_studies
+from trueodds.cli.study import ENTRY_POINT_GROUP, installed_studies
 from trueodds.core.errors import InputError
 
 
 def offering(monkeypatch: pytest.MonkeyPatch, **table: str) -> None:
     """Packages that offer these studies, and no others."""
     offered = importlib.metadata.EntryPoints(
-        importlib.metadata.EntryPoint(name, where, GROUP) for name, where in table.items()
+        importlib.metadata.EntryPoint(name, where, ENTRY_POINT_GROUP) for name, where in table.items()
     )
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **params: offered.select(**params))
 

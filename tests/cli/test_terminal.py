@@ -117,7 +117,7 @@ def test_progress_shows_controls_as_text(monkeypatch: pytest.MonkeyPatch) -> Non
 
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_SHOWN", 0.0)
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with progress.ProgressBar() as report:
         report(0.5, "reading a\x1b[2J")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
-from trueodds.cli.messages import restate, restate_error
-from trueodds.cli.output import spoken_notes
+from trueodds.cli.messages import restate_error, restate_keywords
+from trueodds.cli.output import restate_notes
 from trueodds.core.errors import InputError
 
 
@@ -41,7 +41,7 @@ from trueodds.core.errors import InputError
     ],
 )
 def test_keywords_become_options(text: str, expected: str) -> None:
-    assert restate(text) == expected
+    assert restate_keywords(text) == expected
 
 
 def test_the_name_of_a_file_in_a_problem_is_left_alone() -> None:
@@ -116,7 +116,7 @@ def test_notes_name_options_and_json_the_keywords(run: Run, overconfident: str, 
 
 def test_the_notes_of_an_audit_name_options_and_its_json_is_left_alone() -> None:
     report = {"measures": [{"notes": [{"code": "TN1", "text": "Pass simultaneous=True."}], "n": 3}], "notes": []}
-    assert spoken_notes(report)["measures"][0]["notes"][0]["text"] == "Pass --set simultaneous=true to trueodds draw."
+    assert restate_notes(report)["measures"][0]["notes"][0]["text"] == "Pass --set simultaneous=true to trueodds draw."
     assert report["measures"][0]["notes"][0]["text"] == "Pass simultaneous=True."
 
 

@@ -24,7 +24,7 @@ from trueodds.core.errors import InputError
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to hold a file that is not complete: with a name, and, where the system can, without one."""
     if request.param == "named":
-        monkeypatch.setattr(atomic_write, "_UNNAMED", 0)
+        monkeypatch.setattr(atomic_write, "_UNNAMED_FILE_FLAG", 0)
     return str(request.param)
 
 
@@ -142,10 +142,10 @@ def test_several_writers_of_one_file_each_write_a_whole_one(folder: Path) -> Non
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic_write, "_UNNAMED", 0)
+    monkeypatch.setattr(atomic_write, "_UNNAMED_FILE_FLAG", 0)
     code = (
         "import os, signal, sys; from trueodds.core import atomic_write\n"
-        "atomic_write._UNNAMED = 0\n"
+        "atomic_write._UNNAMED_FILE_FLAG = 0\n"
         "with atomic_write.open_atomic(sys.argv[1], 'TO407') as file:\n"
         "    file.write(b'a part'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -159,7 +159,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one(folder: Path, monk
 
 
 def test_what_another_writer_is_still_writing_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic_write, "_UNNAMED", 0)
+    monkeypatch.setattr(atomic_write, "_UNNAMED_FILE_FLAG", 0)
     with open_atomic(folder / "f", "TO407") as first:
         first.write(b"first")
         write(folder / "f", b"second")
@@ -168,7 +168,7 @@ def test_what_another_writer_is_still_writing_is_left_alone(folder: Path, monkey
 
 
 def test_a_file_of_somebody_else_by_that_name_is_not_touched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic_write, "_UNNAMED", 0)
+    monkeypatch.setattr(atomic_write, "_UNNAMED_FILE_FLAG", 0)
     with open_atomic(folder / "f", "TO407"):
         (part,) = folder.iterdir()
     part.write_bytes(b"published")

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from trueodds.core.errors import LONGEST, InputError, Note, shorten
+from trueodds.core.errors import MAX_MESSAGE_LENGTH, InputError, Note, shorten
 
 
 def test_an_error_prints_code_problem_got_and_fix() -> None:
@@ -38,7 +38,7 @@ def test_a_note_is_frozen_and_tells_itself() -> None:
 @pytest.mark.parametrize("fix", ["", "f" * 20, "f" * 5000])
 def test_no_message_is_longer_than_400_characters(problem: str, got: str, fix: str) -> None:
     error = InputError("TO102", problem, got, fix)
-    assert len(str(error)) <= LONGEST == 400
+    assert len(str(error)) <= MAX_MESSAGE_LENGTH == 400
     assert "\n" not in str(error)
     assert all(text for original, text in ((problem, error.problem), (got, error.got), (fix, error.fix)) if original)
 

@@ -14,7 +14,14 @@ import trueodds as to
 from tests.data.refused import refused
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.registry import Registry, settings_of
-from trueodds.core.suggestions import NO_CALIBRATION, SYNONYMS, first_word, list_names, resolve_synonym, suggest_names
+from trueodds.core.suggestions import (
+    PHRASES_OF_SYNONYM,
+    UNRELATED_MEASURES,
+    first_word,
+    list_names,
+    resolve_synonym,
+    suggest_names,
+)
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
@@ -76,14 +83,14 @@ FAMILIES = {"measure": ESTIMATORS, "test": TESTS, "fit": CALIBRATORS, "draw": DI
 
 def test_every_synonym_leads_to_a_name_or_setting_that_exists() -> None:
     known = SETTINGS.union(*(family.names() for family in FAMILIES.values()))
-    assert {first_word(phrase) for phrases in SYNONYMS.values() for phrase in phrases} <= known
-    for text in NO_CALIBRATION.values():
+    assert {first_word(phrase) for phrases in PHRASES_OF_SYNONYM.values() for phrase in phrases} <= known
+    for text in UNRELATED_MEASURES.values():
         assert set(re.findall(r"'(\w+)'", text)) <= set(ESTIMATORS.names())
 
 
 def test_what_a_synonym_says_to_set_can_be_set() -> None:
     preds = to.Predictions([0, 1] * 30, [0.2, 0.7] * 30)
-    for phrase in {phrase for phrases in SYNONYMS.values() for phrase in phrases if " with " in phrase}:
+    for phrase in {phrase for phrases in PHRASES_OF_SYNONYM.values() for phrase in phrases if " with " in phrase}:
         setting, _, value = phrase.partition(" with ")[2].partition("=")
         to.measure(preds, first_word(phrase), interval=None, **{setting: value.strip("'")})
 

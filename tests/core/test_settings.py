@@ -21,7 +21,18 @@ from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import describe
-from trueodds.core.settings import ONE, BinCount, Count, Level, OneOf, Order, Range, Settings, check, declared_settings
+from trueodds.core.settings import (
+    OR_SINGLE_VALUE,
+    BinCount,
+    Count,
+    Level,
+    OneOf,
+    Order,
+    Range,
+    Settings,
+    check,
+    declared_settings,
+)
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
@@ -55,7 +66,7 @@ TWO = Predictions([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
         (None, Count | None, None),
         (np.array([0.0, 1.0]), tuple[float, ...], (0.0, 1.0)),
         (pd.Series([1, 2]), tuple[Count, ...], (1, 2)),
-        (0.9, Annotated[tuple[Level, ...], ONE], (0.9,)),
+        (0.9, Annotated[tuple[Level, ...], OR_SINGLE_VALUE], (0.9,)),
         (np.int8(2), Literal[1, 2], 2),
     ],
     ids=kind,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.data.plausibility import class_order, hard_labels, plausibility_notes
+from trueodds.data.plausibility import check_class_order, check_hard_labels, plausibility_notes
 
 
 def rows(n=200, k=3, signal=6.0, seed=0):
@@ -16,7 +16,7 @@ def rows(n=200, k=3, signal=6.0, seed=0):
 
 def test_swapped_classes_are_noticed():
     y, P = rows()
-    (note,) = class_order(to.Predictions(np.array([1, 0, 2])[y], P))
+    (note,) = check_class_order(to.Predictions(np.array([1, 0, 2])[y], P))
     assert note.code == "TN142"
     right = (P.argmax(axis=1) == y).mean()
     assert f"{100 * right:.0f}" in note.text
@@ -25,28 +25,29 @@ def test_swapped_classes_are_noticed():
 
 def test_a_good_model_and_a_hopeless_one_are_left_alone():
     y, P = rows()
-    assert class_order(to.Predictions(y, P)) == []
+    assert check_class_order(to.Predictions(y, P)) == []
     rng = np.random.default_rng(1)
-    assert class_order(to.Predictions(rng.permutation(y), P)) == []
+    assert check_class_order(to.Predictions(rng.permutation(y), P)) == []
 
 
 def test_a_model_that_guesses_is_hardly_ever_doubted():
     # The rate is 3e-4 or less (30 rows, two classes): of 300 data sets more than one would come in 0.5 % of runs.
     rng = np.random.default_rng(2)
     doubted = sum(
-        bool(class_order(to.Predictions(rng.integers(0, 2, 30), np.eye(2)[rng.integers(0, 2, 30)]))) for _ in range(300)
+        bool(check_class_order(to.Predictions(rng.integers(0, 2, 30), np.eye(2)[rng.integers(0, 2, 30)])))
+        for _ in range(300)
     )
     assert doubted <= 1
 
 
 def test_two_classes_the_wrong_way_round():
     y, P = rows(k=2)
-    assert [note.code for note in class_order(to.Predictions(1 - y, P))] == ["TN142"]
+    assert [note.code for note in check_class_order(to.Predictions(1 - y, P))] == ["TN142"]
 
 
 def test_few_rows_tell_nothing():
     y, P = rows(n=20)
-    assert class_order(to.Predictions((y + 1) % 3, P)) == []
+    assert check_class_order(to.Predictions((y + 1) % 3, P)) == []
 
 
 def codes(result):
@@ -55,8 +56,8 @@ def codes(result):
 
 def test_a_sample_of_many_rows_tells_that_nothing_is_wrong_and_all_of_them_that_it_is():
     y, P = rows(n=400_000, k=2)  # more than a sample
-    assert class_order(to.Predictions(y, P)) == []
-    (note,) = class_order(to.Predictions(1 - y, P))
+    assert check_class_order(to.Predictions(y, P)) == []
+    (note,) = check_class_order(to.Predictions(1 - y, P))
     assert f"{100 * (P.argmax(axis=1) == y).mean():.1f} %" in note.text
 
 
@@ -64,7 +65,7 @@ def test_weights_count_in_the_order_of_classes():
     y, P = rows(k=2)
     right = to.Predictions(np.concatenate([y, 1 - y]), np.concatenate([P, P]), weight=np.repeat([1, 0.1], len(y)))
     wrong = to.Predictions(np.concatenate([y, 1 - y]), np.concatenate([P, P]), weight=np.repeat([0.1, 1], len(y)))
-    assert (len(class_order(right)), len(class_order(wrong))) == (0, 1)
+    assert (len(check_class_order(right)), len(check_class_order(wrong))) == (0, 1)
 
 
 def hard(k=3):
@@ -81,22 +82,25 @@ def test_predicted_labels_are_noticed_in_every_form():
         to.Predictions.from_confidence(np.ones(len(y)), called == y),
         to.Predictions.from_multilabel(np.eye(2)[y], np.eye(2)[called]),
     ):
-        assert [note.code for note in hard_labels(preds)] == ["TN149"]
-    assert "confidence is 0 or 1" in hard_labels(to.Predictions.from_confidence(np.ones(len(y)), called == y))[0].text
+        assert [note.code for note in check_hard_labels(preds)] == ["TN149"]
+    assert (
+        "confidence is 0 or 1"
+        in check_hard_labels(to.Predictions.from_confidence(np.ones(len(y)), called == y))[0].text
+    )
 
 
 def test_one_fraction_is_enough_for_probabilities_wherever_it_lies():
     P = np.tile([0.0, 1.0], (100_000, 1))
     y = np.ones(len(P), dtype=int)
-    assert hard_labels(to.Predictions(y, P)) != []
+    assert check_hard_labels(to.Predictions(y, P)) != []
     P[-1] = [0.5, 0.5]
-    assert hard_labels(to.Predictions(y, P)) == []
-    assert hard_labels(to.Predictions([0, 1, 1], [0, 1, 1])) == []  # few rows may well be sure
+    assert check_hard_labels(to.Predictions(y, P)) == []
+    assert check_hard_labels(to.Predictions([0, 1, 1], [0, 1, 1])) == []  # few rows may well be sure
 
 
 def test_large_logits_are_no_labels():
     y, P = rows(k=2)
-    assert hard_labels(to.Predictions.from_logits(y, 2000 * (P - 0.5))) == []
+    assert check_hard_labels(to.Predictions.from_logits(y, 2000 * (P - 0.5))) == []
 
 
 def test_measure_test_compare_and_fit_tell_of_labels_and_of_another_order():

@@ -163,10 +163,10 @@ def test_a_masked_value_is_missing_in_a_column_among_several() -> None:
 def test_one_long_text_does_not_take_the_memory_of_as_many_as_there_are_rows(
     tmp_path: Path, kind: str, engine: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(conversion, "WIDEST_TEXT", 1 << 16)
+    monkeypatch.setattr(conversion, "MAX_TEXT_BYTES", 1 << 16)
     if engine == "with pyarrow":
         for module in ("arrow", "arrow_csv"):
-            monkeypatch.setattr(f"trueodds.io.{module}.WIDEST_TEXT", 1 << 16)
+            monkeypatch.setattr(f"trueodds.io.{module}.MAX_TEXT_BYTES", 1 << 16)
     cells = ["north"] * 100
     cells[70] = "x" * 1_000
     form = {"csv": "0,0.5,{}\n", "jsonl": '{{"label": 0, "p_1": 0.5, "site": "{}"}}\n'}[kind]

@@ -15,7 +15,14 @@ from tests.io.rows import columns
 from trueodds import InputError, Predictions
 from trueodds.io.arrays import MappingTable
 from trueodds.io.columns import ColumnSelection
-from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, sum_parts
+from trueodds.io.partitions import (
+    SUMS_PER_TASK,
+    PartitionedSource,
+    PartitionSum,
+    ReadingSettings,
+    TableOpener,
+    sum_parts,
+)
 from trueodds.io.source import RowProgress
 from trueodds.io.table import Table
 from trueodds.tallies.tally import Tally
@@ -25,10 +32,10 @@ class Restless(PartitionedSource):
     """An engine that answers in any order, some partitions twice, through pickles as real ones do."""
 
     def __init__(
-        self, pieces: Sequence[dict[str, Any]], *, lost: int | None = None, choice: ColumnSelection | None = None
+        self, pieces: Sequence[dict[str, Any]], *, lost: int | None = None, selection: ColumnSelection | None = None
     ) -> None:
         self._pieces, self._lost = pieces, lost
-        super().__init__(self._table(0), Reading(choice or ColumnSelection()))
+        super().__init__(self._table(0), ReadingSettings(selection or ColumnSelection()))
 
     def _table(self, number: int) -> Table:
         table = MappingTable(self._pieces[number])
@@ -39,7 +46,9 @@ class Restless(PartitionedSource):
     def partitions(self) -> int:
         return len(self._pieces)
 
-    def sum_partitions(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
+    def sum_partitions(
+        self, work: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
+    ) -> PartitionSum:
         numbers = [number for number in reversed(range(self.partitions)) if number != self._lost]
         parts = [work(number, partial(self._opened, number)) for number in [*numbers, numbers[0], numbers[-1]]]
         return sum_parts(pickle.loads(pickle.dumps(part)) for part in parts)
@@ -77,7 +86,7 @@ def test_partitions_that_answer_twice_and_in_any_order_count_once() -> None:
 
 
 def test_the_sum_does_not_depend_on_the_order_of_the_answers_not_even_in_its_last_bit() -> None:
-    parts = [Part((number,), 1, value) for number, value in enumerate([1e16, 1.0, -1e16, 1.0])]
+    parts = [PartitionSum((number,), 1, value) for number, value in enumerate([1e16, 1.0, -1e16, 1.0])]
     assert sum_parts(parts).value == sum_parts(parts[::-1]).value == ((1e16 + 1.0) - 1e16) + 1.0
 
 
@@ -88,7 +97,7 @@ def test_a_partition_that_never_answered_is_no_smaller_answer_but_an_error() -> 
 
 def test_a_partition_in_two_different_sums_is_an_error() -> None:
     with pytest.raises(InputError, match=r"TO330.*partition 1 in several sums"):
-        sum_parts([Part((0, 1), 2, 3.0), Part((1, 2), 2, 4.0)])
+        sum_parts([PartitionSum((0, 1), 2, 3.0), PartitionSum((1, 2), 2, 4.0)])
 
 
 def test_the_first_partition_with_a_problem_is_the_one_that_is_reported() -> None:
@@ -113,29 +122,29 @@ def test_partitions_with_other_columns_are_named() -> None:
 
 def test_sums_over_partitions_that_do_not_follow_each_other_are_whole() -> None:
     # 100 partitions of Spark ended so: groups of them meet where a hash of their number leads.
-    parts = [Part((0, 1, 4, 5), 4, 1.0), Part((2, 3), 2, 2.0)]
+    parts = [PartitionSum((0, 1, 4, 5), 4, 1.0), PartitionSum((2, 3), 2, 2.0)]
     assert sum_parts(parts).ids == (0, 1, 2, 3, 4, 5)
-    assert sum_parts([sum_parts(parts), Part((6,), 1, 4.0)]) == Part((0, 1, 2, 3, 4, 5, 6), 7, 7.0)
+    assert sum_parts([sum_parts(parts), PartitionSum((6,), 1, 4.0)]) == PartitionSum((0, 1, 2, 3, 4, 5, 6), 7, 7.0)
 
 
 def test_an_engine_without_any_partition_has_no_rows() -> None:
-    assert sum_parts([]) == Part((), 0)
+    assert sum_parts([]) == PartitionSum((), 0)
 
 
 def test_a_partition_in_which_every_weight_is_0_adds_nothing() -> None:
     table = plain() | {"w": np.repeat([1.0, 0.0, 2.0], 20)}
-    source = Restless(cut(table, 20, 20, 20), choice=ColumnSelection(weight="w"))
+    source = Restless(cut(table, 20, 20, 20), selection=ColumnSelection(weight="w"))
     names = [name for name in table if name.startswith("p_")]
     P = np.stack([table[name] for name in names], axis=1)
     same(
         source.reduce(Tally.from_predictions), Tally.from_predictions(Predictions(table["label"], P, weight=table["w"]))
     )
     with pytest.raises(InputError, match=r"TO110.*finite.*in partition 2"):
-        Restless(cut(table | {"w": -table["w"] + 1}, 20, 20, 20), choice=ColumnSelection(weight="w")).reduce(
+        Restless(cut(table | {"w": -table["w"] + 1}, 20, 20, 20), selection=ColumnSelection(weight="w")).reduce(
             Tally.from_predictions
         )
     with pytest.raises(InputError, match="TO312"):
-        Restless(cut(table | {"w": np.zeros(60)}, 30, 30), choice=ColumnSelection(weight="w")).reduce(
+        Restless(cut(table | {"w": np.zeros(60)}, 30, 30), selection=ColumnSelection(weight="w")).reduce(
             Tally.from_predictions
         )
 
@@ -171,6 +180,6 @@ def test_rows_are_brought_here_only_by_collect() -> None:
 
 
 def test_more_partitions_than_are_added_up_in_one_place() -> None:
-    sizes = [1] * (3 * FAN + 1)
+    sizes = [1] * (3 * SUMS_PER_TASK + 1)
     table = plain(sum(sizes))
     same(Restless(cut(table, *sizes)).reduce(Tally.from_predictions), tally_all(table))

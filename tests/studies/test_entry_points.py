@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from trueodds.cli.study import GROUP, declared_studies, installed_studies
+from trueodds.cli.study import ENTRY_POINT_GROUP, declared_studies, installed_studies
 
 PROJECT = Path(__file__).parents[2] / "studies" / "pyproject.toml"
-DECLARED: dict[str, str] = tomllib.loads(PROJECT.read_text())["project"]["entry-points"][GROUP]
+DECLARED: dict[str, str] = tomllib.loads(PROJECT.read_text())["project"]["entry-points"][ENTRY_POINT_GROUP]
 
 
 def test_what_is_installed_is_what_the_project_file_declares():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.signatures import argument_error, argument_of_rows, keyword_names, too_many_arguments
+from trueodds.core.signatures import argument_error, describe_row_argument, keyword_names, too_many_arguments_error
 from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
 from trueodds.data import argument_order
 from trueodds.data.plausibility import plausibility_notes
@@ -35,7 +35,7 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
     """Return the method with this name and these settings; an instance is returned as it is."""
     known = isinstance(method, str) and method in registry.names()
     for name in settings:
-        belongs = argument_of_rows(name)
+        belongs = describe_row_argument(name)
         if belongs is not None and not (known and registry.has_setting(method, name)):
             raise InputError("TO202", f"`{name}` is not a setting of this call.", "", belongs)
     if isinstance(method, kind):
@@ -122,30 +122,30 @@ def data_notes(*rows: Predictions | Tally) -> list[Note]:
     ]
 
 
-Verb = TypeVar("Verb", bound=Callable[..., Any])
+PublicFunction = TypeVar("PublicFunction", bound=Callable[..., Any])
 
 
-def pairs_arrays(verb: Verb) -> Verb:
+def pairs_arrays(verb: PublicFunction) -> PublicFunction:
     """Let a function take `y_true, y_prob` where its first parameter is the pair `(y_true, y_prob)`.
 
     `help` and type checkers see the signature as it is written, with one parameter for the data.
     """
-    return _accept_reordered_arguments(verb, in_pairs)
+    return _accept_reordered_arguments(verb, pair_arrays)
 
 
-def pairs_models(verb: Verb) -> Verb:
+def pairs_models(verb: PublicFunction) -> PublicFunction:
     """Let a function of several models take `y_true` once, before the probabilities of each model."""
-    return _accept_reordered_arguments(verb, in_comparison)
+    return _accept_reordered_arguments(verb, pair_model_arrays)
 
 
-def in_pairs(*args: Any) -> tuple[Any, ...]:
+def pair_arrays(*args: Any) -> tuple[Any, ...]:
     """Combine `y_true, y_prob` into one argument; `y_true` and a mapping of arrays become a mapping of models.
 
     Invalid data are paired too, so that `Predictions` raises the error.
 
-    >>> in_pairs([0, 1], [0.2, 0.7], "ece")
+    >>> pair_arrays([0, 1], [0.2, 0.7], "ece")
     (([0, 1], [0.2, 0.7]), 'ece')
-    >>> in_pairs([0, 1], {"a": [0.2, 0.7]}, "brier")
+    >>> pair_arrays([0, 1], {"a": [0.2, 0.7]}, "brier")
     ({'a': ([0, 1], [0.2, 0.7])}, 'brier')
     """
     if len(args) < 2 or is_model(args[0]) or is_pair(args[0]) or _is_method(args[1]):
@@ -156,12 +156,12 @@ def in_pairs(*args: Any) -> tuple[Any, ...]:
     return ((y_true, y_prob), *rest)
 
 
-def in_comparison(*args: Any) -> tuple[Any, ...]:
+def pair_model_arrays(*args: Any) -> tuple[Any, ...]:
     """Combine the arrays of several models; `y_true` and a list of arrays become a list of models.
 
-    >>> in_comparison([0, 1], [[0.2, 0.7], [0.4, 0.6]], "brier")
+    >>> pair_model_arrays([0, 1], [[0.2, 0.7], [0.4, 0.6]], "brier")
     ([([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6])], 'brier')
-    >>> in_comparison(([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6]))
+    >>> pair_model_arrays(([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6]))
     (([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6]))
     """
     if len(args) < 2 or not is_array(args[0]):
@@ -172,21 +172,21 @@ def in_comparison(*args: Any) -> tuple[Any, ...]:
     if listed and no_other and any(len(prob) == len(y_true) for prob in several):  # else these are rows of one model
         return ([(y_true, prob) for prob in several], *rest)
     if isinstance(several, Mapping):
-        return in_pairs(*args)
+        return pair_arrays(*args)
     if is_model(several):
         return args
     if rest and not (_is_method(rest[0]) or is_model(rest[0]) or (is_pair(rest[0]) and len(y_true) != 2)):
         rest[0] = (y_true, rest[0])  # the other model, of the same outcomes
-    return in_pairs(y_true, several, *rest)
+    return pair_arrays(y_true, several, *rest)
 
 
-_CALLS = {
-    in_pairs: "Call {name}(y_true, y_prob), or {name}(preds).",
-    in_comparison: "Call {name}(y_true, p_a, p_b), or {name}(a, b).",
+_EXAMPLE_CALLS = {
+    pair_arrays: "Call {name}(y_true, y_prob), or {name}(preds).",
+    pair_model_arrays: "Call {name}(y_true, p_a, p_b), or {name}(a, b).",
 }
 
 
-def _accept_reordered_arguments(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
+def _accept_reordered_arguments(verb: PublicFunction, arrange: Callable[..., tuple[Any, ...]]) -> PublicFunction:
     signature, name = inspect.signature(verb), getattr(verb, "__name__", "")
     keywords = keyword_names(signature.parameters.values())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -200,9 +200,11 @@ def _accept_reordered_arguments(verb: Verb, arrange: Callable[..., tuple[Any, ..
         positional = arrange(*args)
         if len(positional) > len(places):
             fix = "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name."
-            raise too_many_arguments(name, places, len(positional), fix)
+            raise too_many_arguments_error(name, places, len(positional), fix)
         if not positional and places[0] not in settings:
-            raise InputError("TO202", f"{name} needs predictions.", "no argument", _CALLS[arrange].format(name=name))
+            raise InputError(
+                "TO202", f"{name} needs predictions.", "no argument", _EXAMPLE_CALLS[arrange].format(name=name)
+            )
         try:
             signature.bind(*positional, **settings)
         except TypeError as problem:
@@ -213,12 +215,12 @@ def _accept_reordered_arguments(verb: Verb, arrange: Callable[..., tuple[Any, ..
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
             hinted = argument_order.with_called_order(_add_hint(problem, settings, keywords), order)
             if positional and isinstance(positional[0], Tally):
-                hinted = _of_rows(hinted)
+                hinted = _restate_for_tally(hinted)
             if hinted is problem:
                 raise
             raise hinted from None
 
-    return cast(Verb, arranged)
+    return cast(PublicFunction, arranged)
 
 
 def _is_method(x: Any) -> bool:
@@ -237,7 +239,7 @@ def _add_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequen
     return InputError(problem.code, problem.problem, problem.got, hint)
 
 
-_OF_A_TALLY = (
+_TALLY_REPLACEMENTS = (
     ("Use mode='exact'", "Pass the predictions"),
     ("use mode='exact'", "pass the predictions"),
     ("the rows: mode='exact'", "pass the predictions"),
@@ -245,7 +247,7 @@ _OF_A_TALLY = (
 )
 
 
-def _of_rows(problem: InputError) -> InputError:
+def _restate_for_tally(problem: InputError) -> InputError:
     """Return the error of a tally that the caller passed, for which `mode='exact'` is no remedy."""
-    fix = reduce(lambda text, words: text.replace(*words), _OF_A_TALLY, problem.fix)
+    fix = reduce(lambda text, words: text.replace(*words), _TALLY_REPLACEMENTS, problem.fix)
     return problem if fix == problem.fix else InputError(problem.code, problem.problem, problem.got, fix)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trueodds.api.arguments import add_seed, call_settings, data_notes, pairs_arrays, resolve_lens, resolve_method
-from trueodds.api.collect_or_tally import NO_ROWS, resolve_data
+from trueodds.api.collect_or_tally import ROWS_REMEDY, resolve_data
 from trueodds.core.errors import InputError
 from trueodds.core.group_results import ByGroup
 from trueodds.core.progress import Progress, report_progress
@@ -23,7 +23,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.measure import estimate_error
 from trueodds.tallies.tally import Tally
 
-REDRAWS = 999
+N_NULL_DRAWS = 999
 
 
 @pairs_arrays
@@ -149,12 +149,12 @@ def by_group(
     against = check("against", against, Literal["pairs", "rest"], "pairs")
     level, reporting = check("level", level, Level, 0.95), report_progress(progress)
     interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)
-    redraws = REDRAWS if resamples is None else resamples
+    redraws = N_NULL_DRAWS if resamples is None else resamples
     generator = as_generator(rng)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
     rows = preds if isinstance(preds, Tally) else resolve_data(preds, "exact", weight_kind)
     if isinstance(rows, Tally):
-        raise InputError("TO403", "The joint test of subgroups needs the rows.", "a tally", NO_ROWS)
+        raise InputError("TO403", "The joint test of subgroups needs the rows.", "a tally", ROWS_REMEDY)
     _check(rows)
     chosen = resolve_lens(rows, lens, method)
     combine = aggregate or chosen.aggregate

@@ -13,15 +13,15 @@ from trueodds.io import Source, read
 from trueodds.tallies.reservoir import Reservoir, SampledTally
 from trueodds.tallies.tally import Tally
 
-NO_ROWS = "Pass the predictions from which the tally was made."
-IN_MEMORY = 20_000_000  # probabilities that are collected by default; more are tallied
+ROWS_REMEDY = "Pass the predictions from which the tally was made."
+MAX_PROBABILITIES_IN_MEMORY = 20_000_000  # probabilities that are collected by default; more are tallied
 
 
 def resolve_data(
     data: Any, mode: str | None = None, weight_kind: str = "importance", progress: Any = None
 ) -> Predictions | Tally:
     """Return Predictions if the rows fit into memory, else a Tally; `mode` overrides the choice."""
-    return _resolve(
+    return _collect_or_tally_rows(
         data, mode, weight_kind, lambda source: source.reduce(Tally.from_predictions, progress=progress), progress
     )
 
@@ -39,19 +39,19 @@ def resolve_and_sample(
         sample.append(result.sample)
         return result.tally
 
-    rows = _resolve(data, mode, weight_kind, counted, progress)
+    rows = _collect_or_tally_rows(data, mode, weight_kind, counted, progress)
     return rows, sample[0] if sample else None
 
 
-def _resolve(
+def _collect_or_tally_rows(
     data: Any, mode: str | None, weight_kind: str, count: Callable[[Source], Tally], progress: Any
 ) -> Predictions | Tally:
     _check_mode(mode, weight_kind)
     if isinstance(data, Tally):
         if mode == "exact":
-            raise InputError("TO403", "This needs the rows, which a tally does not keep.", "a tally", NO_ROWS)
+            raise InputError("TO403", "This needs the rows, which a tally does not keep.", "a tally", ROWS_REMEDY)
         if weight_kind == "frequency":
-            raise InputError("TO403", "Frequency weights need the rows.", "a tally", NO_ROWS)
+            raise InputError("TO403", "Frequency weights need the rows.", "a tally", ROWS_REMEDY)
         return data
     rows = _collect_or_tally(data, mode, count, progress)
     if weight_kind == "frequency":
@@ -77,7 +77,7 @@ def _collect_or_tally(
     if mode == "exact":
         return source.collect(progress=progress)
     if mode is None:
-        preds = source.collect_within(IN_MEMORY, progress=progress)
+        preds = source.collect_within(MAX_PROBABILITIES_IN_MEMORY, progress=progress)
         if preds is not None:
             return preds
     return count(source)

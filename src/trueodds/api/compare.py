@@ -20,14 +20,14 @@ from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.io.read import has_label, is_array, is_pair, models_of
+from trueodds.io.read import has_label, is_array, is_pair, models_by_name
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.resampling.comparison.compare_models import DEFAULT_SWAPS, ModelComparison, add_call_settings
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
-DEFAULT = "debiased_l2"  # tells models apart where the bias of ece hides it
+DEFAULT_ESTIMATOR = "debiased_l2"  # tells models apart where the bias of ece hides it
 
 
 @typing.overload
@@ -143,7 +143,7 @@ def compare(
     >>> to.compare([to.Predictions(y, p), to.Predictions(y, [0.5] * 100)], "brier").order
     ('a', 'b')
     """
-    columns = has_label(a) and models_of(a) is None  # of one model
+    columns = has_label(a) and models_by_name(a) is None  # of one model
     several = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not columns
     names = check("names", names, Sequence[str | int | float] | None)
     if several and isinstance(b, Mapping):
@@ -158,9 +158,9 @@ def compare(
     )
     aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
-    named, estimator = estimator is not None, DEFAULT if estimator is None else estimator
+    named, estimator = estimator is not None, DEFAULT_ESTIMATOR if estimator is None else estimator
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-    models = _rows(_models_by_name(a, b, names, several=several), weight_kind)
+    models = _resolve_rows(_models_by_name(a, b, names, several=several), weight_kind)
     first = next(iter(models.values()))
     chosen = resolve_lens(first, lens, method)
     _refuse_other_classes(models, chosen)
@@ -178,11 +178,11 @@ def compare(
     one, other = models
     answer = contest.compare_pair(models[one], models[other], (one, other), seed)
     if not named:
-        doubted.append(_scores(contest, models, seed))
+        doubted.append(_note_brier_difference(contest, models, seed))
     return add_call_settings(answer, call_settings(rng, first, weight_kind), doubted)
 
 
-def _scores(contest: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
+def _note_brier_difference(contest: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
     """Return a note on the difference of the Brier scores, which also reflects resolution."""
     one, other = models
     score = resolve_method(ESTIMATORS, Estimator, "brier", {})
@@ -209,7 +209,7 @@ def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, several: boo
     models = list(a.values() if isinstance(a, Mapping) else a) if several else [a, b]
     if names is None:
         named = several and isinstance(a, Mapping)
-        names = [str(name) for name in a] if named else [_letter(i) for i in range(len(models))]
+        names = [str(name) for name in a] if named else [_default_model_name(i) for i in range(len(models))]
     if len(models) < 2 or len(names) != len(models) or len(set(names)) < len(names):
         raise InputError(
             "TO205",
@@ -233,11 +233,11 @@ def _refuse_other_classes(models: Mapping[str, Predictions | Tally], lens: Lens)
         )
 
 
-def _letter(number: int) -> str:
+def _default_model_name(number: int) -> str:
     return chr(ord("a") + number) if number < 26 else f"m{number + 1}"
 
 
-def _rows(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
+def _resolve_rows(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
     """Return the rows of each model; if one of them is a tally, the others are tallied too."""
     mode = "tally" if any(isinstance(model, Tally) for model in models.values()) else "exact"
     return {name: resolve_data(model, mode, weight_kind) for name, model in models.items()}

@@ -186,7 +186,9 @@ class Display:
         return cls(draw(preds, cls.method, lens=lens, **settings)).plot(ax)
 
 
-NAMES = {"".join(word.capitalize() for word in name.split("_")) + "Display": name for name in DIAGRAMS.names()}
+DIAGRAM_OF_DISPLAY = {
+    "".join(word.capitalize() for word in name.split("_")) + "Display": name for name in DIAGRAMS.names()
+}
 
 # For type checkers; the classes are created on first use.
 CalibrationBeltDisplay: type[Display]
@@ -208,20 +210,20 @@ TrainingDisplay: type[Display]
 
 def __getattr__(name: str) -> type[Display]:
     """Return the display class of a diagram, which is created on first use."""
-    if name not in NAMES:
+    if name not in DIAGRAM_OF_DISPLAY:
         if name.startswith("_"):
             raise AttributeError(name)
-        fix = suggest_names(name, NAMES)
+        fix = suggest_names(name, DIAGRAM_OF_DISPLAY)
         raise AttributeError(f"There is no display {name!r}. {fix}")
     # The examples of the diagram use names of its module.
-    docstring = re.split(r"^ *Examples\n *-{3,}$", DIAGRAMS.load(NAMES[name]).__doc__ or "", flags=re.MULTILINE)[
-        0
-    ].rstrip()
-    display_class = type(name, (Display,), {"method": NAMES[name], "__doc__": docstring})
+    docstring = re.split(
+        r"^ *Examples\n *-{3,}$", DIAGRAMS.load(DIAGRAM_OF_DISPLAY[name]).__doc__ or "", flags=re.MULTILINE
+    )[0].rstrip()
+    display_class = type(name, (Display,), {"method": DIAGRAM_OF_DISPLAY[name], "__doc__": docstring})
     globals()[name] = display_class
     return display_class
 
 
 def __dir__() -> list[str]:
     """Return all names, including display classes that do not exist yet, for completion in a prompt."""
-    return sorted({*globals(), *NAMES})
+    return sorted({*globals(), *DIAGRAM_OF_DISPLAY})

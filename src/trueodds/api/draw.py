@@ -12,7 +12,7 @@ from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import Note
 from trueodds.core.rng import as_generator
 from trueodds.data.predictions import Predictions
-from trueodds.io.read import models_of
+from trueodds.io.read import models_by_name
 
 if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
@@ -93,7 +93,7 @@ def draw(
     as_generator(rng)
     presentation = Presentation(title, figsize, dpi, legend)
     recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
-    models = {name: resolve_data(model, mode, weight_kind) for name, model in _models(data).items()}
+    models = {name: resolve_data(model, mode, weight_kind) for name, model in _models_by_name(data).items()}
     rows = next(iter(models.values()))
     computed_diagram = recipe.compare_models(models, resolve_lens(rows, lens, recipe), rng)
     notes = [*data_notes(*models.values()), *computed_diagram.notes]
@@ -110,6 +110,6 @@ def draw(
     return computed_diagram
 
 
-def _models(data: Any) -> dict[str, Any]:
+def _models_by_name(data: Any) -> dict[str, Any]:
     """Return the models by name; a single model has an empty name."""
-    return models_of(data) or {"": data}
+    return models_by_name(data) or {"": data}

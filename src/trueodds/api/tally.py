@@ -14,7 +14,7 @@ import trueodds
 from trueodds.api.arguments import pairs_arrays
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
-from trueodds.core.progress import Progress, in_rows, report_progress
+from trueodds.core.progress import Progress, report_in_rows, report_progress
 from trueodds.core.settings import check
 from trueodds.data.predictions import Predictions
 from trueodds.io.read import read
@@ -91,13 +91,13 @@ def tally(
     with reporting as say:
         if resume is not None:
             settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
-            return resume_tally(source, step, resume, settings, in_rows(say))
-        total: Tally = source.reduce(step, progress=in_rows(say))
+            return resume_tally(source, step, resume, settings, report_in_rows(say))
+        total: Tally = source.reduce(step, progress=report_in_rows(say))
     return total
 
 
-SCHEMA = "trueodds.tallies-state/2"
-EVERY = 10.0  # seconds of work that a machine's end may cost
+STATE_SCHEMA = "trueodds.tallies-state/2"
+SECONDS_BETWEEN_SAVES = 10.0  # seconds of work that a machine's end may cost
 
 
 def resume_tally(
@@ -120,9 +120,9 @@ def resume_tally(
         fix = "Leave it out: an engine repeats failed tasks, and rows in memory take no time."
         raise InputError("TO205", "`resume` is available only for files that this process reads.", repr(source), fix)
     place, settings = Path(state), {**source.reading_settings(), **settings}
-    about = {"files": source.stamps(), "settings": settings, "version": trueodds.__version__}
+    about = {"files": source.file_stamps(), "settings": settings, "version": trueodds.__version__}
     total, done = _load_state(place, about, source) if place.exists() else (None, 0)
-    written, last, every = done, time.monotonic(), EVERY if every is None else every
+    written, last, every = done, time.monotonic(), SECONDS_BETWEEN_SAVES if every is None else every
     try:
         for batch in source.batches_after(done):
             part = step(batch)
@@ -144,21 +144,21 @@ def _load_state(place: Path, about: Mapping[str, Any], source: TableSource) -> t
     text = json_files.read_text(place, "TO402")
     body = text.partition("\n")[2]
     if text != _with_checksum(body):
-        raise _no_state(place)
+        raise _invalid_state_error(place)
     state = json_files.parse_json(body, "TO402", str(place))
     if not isinstance(state, dict) or state.keys() != {"about", "rows", "tally"}:
-        raise _no_state(place)
+        raise _invalid_state_error(place)
     if state["about"] != about:
         what = next(what for what in about if state["about"].get(what) != about[what])
         fix = "Remove it to start again, or pass the same files and settings."
         raise InputError("TO331", f"The state belongs to a tally with other {what}.", str(place), fix)
     total, rows = reading.from_dict(state["tally"]), state["rows"]
-    if rows < total.n or (rows > total.n and source.plan.weight is None):  # rows of weight 0 are not in the tally
-        raise _no_state(place)
+    if rows < total.n or (rows > total.n and source.roles.weight is None):  # rows of weight 0 are not in the tally
+        raise _invalid_state_error(place)
     return total, rows
 
 
-def _no_state(place: Path) -> InputError:
+def _invalid_state_error(place: Path) -> InputError:
     fix = "Remove it to start again, or name another file."
     return InputError(
         "TO402", "This is not the state of a tally, or it was changed since it was written.", str(place), fix
@@ -173,4 +173,4 @@ def _save_state(place: Path, about: Mapping[str, Any], total: Tally, done: int) 
 def _with_checksum(body: str) -> str:
     """Return the text of a state file: a line with the checksum, then the content."""
     checksum = hashlib.sha256(body.encode()).hexdigest()
-    return tally_sums.to_strict_json({"schema": SCHEMA, "sha256": checksum}) + "\n" + body
+    return tally_sums.to_strict_json({"schema": STATE_SCHEMA, "sha256": checksum}) + "\n" + body

@@ -29,8 +29,8 @@ from trueodds.cli.test import test
 from trueodds.core.errors import InputError, install_command
 from trueodds.core.suggestions import suggest_names
 
-_OF_RECORDS = ("--logprobs", "--samples", "--abstained", "--answer", "--choices", "--question")
-BAD_INPUT, STOPPED, NO_READER = 2, 130, 141
+_RECORD_OPTIONS = ("--logprobs", "--samples", "--abstained", "--answer", "--choices", "--question")
+EXIT_INVALID_INPUT, EXIT_STOPPED, EXIT_CLOSED_PIPE = 2, 130, 141
 
 
 class Program(click.Group):
@@ -38,36 +38,36 @@ class Program(click.Group):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> NoReturn:  # type: ignore[override]
         """Run and exit. An internal error must not exit with 1, which means that a gate failed."""
-        _never_fail_to_print()
+        _replace_unencodable_characters()
         more["standalone_mode"] = False
         try:
             code = super().main(args, "trueodds", **more)
         except click.exceptions.NoArgsIsHelpError as problem:
-            output.show(problem.format_message(), err=True)
-            code = BAD_INPUT
+            output.print_text(problem.format_message(), err=True)
+            code = EXIT_INVALID_INPUT
         except click.UsageError as problem:
-            code = print_error(_usage(problem))
+            code = print_error(_convert_usage_error(problem))
         except click.Abort:
-            output.show("stopped", err=True)
-            code = STOPPED
+            output.print_text("stopped", err=True)
+            code = EXIT_STOPPED
         except SystemExit:  # click's answer where nobody reads the help
-            code = NO_READER
+            code = EXIT_CLOSED_PIPE
         except Exception as problem:  # noqa: BLE001 - the last place before a traceback
             code = print_error(as_input_error(problem))
         try:
-            _flush()
+            _flush_stdout()
         except OSError:
-            output.abandon(sys.stdout)
+            output.redirect_to_null_device(sys.stdout)
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and flush its output while a closed pipe can still be recognized."""
         try:
             result = super().invoke(ctx)
-            _flush()
+            _flush_stdout()
         except BrokenPipeError:
-            output.abandon(sys.stdout)
-            ctx.exit(NO_READER)
+            output.redirect_to_null_device(sys.stdout)
+            ctx.exit(EXIT_CLOSED_PIPE)
         return result
 
     def resolve_command(
@@ -88,10 +88,10 @@ def print_error(error: InputError) -> int:
     """Print an error as four labelled lines on stderr; return the exit code of invalid input."""
     error = restate_error(error)
     title = f"error {error.code}"
-    output.show(title if os.environ.get("NO_COLOR") else output.paint(title, "bad"), err=True, painted=True)
+    output.print_text(title if os.environ.get("NO_COLOR") else output.colorize(title, "bad"), err=True, painted=True)
     for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):
-        output.show(f"{name}: {text or '–'}", err=True)
-    return BAD_INPUT
+        output.print_text(f"{name}: {text or '–'}", err=True)
+    return EXIT_INVALID_INPUT
 
 
 def as_input_error(problem: BaseException) -> InputError:
@@ -120,13 +120,13 @@ def as_input_error(problem: BaseException) -> InputError:
     )
 
 
-def _usage(problem: click.UsageError) -> InputError:
+def _convert_usage_error(problem: click.UsageError) -> InputError:
     """Convert a usage error of click to an InputError with a remedy."""
     command = problem.ctx.command_path if problem.ctx else "trueodds"
     fix = f"See {command} --help."
     if isinstance(problem, click.NoSuchOption):
         close, certain = near_options(problem)
-        if command == "trueodds apply" and problem.option_name in _OF_RECORDS:
+        if command == "trueodds apply" and problem.option_name in _RECORD_OPTIONS:
             fix = (
                 "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers"
                 " FILE … --out F."
@@ -161,12 +161,12 @@ def _commands_with_option(problem: click.NoSuchOption) -> list[str]:
     ]
 
 
-def _flush() -> None:
+def _flush_stdout() -> None:
     if sys.stdout is not None:  # it may be closed
         sys.stdout.flush()
 
 
-def _never_fail_to_print() -> None:
+def _replace_unencodable_characters() -> None:
     """A terminal without a sign shows another one instead of ending in an error."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import gate, gate_values, output, records
-from trueodds.cli.messages import restate
+from trueodds.cli.messages import restate_keywords
 from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns, refuse_repeated
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
@@ -20,24 +20,26 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
-COVERAGES = (0.5, 0.8, 0.9, 1.0)
-RESAMPLES = 2000  # of the text and of the picture, which say the same interval
-_CURVES = (".svg", ".png", ".pdf", ".csv", ".json")
+REPORTED_COVERAGES = (0.5, 0.8, 0.9, 1.0)
+N_RESAMPLES = 2000  # of the text and of the picture, which say the same interval
+_CURVE_SUFFIXES = (".svg", ".png", ".pdf", ".csv", ".json")
 
 
-def _fields(command: Any) -> Any:
+def _add_record_options(command: Any) -> Any:
     """Add the options of records, one of which names the field of the confidence."""
     stated = (
         ("--confidence", {"metavar": "F", "help": "Field of the stated confidence, with --correct."}),
         ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
     )
-    for option, how in reversed((*records.RECORDS[1:3], *stated, records.RECORDS[0], *records.RECORDS[3:])):
+    for option, how in reversed(
+        (*records.RECORD_OPTIONS[1:3], *stated, records.RECORD_OPTIONS[0], *records.RECORD_OPTIONS[3:])
+    ):
         command = click.option(option, **how)(command)
     return FILES(command)
 
 
 @click.command(short_help="Evaluate a language model's answers, and its abstentions.")
-@_fields
+@_add_record_options
 @click.option("--out", metavar="F", help="Write the answers as a file of predictions: .parquet, .csv, .jsonl, …")
 @click.option("--curve", metavar="F", help="Risk-coverage curve: a figure (.svg .png .pdf) or its data (.csv .json).")
 @click.option(
@@ -72,46 +74,48 @@ def answers(
     names the field of the confidence. All other commands read such files with the same options.
     """
     columns = pop_columns(params)
-    if not any(kind in columns for kind in records.KINDS):
+    if not any(kind in columns for kind in records.CONFIDENCE_KEYWORDS):
         fix = "Add --logprobs F, --confidence F --correct F, or --samples F."
         raise InputError("TO601", "A field with the confidence is required.", "no such option", fix)
-    if curve is not None and Path(curve).suffix.lower() not in _CURVES:
+    if curve is not None and Path(curve).suffix.lower() not in _CURVE_SUFFIXES:
         raise InputError(
             "TO606",
             "The format of a curve is given by the suffix of its file.",
             repr(curve),
-            f"One of {' '.join(_CURVES)}.",
+            f"One of {' '.join(_CURVE_SUFFIXES)}.",
         )
-    gates = gate.read(fail_on, gate_values.ANSWERS)
+    gates = gate.parse_gates(fail_on, gate_values.ANSWERS_SCOPE)
     output.check_outputs(files, out=out, curve=curve, json=json_path)
     refuse_repeated(files)
     with ProgressBar() as progress:
         answer_set = records.read_answer_set(files, columns)
         progress(0.2, "resampling answers")
         risk = answer_set.selective_risk(
-            at=list(dict.fromkeys((*COVERAGES, answer_set.coverage, *gate_values.coverages(gates)))),
-            resamples=RESAMPLES,
+            at=list(dict.fromkeys((*REPORTED_COVERAGES, answer_set.coverage, *gate_values.requested_coverages(gates)))),
+            resamples=N_RESAMPLES,
             level=level,
             rng=seed,
         )
         progress(0.6, "measuring")
-        measures = _measures(answer_set.predictions, min_prob, level, seed)
+        measures = _measure_answers(answer_set.predictions, min_prob, level, seed)
         if curve is not None:
-            _draw(answer_set, curve, level, seed)
+            _save_risk_curve(answer_set, curve, level, seed)
         if out is not None:
-            _write(answer_set, out)
+            _write_predictions(answer_set, out)
     notes = list(dict.fromkeys(note for result in (answer_set, *measures) for note in result.notes))
-    report = _report(files, answer_set, risk, measures, notes)
+    report = _build_report(files, answer_set, risk, measures, notes)
     if json_path is not None:
-        output.write(json_path, output.as_json(report))
+        output.write_text(json_path, output.format_json(report))
     if json_path != "-":
-        output.show("\n".join([*_lines(answer_set, risk, measures), *(path for path in (curve, out) if path)]))
+        output.print_text(
+            "\n".join([*_format_lines(answer_set, risk, measures), *(path for path in (curve, out) if path)])
+        )
         for note in notes:
-            output.show(f"  {restate(str(note))}")
-    gate.conclude(ctx, gates, gate_values.OfAnswers(report, risk, measures))
+            output.print_text(f"  {restate_keywords(str(note))}")
+    gate.evaluate_gates(ctx, gates, gate_values.GatedAnswers(report, risk, measures))
 
 
-def _measures(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:
+def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:
     """Return the error in bins of 100 rows and the Behavioral Alignment Score."""
     import trueodds as to
 
@@ -122,11 +126,11 @@ def _measures(preds: Predictions, min_prob: float, level: float, seed: int) -> l
     ]
 
 
-def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
+def _format_lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
     from trueodds.core.formatting import format_number, format_percent
     from trueodds.core.results import Interval
 
-    (view,) = _confidence(answer_set.predictions)
+    (view,) = _confidence_views(answer_set.predictions)
     at = risk.at
 
     def limits(low: float, high: float) -> str:
@@ -144,7 +148,7 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
         ),
         ("mean confidence", format_number(float(view.p.mean()))),
     ]
-    for i, coverage in enumerate(COVERAGES):
+    for i, coverage in enumerate(REPORTED_COVERAGES):
         if at["risk"][i] >= 0:
             within = limits(float(at["low"][i]), float(at["high"][i]))
             text = (
@@ -180,12 +184,12 @@ def _error_rate_limits(answer_set: Answers, risk: SelectiveRisk) -> tuple[float,
     return float(risk.at["low"][last]), float(risk.at["high"][last])
 
 
-def _report(
+def _build_report(
     files: tuple[str, ...], answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate], notes: list[Any]
 ) -> dict[str, Any]:
     from trueodds.core.json_files import strict_json
 
-    (view,) = _confidence(answer_set.predictions)
+    (view,) = _confidence_views(answer_set.predictions)
     at = {name: column.tolist() for name, column in risk.at.items()}
     low, high = _error_rate_limits(answer_set, risk)
     return {
@@ -210,29 +214,29 @@ def _report(
     }
 
 
-def _confidence(preds: Predictions) -> tuple[Any, ...]:
+def _confidence_views(preds: Predictions) -> tuple[Any, ...]:
     from trueodds.lenses.lens import as_lens
 
     return tuple(as_lens("confidence").views(preds))
 
 
-def _draw(answer_set: Answers, path: str, level: float, seed: int) -> None:
+def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) -> None:
     from trueodds.diagrams.selective_risk.compute import RiskCoverage
     from trueodds.io.write import write_columns as write
     from trueodds.lenses.lens import as_lens
 
-    recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=RESAMPLES)
+    recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=N_RESAMPLES)
     diagram = recipe.compare_models({"": answer_set.predictions}, as_lens("confidence"), seed)
     kind = Path(path).suffix.lower()
     if kind == ".json":
-        output.write(path, output.as_json(diagram.to_dict()))
+        output.write_text(path, output.format_json(diagram.to_dict()))
     elif kind == ".csv":
         write(path, {name: column.tolist() for name, column in diagram.table.items()})
     else:
         diagram.save(path)
 
 
-def _write(answer_set: Answers, path: str) -> None:
+def _write_predictions(answer_set: Answers, path: str) -> None:
     """Probabilities and label, or confidence and correctness, with the question of each row as the records name it."""
     import numpy as np
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
-MEASURED = ("ece", "brier", "log_loss")  # what every audit measures; a test holds it to that
+AUDITED_ESTIMATORS = ("ece", "brier", "log_loss")  # what every audit measures; a test holds it to that
 
 
 @click.command(short_help="Report everything: errors, tests, subgroups and recalibration.")
@@ -79,15 +79,15 @@ def audit(
 
     FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally. Several files are combined.
     """
-    gates = gate.read(fail_on, gate.AUDIT)
+    gates = gate.parse_gates(fail_on, gate.AUDIT_SCOPE)
     named = pop_columns(columns)
     if any(condition.group for condition in gates) and "group" not in named and not any(map(is_tally, files)):
         raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.check_outputs(files, html=html_path, json=json_path)
     check_crossings(files, named, crossings)
-    with ProgressBar() as progress, records.by_question(named, costs=cost_path is not None):
+    with ProgressBar() as progress, records.restate_cluster_errors(named, costs=cost_path is not None):
         data, costs = read_costs(open_data(files, named), cost_path, mode, weight_kind)
-        gated = Gated(data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed})
+        gated = ComputedGateValues(data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed})
         gated.prepare(gates)
         from trueodds.reports import audit as audited
 
@@ -108,18 +108,18 @@ def audit(
         if html_path is not None:
             audit_result.to_html(html_path)
     if json_path is not None:
-        output.write(json_path, output.as_json(facts))
+        output.write_text(json_path, output.format_json(facts))
     if json_path != "-":
         from trueodds.reports.text import terminal
 
         text = terminal.render_text(
-            output.spoken_notes(facts), output.width(), output.paint if output.uses_colors() else None
+            output.restate_notes(facts), output.terminal_width(), output.colorize if output.uses_colors() else None
         )
-        output.show(text, painted=True)
-    gate.conclude(ctx, gates, gate_values.OfAudit(facts, gated.measure, lambda: gated.risk(gates)))
+        output.print_text(text, painted=True)
+    gate.evaluate_gates(ctx, gates, gate_values.GatedAudit(facts, gated.measure, lambda: gated.risk(gates)))
 
 
-class Gated:
+class ComputedGateValues:
     """Quantities of gates that the audit does not report, computed on the same rows in a second pass."""
 
     def __init__(self, data: Any, how: Mapping[str, Any]) -> None:
@@ -132,7 +132,7 @@ class Gated:
             if (
                 condition.operator
                 and condition.group is None
-                and condition.name not in gate.AUDIT.numbers
+                and condition.name not in gate.AUDIT_SCOPE.numbers
                 and not _is_listed(condition)
             ):
                 self.measure(condition)
@@ -156,7 +156,7 @@ class Gated:
         (view,) = rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
         return risk_of(
             view, getattr(rows, "cluster", None), n_queries=getattr(self._data, "n_queries", None),
-            at=gate_values.coverages(gates), level=self._how["level"], rng=self._how["rng"],
+            at=gate_values.requested_coverages(gates), level=self._how["level"], rng=self._how["rng"],
         )  # fmt: skip
 
     @cached_property
@@ -168,4 +168,10 @@ class Gated:
 
 def _is_listed(condition: gate.Gate) -> bool:
     """Whether an audit lists the number, unless it is infinite."""
-    return condition.name in MEASURED and condition.lens in (None, "positive", "confidence", "classwise", "canonical")
+    return condition.name in AUDITED_ESTIMATORS and condition.lens in (
+        None,
+        "positive",
+        "confidence",
+        "classwise",
+        "canonical",
+    )

@@ -20,7 +20,7 @@ from trueodds.cli.options import (
     open_data,
     pop_columns,
 )
-from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
+from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
@@ -68,7 +68,7 @@ def compare(
     Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names. Models with the same
     rows in the same order are compared row by row.
     """
-    method_settings, columns = settings(params), pop_columns(params)
+    method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
     if len(files) < 2:
         raise InputError("TO601", "A comparison needs at least two models.", files[0], "Pass one file per model.")
@@ -76,12 +76,14 @@ def compare(
         problem = "A ranking of several models has no single difference."
         raise InputError("TO610", problem, f"--fail-on with {len(files)} files", "Compare two files.")
     called = [name.strip() for name in names.split(",")] if names else _names(files)
-    from trueodds.api.compare import DEFAULT
+    from trueodds.api.compare import DEFAULT_ESTIMATOR
     from trueodds.api.compare import compare as compared
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(estimator or DEFAULT, method_settings, [name for name in INTERVAL_SETTINGS if name != "region"])
-    gates = gate.read(fail_on, gate_values.compare_scope(estimator or DEFAULT, method_settings))
+    ESTIMATORS.check(
+        estimator or DEFAULT_ESTIMATOR, method_settings, [name for name in INTERVAL_SETTINGS if name != "region"]
+    )
+    gates = gate.parse_gates(fail_on, gate_values.compare_scope(estimator or DEFAULT_ESTIMATOR, method_settings))
     with ProgressBar() as progress:
         models = []
         for number, file in enumerate(files):
@@ -98,9 +100,9 @@ def compare(
         estimator_args = [] if estimator is None else [estimator]
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
         comparison = compared(*positional, weight_kind=weight_kind, **how)
-    output.answer(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
+    output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # of two models, as the scope has seen to
-        gate.conclude(ctx, gates, gate_values.OfComparison(comparison))
+        gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))
 
 
 def _names(files: Sequence[str]) -> list[str]:

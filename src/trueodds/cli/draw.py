@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.messages import restate
+from trueodds.cli.messages import restate_keywords
 from trueodds.cli.options import LENS, SEED, WEIGHT_KIND, data_options, open_data, pop_columns
-from trueodds.cli.settings import settings, settings_options, value
+from trueodds.cli.settings import parse_value, pop_settings, settings_options
 from trueodds.core.errors import InputError
 
-_PICTURES = (".svg", ".png", ".pdf", ".html")
-_TABLES = (".csv", ".json")
-_TURNING = ("tetrahedron",)  # diagrams that a page lets turn; no other has a page
+_PICTURE_SUFFIXES = (".svg", ".png", ".pdf", ".html")
+_TABLE_SUFFIXES = (".csv", ".json")
+_ROTATABLE_DIAGRAMS = ("tetrahedron",)  # diagrams that a page lets turn; no other has a page
 
 
 @click.command(short_help="Draw a calibration diagram, or save its data.")
@@ -66,10 +66,10 @@ def draw(
     **params: Any,
 ) -> None:
     """Draw a calibration diagram, or save the data behind it."""
-    method_settings, columns = settings(params), pop_columns(params)
+    method_settings, columns = pop_settings(params), pop_columns(params)
     kind = Path(out).suffix.lower()
-    if kind not in _PICTURES + _TABLES:
-        known = " ".join(_PICTURES + _TABLES)
+    if kind not in _PICTURE_SUFFIXES + _TABLE_SUFFIXES:
+        known = " ".join(_PICTURE_SUFFIXES + _TABLE_SUFFIXES)
         raise InputError(
             "TO606", "The format of a diagram is given by the suffix of its file.", repr(out), f"One of {known}."
         )
@@ -82,41 +82,41 @@ def draw(
         raise InputError(
             "TO603", "--title and --no-title exclude each other.", "--title and --no-title", "Omit one of them."
         )
-    looks = {"--title": title is not None, "--no-title": no_title} if kind in _TABLES else {}
-    looks |= {"--figsize": figsize is not None, "--dpi": dpi is not None} if kind in (*_TABLES, ".html") else {}
+    looks = {"--title": title is not None, "--no-title": no_title} if kind in _TABLE_SUFFIXES else {}
+    looks |= {"--figsize": figsize is not None, "--dpi": dpi is not None} if kind in (*_TABLE_SUFFIXES, ".html") else {}
     if idle := [option for option, used in looks.items() if used]:
         what = "A page has no size" if kind == ".html" else "A table has no title and no size"
         raise InputError("TO603", f"{what}.", f"{idle[0]} --out {out}", "Leave it out, or write a .svg, .png or .pdf.")
     look: dict[str, Any] = {
         "title": False if no_title else title,
         "figsize": None if figsize is None else _parse_size(figsize),
-        "dpi": None if dpi is None else value(dpi),
+        "dpi": None if dpi is None else parse_value(dpi),
     }
     Presentation(**look)  # refused before the file is read
 
     DIAGRAMS.check(diagram, method_settings)
-    if kind == ".html" and diagram not in _TURNING:
-        known = " ".join(suffix for suffix in _PICTURES + _TABLES if suffix != ".html")
-        why = f"Only the diagram {' and '.join(_TURNING)} is saved as an HTML page, where it can be rotated."
+    if kind == ".html" and diagram not in _ROTATABLE_DIAGRAMS:
+        known = " ".join(suffix for suffix in _PICTURE_SUFFIXES + _TABLE_SUFFIXES if suffix != ".html")
+        why = f"Only the diagram {' and '.join(_ROTATABLE_DIAGRAMS)} is saved as an HTML page, where it can be rotated."
         raise InputError("TO606", why, f"--diagram {diagram} --out {out}", f"Use one of {known}.")
     per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).accepts_several_models)
-    data = models(files, columns) if per_file else open_data(files, columns)
+    data = open_models(files, columns) if per_file else open_data(files, columns)
     if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.has_setting(diagram, "n_queries"):
         method_settings = {"n_queries": n_queries} | method_settings  # records know how many answers were not given
     drawing = to.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **method_settings)
     drawing = drawing.less(*without)
-    if kind in _PICTURES:
+    if kind in _PICTURE_SUFFIXES:
         drawing.save(out)
     elif kind == ".json":
-        output.write(out, output.as_json(drawing.to_dict()))
+        output.write_text(out, output.format_json(drawing.to_dict()))
     else:
         _write_csv(out, drawing.to_dict()["table"])
-    output.show(f"{drawing.describe()}\n{out}")
+    output.print_text(f"{drawing.describe()}\n{out}")
     for note in drawing.notes:
-        output.show(f"  {restate(str(note))}")
+        output.print_text(f"  {restate_keywords(str(note))}")
 
 
-def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
+def open_models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return each file by its name without folder and suffix; epochs of several runs are named run/epoch."""
     names = [Path(file).stem.removesuffix(".tally") for file in files]
     folders = [Path(file).expanduser().resolve().parent for file in files]
@@ -134,7 +134,7 @@ def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_size(text: str) -> Any:
     """Parse W,H; invalid sizes are rejected where the size of any figure is checked."""
-    return [value(side) for side in text.split(",")]
+    return [parse_value(side) for side in text.split(",")]
 
 
 def _is_number(name: str) -> bool:

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.messages import restate
+from trueodds.cli.messages import restate_keywords
 from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, is_tally, open_data, pop_columns
-from trueodds.cli.settings import settings, settings_options
+from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.errors import InputError
-from trueodds.core.progress import ProgressBar, in_rows
+from trueodds.core.progress import ProgressBar, report_in_rows
 
 
 @click.command(short_help="Fit a calibrator and save it for trueodds apply.")
@@ -34,7 +34,7 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
 
     Evaluate it on other rows: a calibrator always looks good on the rows it was fitted on.
     """
-    method_settings, columns = settings(params), pop_columns(params)
+    method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, out=out)
     if tally := next((file for file in files if is_tally(file)), None):
         raise InputError("TO403", "Fitting a calibrator needs the rows.", f"{tally}, a tally", "Give the predictions.")
@@ -45,7 +45,7 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
     calibrator = to.fit(open_data(files, columns), method, rng=seed, weight_kind=weight_kind, **method_settings)
     calibrator.save(out)
     lines = calibrator.summary().split("\n")
-    output.show("\n".join([*(restate(line) if line.startswith("[TN") else line for line in lines), out]))
+    output.print_text("\n".join([*(restate_keywords(line) if line.startswith("[TN") else line for line in lines), out]))
 
 
 @click.command(short_help="Apply a saved calibrator to a file.")
@@ -81,8 +81,8 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     from trueodds.io.write import rewrite
 
     source = read(list(files), label=None, **columns)
-    plan = getattr(source, "plan", None)
-    if plan is not None and plan.kind == "confidence" and tuple(loaded_calibrator.classes) != ("wrong", "correct"):
+    roles = getattr(source, "roles", None)
+    if roles is not None and roles.kind == "confidence" and tuple(loaded_calibrator.classes) != ("wrong", "correct"):
         raise InputError(
             "TO607",
             "The calibrator is for class probabilities, not for the confidence in an answer.",
@@ -91,14 +91,14 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
             "Name the columns of the probabilities by --probs.",
         )
     on_logits = (
-        plan is not None
-        and plan.logits
+        roles is not None
+        and roles.logits
         and (loaded_calibrator.calibration_map.logits or loaded_calibrator.calibration_map.takes_logs)
     )
     by_hand = any(isinstance(column, list) for column in columns.values())  # names in an order are an order
-    named = [] if plan is None or by_hand else list(plan.suffixes or ())
+    named = [] if roles is None or by_hand else list(roles.suffixes or ())
     classes = [str(name) for name in loaded_calibrator.classes]
-    order = _order(classes, named)
+    order = _match_classes(classes, named)
 
     def better(P: Any) -> Any:
         if order is None:
@@ -108,14 +108,14 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         return renewed
 
     with ProgressBar() as progress:
-        done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=in_rows(progress))
-    output.show(f"{loaded_calibrator.describe()}\n{done:,} rows written to {out}")
+        done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=report_in_rows(progress))
+    output.print_text(f"{loaded_calibrator.describe()}\n{done:,} rows written to {out}")
     if named and order is None and named != classes:
         pairs = ", ".join(f"{column} is class {name}" for column, name in zip(named, classes, strict=True))
-        output.show(f"  Classes were matched by position because one side has numbers instead of names: {pairs}.")
+        output.print_text(f"  Classes were matched by position because one side has numbers instead of names: {pairs}.")
 
 
-def _order(classes: list[str], columns: list[str]) -> list[int] | None:
+def _match_classes(classes: list[str], columns: list[str]) -> list[int] | None:
     """Return the column of each class if the order in the file differs, else None.
 
     Classes are matched by name if both sides have names, because a calibrator treats each class differently.

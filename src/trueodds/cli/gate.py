@@ -17,11 +17,11 @@ from trueodds.core.suggestions import suggest_names
 
 GATE_FAILED = 1  # the exit code
 
-_HOW = (
+_SYNTAX_REMEDY = (
     "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance"
     " {example}."
 )
-_FORM = re.compile(
+_GATE_PATTERN = re.compile(
     r"\s*(?P<name>[^\s\[.@<>=][^\[.@<>=]*?)(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[A-Za-z_]+))?(?:@(?P<lens>.+?))?"
     r"\s*(?P<operator>>=|<=|>|<)\s*(?P<limit>\S+)\s*"
 )
@@ -31,9 +31,9 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda x, limit: x < limit,
     "<=": lambda x, limit: x <= limit,
 }
-VALUE, ENDS = ("value",), ("value", "low", "high")
-PARTS = (*ENDS, "floor", "noise_floor", "debiased")
-WORST = "worst"  # stands for the group that is nearest to failing
+VALUE_PART, VALUE_AND_ENDS = ("value",), ("value", "low", "high")
+PARTS = (*VALUE_AND_ENDS, "floor", "noise_floor", "debiased")
+WORST_GROUP = "worst"  # stands for the group that is nearest to failing
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Scope:
     estimators: tuple[str, ...] | None = ()  # None allows any
     grouped: tuple[str, ...] = ()  # the estimators that are reported for every group
     lenses: bool = False  # whether a lens may be named
-    bare: bool = False  # whether estimates have no interval and no noise floor
+    omits_intervals: bool = False  # whether estimates have no interval and no noise floor
     estimator: Any = None  # the estimator of the command with its settings, if it has one
     example: str = "'ece>0.05'"
 
@@ -56,7 +56,14 @@ class Scope:
         return [*(self.estimators or ()), *self.numbers]
 
 
-AUDIT = Scope("audit", ("reject",), {"pvalue": VALUE, "aurc": ENDS, "risk": ENDS}, None, ("ece",), lenses=True)
+AUDIT_SCOPE = Scope(
+    "audit",
+    ("reject",),
+    {"pvalue": VALUE_PART, "aurc": VALUE_AND_ENDS, "risk": VALUE_AND_ENDS},
+    None,
+    ("ece",),
+    lenses=True,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +79,30 @@ class Gate:
     limit: float = 0.0
 
     @classmethod
-    def of(cls, text: str, scope: Scope = AUDIT) -> Gate:
+    def parse(cls, text: str, scope: Scope = AUDIT_SCOPE) -> Gate:
         """Parse a condition; invalid text raises an error, so that no typo becomes a gate that never fails.
 
-        >>> gate = Gate.of("ece.low@classwise >= 0.02")
+        >>> gate = Gate.parse("ece.low@classwise >= 0.02")
         >>> gate.name, gate.part, gate.lens, gate.operator, gate.limit
         ('ece', 'low', 'classwise', '>=', 0.02)
-        >>> Gate.of("ece[worst]>0.1").group, Gate.of("risk@0.8>0.05").coverage
+        >>> Gate.parse("ece[worst]>0.1").group, Gate.parse("risk@0.8>0.05").coverage
         ('worst', 0.8)
         """
         if text.strip() in scope.words:
             return cls(text, text.strip())
-        match = _FORM.fullmatch(text)
+        match = _GATE_PATTERN.fullmatch(text)
         if match is None and re.search("==|=>|=<", text):
             raise _invalid_gate("--fail-on compares with >, >=, < or <=.", text, f"For instance {scope.example}.")
         if match is None:
             words = "".join(f"{word}, or " for word in scope.words)
-            raise _invalid_gate("--fail-on has no condition.", text, _HOW.format(words=words, example=scope.example))
+            raise _invalid_gate(
+                "--fail-on has no condition.", text, _SYNTAX_REMEDY.format(words=words, example=scope.example)
+            )
         part = "noise_floor" if match["part"] == "floor" else match["part"] or "value"
-        gate = cls(text, match["name"], part, match["group"], match["lens"], match["operator"], _limit(match["limit"]))
-        _check(gate, scope)
+        gate = cls(
+            text, match["name"], part, match["group"], match["lens"], match["operator"], _parse_limit(match["limit"])
+        )
+        _check_gate(gate, scope)
         return gate
 
     @property
@@ -108,16 +119,16 @@ class Gate:
         return _OPERATORS[self.operator](number, self.limit)
 
     @property
-    def from_above(self) -> bool:
+    def fails_above(self) -> bool:
         """Whether large numbers fail."""
         return self.operator in (">", ">=")
 
-    def unknown(self, got: str, fix: str) -> InputError:
+    def not_evaluable_error(self, got: str, fix: str) -> InputError:
         """Return the error of a gate that cannot be evaluated and therefore does not pass."""
         return InputError("TO611", f"--fail-on {self.text!r} cannot be evaluated.", got, fix)
 
 
-class Answer(Protocol):
+class GatedResult(Protocol):
     """The result of a command, from which gates read numbers and decisions."""
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
@@ -129,12 +140,12 @@ class Answer(Protocol):
         ...
 
 
-def read(texts: Sequence[str], scope: Scope) -> list[Gate]:
+def parse_gates(texts: Sequence[str], scope: Scope) -> list[Gate]:
     """Parse the gates of a command; invalid ones are rejected before the command runs."""
-    return [Gate.of(text, scope) for text in texts]
+    return [Gate.parse(text, scope) for text in texts]
 
 
-def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
+def evaluate_gates(ctx: click.Context, gates: Sequence[Gate], answer: GatedResult) -> None:
     """Print on stderr which gates passed; exit with 1 if one failed. A gate that cannot be evaluated is an error."""
     failed, errors = False, []
     for gate in gates:
@@ -143,7 +154,7 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
         except InputError as problem:
             errors.append(problem)
             continue
-        output.show(f"gate {'failed' if fails else 'passed'}: {why}", err=True)
+        output.print_text(f"gate {'failed' if fails else 'passed'}: {why}", err=True)
         failed = failed or fails
     if errors:
         raise errors[0]
@@ -151,21 +162,21 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
         ctx.exit(GATE_FAILED)
 
 
-def evaluate_gate(gate: Gate, answer: Answer) -> tuple[bool, str]:
+def evaluate_gate(gate: Gate, answer: GatedResult) -> tuple[bool, str]:
     """Return whether the gate fails, and why; TO611 if the number does not exist."""
     if not gate.operator:
         fails, why = answer.evaluate_condition(gate)
         return fails, f"{gate.name} ({why})"
     number, name = answer.number(gate)
     if number is None or math.isnan(number):
-        raise gate.unknown(f"no number for {name}", "It is undefined or was not computed: see the notes.")
+        raise gate.not_evaluable_error(f"no number for {name}", "It is undefined or was not computed: see the notes.")
     fails, shown = gate.fails(number), format_number(number)
     if gate.fails(float(shown)) != fails:  # rounding would show the other outcome
         shown = repr(number)
     return fails, f"{name} = {shown}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
 
 
-def _limit(text: str) -> float:
+def _parse_limit(text: str) -> float:
     try:
         limit = float(text)
     except ValueError:
@@ -176,7 +187,7 @@ def _limit(text: str) -> float:
     return limit
 
 
-def _check(gate: Gate, scope: Scope) -> None:
+def _check_gate(gate: Gate, scope: Scope) -> None:
     """Reject a gate on a number that the command does not have."""
     parts = scope.numbers.get(gate.name)
     if parts is None:
@@ -197,16 +208,16 @@ def _check(gate: Gate, scope: Scope) -> None:
         from trueodds.lenses.lens import as_lens
 
         as_lens(gate.lens)
-    _check_attainable(gate, *_range(gate, scope))
+    _check_attainable(gate, *_value_range(gate, scope))
 
 
-def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
+def _value_range(gate: Gate, scope: Scope) -> tuple[float, float]:
     """The smallest and the largest value that the number can have."""
     if gate.name in ("statistic", "effect"):
         return -math.inf, math.inf
     if gate.name in scope.numbers and gate.name != "difference":
         return 0.0, 1.0
-    estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
+    estimator = make_default_estimator(gate.name) if scope.estimator is None else scope.estimator
     # On a class, `max_value` is a property, not a number.
     upper = estimator.max_value if isinstance(estimator.max_value, float) else math.inf
     if gate.name == "difference":
@@ -217,11 +228,11 @@ def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
 def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
     """Reject a bound outside the range of the number: such a gate could never fail."""
     number, limit = gate.text[: gate.text.rindex(gate.operator)].strip(), gate.limit
-    if _OPERATORS[gate.operator](upper if gate.from_above else lower, limit):
+    if _OPERATORS[gate.operator](upper if gate.fails_above else lower, limit):
         return
-    bound = f"at most {upper:g}" if gate.from_above else f"at least {lower:g}"
-    is_percentage = gate.from_above and upper == 1 < limit <= 100
-    fix = f"Bound it {'below' if gate.from_above else 'above'} {upper if gate.from_above else lower:g}."
+    bound = f"at most {upper:g}" if gate.fails_above else f"at least {lower:g}"
+    is_percentage = gate.fails_above and upper == 1 < limit <= 100
+    fix = f"Bound it {'below' if gate.fails_above else 'above'} {upper if gate.fails_above else lower:g}."
     if is_percentage:
         fix = f"Write '{number}{gate.operator}{limit / 100:g}' for {limit:g} %."
     raise _invalid_gate(f"{gate.name} is {bound}; this gate could never fail.", gate.text, fix)
@@ -232,12 +243,12 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
     if scope.estimators is not None and gate.name not in scope.estimators:
         known = suggest_names(gate.name, scope.gated_names) if scope.gated_names else "It has only words, no numbers."
         raise _invalid_gate(f"trueodds {scope.command} has no such number.", gate.name, known)
-    estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
+    estimator = make_default_estimator(gate.name) if scope.estimator is None else scope.estimator
     if gate.group is not None and gate.name not in scope.grouped:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
         problem = f"trueodds {scope.command} does not report the {gate.name} of every group."
         raise _invalid_gate(problem, gate.text, fix)
-    if scope.bare and gate.part != "value":
+    if scope.omits_intervals and gate.part != "value":
         raise _invalid_gate(
             "--interval none omits the interval and the noise floor.", gate.text, "Leave --interval out."
         )
@@ -249,7 +260,7 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
         raise _invalid_gate(problem, gate.text, f"Bound {gate.name} or {gate.name}.low.")
 
 
-def made_with(estimator: str, settings: Mapping[str, Any]) -> Any:
+def make_estimator(estimator: str, settings: Mapping[str, Any]) -> Any:
     """The estimator with the command's settings that apply to it."""
     from trueodds.estimators import ESTIMATORS
 
@@ -257,10 +268,10 @@ def made_with(estimator: str, settings: Mapping[str, Any]) -> Any:
         own = {name: value for name, value in settings.items() if ESTIMATORS.has_setting(estimator, name)}
         return ESTIMATORS.make(estimator, own)
     except InputError:  # the command itself reports invalid settings
-        return default_of(estimator)
+        return make_default_estimator(estimator)
 
 
-def default_of(estimator: str) -> Any:
+def make_default_estimator(estimator: str) -> Any:
     """The estimator with its default settings; its class if it has settings without a default."""
     from trueodds.estimators import ESTIMATORS
 

@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trueodds.cli.gate import ENDS, VALUE, WORST, Gate, Scope, default_of, made_with
+from trueodds.cli.gate import (
+    VALUE_AND_ENDS,
+    VALUE_PART,
+    WORST_GROUP,
+    Gate,
+    Scope,
+    make_default_estimator,
+    make_estimator,
+)
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
@@ -20,14 +28,14 @@ if TYPE_CHECKING:
 
 
 ALPHA = 0.05  # significance level of `reject` for a single test or comparison
-CLEAR = "far above its noise floor, so nothing is subtracted"
+NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 
 
 def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds measure`: the one estimate."""
     return Scope(
-        "measure", estimators=(estimator,), lenses=True, bare=settings.get("interval", "auto") is None,
-        estimator=made_with(estimator, settings), example=f"'{estimator}.high>0.05'",
+        "measure", estimators=(estimator,), lenses=True, omits_intervals=settings.get("interval", "auto") is None,
+        estimator=make_estimator(estimator, settings), example=f"'{estimator}.high>0.05'",
     )  # fmt: skip
 
 
@@ -35,15 +43,15 @@ def test_scope(margin: Any) -> Scope:
     """Return the scope of `trueodds test`: p-value, statistic, effect and the decision about a margin."""
     words = ("reject",) if margin is None else ("reject", "beyond", "undecided")
     return Scope(
-        "test", words, dict.fromkeys(("pvalue", "statistic", "effect"), VALUE), example="reject or 'pvalue<=0.01'"
+        "test", words, dict.fromkeys(("pvalue", "statistic", "effect"), VALUE_PART), example="reject or 'pvalue<=0.01'"
     )
 
 
 def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds groups`: the errors of all rows and of every group, and the family-wise p-value."""
     return Scope(
-        "groups", ("reject",), {"pvalue": VALUE}, (estimator,), (estimator,),
-        bare=settings.get("interval", "auto") is None, estimator=made_with(estimator, settings),
+        "groups", ("reject",), {"pvalue": VALUE_PART}, (estimator,), (estimator,),
+        omits_intervals=settings.get("interval", "auto") is None, estimator=make_estimator(estimator, settings),
         example=f"'{estimator}[worst].low>0.02'",
     )  # fmt: skip
 
@@ -51,21 +59,27 @@ def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
 def compare_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds compare`: the difference of two models and its p-value."""
     return Scope(
-        "compare", ("reject",), {"difference": ENDS, "pvalue": VALUE}, estimator=made_with(estimator, settings),
-        example="'difference.low>0'",
+        "compare", ("reject",), {"difference": VALUE_AND_ENDS, "pvalue": VALUE_PART},
+        estimator=make_estimator(estimator, settings), example="'difference.low>0'",
     )  # fmt: skip
 
 
-ANSWERS = Scope(
+ANSWERS_SCOPE = Scope(
     "answers",
-    numbers={"accuracy": ENDS, "coverage": VALUE, "mean_confidence": VALUE, "aurc": ENDS, "risk": ENDS},
+    numbers={
+        "accuracy": VALUE_AND_ENDS,
+        "coverage": VALUE_PART,
+        "mean_confidence": VALUE_PART,
+        "aurc": VALUE_AND_ENDS,
+        "risk": VALUE_AND_ENDS,
+    },
     estimators=("rmsce", "bas"),
     example="'risk@0.8>0.05'",
 )
 
 
 @dataclass(frozen=True)
-class OfEstimate:
+class GatedEstimate:
     """Numbers of one estimate and of the views of its lens."""
 
     estimate: Estimate
@@ -74,20 +88,20 @@ class OfEstimate:
         """Return the number that the gate names, of the estimate or of one of its views."""
         estimate = self.estimate
         if gate.lens in (None, estimate.lens):
-            number, remark = part_of(estimate, gate.part)
-            return number, f"{_label(gate, estimate.lens)}{remark}"
+            number, remark = get_part(estimate, gate.part)
+            return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
         if gate.lens in estimate.parts and gate.part == "value":
             return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
         known = suggest_names(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
-        raise gate.unknown(f"{estimate.estimator} through the lens {estimate.lens}", known)
+        raise gate.not_evaluable_error(f"{estimate.estimator} through the lens {estimate.lens}", known)
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Raise InputError, because an estimate decides nothing."""
-        raise gate.unknown("an estimate", "Name a number, with a bound.")
+        raise gate.not_evaluable_error("an estimate", "Name a number, with a bound.")
 
 
 @dataclass(frozen=True)
-class OfVerdict:
+class GatedVerdict:
     """Numbers and decisions of one test."""
 
     verdict: Verdict
@@ -104,13 +118,13 @@ class OfVerdict:
         if gate.name != "reject":
             decision = self.verdict.decision
             if decision is None:
-                raise gate.unknown("no decision", "See the notes.")
+                raise gate.not_evaluable_error("no decision", "See the notes.")
             return decision == gate.name, f"the decision is {decision}"
         return _is_rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, ALPHA)
 
 
 @dataclass(frozen=True)
-class OfComparison:
+class GatedComparison:
     """Numbers and decision of the difference of two models, the first minus the second."""
 
     comparison: Comparison
@@ -121,8 +135,8 @@ class OfComparison:
         if gate.name == "pvalue":
             _check_min_pvalue(gate, comparison.min_pvalue, gate.limit)
             return comparison.pvalue, gate.name
-        name = f"{_label(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
-        return comparison.difference if gate.part == "value" else _end(comparison.interval, gate.part), name
+        name = f"{_format_gate_number_name(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
+        return comparison.difference if gate.part == "value" else _interval_end(comparison.interval, gate.part), name
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
@@ -130,7 +144,7 @@ class OfComparison:
 
 
 @dataclass(frozen=True)
-class OfGroups:
+class GatedGroups:
     """Numbers and decision of the errors of all groups and of all rows."""
 
     by_group: ByGroup
@@ -142,8 +156,8 @@ class OfGroups:
             _check_min_pvalue(gate, min_pvalue, gate.limit)
             return self.by_group.pvalue, gate.name
         if gate.group is None:
-            return OfEstimate(self.by_group.overall).number(gate)
-        return of_groups(gate, {group.label: group.estimate for group in self.by_group.groups})
+            return GatedEstimate(self.by_group.overall).number(gate)
+        return get_group_number(gate, {group.label: group.estimate for group in self.by_group.groups})
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether any group is miscalibrated, jointly over all groups."""
@@ -153,7 +167,7 @@ class OfGroups:
 
 
 @dataclass(frozen=True)
-class OfAnswers:
+class GatedAnswers:
     """Numbers of `trueodds answers`, from its JSON report."""
 
     report: Mapping[str, Any]
@@ -164,19 +178,19 @@ class OfAnswers:
         """Return accuracy, coverage, mean confidence, selective risk, or one of the two estimates."""
         for estimate in self.measures:
             if estimate.estimator == gate.name:
-                return OfEstimate(estimate).number(gate)
+                return GatedEstimate(estimate).number(gate)
         if gate.name in ("aurc", "risk"):
-            return of_risk(gate, self.risk)
+            return get_risk(gate, self.risk)
         value = self.report[gate.name]
-        return (value[gate.part] if isinstance(value, Mapping) else value), _label(gate, None)
+        return (value[gate.part] if isinstance(value, Mapping) else value), _format_gate_number_name(gate, None)
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Raise InputError, because answers decide nothing."""
-        raise gate.unknown("answers", "Name a number, with a bound.")
+        raise gate.not_evaluable_error("answers", "Name a number, with a bound.")
 
 
 @dataclass(frozen=True)
-class OfAudit:
+class GatedAudit:
     """Numbers of an audit, from its JSON report; other numbers are computed on its rows."""
 
     report: Mapping[str, Any]
@@ -190,79 +204,85 @@ class OfAudit:
             _check_min_pvalue(gate, verdict.get("min_pvalue"), gate.limit)
             return verdict.get("pvalue"), "family-wise p"
         if gate.name in ("aurc", "risk"):
-            return of_risk(gate, self.risk())
+            return get_risk(gate, self.risk())
         if gate.group is not None:
-            return of_groups(
-                gate, {group["label"]: _group_estimate(group) for group in self.report.get("groups") or ()}
+            return get_group_number(
+                gate, {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
             )
-        listed = [_estimate(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name]
+        listed = [
+            _estimate_from_json(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name
+        ]
         for estimate in listed if gate.lens else listed[:1]:  # the default lens comes first
             if gate.lens in (None, estimate.lens) or (gate.lens in estimate.parts and gate.part == "value"):
-                number, name = OfEstimate(estimate).number(gate)
+                number, name = GatedEstimate(estimate).number(gate)
                 if number is not None and not math.isnan(number):
                     return number, name
-        return OfEstimate(self.measure(gate)).number(gate)
+        return GatedEstimate(self.measure(gate)).number(gate)
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the audit rejects calibration, and why."""
         verdict = self.report["verdict"]
         if verdict.get("rejected") is None or verdict.get("pvalue") is None:
-            raise gate.unknown("no family-wise p-value", "See the notes.")
+            raise gate.not_evaluable_error("no family-wise p-value", "See the notes.")
         return verdict["rejected"], verdict["reason"]
 
 
-def part_of(estimate: Estimate, part: str) -> tuple[float | None, str]:
+def get_part(estimate: Estimate, part: str) -> tuple[float | None, str]:
     """Return a part of an estimate, with a remark if it needs one.
 
     An estimate has a debiased value only near its noise floor. Far above it, nothing is subtracted.
     """
     if part in ("low", "high"):
-        return _end(estimate.interval, part), ""
+        return _interval_end(estimate.interval, part), ""
     if part != "debiased" or estimate.debiased is not None:
         number: float | None = getattr(estimate, part)
         return number, ""
-    if default_of(estimate.estimator).interval == "debiased":
+    if make_default_estimator(estimate.estimator).interval == "debiased":
         return estimate.value, " (debiased by itself)"
     if estimate.noise_floor is None or not math.isfinite(estimate.value):
         return None, ""
-    return estimate.value, f" ({CLEAR})"
+    return estimate.value, f" ({NOT_SUBTRACTED_REMARK})"
 
 
-def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
+def get_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
     """Return the number of one group, or of the group that is nearest to failing.
 
     If the number of a group is undefined, the gate fails if another group fails it, and else cannot be evaluated.
     """
     if not groups:
-        raise gate.unknown("no groups", "Add --group C for every group column.")
+        raise gate.not_evaluable_error("no groups", "Add --group C for every group column.")
     requested = str(gate.group)
     if requested in groups:
-        number, remark = part_of(groups[requested], gate.part)
-        return number, f"{_label(gate, None)}{remark}"
-    if requested != WORST:
-        raise gate.unknown(f"no group {requested!r}", suggest_names(requested, [WORST, *groups]))
-    numbers = {label: part_of(estimate, gate.part) for label, estimate in groups.items()}
+        number, remark = get_part(groups[requested], gate.part)
+        return number, f"{_format_gate_number_name(gate, None)}{remark}"
+    if requested != WORST_GROUP:
+        raise gate.not_evaluable_error(f"no group {requested!r}", suggest_names(requested, [WORST_GROUP, *groups]))
+    numbers = {label: get_part(estimate, gate.part) for label, estimate in groups.items()}
     known = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
-    nearest = max if gate.from_above else min
+    nearest = max if gate.fails_above else min
     label = nearest(known, key=lambda name: known[name]) if known else None
     if label is None or (len(known) < len(groups) and not gate.fails(known[label])):
         missing = ", ".join(name for name in groups if name not in known)
-        raise gate.unknown(
+        raise gate.not_evaluable_error(
             f"no {gate.part} of {missing}", "A group that cannot be evaluated does not pass: see the notes."
         )
-    return known[label], f"{_label(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
+    return known[
+        label
+    ], f"{_format_gate_number_name(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
 
 
-def of_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
+def get_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
     """The area under the risk-coverage curve, or the selective risk at the coverage of the gate."""
     if gate.name == "aurc":
-        return (risk.aurc if gate.part == "value" else _end(risk.interval, gate.part)), _label(gate, None)
+        return (
+            risk.aurc if gate.part == "value" else _interval_end(risk.interval, gate.part)
+        ), _format_gate_number_name(gate, None)
     column = "risk" if gate.part == "value" else gate.part
     index = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
-    return float(risk.at[column][index]), _label(gate, gate.lens)
+    return float(risk.at[column][index]), _format_gate_number_name(gate, gate.lens)
 
 
-def coverages(gates: Sequence[Gate]) -> list[float]:
+def requested_coverages(gates: Sequence[Gate]) -> list[float]:
     """The coverages whose risk is requested."""
     return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
 
@@ -270,17 +290,19 @@ def coverages(gates: Sequence[Gate]) -> list[float]:
 def _is_rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float) -> tuple[bool, str]:
     _check_min_pvalue(gate, min_pvalue, alpha)
     if pvalue is None or math.isnan(pvalue):
-        raise gate.unknown("no p-value", "See the notes.")
+        raise gate.not_evaluable_error("no p-value", "See the notes.")
     return pvalue <= alpha, f"p {format_number(pvalue)} {'<=' if pvalue <= alpha else '>'} {format_number(alpha)}"
 
 
 def _check_min_pvalue(gate: Gate, min_pvalue: float | None, limit: float) -> None:
     """Raise an error if no p-value that the null draws can give would fail the gate."""
-    if not gate.from_above and min_pvalue is not None and min_pvalue > limit * (1 + 1e-9):
-        raise gate.unknown(f"no p-value below {format_number(min_pvalue)} was possible", "Give more --resamples.")
+    if not gate.fails_above and min_pvalue is not None and min_pvalue > limit * (1 + 1e-9):
+        raise gate.not_evaluable_error(
+            f"no p-value below {format_number(min_pvalue)} was possible", "Give more --resamples."
+        )
 
 
-def _end(interval: Interval | None, part: str) -> float | None:
+def _interval_end(interval: Interval | None, part: str) -> float | None:
     return None if interval is None else float(getattr(interval, part))
 
 
@@ -295,14 +317,14 @@ def _is_lens(name: str) -> bool:
     return True
 
 
-def _label(gate: Gate, lens: str | None) -> str:
+def _format_gate_number_name(gate: Gate, lens: str | None) -> str:
     """The number as a gate names it."""
     group = "" if gate.group is None else f"[{gate.group}]"
     part = "" if gate.part == "value" else f".{gate.part}"
     return f"{gate.name}{group}{part}" + ("" if lens is None else f"@{lens}")
 
 
-def _estimate(report: Mapping[str, Any]) -> Estimate:
+def _estimate_from_json(report: Mapping[str, Any]) -> Estimate:
     """Restore an estimate from its JSON, in which a value that is not finite is null."""
     from trueodds.core.results import Estimate, Interval
 
@@ -314,7 +336,7 @@ def _estimate(report: Mapping[str, Any]) -> Estimate:
     )  # fmt: skip
 
 
-def _group_estimate(report: Mapping[str, Any]) -> Estimate:
+def _group_estimate_from_json(report: Mapping[str, Any]) -> Estimate:
     """The error of a group of an audit, debiased as `measure` does it."""
     from trueodds.resampling.noise_floor import subtract_noise_floor
 
@@ -323,4 +345,6 @@ def _group_estimate(report: Mapping[str, Any]) -> Estimate:
         math.nan if error is None or noise_floor is None else float(subtract_noise_floor(error, noise_floor))
     )
     debiased = None if math.isnan(debiased_error) else debiased_error
-    return _estimate({**report, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}})
+    return _estimate_from_json(
+        {**report, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}}
+    )

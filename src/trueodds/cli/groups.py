@@ -19,7 +19,7 @@ from trueodds.cli.options import (
     open_data,
     pop_columns,
 )
-from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
+from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 from trueodds.core.errors import InputError
 from trueodds.core.progress import ProgressBar
 
@@ -77,7 +77,7 @@ def groups(
 
     Name each group column by its own --group.
     """
-    method_settings, columns = settings(params), pop_columns(params)
+    method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
     if "group" not in columns:
         raise InputError("TO601", "No group column is named.", "no --group", "Add --group C for every such column.")
@@ -92,7 +92,7 @@ def groups(
     ESTIMATORS.check(
         estimator, method_settings, [name for name in INTERVAL_SETTINGS if name not in ("region", "resample")]
     )
-    gates = gate.read(fail_on, gate_values.groups_scope(estimator, method_settings))
+    gates = gate.parse_gates(fail_on, gate_values.groups_scope(estimator, method_settings))
     how: dict[str, Any] = {
         "lens": lens,
         "crossings": crossings,
@@ -105,5 +105,5 @@ def groups(
             open_data(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how
         )
     text = group_results.describe().replace("in `.gaps` and in the JSON", "with --json")
-    output.answer(text, group_results.notes, group_results.to_dict(), json_path)
-    gate.conclude(ctx, gates, gate_values.OfGroups(group_results))
+    output.print_result(text, group_results.notes, group_results.to_dict(), json_path)
+    gate.evaluate_gates(ctx, gates, gate_values.GatedGroups(group_results))

@@ -12,14 +12,14 @@ from trueodds.core.errors import InputError
 from trueodds.core.registry import Registry
 from trueodds.core.suggestions import suggest_names
 
-_FAMILIES = {
+_REGISTRY_OF_FAMILY = {
     "estimators": "trueodds.estimators:ESTIMATORS",
     "tests": "trueodds.hypotests:TESTS",
     "calibrators": "trueodds.calibrators:CALIBRATORS",
     "diagrams": "trueodds.diagrams:DIAGRAMS",
 }
 # Words of the problem, whose modules load numpy; a test holds them to what those modules accept.
-_WORDS = {
+_WORDS_OF_FAMILY = {
     "lenses": (
         "canonical",
         "confidence",
@@ -45,30 +45,30 @@ _WORDS = {
 }
 
 
-_ALL = (*_FAMILIES, "studies", *_WORDS)
+_ALL_FAMILIES = (*_REGISTRY_OF_FAMILY, "studies", *_WORDS_OF_FAMILY)
 
 
 @click.command("list", short_help="List the available names.")
-@click.argument("family", required=False, metavar=f"[{'|'.join(_ALL)}]")
+@click.argument("family", required=False, metavar=f"[{'|'.join(_ALL_FAMILIES)}]")
 def list_names(family: str | None) -> None:
     """List the names of estimators, tests, calibrators, diagrams, studies, lenses, partitions and distances."""
-    if family is not None and family not in _ALL:
-        raise InputError("TO601", "Unknown kind of names.", repr(family), suggest_names(family, _ALL))
+    if family is not None and family not in _ALL_FAMILIES:
+        raise InputError("TO601", "Unknown kind of names.", repr(family), suggest_names(family, _ALL_FAMILIES))
     if family is not None:
-        output.show("\n".join(names(family)))
+        output.print_text("\n".join(names(family)))
         return
-    for name in _ALL:
+    for name in _ALL_FAMILIES:
         if name == "studies" and not declared_studies():
             continue  # they are a package of their own; asked for by name they are said to be missing
-        output.show(f"{name:<12} {' '.join(names(name))}")
+        output.print_text(f"{name:<12} {' '.join(names(name))}")
 
 
 def names(family: str) -> tuple[str, ...]:
     """Return the names of one family, without importing any method."""
-    if family in _WORDS:
-        return _WORDS[family]
+    if family in _WORDS_OF_FAMILY:
+        return _WORDS_OF_FAMILY[family]
     if family == "studies":
         return installed_studies().names()
-    module, _, table = _FAMILIES[family].partition(":")
+    module, _, table = _REGISTRY_OF_FAMILY[family].partition(":")
     registry: Registry = getattr(importlib.import_module(module), table)
     return registry.names()

@@ -14,13 +14,13 @@ from trueodds.cli.options import (
     LENS,
     SEED,
     WEIGHT_KIND,
+    check_takes_costs,
     data_options,
     open_data,
     pop_columns,
     read_costs,
-    takes_costs,
 )
-from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
+from trueodds.cli.settings import INTERVAL_SETTINGS, pop_settings, settings_options
 
 
 @click.command(short_help="Estimate a calibration error or a score.")
@@ -51,20 +51,20 @@ def measure(
     **params: Any,
 ) -> None:
     """Estimate a calibration error or a score, with its interval and noise floor."""
-    method_settings, columns = settings(params), pop_columns(params)
+    method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
     import trueodds as to
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator, method_settings, INTERVAL_SETTINGS)
-    gates = gate.read(fail_on, gate_values.measure_scope(estimator, method_settings))
+    gates = gate.parse_gates(fail_on, gate_values.measure_scope(estimator, method_settings))
     if cost_path:
-        takes_costs(ESTIMATORS, estimator, "estimator")
+        check_takes_costs(ESTIMATORS, estimator, "estimator")
     data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
     method_settings |= costs
-    with records.by_question(columns, costs=bool(cost_path)):
+    with records.restate_cluster_errors(columns, costs=bool(cost_path)):
         estimate = to.measure(
             data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **method_settings
         )
-    output.answer(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
-    gate.conclude(ctx, gates, gate_values.OfEstimate(estimate))
+    output.print_result(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
+    gate.evaluate_gates(ctx, gates, gate_values.GatedEstimate(estimate))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from trueodds.cli.options import COLUMNS
-from trueodds.cli.settings import SETTINGS
+from trueodds.cli.options import COLUMN_OPTIONS
+from trueodds.cli.settings import SETTING_OPTIONS
 from trueodds.core.errors import InputError
 
-_LISTS = ("classes", "probs", "logits", "votes", "multilabel", "group")
+_LIST_KEYWORDS = ("classes", "probs", "logits", "votes", "multilabel", "group")
 # What a keyword is called here, and what stands for its value where the message leaves it open.
-_NAMES: dict[str, tuple[str, str]] = {
+_OPTION_OF_KEYWORD: dict[str, tuple[str, str]] = {
     option.lstrip("-").replace("-", "_"): (option, placeholder)
     for option, placeholder in (
-        *((option, how["metavar"]) for option, how in COLUMNS),
-        *((option, "X") for option in SETTINGS),
+        *((option, how["metavar"]) for option, how in COLUMN_OPTIONS),
+        *((option, "X") for option in SETTING_OPTIONS),
         *(
             ("--mode", "exact"),
             ("--lens", "NAME"),
@@ -27,21 +27,33 @@ _NAMES: dict[str, tuple[str, str]] = {
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
 _METHOD_OPTIONS = {"measure": "--estimator", "test": "--test", "fit": "--method", "draw": "--diagram"}
-_SET = ("style", "bars", "simultaneous", "min_count", "folds", "share", "simulations", "distortion", "direction")
-_NAMES |= {name: (f"--set {name}=", "X") for name in _SET}
+_METHOD_SETTINGS = (
+    "style",
+    "bars",
+    "simultaneous",
+    "min_count",
+    "folds",
+    "share",
+    "simulations",
+    "distortion",
+    "direction",
+)
+_OPTION_OF_KEYWORD |= {name: (f"--set {name}=", "X") for name in _METHOD_SETTINGS}
 # A bare word after = is never ours: a group may be called region=north.
-_KEYWORD = re.compile(
-    rf"(?<![\w./=-])(?<!--set )(?P<name>{'|'.join(_NAMES)})="
+_KEYWORD_PATTERN = re.compile(
+    rf"(?<![\w./=-])(?<!--set )(?P<name>{'|'.join(_OPTION_OF_KEYWORD)})="
     r"(?P<value>'[^']*'|\[[^\]]*\]"
     r"|(?:True|False|None|[+-]?(?:inf|\d+(?:\.\d+)?(?:e[+-]?\d+)?))(?![\w/-]|\.\w)|(?=[\s.,;:)]|$))"
 )
-_UNDERSCORED = re.compile(
-    rf"(?<![\w./=-])({'|'.join(name for name in _NAMES if '_' in name and name != 'min_count')})\b"
+_UNDERSCORED_KEYWORD_PATTERN = re.compile(
+    rf"(?<![\w./=-])({'|'.join(name for name in _OPTION_OF_KEYWORD if '_' in name and name != 'min_count')})\b"
 )
-_NAMED = re.compile(r"(?:Known:|The columns are|The fields are|The only column is|Did you mean) (.+?)(?:\?|\.(?= |$))")
-_WORD = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
+_LISTED_NAMES_PATTERN = re.compile(
+    r"(?:Known:|The columns are|The fields are|The only column is|Did you mean) (.+?)(?:\?|\.(?= |$))"
+)
+_SHELL_WORD_PATTERN = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
 # Constructors and attributes, in the order in which they are looked for.
-_PHRASES = tuple(
+_PHRASE_REPLACEMENTS = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r", or read\(…, logits=True\)", ""),
@@ -69,64 +81,70 @@ _PHRASES = tuple(
         (r"in the order of \.classes", "in the order of the calibrator's classes"),
     )
 )
-_TWICE = re.compile(r"(--[\w-]+ \w+) \(\1\)")
+_REPEATED_OPTION_PATTERN = re.compile(r"(--[\w-]+ \w+) \(\1\)")
 
 
-def restate(text: str, quoted: Iterable[str] = ()) -> str:
+def restate_keywords(text: str, quoted: Iterable[str] = ()) -> str:
     """Replace keyword arguments in a remedy or note with options; text `quoted` from the data is unchanged.
 
-    >>> restate("If these are logits, use Predictions.from_logits, or read(…, logits=True).")
+    >>> restate_keywords("If these are logits, use Predictions.from_logits, or read(…, logits=True).")
     "If these are logits, pass --logits 'p_*'."
-    >>> restate("For instance level=0.9, bins=[0, 0.5, 1], simultaneous=True or cluster=.")
+    >>> restate_keywords("For instance level=0.9, bins=[0, 0.5, 1], simultaneous=True or cluster=.")
     "For instance --level 0.9, --bins '[0, 0.5, 1]', --set simultaneous=true or --cluster C."
-    >>> restate("None for order=1; say order=2.", ["order=1"])
+    >>> restate_keywords("None for order=1; say order=2.", ["order=1"])
     'None for order=1; say --order 2.'
     """
     if literals := sorted({word for word in quoted if word}, key=len, reverse=True):
         pieces = re.split(rf"(?<!\w)({'|'.join(map(re.escape, literals))})(?!\w)", text)
-        return "".join(piece if i % 2 else restate(piece) for i, piece in enumerate(pieces))
-    for pattern, replacement in _PHRASES:
+        return "".join(piece if i % 2 else restate_keywords(piece) for i, piece in enumerate(pieces))
+    for pattern, replacement in _PHRASE_REPLACEMENTS:
         text = pattern.sub(replacement, text)
-    text = _UNDERSCORED.sub(lambda match: _NAMES[match[1]][0], _KEYWORD.sub(_option, text))
-    return _TWICE.sub(r"\1", text)
+    text = _UNDERSCORED_KEYWORD_PATTERN.sub(
+        lambda match: _OPTION_OF_KEYWORD[match[1]][0], _KEYWORD_PATTERN.sub(_format_option, text)
+    )
+    return _REPEATED_OPTION_PATTERN.sub(r"\1", text)
 
 
 def restate_error(error: InputError) -> InputError:
     """Return the same error with options in place of keywords; values quoted from data or paths are unchanged."""
     missing = error.code.startswith("TO30")  # a column that is not there; those that are may be called label=1
-    got, fix = error.got, restate(error.fix, _NAMED.findall(error.fix) if missing else ())
-    if keyword := _KEYWORD.fullmatch(got):
-        option = _NAMES[keyword["name"]][0]
-        got = _option(keyword)
+    got, fix = error.got, restate_keywords(error.fix, _LISTED_NAMES_PATTERN.findall(error.fix) if missing else ())
+    if keyword := _KEYWORD_PATTERN.fullmatch(got):
+        option = _OPTION_OF_KEYWORD[keyword["name"]][0]
+        got = _format_option(keyword)
         if missing and option not in fix:
             fix += f" Select one with {option}." if fix.startswith("The ") else f" Select it with {option}."
     # A problem may begin with the name of a file, and files may be called label=1.csv: only quoted values count.
     problem = (
         error.problem
         if error.code.startswith("TO3")
-        else _UNDERSCORED.sub(
-            lambda match: _NAMES[match[1]][0],
-            _KEYWORD.sub(lambda match: _option(match) if match["value"][:1] == "'" else match[0], error.problem),
+        else _UNDERSCORED_KEYWORD_PATTERN.sub(
+            lambda match: _OPTION_OF_KEYWORD[match[1]][0],
+            _KEYWORD_PATTERN.sub(
+                lambda match: _format_option(match) if match["value"][:1] == "'" else match[0], error.problem
+            ),
         )
     )
     return InputError(error.code, problem, got, fix)
 
 
 def _group_options(names: str) -> str:
-    return " ".join(f"--group {name[1:-1] if _WORD.fullmatch(name[1:-1]) else name}" for name in names.split(", "))
+    return " ".join(
+        f"--group {name[1:-1] if _SHELL_WORD_PATTERN.fullmatch(name[1:-1]) else name}" for name in names.split(", ")
+    )
 
 
-def _option(match: re.Match[str]) -> str:
+def _format_option(match: re.Match[str]) -> str:
     name, value = match["name"], match["value"]
-    option, placeholder = _NAMES[name]
-    if value == "None" and name in ("label", *_LISTS):
+    option, placeholder = _OPTION_OF_KEYWORD[name]
+    if value == "None" and name in ("label", *_LIST_KEYWORDS):
         return f"no {option}"
     if value == "" or (name == "logits" and value == "True"):
         text = placeholder
     elif value.startswith("["):
-        text = ",".join(re.findall(r"'([^']*)'", value)) if name in _LISTS else f"'{value}'"
+        text = ",".join(re.findall(r"'([^']*)'", value)) if name in _LIST_KEYWORDS else f"'{value}'"
     elif value.startswith("'"):
-        text = value[1:-1] if _WORD.fullmatch(value[1:-1]) else value
+        text = value[1:-1] if _SHELL_WORD_PATTERN.fullmatch(value[1:-1]) else value
     else:
         text = value.lower() if value in ("True", "False", "None") else value
     return option + text if option.endswith("=") else f"{option} {text}"

@@ -6,7 +6,7 @@ import click
 
 from trueodds.core.suggestions import normalize_name, resolve_synonym
 
-_OTHER_WORDS = {
+_SYNONYMS_OF_OPTION = {
     "--estimator": ("metric", "measure", "score", "scorer", "error"),
     "--method": ("calibrator", "recalibrator", "calibration"),
     "--diagram": ("plot", "figure", "chart"),
@@ -25,7 +25,11 @@ def near_options(problem: click.NoSuchOption) -> tuple[list[str], bool]:
     command = problem.ctx.command if problem.ctx else None
     known = {opt for param in command.params for opt in param.opts if opt.startswith("--")} if command else set()
     word = normalize_name(problem.option_name)
-    same = [option for option, words in _OTHER_WORDS.items() if word in map(normalize_name, words) and option in known]
+    same = [
+        option
+        for option, words in _SYNONYMS_OF_OPTION.items()
+        if word in map(normalize_name, words) and option in known
+    ]
     names = {option.lstrip("-").replace("-", "_"): option for option in known}
     same += [names[name] for name in resolve_synonym(problem.option_name, names) if name in names]
     return (list(dict.fromkeys(same)), True) if same else (list(problem.possibilities or ()), False)

@@ -16,9 +16,9 @@ import click
 
 from trueodds.cli import records
 from trueodds.core.errors import InputError, install_command
-from trueodds.core.method_use import FAMILIES
+from trueodds.core.method_use import METHOD_FAMILIES
 
-ENGINES: tuple[tuple[str, dict[str, Any]], ...] = (
+ENGINE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     (
         "--engine",
         {
@@ -37,13 +37,13 @@ ENGINES: tuple[tuple[str, dict[str, Any]], ...] = (
         {"metavar": "C", "help": "Column with a unique id, so that samples do not depend on the order of files."},
     ),
 )
-_PLACES = {"scheduler": "dask", "master": "spark"}
+_ENGINE_OF_KEYWORD = {"scheduler": "dask", "master": "spark"}
 
 
 def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Start the engine that the options name, until the command ends; return the settings of `read`."""
     settings = dict(columns)
-    for place, engine in _PLACES.items():
+    for place, engine in _ENGINE_OF_KEYWORD.items():
         if place in settings and settings.get("engine") != engine:
             raise InputError(
                 "TO601",
@@ -98,7 +98,7 @@ FAIL_ON = click.option(
 )
 JSON = click.option("--json", "json_path", metavar="F|-", help="Write the result as a JSON object; - is stdout.")
 
-COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
+COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--label", {"metavar": "C", "help": "Column of the true class. [default: label]"}),
     (
         "--probs",
@@ -117,13 +117,13 @@ COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
         "--sum-tolerance",
         {"type": float, "metavar": "X", "help": "Largest deviation of the sum of a row from 1 (rounded tables)."},
     ),
-    *records.RECORDS,
-    *ENGINES,
+    *records.RECORD_OPTIONS,
+    *ENGINE_OPTIONS,
 )
-_NAMES = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMNS)
-_LISTS = ("probs", "logits", "votes", "multilabel")
+_COLUMN_KEYWORDS = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMN_OPTIONS)
+_LIST_KEYWORDS = ("probs", "logits", "votes", "multilabel")
 # What says the same thing as something else, or makes it meaningless; one of them would be ignored in silence.
-_EXCLUDING = (
+_EXCLUSIVE_KEYWORDS = (
     ("logits", "probs", "Both name the columns of the predictions."),
     ("multilabel", "label", "Both name the columns of the outcomes."),
     ("votes", "label", "Both name the columns of the outcomes."),
@@ -139,7 +139,7 @@ def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command
         if mode:
             how = "Keep rows in memory or tally them; by default it depends on the size."
             command = click.option("--mode", type=click.Choice(["exact", "tally"]), help=how)(command)
-        for option, how_so in reversed(COLUMNS):
+        for option, how_so in reversed(COLUMN_OPTIONS):
             if group or option != "--group":
                 command = click.option(option, **how_so)(command)
         return FILES(command)
@@ -149,10 +149,10 @@ def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command
 
 def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, Any]:
     """Remove the column options from the parameters of the command and return them as settings of `read`."""
-    columns = {name: params.pop(name) for name in _NAMES if name in params}
+    columns = {name: params.pop(name) for name in _COLUMN_KEYWORDS if name in params}
     columns = {name: value for name, value in columns.items() if value not in (None, ()) and value is not False}
     _check_columns(columns, outcome)
-    for name in _LISTS:
+    for name in _LIST_KEYWORDS:
         if name in columns and "," in columns[name]:
             columns[name] = _split_parts(columns[name])
     if "classes" in columns:
@@ -165,7 +165,7 @@ def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, An
 def _check_columns(columns: Mapping[str, Any], outcome: bool) -> None:
     """Reject options that would be ignored or that exclude each other."""
     records.check_columns(columns)
-    for one, other, why in _EXCLUDING:
+    for one, other, why in _EXCLUSIVE_KEYWORDS:
         if one in columns and other in columns:
             raise InputError("TO603", why, f"--{one} and --{other}", f"Leave --{other} out.")
     for one, other in (("confidence", "correct"), ("correct", "confidence")):
@@ -190,7 +190,7 @@ def _split_parts(text: str) -> list[str]:
 def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The source or the tally behind the paths; several tallies are added up."""
     refuse_repeated(files)
-    _refuse_names(files)
+    _refuse_method_names(files)
     tallies = [is_tally(file) for file in files]
     if any(tallies):
         if not all(tallies):
@@ -200,8 +200,8 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
             name = next(iter(columns)).replace("_", "-")
             raise InputError("TO603", "Column options do not apply to a tally.", f"--{name}", f"Leave --{name} out.")
         return add_tallies(files)
-    if records.are_requested(files, columns):
-        return records.source(files, columns)
+    if records.has_record_options(files, columns):
+        return records.make_source(files, columns)
     from trueodds.io import read
 
     return read(files[0] if len(files) == 1 else list(files), **start_engine(columns))
@@ -220,16 +220,16 @@ def _matching_paths(path: str) -> list[str]:
     return [path] if os.path.exists(path) else glob.glob(path, recursive=True)
 
 
-_NAME_OPTIONS = {"measure": "estimator", "compare": "estimator", "groups": "estimator", "test": "test",
+_METHOD_KEYWORD_OF_COMMAND = {"measure": "estimator", "compare": "estimator", "groups": "estimator", "test": "test",
                  "power": "test", "fit": "method", "draw": "diagram"}  # fmt: skip
 
 
-def _refuse_names(files: Sequence[str]) -> None:
+def _refuse_method_names(files: Sequence[str]) -> None:
     """Raise an error for the name of a method among the files, which is the value of an option."""
-    option = _NAME_OPTIONS.get(click.get_current_context().info_name or "")
+    option = _METHOD_KEYWORD_OF_COMMAND.get(click.get_current_context().info_name or "")
     for file in files if option else ():
         kind = {"method": "calibrator"}.get(str(option), str(option))
-        module, _, table = FAMILIES[kind][1].partition(":")
+        module, _, table = METHOD_FAMILIES[kind][1].partition(":")
         if file in getattr(importlib.import_module(module), table).names() and not os.path.exists(file):
             fix = f"The {kind} is an option: --{option} {file}."
             raise InputError("TO301", "There is no such file.", repr(file), fix)
@@ -259,7 +259,7 @@ COST = click.option(
     metavar="F",
     help="CSV file of costs; first column: names of the actions; header: names of the classes.",
 )
-_FIX = "Write a row per action and a column per class, such as: action,no,yes / wait,0,4 / treat,1,0."
+_COST_TABLE_REMEDY = "Write a row per action and a column per class, such as: action,no,yes / wait,0,4 / treat,1,0."
 
 
 def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) -> tuple[Any, dict[str, Any]]:
@@ -277,7 +277,7 @@ def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) 
         memory_source.name, data = data.name, memory_source  # the name of the file, and not that rows are in memory
     classes = [str(name) for name in rows.classes]
     if names is None and [f"{cost:g}" for cost in table[0]] == classes:
-        raise _unreadable(path, "a first line that may be names of classes or costs")
+        raise _cost_table_error(path, "a first line that may be names of classes or costs")
     if names is not None:
         if sorted(names) != sorted(classes):
             raise InputError(
@@ -288,11 +288,11 @@ def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) 
             )
         table = [[row[names.index(name)] for name in classes] for row in table]
     elif len(table[0]) != len(classes):
-        raise _unreadable(path, f"{len(table[0])} columns of costs for {len(classes)} classes")
+        raise _cost_table_error(path, f"{len(table[0])} columns of costs for {len(classes)} classes")
     return data, {"cost": table} | ({"actions": actions} if actions else {})
 
 
-def takes_costs(registry: Any, name: str, option: str) -> None:
+def check_takes_costs(registry: Any, name: str, option: str) -> None:
     """Raise an error if the method does not use costs."""
     if not registry.has_setting(name, "cost"):
         raise InputError(
@@ -314,7 +314,7 @@ def _read_cost_table(path: str) -> tuple[list[str] | None, list[str] | None, lis
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise InputError("TO602", "The costs cannot be read.", str(problem), "Check the path of --cost.") from None
     if not lines:
-        raise _unreadable(path, "an empty file")
+        raise _cost_table_error(path, "an empty file")
     # Classes may be called 0, 1, 2: then "action" above the actions' names tells the first line from costs.
     named = lines[0][0].lower() in ("", "action", "actions") or not all(_is_number(cell) for cell in lines[0][1:])
     head = lines.pop(0) if named else None
@@ -324,11 +324,11 @@ def _read_cost_table(path: str) -> tuple[list[str] | None, list[str] | None, lis
         lines = [line[1:] for line in lines]
         head = head and head[-len(lines[0]) :] if lines else head
     if not lines or len({len(line) for line in lines}) > 1 or (head and len(head) != len(lines[0])):
-        raise _unreadable(path, "lines of different lengths" if lines else "a first line and no costs")
+        raise _cost_table_error(path, "lines of different lengths" if lines else "a first line and no costs")
     for number, line in enumerate(lines, 1):
         for cell in line:
             if not _is_number(cell):
-                raise _unreadable(path, f"{cell!r} in action {number}")
+                raise _cost_table_error(path, f"{cell!r} in action {number}")
     return head, actions, [[float(cell) for cell in line] for line in lines]
 
 
@@ -340,5 +340,5 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _unreadable(path: str, got: str) -> InputError:
-    return InputError("TO608", f"{path} is not a table of costs.", got, _FIX)
+def _cost_table_error(path: str, got: str) -> InputError:
+    return InputError("TO608", f"{path} is not a table of costs.", got, _COST_TABLE_REMEDY)

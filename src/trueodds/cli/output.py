@@ -14,11 +14,13 @@ from typing import Any
 
 import click
 
-from trueodds.cli.messages import restate
+from trueodds.cli.messages import restate_keywords
 from trueodds.core.errors import InputError
 from trueodds.core.printable import printable_lines, to_printable, without_surrogates
 
-_PICTURED = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")  # an audit has no settings of its diagrams
+_DIAGRAM_SETTING_PATTERN = re.compile(
+    r"(--set (?:simultaneous|style|bars)=\w+)"
+)  # an audit has no settings of its diagrams
 _COLORS: dict[str, dict[str, Any]] = {
     "good": {"fg": "green", "bold": True},
     "bad": {"fg": "red", "bold": True},
@@ -50,10 +52,10 @@ def check_outputs(inputs: Iterable[str], **outputs: str | None) -> None:
 
 
 def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
-    read = {file_mark for path in inputs for match in _matching_paths(path) for file_mark in _marks(match)}
+    read = {file_mark for path in inputs for match in _matching_paths(path) for file_mark in _file_identifiers(match)}
     written: dict[Any, str] = {}
     for option, path in files.items():
-        for mark in _marks(path):
+        for mark in _file_identifiers(path):
             if mark in read:
                 raise InputError("TO603", f"{option} would overwrite a file that is read.", path, "Name another file.")
             if (other := written.setdefault(mark, option)) != option:
@@ -70,7 +72,7 @@ def _matching_paths(path: str) -> list[str]:
     return glob.glob(path, recursive=True)
 
 
-def _marks(path: str) -> list[Any]:
+def _file_identifiers(path: str) -> list[Any]:
     """Return identifiers of a file that all its names share: its real path and, if it exists, its inode."""
     path = os.path.expanduser(path)
     try:
@@ -82,17 +84,17 @@ def _marks(path: str) -> list[Any]:
     return [os.path.realpath(path), (file_stat.st_dev, file_stat.st_ino)]
 
 
-def write(path: str, text: str) -> None:
+def write_text(path: str, text: str) -> None:
     """Text into a file, or to stdout for -."""
     if path == "-":
-        show(text)
+        print_text(text)
         return
     from trueodds.core import json_files
 
     json_files.write_text(path, text + "\n", "TO602")
 
 
-def show(text: str, *, err: bool = False, painted: bool = False) -> None:
+def print_text(text: str, *, err: bool = False, painted: bool = False) -> None:
     """Print text; all commands use it, so that control characters in the data cannot affect the terminal.
 
     In `painted` text names are already printable, and the escape sequences are colors. If stderr is closed, the exit
@@ -103,52 +105,53 @@ def show(text: str, *, err: bool = False, painted: bool = False) -> None:
     except OSError:
         if not err:
             raise
-        abandon(sys.stderr)
+        redirect_to_null_device(sys.stderr)
 
 
-def abandon(stream: Any) -> None:
+def redirect_to_null_device(stream: Any) -> None:
     """Redirect a closed or full stream to the null device, so that the final flush does not fail."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def as_json(answer: Mapping[str, Any]) -> str:
+def format_json(answer: Mapping[str, Any]) -> str:
     """Return a strict JSON object in ASCII, which any terminal and reader accepts."""
     import json
 
     return without_surrogates(json.dumps(answer, allow_nan=False, indent=2))
 
 
-def answer(text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None) -> None:
+def print_result(text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None) -> None:
     """Print one line and its notes, or only JSON if that goes to stdout."""
     if json_path is not None:
-        write(json_path, as_json(report))
+        write_text(json_path, format_json(report))
     if json_path != "-":
-        show(text)
-        labels = _labels(report)
+        print_text(text)
+        labels = _group_labels(report)
         for note in notes:
-            show(f"  {restate(str(note), labels)}")
+            print_text(f"  {restate_keywords(str(note), labels)}")
 
 
-def spoken_notes(report: Any, labels: Iterable[str] = ()) -> Any:
+def restate_notes(report: Any, labels: Iterable[str] = ()) -> Any:
     """An answer whose notes speak of options, for the terminal; the JSON keeps the library's words."""
     if isinstance(report, Mapping):
-        labels = labels or _labels(report)
+        labels = labels or _group_labels(report)
         return {
             name: [
-                note | {"text": _PICTURED.sub(r"\1 to trueodds draw", restate(note["text"], labels))}
+                note
+                | {"text": _DIAGRAM_SETTING_PATTERN.sub(r"\1 to trueodds draw", restate_keywords(note["text"], labels))}
                 for note in value or ()
             ]
             if name == "notes"
-            else spoken_notes(value, labels)
+            else restate_notes(value, labels)
             for name, value in report.items()
         }
     if isinstance(report, (list, tuple)) and report and isinstance(report[0], Mapping):
-        return [spoken_notes(item, labels) for item in report]
+        return [restate_notes(item, labels) for item in report]
     return report
 
 
-def _labels(report: Mapping[str, Any]) -> list[str]:
+def _group_labels(report: Mapping[str, Any]) -> list[str]:
     """What groups are called, such as level=2: words of the data, which notes quote."""
     groups = report.get("groups") or ()
     return [to_printable(group["label"]) for group in groups if isinstance(group, Mapping) and "label" in group]
@@ -160,12 +163,12 @@ def uses_colors(stream: Any = None) -> bool:
     return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def paint(piece: str, role: str) -> str:
+def colorize(piece: str, role: str) -> str:
     """A piece of the report in the color of its role."""
     return click.style(piece, **_COLORS.get(role, {}))
 
 
-def width() -> int | None:
+def terminal_width() -> int | None:
     """Return the width of the terminal, or None without a terminal."""
     import shutil
 

@@ -8,7 +8,7 @@ import click
 
 from trueodds.cli import output
 from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, open_data, pop_columns
-from trueodds.cli.settings import settings, settings_options
+from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.progress import ProgressBar
 
 
@@ -56,7 +56,7 @@ def power(
     **params: Any,
 ) -> None:
     """Plan a sample size: the error that a test detects with n rows, or the rows for an error or an interval width."""
-    method_settings, columns = settings(params), pop_columns(params)
+    method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
     import trueodds as to
     from trueodds.estimators import ESTIMATORS
@@ -83,4 +83,4 @@ def power(
             progress=progress,
             **method_settings,
         )
-    output.answer(result.describe(), result.notes, result.to_dict(), json_path)
+    output.print_result(result.describe(), result.notes, result.to_dict(), json_path)

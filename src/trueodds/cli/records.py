@@ -9,7 +9,7 @@ from typing import Any
 
 from trueodds.core.errors import InputError
 
-RECORDS: tuple[tuple[str, dict[str, Any]], ...] = (
+RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--percent", {"is_flag": True, "metavar": "", "help": "Confidences are percentages (70 means 70 %)."}),
     ("--logprobs", {"metavar": "F", "help": "Field of the log-probabilities of the options, in records of answers."}),
     (
@@ -34,18 +34,18 @@ RECORDS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
 )
-KINDS = ("logprobs", "confidence", "samples")
-OWN = tuple(option.removeprefix("--") for option, _ in RECORDS)
+CONFIDENCE_KEYWORDS = ("logprobs", "confidence", "samples")
+RECORD_KEYWORDS = tuple(option.removeprefix("--") for option, _ in RECORD_OPTIONS)
 # With what an option goes; each needs one of them.
-_WITH = {
+_REQUIRED_KEYWORDS = {
     "percent": ("confidence",),
     "answer": ("logprobs", "samples"),
     "choices": ("logprobs",),
-    "question": KINDS,
-    "abstained": KINDS,
+    "question": CONFIDENCE_KEYWORDS,
+    "abstained": CONFIDENCE_KEYWORDS,
 }
 # Options of tables of probabilities, and what says the same of records.
-_TABLES = {
+_TABLE_OPTION_REMEDIES = {
     "label": "Name the correct answer by --answer.",
     "cluster": "Name the field of dependent rows by --question.",
     **dict.fromkeys(("probs", "logits", "votes", "multilabel", "classes", "sum_tolerance", "engine", "row_id"), ""),
@@ -55,11 +55,11 @@ _TABLES = {
 
 def check_columns(columns: Mapping[str, Any]) -> None:
     """Refuse options that exclude each other, and those that nothing would read."""
-    kinds = [kind for kind in KINDS if kind in columns]
+    kinds = [kind for kind in CONFIDENCE_KEYWORDS if kind in columns]
     if len(kinds) > 1:
         got = " and ".join(f"--{kind}" for kind in kinds)
         raise InputError("TO603", "Exactly one field must hold the confidence.", got, f"Leave --{kinds[1]} out.")
-    for name, partners in _WITH.items():
+    for name, partners in _REQUIRED_KEYWORDS.items():
         if name in columns and not any(partner in columns for partner in partners):
             alone = f"--{name}" if columns[name] is True else f"--{name} {columns[name]}"
             required = " or ".join(
@@ -79,18 +79,20 @@ def check_columns(columns: Mapping[str, Any]) -> None:
     if "correct" in columns and "answer" in columns:
         why = "Both define which answer is correct."
         raise InputError("TO603", why, "--correct and --answer", "Omit one of them.")
-    for name, instead in _TABLES.items():
+    for name, instead in _TABLE_OPTION_REMEDIES.items():
         if name in columns and (
-            own := next((record_option for record_option in OWN if record_option in columns), None)
+            own := next((record_option for record_option in RECORD_KEYWORDS if record_option in columns), None)
         ):
             option = "--" + name.replace("_", "-")
             fix = instead or f"Leave {option} out."
             raise InputError("TO603", f"Records of answers are read without {option}.", f"{option} and --{own}", fix)
 
 
-def are_requested(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
+def has_record_options(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Return whether the options specify records of answers."""
-    return any(name in columns for name in OWN) or ("confidence" in columns and _is_nested_field(files, columns))
+    return any(name in columns for name in RECORD_KEYWORDS) or (
+        "confidence" in columns and _is_nested_field(files, columns)
+    )
 
 
 def _is_nested_field(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
@@ -119,7 +121,7 @@ def read_answer_set(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
 
 
 @contextmanager
-def by_question(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
+def restate_cluster_errors(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
     """Rewrite errors about clusters as errors about --question."""
     try:
         yield
@@ -131,7 +133,7 @@ def by_question(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
         raise InputError(problem.code, problem.problem, got, fix) from None
 
 
-def source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
+def make_source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The answers as a source of predictions, which carry the notes on them."""
     from trueodds.io.source import InMemorySource
 

@@ -10,7 +10,7 @@ import click
 from trueodds.cli.options import Command
 from trueodds.core.errors import InputError
 
-SETTINGS = {
+SETTING_OPTIONS = {
     "--bins": "Number of bins, sqrt, or edges such as [0,0.5,1].",
     "--partition": "How rows are binned: see trueodds list partitions.",
     "--min-size": "Minimum number of rows in a leaf of the median-variance tree.",
@@ -30,17 +30,23 @@ SETTINGS = {
     "--statistic": "The estimator that is the test statistic.",
     "--margin": "Equivalence margin: decide within, beyond or undecided from the interval.",
 }
-_BINS = ("--bins", "--partition", "--min-size", "--closed", "--range")
-_ERRORS = (*_BINS, "--distance", "--order", "--min-prob", "--aggregate", "--region")
-FAMILIES = {
-    "estimators": (*_ERRORS, "--interval", "--level", "--resamples", "--resample"),
-    "tests": ("--statistic", *_ERRORS, "--resamples", "--redraw", "--margin"),
-    "diagrams": (*_BINS, "--level", "--resamples"),
+_BIN_OPTIONS = ("--bins", "--partition", "--min-size", "--closed", "--range")
+_ERROR_OPTIONS = (*_BIN_OPTIONS, "--distance", "--order", "--min-prob", "--aggregate", "--region")
+OPTIONS_OF_FAMILY = {
+    "estimators": (*_ERROR_OPTIONS, "--interval", "--level", "--resamples", "--resample"),
+    "tests": ("--statistic", *_ERROR_OPTIONS, "--resamples", "--redraw", "--margin"),
+    "diagrams": (*_BIN_OPTIONS, "--level", "--resamples"),
     "calibrators": ("--bins", "--partition", "--min-prob", "--between"),
 }
 # What measuring takes beside the estimator's own settings.
 INTERVAL_SETTINGS = ("interval", "level", "resamples", "resample", "aggregate", "region")
-_ELSEWHERE = {"rng": "--seed", "seed": "--seed", "lens": "--lens", "mode": "--mode", "weight_kind": "--weight-kind"}
+_OPTION_OF_SETTING = {
+    "rng": "--seed",
+    "seed": "--seed",
+    "lens": "--lens",
+    "mode": "--mode",
+    "weight_kind": "--weight-kind",
+}
 
 
 def settings_options(family: str, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
@@ -49,40 +55,43 @@ def settings_options(family: str, without: tuple[str, ...] = ()) -> Callable[[Co
     def options(command: Command) -> Command:
         also = f"Any other setting of one of the {family}."
         command = click.option("--set", "also", metavar="NAME=VALUE", multiple=True, help=also)(command)
-        for option in (name for name in reversed(FAMILIES[family]) if name not in without):
-            command = click.option(option, metavar="X", help=SETTINGS[option])(command)
+        for option in (name for name in reversed(OPTIONS_OF_FAMILY[family]) if name not in without):
+            command = click.option(option, metavar="X", help=SETTING_OPTIONS[option])(command)
         return command
 
     return options
 
 
-def settings(params: dict[str, Any]) -> dict[str, Any]:
+def pop_settings(params: dict[str, Any]) -> dict[str, Any]:
     """Remove the settings from the parameters of the command and return their values."""
     parsed = {}
-    for option in SETTINGS:
+    for option in SETTING_OPTIONS:
         name = option.lstrip("-").replace("-", "_")
         text = params.pop(name, None)
         if text is not None:
-            parsed[name] = value(text)
+            parsed[name] = parse_value(text)
     for pair in params.pop("also", ()):
         name, equals, text = pair.partition("=")
         if not equals or not name.isidentifier():
             raise InputError("TO601", "--set takes NAME=VALUE.", repr(pair), "For instance --set style=deviation.")
-        if name in _ELSEWHERE:
+        if name in _OPTION_OF_SETTING:
             raise InputError(
-                "TO603", "--set is only for settings that have no option.", f"--set {pair}", f"Use {_ELSEWHERE[name]}."
+                "TO603",
+                "--set is only for settings that have no option.",
+                f"--set {pair}",
+                f"Use {_OPTION_OF_SETTING[name]}.",
             )
         if name in parsed:
             raise InputError("TO603", "A setting is given twice.", name, "Omit one of them.")
-        parsed[name] = value(text)
+        parsed[name] = parse_value(text)
     return parsed
 
 
-def value(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """Convert the text of a setting to a number, a boolean, a list, None, or a word.
 
-    >>> value("15"), value("0.5"), value("inf"), value("none"), value("[0, 0.5, 1]"), value("equal-mass")
-    (15, 0.5, inf, None, [0, 0.5, 1], 'equal-mass')
+    >>> [parse_value(text) for text in ("15", "0.5", "inf", "none", "[0, 0.5, 1]", "equal-mass")]
+    [15, 0.5, inf, None, [0, 0.5, 1], 'equal-mass']
     """
     words = {"none": None, "true": True, "false": False}
     if text.lower() in words:

@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, install_studies_command
 from trueodds.core.progress import ProgressBar
 from trueodds.core.registry import Registry
 
-GROUP = "trueodds.studies"  # of the entry points by which a package offers studies
+ENTRY_POINT_GROUP = "trueodds.studies"  # of the entry points by which a package offers studies
 
 
 @click.command(short_help="Run a simulation study.")
@@ -44,14 +44,16 @@ def study(
         )
     with ProgressBar() as progress:
         result = run(quick=quick, out=out, rng=seed, progress=progress, **settings)
-    output.show(json.dumps(result.to_dict()) if as_json else str(result))
+    output.print_text(json.dumps(result.to_dict()) if as_json else str(result))
 
 
 def declared_studies() -> dict[str, str]:
     """The studies of all installed packages by name, each with its `module:function`; none of them is imported."""
     from importlib.metadata import entry_points
 
-    return {point.name: point.value for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    return {
+        point.name: point.value for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name)
+    }
 
 
 def installed_studies() -> Registry:
@@ -61,7 +63,7 @@ def installed_studies() -> Registry:
         raise InputError(
             "TO804",
             "The studies are a package of their own, trueodds-studies, which is not installed.",
-            f"no entry points of the group {GROUP}",
+            f"no entry points of the group {ENTRY_POINT_GROUP}",
             install_studies_command(),
         )
     return Registry("study", table)

@@ -54,7 +54,7 @@ def tally(
         tally_sums.save(total, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
-    output.show(f"{total.n:,} rows\n{out}")
+    output.print_text(f"{total.n:,} rows\n{out}")
 
 
 @click.command(short_help="Merge tallies.")
@@ -67,4 +67,4 @@ def merge(files: tuple[str, ...], out: str) -> None:
 
     total = add_tallies(files)
     tally_sums.save(total, out)
-    output.show(f"{total.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")
+    output.print_text(f"{total.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")

@@ -14,13 +14,13 @@ from trueodds.cli.options import (
     LENS,
     SEED,
     WEIGHT_KIND,
+    check_takes_costs,
     data_options,
     open_data,
     pop_columns,
     read_costs,
-    takes_costs,
 )
-from trueodds.cli.settings import settings, settings_options
+from trueodds.cli.settings import pop_settings, settings_options
 from trueodds.core.progress import ProgressBar
 
 
@@ -50,16 +50,16 @@ def test(
     **params: Any,
 ) -> None:
     """Test the null hypothesis that the predictions are calibrated."""
-    method_settings, columns = settings(params), pop_columns(params)
+    method_settings, columns = pop_settings(params), pop_columns(params)
     output.check_outputs(files, json=json_path)
     import trueodds as to
     from trueodds.hypotests import TESTS
 
     TESTS.check(name, method_settings, ("region", "margin"))
-    gates = gate.read(fail_on, gate_values.test_scope(method_settings.get("margin")))
+    gates = gate.parse_gates(fail_on, gate_values.test_scope(method_settings.get("margin")))
     if cost_path:
-        takes_costs(TESTS, name, "test")
-    with ProgressBar() as progress, records.by_question(columns, costs=bool(cost_path)):
+        check_takes_costs(TESTS, name, "test")
+    with ProgressBar() as progress, records.restate_cluster_errors(columns, costs=bool(cost_path)):
         data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
         method_settings |= costs
         verdict = to.test(
@@ -72,5 +72,5 @@ def test(
             progress=progress,
             **method_settings,
         )
-    output.answer(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
-    gate.conclude(ctx, gates, gate_values.OfVerdict(verdict))
+    output.print_result(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
+    gate.evaluate_gates(ctx, gates, gate_values.GatedVerdict(verdict))

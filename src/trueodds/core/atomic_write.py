@@ -33,9 +33,9 @@ try:
 except ImportError:  # not POSIX
     fcntl = None  # type: ignore[assignment]
 
-_IN_MEMORY = 2**26  # bytes buffered in memory for a device or a pipe; more are buffered in a temporary file
-_NOT_REPLACEABLE = (errno.EBUSY, errno.EPERM, errno.EACCES, errno.EXDEV)
-_UNNAMED = getattr(os, "O_TMPFILE", 0)
+_MAX_BUFFERED_BYTES = 2**26  # bytes buffered in memory for a device or a pipe; more are buffered in a temporary file
+_NOT_REPLACEABLE_ERRORS = (errno.EBUSY, errno.EPERM, errno.EACCES, errno.EXDEV)
+_UNNAMED_FILE_FLAG = getattr(os, "O_TMPFILE", 0)
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
     try:
         if "\0" in name:
             raise OSError(errno.EINVAL, "a path cannot contain NUL")
-        with _writer(name) as file:
+        with _open_for_writing(name) as file:
             yield file
     except InputError:
         raise
@@ -58,26 +58,26 @@ def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
         raise InputError(code, "The file cannot be written.", f"{name}: {why}", fix) from None
 
 
-def _writer(name: str) -> AbstractContextManager[IO[bytes]]:
+def _open_for_writing(name: str) -> AbstractContextManager[IO[bytes]]:
     """Return a context manager that replaces the file, or writes in place what cannot be replaced."""
-    descriptor = _descriptor(name)
+    descriptor = _descriptor_of_path(name)
     if descriptor is not None:
-        return _in_place(lambda: _duplicate(descriptor))
+        return _write_in_place(lambda: _duplicate_descriptor(descriptor))
     try:
         old = os.stat(name)
     except FileNotFoundError:
-        return _replacement(os.path.realpath(name), None)
+        return _write_replacement(os.path.realpath(name), None)
     if stat.S_ISDIR(old.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not os.access(name, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     target = os.path.realpath(name)
     if stat.S_ISREG(old.st_mode) and os.access(os.path.dirname(target), os.W_OK | os.X_OK):
-        return _replacement(target, old)
-    return _in_place(lambda: open(name, "wb"))
+        return _write_replacement(target, old)
+    return _write_in_place(lambda: open(name, "wb"))
 
 
-def _descriptor(name: str) -> int | None:
+def _descriptor_of_path(name: str) -> int | None:
     """Return the file descriptor of a path such as /dev/stdout, and None for all other paths."""
     descriptors = os.path.realpath("/dev/fd")
     for _ in range(40):  # maximum number of links that Linux follows
@@ -92,7 +92,7 @@ def _descriptor(name: str) -> int | None:
     return None
 
 
-def _duplicate(descriptor: int) -> IO[bytes]:
+def _duplicate_descriptor(descriptor: int) -> IO[bytes]:
     """Return the same open file, positioned where the last write ended."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
@@ -101,9 +101,9 @@ def _duplicate(descriptor: int) -> IO[bytes]:
 
 
 @contextmanager
-def _in_place(open_target: Callable[[], IO[bytes]]) -> Iterator[IO[bytes]]:
+def _write_in_place(open_target: Callable[[], IO[bytes]]) -> Iterator[IO[bytes]]:
     """Buffer the content, and write it to the file when the block ends without an error."""
-    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as buffer:
+    with tempfile.SpooledTemporaryFile(_MAX_BUFFERED_BYTES) as buffer:
         yield buffer
         buffer.seek(0)
         with open_target() as file:
@@ -111,10 +111,10 @@ def _in_place(open_target: Callable[[], IO[bytes]]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]:
+def _write_replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]:
     """Write a temporary file, and give it the name of the target when the block ends without an error."""
     descriptor, part = _create_temporary(target, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777)
-    removal = partial(_remove, part)
+    removal = partial(_remove_file, part)
     atexit.register(removal)  # for a second signal, which ends the process immediately
     try:
         with os.fdopen(descriptor, "w+b") as file:
@@ -123,14 +123,14 @@ def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]
             _keep_mode(descriptor, old)
             if part is not None:
                 os.fsync(descriptor)  # a network file system may report a full disk only here
-            elif old is None and _link(descriptor, target):
+            elif old is None and _link_unnamed_file(descriptor, target):
                 return
             else:
-                part = _random_name(target)
-                _link(descriptor, part)
+                part = _random_temporary_path(target)
+                _link_unnamed_file(descriptor, part)
             _rename_or_copy(file, part, target, old)
     except BaseException:
-        _remove(part)
+        _remove_file(part)
         raise
     finally:
         atexit.unregister(removal)
@@ -138,9 +138,9 @@ def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]
 
 def _create_temporary(target: str, mode: int) -> tuple[int, str | None]:
     """Create a file in the folder of the target; return its descriptor and its name, None for an unnamed file."""
-    if _UNNAMED:
+    if _UNNAMED_FILE_FLAG:
         with suppress(OSError):  # not supported by every file system
-            descriptor = os.open(os.path.dirname(target), _UNNAMED | os.O_RDWR, mode)
+            descriptor = os.open(os.path.dirname(target), _UNNAMED_FILE_FLAG | os.O_RDWR, mode)
             if os.path.exists(_proc_path(descriptor)):
                 return descriptor, None
             os.close(descriptor)
@@ -150,9 +150,9 @@ def _create_temporary(target: str, mode: int) -> tuple[int, str | None]:
         try:
             descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         except FileExistsError:
-            part = part if _remove_if_abandoned(part) else _random_name(target)
+            part = part if _remove_if_abandoned(part) else _random_temporary_path(target)
             continue
-        if _lock(descriptor, part, wait=True):
+        if _lock_file(descriptor, part, wait=True):
             return descriptor, part
         os.close(descriptor)
 
@@ -164,7 +164,7 @@ def _remove_if_abandoned(part: str) -> bool:
     except OSError:
         return not os.path.lexists(part)
     try:
-        free = fcntl is not None and _lock(descriptor, part, wait=False)
+        free = fcntl is not None and _lock_file(descriptor, part, wait=False)
         if free:
             os.unlink(part)
     except OSError:
@@ -174,7 +174,7 @@ def _remove_if_abandoned(part: str) -> bool:
     return free
 
 
-def _lock(descriptor: int, part: str, *, wait: bool) -> bool:
+def _lock_file(descriptor: int, part: str, *, wait: bool) -> bool:
     """Lock an open file until it is closed; False if another process has the lock or the name was reused.
 
     On systems without locks, files are written without locking, and none is considered abandoned.
@@ -207,7 +207,7 @@ def _rename_or_copy(file: IO[bytes], part: str, target: str, old: os.stat_result
     try:
         os.replace(part, target)
     except OSError as problem:
-        if old is None or file.closed or problem.errno not in _NOT_REPLACEABLE:
+        if old is None or file.closed or problem.errno not in _NOT_REPLACEABLE_ERRORS:
             raise
         file.seek(0)
         with open(target, "wb") as existing:
@@ -215,7 +215,7 @@ def _rename_or_copy(file: IO[bytes], part: str, target: str, old: os.stat_result
         os.unlink(part)
 
 
-def _link(descriptor: int, name: str) -> bool:
+def _link_unnamed_file(descriptor: int, name: str) -> bool:
     """Give an unnamed file its name, unless another one has it."""
     try:
         # With src_dir_fd, even for an absolute path, Python follows the link to the open file.
@@ -229,11 +229,11 @@ def _proc_path(descriptor: int) -> str:
     return f"/proc/self/fd/{descriptor}"
 
 
-def _random_name(target: str) -> str:
+def _random_temporary_path(target: str) -> str:
     return os.path.join(os.path.dirname(target), f".trueodds-{os.urandom(8).hex()}.part")
 
 
-def _remove(part: str | None) -> None:
+def _remove_file(part: str | None) -> None:
     if part is not None:
         with suppress(OSError):
             os.unlink(part)

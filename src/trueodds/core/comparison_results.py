@@ -13,7 +13,7 @@ from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, keep_defined, noise_floor_label
 
-MAX_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
+MAX_LISTED_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -168,6 +168,6 @@ def _format_estimate(name: str, estimate: Estimate) -> str:
 
 
 def _list_pairs(pairs: Sequence[tuple[str, str]], between: str, separator: str) -> str:
-    named = [f"{first}{between}{second}" for first, second in pairs[:MAX_PAIRS]]
-    more = [f"{len(pairs) - MAX_PAIRS} more"] if len(pairs) > MAX_PAIRS else []
+    named = [f"{first}{between}{second}" for first, second in pairs[:MAX_LISTED_PAIRS]]
+    more = [f"{len(pairs) - MAX_LISTED_PAIRS} more"] if len(pairs) > MAX_LISTED_PAIRS else []
     return separator.join([*named, *more]) or "nothing"

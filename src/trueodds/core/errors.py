@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 from trueodds.core.printable import to_printable
 
-LONGEST, LONGEST_GOT, LONGEST_VALUE = 400, 160, 80  # characters of a message, of what was got, of one value
-LONGEST_ITEMS = 8  # items of a list that are written out
+MAX_MESSAGE_LENGTH, MAX_GOT_LENGTH, MAX_VALUE_LENGTH = (
+    400,
+    160,
+    80,
+)  # characters of a message, of what was got, of one value
+MAX_LISTED_ITEMS = 8  # items of a list that are written out
 
 
 class InputError(ValueError):
@@ -39,9 +43,9 @@ class InputError(ValueError):
     """
 
     def __init__(self, code: str, problem: str, got: str = "", fix: str = "") -> None:
-        got = shorten(to_printable(" ".join(line.strip() for line in got.split("\n"))), LONGEST_GOT)
+        got = shorten(to_printable(" ".join(line.strip() for line in got.split("\n"))), MAX_GOT_LENGTH)
         problem, fix = to_printable(problem), to_printable(fix)
-        room = LONGEST - len(_message(code, "", got, " "))
+        room = MAX_MESSAGE_LENGTH - len(_message(code, "", got, " "))
         if len(problem) + len(fix) > room:
             fix = shorten(fix, max(room - len(problem), room // 2))
             problem = shorten(problem, room - len(fix))
@@ -68,12 +72,12 @@ def describe(value: object) -> str:
         return f"an integer of {value.bit_length():,} bits"
     items = len(value) if isinstance(value, (list, tuple, dict, set, frozenset)) else 0
     try:
-        text = "" if items > LONGEST_ITEMS else " ".join(repr(value).split())
+        text = "" if items > MAX_LISTED_ITEMS else " ".join(repr(value).split())
     except Exception:  # noqa: BLE001 - whatever the repr of somebody's class raises, it is not about the value
         text = ""
-    if not text or (items and len(text) > LONGEST_VALUE):
+    if not text or (items and len(text) > MAX_VALUE_LENGTH):
         return f"{kind} of {items:,}" if items else kind
-    return shorten(text, LONGEST_VALUE)
+    return shorten(text, MAX_VALUE_LENGTH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,8 +204,8 @@ class ByGroup(Result):
         }
 
 
-MAX_GAPS = 5  # gaps of one column printed, the settled and widest first
-FROM_ZERO = (
+MAX_LISTED_GAPS = 5  # gaps of one column printed, the settled and widest first
+INTERVAL_FROM_ZERO_TEXT = (
     "The interval of a miscalibrated group can start at 0 ({}): the test assumes calibration and simulates labels,"
     " while the interval makes no such assumption and is wider."
 )
@@ -214,19 +214,21 @@ FROM_ZERO = (
 def format_groups(by_group: ByGroup) -> str:
     """The table of subgroups, then the gaps between them."""
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
+    family_pvalue = _with_equals_sign(format_pvalue(by_group.pvalue, min_pvalue))
+    joint_pvalue = _with_equals_sign(format_pvalue(worst.joint, min_pvalue))
     head = (
-        f"{by_group.estimator} by group · family-wise p {_equals(format_pvalue(by_group.pvalue, min_pvalue))} ·"
+        f"{by_group.estimator} by group · family-wise p {family_pvalue} ·"
         f" {len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided ·"
-        f" worst: {_crossed(worst)}; joint p {_equals(format_pvalue(worst.joint, min_pvalue))} · n={by_group.n:,} ·"
+        f" worst: {_format_group_label(worst)}; joint p {joint_pvalue} · n={by_group.n:,} ·"
         f" {', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"
     )
-    lines = [head, *_table(by_group)]
+    lines = [head, *_format_table(by_group)]
     careful = [
         group.label
         for group in by_group.miscalibrated
         if group.estimate.interval and group.estimate.interval.low <= 0 and "best_value" not in by_group.settings
     ]
-    lines += [FROM_ZERO.format("; ".join(careful))] if careful and by_group.overall.interval else []
+    lines += [INTERVAL_FROM_ZERO_TEXT.format("; ".join(careful))] if careful and by_group.overall.interval else []
     of_two = by_group.settings.get("against") == "rest"  # the gaps below are others: each group's from the rest
     lines += [
         _describe_largest_gap(gap, by_group.level, "of two groups of" if of_two else "of") for gap in by_group.widest
@@ -237,15 +239,17 @@ def format_groups(by_group: ByGroup) -> str:
         if of_two:
             separated = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
             lines.append(f"significantly different from the rest of {column}: {separated}")
-        lines.append(f"gaps of {column}, with simultaneous {_percent(by_group.level)} intervals:")
-        lines += [f"  {gap.describe()}" for gap in gaps[:MAX_GAPS]]
-        lines += [f"  {len(gaps) - MAX_GAPS} more in `.gaps` and in the JSON"] if len(gaps) > MAX_GAPS else []
+        lines.append(f"gaps of {column}, with simultaneous {_format_percent(by_group.level)} intervals:")
+        lines += [f"  {gap.describe()}" for gap in gaps[:MAX_LISTED_GAPS]]
+        lines += (
+            [f"  {len(gaps) - MAX_LISTED_GAPS} more in `.gaps` and in the JSON"] if len(gaps) > MAX_LISTED_GAPS else []
+        )
     if by_group.multicalibration is not None:
         lines.append(str(by_group.multicalibration))
     return "\n".join(map(to_printable, lines))
 
 
-def _table(by_group: ByGroup) -> list[str]:
+def _format_table(by_group: ByGroup) -> list[str]:
     """A row per subgroup, and one for all rows."""
     min_pvalue, estimates = by_group.settings["min_pvalue"], [group.estimate for group in by_group.groups]
     all_rows = [*estimates, by_group.overall]
@@ -256,7 +260,7 @@ def _table(by_group: ByGroup) -> list[str]:
         *([["predicted", *format_column([group.mean_prob for group in by_group.groups]), ""]] if directed else []),
         *([["observed", *format_column([group.event_rate for group in by_group.groups]), ""]] if directed else []),
         [by_group.estimator, *format_column([one.value for one in all_rows])],
-        [f"{_percent(by_group.level)} interval", *format_intervals([one.interval for one in all_rows])],
+        [f"{_format_percent(by_group.level)} interval", *format_intervals([one.interval for one in all_rows])],
         ["noise floor", *format_column([one.noise_floor for one in all_rows])],
         ["p", *(format_pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
         ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
@@ -275,7 +279,7 @@ def format_pvalue(p: float, min_pvalue: float) -> str:
     return f"≤ {format_number(p)}" if p <= min_pvalue * (1 + 1e-9) else format_number(p)
 
 
-def _equals(shown: str) -> str:
+def _with_equals_sign(shown: str) -> str:
     return shown if shown.startswith("≤") else f"= {shown}"
 
 
@@ -306,15 +310,15 @@ def _describe_largest_gap(gap: Gap, level: float, of: str) -> str:
     if gap.interval is None:
         return text
     limits = f"[{format_number(gap.interval.low)}, {format_number(gap.interval.high)}]"
-    return f"{text}; {_percent(level)} interval of the largest true difference: {limits}"
+    return f"{text}; {_format_percent(level)} interval of the largest true difference: {limits}"
 
 
-def _crossed(group: Group) -> str:
+def _format_group_label(group: Group) -> str:
     """Name a subgroup; the values of a crossing are joined as its columns are."""
     return group.label.replace(", ", " × ") if " × " in group.column else group.label
 
 
-def _percent(level: float) -> str:
+def _format_percent(level: float) -> str:
     return f"{100 * level:.6g} %"
 
 

@@ -63,7 +63,7 @@ def parse_json(text: str, code: str, what: str = "the text") -> Any:
     {'n': 1}
     """
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=unique_keys)
+        return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as problem:
         raise InputError(
             code, f"{what} is not JSON.", describe_json_error(problem), "Give a file that trueodds saved."
@@ -83,7 +83,7 @@ def read_schema_family(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 

@@ -6,14 +6,14 @@ import textwrap
 from collections.abc import Sequence
 
 # The families of methods: the function that takes their names, and the registry.
-FAMILIES = {
+METHOD_FAMILIES = {
     "estimator": ("measure", "trueodds.estimators:ESTIMATORS"),
     "test": ("test", "trueodds.hypotests:TESTS"),
     "calibrator": ("fit", "trueodds.calibrators:CALIBRATORS"),
     "diagram": ("draw", "trueodds.diagrams:DIAGRAMS"),
 }
 
-MANY = 12  # settings that a docstring lists
+MAX_LISTED_SETTINGS = 12  # settings that a docstring lists
 
 
 def call_by_name(method: type, setting: str = "") -> str | None:
@@ -24,7 +24,7 @@ def call_by_name(method: type, setting: str = "") -> str | None:
     'to.measure(y_true, y_prob, "ece", bins=…)'
     """
     package, name = method.__module__, getattr(method, "name", None)
-    for verb, where in FAMILIES.values():
+    for verb, where in METHOD_FAMILIES.values():
         if name is not None and package.startswith(where.partition(":")[0] + "."):
             data = (
                 '{"a": preds_a, "b": preds_b}' if getattr(method, "accepts_several_models", False) else "y_true, y_prob"
@@ -42,7 +42,9 @@ def with_use(docstring: str, call: str, settings: Sequence[str]) -> str:
         Use: ``to.measure(y_true, y_prob, "ece")``. Settings by name: `bins`, `order`.
     """
     summary, blank, rest = docstring.partition("\n\n")
-    shown = [f"`{name}`" for name in settings[:MANY]] + (["…"] if len(settings) > MANY else [])
+    shown = [f"`{name}`" for name in settings[:MAX_LISTED_SETTINGS]] + (
+        ["…"] if len(settings) > MAX_LISTED_SETTINGS else []
+    )
     named = f" Settings by name: {', '.join(shown)}." if settings else ""
     lines = textwrap.wrap(f"Use: ``{call}``.{named}", 100, break_long_words=False, break_on_hyphens=False)
     return f"{summary}\n\n{textwrap.indent(chr(10).join(lines), '    ')}{blank}{rest}"

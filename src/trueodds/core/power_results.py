@@ -42,65 +42,67 @@ class Power(Result):
 
     def describe(self) -> str:
         """Describe the result in one line."""
-        return to_printable(self._summary())
+        return to_printable(self._describe_result())
 
-    def _summary(self) -> str:
+    def _describe_result(self) -> str:
         if self.question == "width":
-            return f"{self._width()} · {', '.join([self.lens, *self._bins()])}"
-        return f"{self._sentence()} · {self.lens} · level {format_number(self.alpha)}"
+            return f"{self._describe_width()} · {', '.join([self.lens, *self._binning_settings()])}"
+        return f"{self._describe_detection()} · {self.lens} · level {format_number(self.alpha)}"
 
-    def _sentence(self) -> str:
-        target = f"{_percent(self.target)} power"
+    def _describe_detection(self) -> str:
+        target = f"{_format_percent(self.target)} power"
         if self.question == "rows":
             required = (
                 "more rows than could be tried" if self.required is None else f"{self._about()}{self.required:,} rows"
             )
             return (
-                f"If the probabilities{self._shifted()} are {self._kind()} by {format_number(self.effect)} on average,"
-                f" the {self.name} test rejects in {self._share()} of data sets of {self.n:,} rows; {target} requires"
-                f" {required}"
+                f"If the probabilities{self._describe_shifted_class()} are {self._describe_direction()} by"
+                f" {format_number(self.effect)} on average, the {self.name} test rejects in {self._describe_power()} of"
+                f" data sets of {self.n:,} rows; {target} requires {required}"
             )
         if self.settings.get("reached", True):
-            simulated = "" if self.limits is None else f" (simulated: {self._share()})"
+            simulated = "" if self.limits is None else f" (simulated: {self._describe_power()})"
             return (
-                f"Smallest detectable error: with {self.n:,} rows, the {self.name} test detects {self._error()} with"
-                f" {target}{simulated}"
+                f"Smallest detectable error: with {self.n:,} rows, the {self.name} test detects"
+                f" {self._describe_error()} with {target}{simulated}"
             )
         return (
-            f"Even the largest error of this kind, {self._error()}, is detected by the {self.name} test in only"
-            f" {self._share()} of data sets of {self.n:,} rows, not in {_percent(self.target)}"
+            f"Even the largest error of this kind, {self._describe_error()}, is detected by the {self.name} test in"
+            f" only {self._describe_power()} of data sets of {self.n:,} rows, not in {_format_percent(self.target)}"
         )
 
-    def _width(self) -> str:
+    def _describe_width(self) -> str:
         now = format_number(self.settings.get("width_now"))
         return (
-            f"A {_percent(1 - self.alpha)} interval for {self.name} of width {format_number(self.target)} requires"
-            f" {self._about()}{self.required or 0:,} rows (with {self.n:,} rows its width is {now})"
+            f"A {_format_percent(1 - self.alpha)} interval for {self.name} of width {format_number(self.target)}"
+            f" requires {self._about()}{self.required or 0:,} rows (with {self.n:,} rows its width is {now})"
         )
 
-    def _share(self) -> str:
-        limits = f" [{_share(self.limits.low)}, {_share(self.limits.high)}]" if self.limits else ""
-        return f"{_share(self.power or 0.0)}{limits}"
+    def _describe_power(self) -> str:
+        """Describe the power with the limits of its simulation."""
+        limits = f" [{_format_share(self.limits.low)}, {_format_share(self.limits.high)}]" if self.limits else ""
+        return f"{_format_share(self.power or 0.0)}{limits}"
 
     def _about(self) -> str:
         return "" if self.limits is None else "about "  # what was simulated
 
-    def _shifted(self) -> str:
+    def _describe_shifted_class(self) -> str:
         return f" of the {self.settings['shifted']}" if "shifted" in self.settings else ""
 
-    def _kind(self) -> str:
+    def _describe_direction(self) -> str:
+        """Describe in which direction the simulated probabilities are wrong."""
         shift, overstated = self.settings.get("distortion") == "shift", self.settings.get("direction") != "under"
         if shift:
             return "too high" if overstated else "too low"
         return "overconfident" if overstated else "underconfident"
 
-    def _error(self) -> str:
+    def _describe_error(self) -> str:
         size = f"{format_number(self.effect)} on average"
         if self.settings.get("distortion") == "shift":
-            return f"probabilities{self._shifted()} that are {self._kind()} by {size}"
-        return f"{self._kind().replace('confident', 'confidence')} of {size}"
+            return f"probabilities{self._describe_shifted_class()} that are {self._describe_direction()} by {size}"
+        return f"{self._describe_direction().replace('confident', 'confidence')} of {size}"
 
-    def _bins(self) -> list[str]:
+    def _binning_settings(self) -> list[str]:
         return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,9 +124,9 @@ class Power(Result):
         }
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     return f"{100 * share:.6g} %"
 
 
-def _share(share: float) -> str:
+def _format_share(share: float) -> str:
     return f"{100 * share:.1f} %"

@@ -13,11 +13,11 @@ from typing import Any
 
 # The C0 controls except the line feed, DEL, the C1 controls, bidirectional controls, line and paragraph separators, and
 # lone surrogates.
-_UNSAFE = "\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_IN_A_LINE = re.compile(f"[\n{_UNSAFE}]")
-_IN_LINES = re.compile(f"[{_UNSAFE}]")
+_UNSAFE_RANGES = "\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+_UNSAFE_OR_LINE_FEED = re.compile(f"[\n{_UNSAFE_RANGES}]")
+_UNSAFE_CHARACTER = re.compile(f"[{_UNSAFE_RANGES}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_IN_JSON = re.compile(r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)")
+_SURROGATE_ESCAPE = re.compile(r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)")
 
 
 def to_printable(text: object) -> str:
@@ -29,12 +29,12 @@ def to_printable(text: object) -> str:
     True
     """
     text = str(text)
-    return text if text.isprintable() else _IN_A_LINE.sub(_escape, text)
+    return text if text.isprintable() else _UNSAFE_OR_LINE_FEED.sub(_escape, text)
 
 
 def printable_lines(text: str) -> str:
     """Return text with unsafe characters escaped, except line breaks."""
-    return _IN_LINES.sub(_escape, text)
+    return _UNSAFE_CHARACTER.sub(_escape, text)
 
 
 def printable_tree(value: Any) -> Any:
@@ -59,7 +59,7 @@ def printable_json(text: str) -> str:
     >>> print(printable_json('"a\u202e"'))
     "a\u202e"
     """
-    return text if text.isprintable() else _IN_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return text if text.isprintable() else _UNSAFE_CHARACTER.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def without_surrogates(text: str) -> str:
@@ -68,7 +68,7 @@ def without_surrogates(text: str) -> str:
     >>> print(without_surrogates(r'"a\udcff"'))
     "a\\udcff"
     """
-    return _IN_JSON.sub(lambda match: f"\\{match[1]}" if match[1] else match[0], text)
+    return _SURROGATE_ESCAPE.sub(lambda match: f"\\{match[1]}" if match[1] else match[0], text)
 
 
 def has_surrogates(text: str) -> bool:

@@ -12,9 +12,9 @@ from typing import Any
 from trueodds.core.printable import to_printable
 
 Progress = Callable[[float, str], None]  # called with the fraction that is done and the name of the current step
-PATIENCE = 2.0  # seconds before anything is shown
-_CLEAR = "\r\x1b[K"
-_shown: list[ProgressBar] = []  # the bars of the calls in progress, the innermost last
+SECONDS_BEFORE_SHOWN = 2.0  # seconds before anything is shown
+_CLEAR_LINE = "\r\x1b[K"
+_active_bars: list[ProgressBar] = []  # the bars of the calls in progress, the innermost last
 
 
 def report_progress(progress: Progress | bool | None) -> AbstractContextManager[Progress]:
@@ -31,16 +31,16 @@ def report_progress(progress: Progress | bool | None) -> AbstractContextManager[
 
     check("progress", progress, Callable[..., Any] | bool | None)
     if progress is False:
-        return nullcontext(_say_nothing)
+        return nullcontext(_ignore_progress)
     return nullcontext(progress) if callable(progress) else ProgressBar()
 
 
-def in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | None], None]:
+def report_in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | None], None]:
     """Return a function of the rows done and of their total that reports a fraction up to `end`.
 
     If the total is unknown, the fraction stays 0.
 
-    >>> say = in_rows(lambda share, step: print(share, step), end=0.5)
+    >>> say = report_in_rows(lambda share, step: print(share, step), end=0.5)
     >>> say(1_000, 4_000)
     0.125 1,000 rows read
     >>> say(1_000, None)
@@ -55,11 +55,11 @@ def in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | None], N
 
 def announce_compilation() -> None:
     """Mention in the bar of the current call that code is being compiled."""
-    for bar in _shown[-1:]:  # a slice, because another thread may end its call at any time
+    for bar in _active_bars[-1:]:  # a slice, because another thread may end its call at any time
         bar.announce("compiling, in the first run only")
 
 
-def _say_nothing(_share: float, _step: str) -> None:
+def _ignore_progress(_share: float, _step: str) -> None:
     """Report to nobody."""
 
 
@@ -79,16 +79,16 @@ class ProgressBar:
         self._step = ""
 
     def __enter__(self) -> ProgressBar:
-        _shown.append(self)
+        _active_bars.append(self)
         return self
 
     def __exit__(self, *ended: object) -> None:
-        _shown.remove(self)
+        _active_bars.remove(self)
         if self._bar is not None:
             self._bar.stop()
             atexit.unregister(self._bar.stop)
         elif self._visible:
-            self._write(_CLEAR)
+            self._write(_CLEAR_LINE)
 
     def __call__(self, share: float, step: str = "") -> None:
         """Show the fraction that is done and the current step."""
@@ -100,14 +100,14 @@ class ProgressBar:
         self._show(f"{self._step} ({remark})" if self._step else remark)
 
     def _show(self, text: str) -> None:
-        if not self._enabled or time.monotonic() - self._begun < PATIENCE:
+        if not self._enabled or time.monotonic() - self._begun < SECONDS_BEFORE_SHOWN:
             return
         if not self._visible:
             self._start()
         if self._bar is not None:
             self._bar.update(self._task, completed=self._share, description=text)
         else:
-            self._write(f"{_CLEAR}{100 * self._share:3.0f} % {text}")
+            self._write(f"{_CLEAR_LINE}{100 * self._share:3.0f} % {text}")
 
     def _start(self) -> None:
         self._visible = True

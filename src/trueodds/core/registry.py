@@ -11,7 +11,7 @@ from typing import Any
 
 from trueodds.core import suggestions
 from trueodds.core.errors import InputError
-from trueodds.core.method_use import FAMILIES, call_by_name, with_use
+from trueodds.core.method_use import METHOD_FAMILIES, call_by_name, with_use
 from trueodds.core.suggestions import list_names, suggest_names
 
 
@@ -74,9 +74,9 @@ class Registry:
 
     def _hint(self, word: str) -> str:
         """Return a hint for an unknown name: its name here, the registry that has it, or similar names."""
-        if self.kind not in FAMILIES or suggestions.resolve_synonym(word, self._table):
+        if self.kind not in METHOD_FAMILIES or suggestions.resolve_synonym(word, self._table):
             return suggest_names(word, self._table)
-        for kind, (verb, where) in FAMILIES.items():
+        for kind, (verb, where) in METHOD_FAMILIES.items():
             module, _, table = where.partition(":")
             others = getattr(importlib.import_module(module), table)
             if resolved := suggestions.resolve_synonym(word, others.names()):

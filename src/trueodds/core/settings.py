@@ -15,15 +15,24 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
-from trueodds.core.errors import LONGEST_VALUE, InputError, describe
+from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, describe
 from trueodds.core.signatures import check_constructor
 from trueodds.core.suggestions import suggest_names
 
-ONE = "or one of them"  # constraint of a sequence type: a single value is accepted as a sequence of length 1
-OWN = "checked by the class"  # constraint of a type that is not specific enough, such as that of a table
-SHARES = ("alpha", "effect", "level", "margin", "min_effect", "power")  # settings that are mistaken for percentages
-Reader = Callable[[Any], tuple[bool, Any]]  # returns whether a value is allowed, and the value as it is stored
-EXACT = 2**53  # largest integer up to which float64 represents all integers
+OR_SINGLE_VALUE = (
+    "or one of them"  # constraint of a sequence type: a single value is accepted as a sequence of length 1
+)
+CHECKED_BY_CLASS = "checked by the class"  # constraint of a type that is not specific enough, such as that of a table
+FRACTION_SETTINGS = (
+    "alpha",
+    "effect",
+    "level",
+    "margin",
+    "min_effect",
+    "power",
+)  # settings that are mistaken for percentages
+ValueReader = Callable[[Any], tuple[bool, Any]]  # returns whether a value is allowed, and the value as it is stored
+MAX_EXACT_INTEGER = 2**53  # largest integer up to which float64 represents all integers
 
 
 @dataclass(frozen=True)
@@ -47,11 +56,11 @@ class Range:
         left = "[" if self.closed in ("both", "left") else "("
         right = "]" if self.closed in ("both", "right") else ")"
         if self.low == self.high:
-            return f"equal to {_end(self.low)}"
-        if self.high < EXACT:
-            return f"in {left}{_end(self.low)}, {_end(self.high)}{right}"
+            return f"equal to {_format_end(self.low)}"
+        if self.high < MAX_EXACT_INTEGER:
+            return f"in {left}{_format_end(self.low)}, {_format_end(self.high)}{right}"
         if self.low > -math.inf:
-            return f"of at least {_end(self.low)}" if left == "[" else f"above {_end(self.low)}"
+            return f"of at least {_format_end(self.low)}" if left == "[" else f"above {_format_end(self.low)}"
         return ""
 
 
@@ -144,15 +153,19 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     if isinstance(value, str) and value.lower() == "none" and optional:
         fix = f"Pass {name}=None, without quotes."
     elif isinstance(value, str) and words:
-        fix = suggest_names(value[:LONGEST_VALUE], map(str, words))
-    elif name in SHARES and (fraction := _fraction(value)) is not None and _read(hint, fraction)[0]:
+        fix = suggest_names(value[:MAX_VALUE_LENGTH], map(str, words))
+    elif (
+        name in FRACTION_SETTINGS
+        and (fraction := _percentage_to_fraction(value)) is not None
+        and _read(hint, fraction)[0]
+    ):
         fix = f"{name} is a fraction: {fraction:g}, not {value:g}."
     raise InputError("TO203", f"{name} must be {' or '.join(text for text in texts if text)}.", describe(value), fix)
 
 
-def _fraction(value: Any) -> float | None:
+def _percentage_to_fraction(value: Any) -> float | None:
     """Return the fraction that a percentage of 1 to 100 stands for; None for any other value."""
-    number = _number(value, integer=False)
+    number = _to_python_number(value, integer=False)
     return number / 100 if number is not None and 1 < number <= 100 else None
 
 
@@ -175,30 +188,34 @@ def call_user_function(name: str, function: Callable[..., Any], *args: Any) -> A
 def _read(hint: Any, value: Any) -> tuple[bool, Any]:
     """Return whether an annotation allows a value, and the value as it is stored."""
     try:
-        read = _reader(hint)
+        read = _make_reader(hint)
     except TypeError:  # an annotation that is not hashable
-        read = _reader.__wrapped__(hint)
+        read = _make_reader.__wrapped__(hint)
     return read(value)
 
 
 @cache
-def _reader(hint: Any) -> Reader:
+def _make_reader(hint: Any) -> ValueReader:
     """Return the function that checks values against an annotation; cached, so that it is analyzed only once."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return lambda value: (True, value)
     if origin in (typing.Union, types.UnionType):
-        return _any_of(tuple(partial(_read, arg) for arg in args))
+        return _read_any_of(tuple(partial(_read, arg) for arg in args))
     if origin is Annotated:
-        return (lambda value: (True, value)) if OWN in args[1:] else partial(_annotated, args[0], args[1:])
+        return (
+            (lambda value: (True, value))
+            if CHECKED_BY_CLASS in args[1:]
+            else partial(_read_annotated, args[0], args[1:])
+        )
     if origin is Literal:
-        return partial(_parse_word, args)
+        return partial(_read_word, args)
     if hint is bool:
         return lambda value: (True, bool(value)) if isinstance(value, (bool, np.bool_)) else (False, value)
     if hint is str:
         return lambda value: (True, str(value)) if isinstance(value, str) else (False, value)
     if hint in (int, float):
-        return partial(_numeric, hint is int)
+        return partial(_read_number, hint is int)
     if origin in (tuple, list, Sequence):
         return partial(_read_sequence, args[0])
     if origin is Callable:
@@ -208,7 +225,7 @@ def _reader(hint: Any) -> Reader:
     return lambda value: (True, value)  # a type that cannot be checked at run time
 
 
-def _any_of(readers: Sequence[Reader]) -> Reader:
+def _read_any_of(readers: Sequence[ValueReader]) -> ValueReader:
     """Return a reader that applies the first of several readers that allows the value."""
 
     def read(value: Any) -> tuple[bool, Any]:
@@ -220,20 +237,20 @@ def _any_of(readers: Sequence[Reader]) -> Reader:
     return read
 
 
-def _annotated(hint: Any, constraints: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
+def _read_annotated(hint: Any, constraints: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
     allowed, checked = _read(hint, value)
-    if not allowed and ONE in constraints:
+    if not allowed and OR_SINGLE_VALUE in constraints:
         allowed, checked = _read(hint, (value,))
     return allowed and all(_satisfies(constraint, checked) for constraint in constraints), checked
 
 
-def _parse_word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
-    word = str(value) if isinstance(value, str) else _number(value, integer=True)
+def _read_word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
+    word = str(value) if isinstance(value, str) else _to_python_number(value, integer=True)
     return word is not None and word in words, word
 
 
-def _numeric(integer: bool, value: Any) -> tuple[bool, Any]:
-    number = _number(value, integer=integer)
+def _read_number(integer: bool, value: Any) -> tuple[bool, Any]:
+    number = _to_python_number(value, integer=integer)
     return number is not None, number
 
 
@@ -247,13 +264,13 @@ def _read_sequence(hint: Any, values: Any) -> tuple[bool, Any]:
     return all(allowed for allowed, _ in results), tuple(checked for _, checked in results)
 
 
-def _number(value: Any, *, integer: bool) -> int | float | None:
+def _to_python_number(value: Any, *, integer: bool) -> int | float | None:
     """Convert to a Python number; None for anything else and for large integers where a float is needed."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral if integer else numbers.Real):
         return None
     if isinstance(value, numbers.Integral):
         exact = int(value)
-        if integer or abs(exact) <= EXACT:
+        if integer or abs(exact) <= MAX_EXACT_INTEGER:
             return exact
     try:
         return float(value) + 0.0  # −0.0 is 0.0
@@ -264,7 +281,7 @@ def _number(value: Any, *, integer: bool) -> int | float | None:
 def _satisfies(constraint: Any, value: Any) -> bool:
     if isinstance(constraint, Range):
         # Integers that float64 cannot represent are rejected, unless the range allows them.
-        small = not isinstance(value, int) or constraint.high < math.inf or abs(value) <= EXACT
+        small = not isinstance(value, int) or constraint.high < math.inf or abs(value) <= MAX_EXACT_INTEGER
         return small and value in constraint
     return not isinstance(constraint, OneOf) or value in constraint.words
 
@@ -299,5 +316,5 @@ def _description(hint: Any) -> str:
     return next((arg.text for arg in arguments if isinstance(arg, Described)), "")
 
 
-def _end(x: float) -> str:
-    return str(int(x)) if float(x).is_integer() and abs(x) < EXACT else f"{x:.10g}"
+def _format_end(x: float) -> str:
+    return str(int(x)) if float(x).is_integer() and abs(x) < MAX_EXACT_INTEGER else f"{x:.10g}"

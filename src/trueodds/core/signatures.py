@@ -13,26 +13,28 @@ from trueodds.core.suggestions import did_you_mean, list_names, resolve_synonym
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ROWS = "{what} to the rows: Predictions(y_true, y_prob, {name}=…)."
-_OF_ROWS = {
-    "weight": _ROWS.format(what="Weights belong", name="weight"),
-    "group": _ROWS.format(what="Groups belong", name="group").replace(".", "; audit and by_group analyze each group."),
-    "cluster": _ROWS.format(what="Clusters belong", name="cluster"),
-    "classes": _ROWS.format(what="The names of the classes belong", name="classes"),
-    "sum_tolerance": _ROWS.format(what="The tolerance belongs", name="sum_tolerance"),
+_BELONGS_TO_ROWS = "{what} to the rows: Predictions(y_true, y_prob, {name}=…)."
+_ROW_ARGUMENTS = {
+    "weight": _BELONGS_TO_ROWS.format(what="Weights belong", name="weight"),
+    "group": _BELONGS_TO_ROWS.format(what="Groups belong", name="group").replace(
+        ".", "; audit and by_group analyze each group."
+    ),
+    "cluster": _BELONGS_TO_ROWS.format(what="Clusters belong", name="cluster"),
+    "classes": _BELONGS_TO_ROWS.format(what="The names of the classes belong", name="classes"),
+    "sum_tolerance": _BELONGS_TO_ROWS.format(what="The tolerance belongs", name="sum_tolerance"),
     "logits": "Logits are read by Predictions.from_logits(y_true, logits).",
 }
 
 
-def argument_of_rows(name: str) -> str | None:
+def describe_row_argument(name: str) -> str | None:
     """Return where an argument belongs that describes the rows, under any of its usual names; None for any other.
 
-    >>> argument_of_rows("sample_weight")
+    >>> describe_row_argument("sample_weight")
     'Weights belong to the rows: Predictions(y_true, y_prob, weight=…).'
-    >>> argument_of_rows("bins")
+    >>> describe_row_argument("bins")
     """
-    known = resolve_synonym(name, _OF_ROWS)
-    return _OF_ROWS[known[0]] if known else None
+    known = resolve_synonym(name, _ROW_ARGUMENTS)
+    return _ROW_ARGUMENTS[known[0]] if known else None
 
 
 def checks_arguments(function: F) -> F:
@@ -56,7 +58,7 @@ def checks_arguments(function: F) -> F:
 
 def check_constructor(method: Any, args: Sequence[Any], settings: Mapping[str, Any]) -> None:
     """Raise TO202 for settings that the constructor of a method does not have; missing ones are left to Python."""
-    signature = _signature(method.__init__)
+    signature = _cached_signature(method.__init__)
     try:
         signature.bind_partial(None, *args, **settings)
     except TypeError as problem:
@@ -88,7 +90,7 @@ def refuses_arrays(call: F) -> F:
 
 
 @cache
-def _signature(function: Any) -> inspect.Signature:
+def _cached_signature(function: Any) -> inspect.Signature:
     return inspect.signature(function)
 
 
@@ -100,10 +102,10 @@ def argument_error(
     bound = len(signature.parameters) - len(parameters)  # whether the first argument is the object
     unknown = [key for key in keywords if key not in keyword_names(parameters.values())]
     if unknown and not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
-        return unknown_argument(name, unknown[0], keyword_names(parameters.values()))
+        return unknown_argument_error(name, unknown[0], keyword_names(parameters.values()))
     places = [key for key, one in parameters.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     if "too many positional" in problem:
-        return too_many_arguments(name, places, len(args) - bound)
+        return too_many_arguments_error(name, places, len(args) - bound)
     passed = {*keywords, *places[: len(args) - bound]}
     required = [key for key, one in parameters.items() if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
     if missing := [key for key in required if key not in passed]:
@@ -117,15 +119,15 @@ def keyword_names(parameters: Any) -> list[str]:
     return [one.name for one in parameters if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
 
 
-def unknown_argument(name: str, argument: str, known: Sequence[str]) -> InputError:
+def unknown_argument_error(name: str, argument: str, known: Sequence[str]) -> InputError:
     """Return the error of a keyword that a function does not have, with the one that may be meant."""
     argument = argument[:80]
-    hint = None if resolve_synonym(argument, known) else argument_of_rows(argument)
+    hint = None if resolve_synonym(argument, known) else describe_row_argument(argument)
     fix = hint or did_you_mean(argument, known) or (list_names(known) if known else "It takes no keywords.")
     return InputError("TO202", f"{name} has no argument {argument!r}.", "", fix)
 
 
-def too_many_arguments(
+def too_many_arguments_error(
     name: str, places: Sequence[str], n_args: int, fix: str = "Settings are given by name."
 ) -> InputError:
     """Return the error of more positional arguments than a function takes."""

@@ -9,7 +9,8 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-_PHRASES: dict[str, tuple[str, ...]] = {  # names and settings -> synonyms in the literature and in other libraries
+# names, with settings where needed -> synonyms in the literature and in other libraries
+_SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     # estimators
     "ece": ("expected calibration error", "calibration error", "l1 calibration error", "confidence ece", "top1 ece"),
     "ece with lens='top-label'": ("top-label ece", "top-label calibration error"),
@@ -105,18 +106,18 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # names and settings -> synonyms in th
     "rng": ("seed", "random state", "random seed"),
 }  # fmt: skip
 
-_DISCRIMINATION = (
+_DISCRIMINATION_TEXT = (
     "That measures discrimination, not calibration; 'brier' and 'log_loss' reflect both, and the parts of 'corp' "
     "separate them."
 )
-_ACCURACY = (
+_ACCURACY_TEXT = (
     "That measures accuracy, not calibration; an audit reports accuracy, and 'brier' and 'log_loss' reflect both."
 )
-NO_CALIBRATION = {
-    **dict.fromkeys(("auc", "auroc", "roc auc", "roc auc score"), _DISCRIMINATION),
-    **dict.fromkeys(("c statistic", "c index", "concordance"), _DISCRIMINATION),
-    **dict.fromkeys(("auprc", "pr auc", "average precision", "gini", "roc"), _DISCRIMINATION),
-    **dict.fromkeys(("accuracy", "acc", "error rate", "f1", "f1 score", "precision", "recall", "mcc"), _ACCURACY),
+UNRELATED_MEASURES = {
+    **dict.fromkeys(("auc", "auroc", "roc auc", "roc auc score"), _DISCRIMINATION_TEXT),
+    **dict.fromkeys(("c statistic", "c index", "concordance"), _DISCRIMINATION_TEXT),
+    **dict.fromkeys(("auprc", "pr auc", "average precision", "gini", "roc"), _DISCRIMINATION_TEXT),
+    **dict.fromkeys(("accuracy", "acc", "error rate", "f1", "f1 score", "precision", "recall", "mcc"), _ACCURACY_TEXT),
 }
 
 
@@ -129,10 +130,12 @@ def normalize_name(word: str) -> str:
     return re.sub(r"[^a-z0-9]", "", word.lower())
 
 
-SYNONYMS = {
-    normalize_name(other): tuple(phrase.split(" | ")) for phrase, others in _PHRASES.items() for other in others
+PHRASES_OF_SYNONYM = {
+    normalize_name(other): tuple(phrase.split(" | "))
+    for phrase, others in _SYNONYMS_OF_PHRASE.items()
+    for other in others
 }
-_UNRELATED = {normalize_name(word): text for word, text in NO_CALIBRATION.items()}
+_TEXT_OF_UNRELATED = {normalize_name(word): text for word, text in UNRELATED_MEASURES.items()}
 
 
 def first_word(phrase: str) -> str:
@@ -148,12 +151,12 @@ def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
     """
     if spelled := [name for name in known if normalize_name(name) == normalize_name(word)]:
         return spelled
-    return [phrase for phrase in SYNONYMS.get(normalize_name(word), ()) if first_word(phrase) in known]
+    return [phrase for phrase in PHRASES_OF_SYNONYM.get(normalize_name(word), ()) if first_word(phrase) in known]
 
 
 def unrelated_measure(word: str) -> str | None:
     """Return the explanation for the name of a measure that does not measure calibration."""
-    return _UNRELATED.get(normalize_name(word))
+    return _TEXT_OF_UNRELATED.get(normalize_name(word))
 
 
 def suggest_names(word: str, known: Iterable[str]) -> str:

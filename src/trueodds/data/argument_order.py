@@ -7,15 +7,17 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
-ORDER = " take (y_true, y_prob): swap the two arguments."
+SWAP_REMEDY = " take (y_true, y_prob): swap the two arguments."
 
 
 def refuse_swapped(y: Array, p: Array) -> None:
     """Raise an error if (y_true, y_prob) look swapped."""
-    if not _fractions(y):  # the cheaper check first: arguments in the right order need no other
+    if not _has_fractions(y):  # the cheaper check first: arguments in the right order need no other
         return
-    fix = f"Predictions{ORDER}"
-    integral = p.dtype.kind in "biuUS" or (p.ndim == 1 and p.dtype.kind == "f" and not _fractions(p) and (p > 1).any())
+    fix = f"Predictions{SWAP_REMEDY}"
+    integral = p.dtype.kind in "biuUS" or (
+        p.ndim == 1 and p.dtype.kind == "f" and not _has_fractions(p) and (p > 1).any()
+    )
     if y.ndim == 2 and integral:
         raise InputError(
             "TO109",
@@ -23,7 +25,7 @@ def refuse_swapped(y: Array, p: Array) -> None:
             f"shapes {y.shape} and {p.shape}",
             fix,
         )
-    labels = p.dtype.kind in "biuUS" or (p.dtype.kind == "f" and not _fractions(p) and np.isfinite(p).all())
+    labels = p.dtype.kind in "biuUS" or (p.dtype.kind == "f" and not _has_fractions(p) and np.isfinite(p).all())
     if y.ndim == 1 and p.ndim == 1 and labels:
         raise InputError(
             "TO109",
@@ -35,7 +37,7 @@ def refuse_swapped(y: Array, p: Array) -> None:
 
 def with_called_order(problem: InputError, fix: str) -> InputError:
     """Return the error of swapped arguments with the signature of the called function; other errors are unchanged."""
-    if problem.code != "TO109" or problem.fix != f"Predictions{ORDER}":
+    if problem.code != "TO109" or problem.fix != f"Predictions{SWAP_REMEDY}":
         return problem
     return InputError(problem.code, problem.problem, problem.got, fix)
 
@@ -44,8 +46,8 @@ def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
     """Raise an error if the arguments (confidence, correct) of `from_confidence` look swapped."""
     if (
         correct.dtype.kind == "f"
-        and _fractions(correct)
-        and (confidence.dtype.kind in "biu" or not _fractions(confidence))
+        and _has_fractions(correct)
+        and (confidence.dtype.kind in "biu" or not _has_fractions(confidence))
     ):
         raise InputError(
             "TO109",
@@ -57,7 +59,7 @@ def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
 
 def refuse_swapped_multilabel(y: Array, p: Array) -> None:
     """Raise an error if the arguments (Y, P) of `from_multilabel` look swapped."""
-    if y.dtype.kind == "f" and _fractions(y) and (p.dtype.kind in "biu" or not _fractions(p)):
+    if y.dtype.kind == "f" and _has_fractions(y) and (p.dtype.kind in "biu" or not _has_fractions(p)):
         raise InputError(
             "TO109",
             "The arguments look swapped: Y has fractions, P has 0 and 1.",
@@ -66,7 +68,7 @@ def refuse_swapped_multilabel(y: Array, p: Array) -> None:
         )
 
 
-def _fractions(x: Array) -> bool:
+def _has_fractions(x: Array) -> bool:
     """Return whether any value is not an integer."""
     if x.dtype.kind != "f":
         return False

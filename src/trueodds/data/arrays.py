@@ -11,18 +11,18 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 
-LOGITS = "use Predictions.from_logits, or read(…, logits=True)"  # hint if logits are passed as probabilities
+LOGITS_REMEDY = "use Predictions.from_logits, or read(…, logits=True)"  # hint if logits are passed as probabilities
 
 
-def own_argument(argument: str) -> str:
+def as_predictions_argument(argument: str) -> str:
     """Return how an argument of `Predictions` is passed, which most functions do not have themselves."""
     return f"Predictions(y_true, y_prob, {argument})"
 
 
-def with_own_arguments(problem: InputError, logits: str = "logits=True") -> InputError:
+def restate_own_arguments(problem: InputError, logits: str = "logits=True") -> InputError:
     """Return the same error for a call that has the arguments of `Predictions` itself, and one for logits."""
     fix = re.sub(r"Predictions\(y_true, y_prob, (\w+=)(?:\[…\]|([^()]*))\)", r"\1\2", problem.fix)
-    return InputError(problem.code, problem.problem, problem.got, fix.replace(LOGITS, f"pass {logits}"))
+    return InputError(problem.code, problem.problem, problem.got, fix.replace(LOGITS_REMEDY, f"pass {logits}"))
 
 
 def as_array(x: Any, name: str) -> Array:
@@ -46,11 +46,11 @@ def as_array(x: Any, name: str) -> Array:
             "Fill or remove those rows.",
         )
     if array.dtype.kind == "O":
-        array = _from_objects(array, name)
+        array = _convert_objects(array, name)
     if array.dtype.kind == "U":
         if isinstance(x, (list, tuple)) and array.ndim == 1:
             _refuse_missing(list(x), array, name)  # NumPy converts None and NaN beside text to the texts None and nan
-        _encodable(array, name)
+        _check_encodable(array, name)
     if array.ndim == 0:
         raise InputError("TO101", f"{name} must be an array.", describe(x), "Pass one value per row.")
     if len(array) == 0:
@@ -58,7 +58,7 @@ def as_array(x: Any, name: str) -> Array:
     return array
 
 
-def _from_objects(array: Array, name: str) -> Array:
+def _convert_objects(array: Array, name: str) -> Array:
     """Convert objects of one plain kind to an array of that kind; missing values are an error."""
     flat = array.ravel()
     _refuse_missing(flat, array, name)
@@ -67,7 +67,7 @@ def _from_objects(array: Array, name: str) -> Array:
         return array.astype(str)
     if all(issubclass(kind, (int, float, np.integer, np.floating, np.bool_)) for kind in kinds):
         plain = np.array(array.tolist())
-        return _from_long_integers(plain, name) if plain.dtype.kind == "O" else plain
+        return _convert_long_integers(plain, name) if plain.dtype.kind == "O" else plain
     raise InputError(
         "TO114",
         f"{name} must hold numbers or names.",
@@ -78,17 +78,17 @@ def _from_objects(array: Array, name: str) -> Array:
 
 def _refuse_missing(values: Any, array: Array, name: str) -> None:
     """Raise an error for None, NaN and NA among the values of an array, in its flat order."""
-    missing = [i for i, value in enumerate(values) if _missing(value)]
+    missing = [i for i, value in enumerate(values) if _is_missing(value)]
     if missing:
         raise InputError(
             "TO103",
             f"{name} has missing values.",
-            f"{describe(values[missing[0]])} in row {_row(array, missing[0])}{count_phrase(len(missing))}",
+            f"{describe(values[missing[0]])} in row {_row_of_index(array, missing[0])}{count_phrase(len(missing))}",
             "Fill or remove those rows.",
         )
 
 
-def _from_long_integers(array: Array, name: str) -> Array:
+def _convert_long_integers(array: Array, name: str) -> Array:
     """Convert integers of more than 64 bits to floats."""
     try:
         return array.astype(np.float64)
@@ -97,12 +97,12 @@ def _from_long_integers(array: Array, name: str) -> Array:
         raise InputError(
             "TO114",
             f"{name} holds an integer that is larger than every float.",
-            f"{bits:,} bits in row {_row(array, -place)}",
+            f"{bits:,} bits in row {_row_of_index(array, -place)}",
             "Convert it first.",
         ) from None
 
 
-def _encodable(array: Array, name: str) -> None:
+def _check_encodable(array: Array, name: str) -> None:
     """Raise an error for text with a lone surrogate, which UTF-8 cannot encode."""
     flat = np.ascontiguousarray(array).ravel()
     if flat.size == 0 or flat.dtype.itemsize == 0 or flat.view(np.uint32).max() < 0xD800:
@@ -112,12 +112,12 @@ def _encodable(array: Array, name: str) -> None:
         raise InputError(
             "TO114",
             f"{name} must hold text that can be encoded, without lone surrogates.",
-            f"{str(flat[bad[0]])!r} in row {_row(array, bad[0])}{count_phrase(len(bad))}",
+            f"{str(flat[bad[0]])!r} in row {_row_of_index(array, bad[0])}{count_phrase(len(bad))}",
             "Decode the names again, as UTF-8.",
         )
 
 
-def _missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
     except Exception:  # noqa: BLE001 - pandas.NA has no truth value; an array or an object inside is not missing
@@ -192,7 +192,7 @@ def check_same_shape(y: Array, p: Array) -> None:
         )
 
 
-def _row(array: Array, flat_index: int) -> int:
+def _row_of_index(array: Array, flat_index: int) -> int:
     return int(np.unravel_index(flat_index, array.shape)[0]) if array.ndim else 0
 
 
@@ -220,15 +220,15 @@ def select_rows(rows: Any, n: int) -> Array:
             chosen = slice(0)
         where: Array = np.arange(n)[chosen]
     except (IndexError, TypeError, ValueError, OverflowError) as problem:
-        raise _no_subset(str(problem)) from None
+        raise _no_subset_error(str(problem)) from None
     if where.ndim != 1:
-        raise _no_subset(describe(rows))
+        raise _no_subset_error(describe(rows))
     if len(where) == 0:
         raise InputError("TO108", "The subset has no rows.", "0 rows", "Check the mask.")
     return where
 
 
-def _no_subset(got: str) -> InputError:
+def _no_subset_error(got: str) -> InputError:
     return InputError(
         "TO118",
         "A subset must be selected by a mask of all rows, a slice or a list of row numbers.",

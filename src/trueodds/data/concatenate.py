@@ -10,7 +10,7 @@ from trueodds.core.errors import InputError
 from trueodds.data.prediction_arrays import FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 
-_ROWS = ("p", "logits", "y", "votes", "counts", "weight")
+_ARRAY_FIELDS = ("p", "logits", "y", "votes", "counts", "weight")
 
 
 def concatenate(parts: Sequence[Predictions]) -> Predictions:
@@ -24,8 +24,8 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     """
     first = parts[0]
     for other in parts[1:]:
-        if _signature(other) != _signature(first):
-            got = f"{_signature(first)} and {_signature(other)}"
+        if _concatenation_key(other) != _concatenation_key(first):
+            got = f"{_concatenation_key(first)} and {_concatenation_key(other)}"
             raise InputError(
                 "TO401",
                 "Predictions of different kinds or classes cannot be concatenated.",
@@ -35,7 +35,7 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     if len(parts) == 1:
         return first
     values = {name: getattr(first, name) for name in FIELDS} | {"n": sum(part.n for part in parts)}
-    for name in _ROWS:
+    for name in _ARRAY_FIELDS:
         if values[name] is not None:
             values[name] = np.concatenate([getattr(part, name) for part in parts])
     values["group"] = {name: np.concatenate([part.group[name] for part in parts]) for name in first.group}
@@ -43,9 +43,9 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     return restore_predictions(values)
 
 
-def _signature(preds: Predictions) -> tuple[object, ...]:
+def _concatenation_key(preds: Predictions) -> tuple[object, ...]:
     """Return the properties that must be equal; clustered rows match no others, as cluster numbers are local."""
-    has = tuple(name for name in _ROWS if getattr(preds, name) is not None)
+    has = tuple(name for name in _ARRAY_FIELDS if getattr(preds, name) is not None)
     return (
         preds.kind,
         preds.classes,

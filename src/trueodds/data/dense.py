@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.settings import ONE, Integer, check
+from trueodds.core.settings import OR_SINGLE_VALUE, Integer, check
 from trueodds.core.typing import Array
 from trueodds.data import arrays
 
@@ -105,20 +105,20 @@ def from_dense(
     """
     axis = check("axis", axis, Integer | None, 1)
     logits = check("logits", logits, bool, False)
-    ignore = check("ignore", ignore, Annotated[Sequence[Integer], ONE] | None)
+    ignore = check("ignore", ignore, Annotated[Sequence[Integer], OR_SINGLE_VALUE] | None)
     y, p = arrays.as_array(labels, "labels"), arrays.as_array(probs, "probs")
     shape = p.shape
     if p.shape == y.shape:
-        if axis is not None and _one_hot(y, p, axis):
+        if axis is not None and _look_one_hot(y, p, axis):
             raise _shape_mismatch_error(
                 y, shape, axis, "These labels look one-hot: pass labels.argmax(axis); else say axis=None."
             )
     else:
         if axis is None or p.ndim != y.ndim + 1 or not -p.ndim <= axis < p.ndim or axis % p.ndim == 0:
-            raise _shape_mismatch_error(y, shape, axis, _where_classes(y, p))
+            raise _shape_mismatch_error(y, shape, axis, _suggest_class_axis(y, p))
         p = np.moveaxis(p, axis, -1)
         if p.shape[:-1] != y.shape:
-            raise _shape_mismatch_error(y, shape, axis, _where_classes(y, np.moveaxis(p, -1, axis)))
+            raise _shape_mismatch_error(y, shape, axis, _suggest_class_axis(y, np.moveaxis(p, -1, axis)))
         if p.shape[-1] == 1:
             raise _shape_mismatch_error(
                 y, shape, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground."
@@ -136,7 +136,7 @@ def from_dense(
         else:
             rows = kind(one, predicted, cluster=image[mask], classes=classes, sum_tolerance=sum_tolerance)
     except InputError as problem:
-        raise _in_place(problem, y, np.flatnonzero(mask), foreground=p.shape == y.shape) from None
+        raise _restate_by_image(problem, y, np.flatnonzero(mask), foreground=p.shape == y.shape) from None
     if not mask.all():
         rows = rows.with_notes(
             Note(
@@ -147,7 +147,7 @@ def from_dense(
     return rows
 
 
-def _one_hot(y: Array, p: Array, axis: int) -> bool:
+def _look_one_hot(y: Array, p: Array, axis: int) -> bool:
     """Return whether both arrays sum to 1 along this axis, so that the labels are one-hot."""
     axis %= p.ndim
     if axis == 0 or p.shape[axis] < 2 or y.dtype.kind not in "biuf":
@@ -155,7 +155,7 @@ def _one_hot(y: Array, p: Array, axis: int) -> bool:
     return bool((y.sum(axis=axis) == 1).all() and np.allclose(p.sum(axis=axis), 1, rtol=0, atol=1e-3))
 
 
-def _where_classes(y: Array, p: Array) -> str:
+def _suggest_class_axis(y: Array, p: Array) -> str:
     """Suggest the axis of the classes from the shapes."""
     fits = [i for i in range(1, p.ndim) if p.ndim == y.ndim + 1 and p.shape[:i] + p.shape[i + 1 :] == y.shape]
     if fits:
@@ -172,14 +172,14 @@ def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fi
     )
 
 
-def _in_place(problem: InputError, y: Array, indices: Array, *, foreground: bool) -> InputError:
+def _restate_by_image(problem: InputError, y: Array, indices: Array, *, foreground: bool) -> InputError:
     """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean."""
 
     def position(row: re.Match[str]) -> str:
         image, *where = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
         return f"image {image}" + (f", position ({', '.join(map(str, where))})" if where else "")
 
-    fix = arrays.with_own_arguments(problem).fix
+    fix = arrays.restate_own_arguments(problem).fix
     if problem.code == "TO105":
         label = problem.got.split(" in row ")[0].strip("'")
         mask = f"If {label} is the foreground, pass labels == {label}. " if foreground else ""

@@ -16,7 +16,7 @@ from trueodds.data.arrays import (
     refuse_first,
 )
 
-NAME_THEM = "Give missing values a name, such as 'unknown'."
+MISSING_VALUES_REMEDY = "Give missing values a name, such as 'unknown'."
 
 
 def check_groups(group: Any, n: int) -> dict[str, Array]:
@@ -29,7 +29,7 @@ def check_groups(group: Any, n: int) -> dict[str, Array]:
     checked = {}
     for name, column in columns.items():
         check("the name of a group column", name, str | bool | int | float)
-        values = _as_names(column, str(name))
+        values = _column_to_array(column, str(name))
         if values.shape != (n,):
             raise InputError(
                 "TO112",
@@ -46,21 +46,21 @@ def check_groups(group: Any, n: int) -> dict[str, Array]:
                 empty,
                 "TO112",
                 f"{name} has missing values.",
-                NAME_THEM,
+                MISSING_VALUES_REMEDY,
             )
         checked[str(name)] = values.view()
         checked[str(name)].flags.writeable = False
     return checked
 
 
-def _as_names(column: Any, name: str) -> Array:
+def _column_to_array(column: Any, name: str) -> Array:
     """Return the column as an array; missing values are an error of the column, whatever library holds it."""
     try:
         return as_array(column, name)
     except InputError as problem:
         if problem.code != "TO103":
             raise
-        raise InputError("TO112", problem.problem, problem.got, NAME_THEM) from None
+        raise InputError("TO112", problem.problem, problem.got, MISSING_VALUES_REMEDY) from None
 
 
 def check_clusters(cluster: ArrayLike | None, n: int) -> Array | None:

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.errors import LONGEST_VALUE, InputError, Note, describe
+from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, Note, describe
 from trueodds.core.printable import has_surrogates
-from trueodds.core.settings import EXACT
+from trueodds.core.settings import MAX_EXACT_INTEGER
 from trueodds.core.typing import Array
 from trueodds.data.arrays import (
     as_float_array as numbers,
 )
 from trueodds.data.arrays import (
+    as_predictions_argument,
     check_one_dimensional,
     count_phrase,
-    own_argument,
     refuse_first,
 )
 
@@ -74,8 +74,8 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, s
             "Every label must be a number.",
             "Fill or remove those rows; rows are never dropped silently.",
         )
-    if y.dtype.kind in "US" or (has_names and not _count_from_zero(names)):
-        return _match_names(y, names, has_names, name_classes(y, k, single=single))
+    if y.dtype.kind in "US" or (has_names and not _are_unambiguous_numbers(names)):
+        return _labels_to_numbers(y, names, has_names, suggest_classes(y, k, single=single))
     if y.dtype.kind == "f":
         if (y != np.rint(y)).any():
             refuse_first(
@@ -95,28 +95,28 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, s
             (y < 0) | (y >= k),
             "TO105",
             f"Labels must lie in 0..{k - 1}.",
-            f"If they start at 1, subtract 1; if they are other codes, pass {own_argument('classes=[…]')}.",
+            f"If they start at 1, subtract 1; if they are other codes, pass {as_predictions_argument('classes=[…]')}.",
         )
     return y.astype(np.int64, copy=False)
 
 
-def name_classes(y: Array, k: int, *, single: bool, column: str | None = None) -> str:
+def suggest_classes(y: Array, k: int, *, single: bool, column: str | None = None) -> str:
     """Return the remedy for labels that are names: the classes to pass, in the order that the columns must have.
 
-    >>> name_classes(np.array(["yes", "no"]), 2, single=True, column="p_yes")
+    >>> suggest_classes(np.array(["yes", "no"]), 2, single=True, column="p_yes")
     "Pass Predictions(y_true, y_prob, classes=['no', 'yes']): p_yes is the probability of the second class."
     """
     labels = sorted({str(label) for label in np.unique(y)})
     if column is not None:  # the class that the name of a single column ends with is the second
         labels.sort(key=lambda label: column == label or column.endswith(f"_{label}"))
-    named = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= LONGEST_VALUE else ""
-    remedy = f"Pass {own_argument(named or 'classes=[…]')}"
+    named = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= MAX_VALUE_LENGTH else ""
+    remedy = f"Pass {as_predictions_argument(named or 'classes=[…]')}"
     if single:
         return f"{remedy}: {column or 'y_prob'} is the probability of the second class."
     return f"{remedy}, with the names in the order of the columns."
 
 
-def _match_names(y: Array, names: tuple[Any, ...], has_names: bool, remedy: str) -> Array:
+def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy: str) -> Array:
     if not has_names:
         problem = "Labels are names, but the classes have no names."
         raise InputError("TO106", problem, f"{describe(str(y[0]))} in row 0", remedy)
@@ -142,7 +142,7 @@ def _match_names(y: Array, names: tuple[Any, ...], has_names: bool, remedy: str)
     return codes[inverse.reshape(-1)]
 
 
-def _count_from_zero(names: tuple[Any, ...]) -> bool:
+def _are_unambiguous_numbers(names: tuple[Any, ...]) -> bool:
     """Return whether a number can only refer to a column: class names are 0..K−1, or none looks like a number."""
     words = all(isinstance(name, str) and not looks_like_a_number(name) for name in names)
     return words or [str(name) for name in names] == [str(c) for c in range(len(names))]
@@ -176,7 +176,7 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
         refuse_first(v, bad, "TO111", "Votes must be counts or shares ≥ 0.", "Correct those rows.")
     with np.errstate(over="ignore"):
         m = v.sum(axis=1)
-    if (m > EXACT).any():
+    if (m > MAX_EXACT_INTEGER).any():
         row = int(np.argmax(m))
         got = f"{v[row].max():g} in row {row}"
         raise InputError("TO111", "A row has too many votes to be counted.", got, "Correct it.")
@@ -239,15 +239,15 @@ def classes_from_columns(
     names = column_names(y_prob)
     if names is None or len(names) < 2:
         return classes, []
-    candidates = _candidates(names, "p_")
+    candidates = _candidate_class_names(names, "p_")
     if classes is not None:
         class_names = [str(name) for name in classes] if np.iterable(classes) and not isinstance(classes, str) else []
-        _refuse_another_order([class_names], candidates, "the classes")
+        _refuse_other_order([class_names], candidates, "the classes")
         return classes, []
     if y.ndim == 2:
         votes = column_names(y_true)
         by_place = [[str(i) for i in range(y.shape[1])]]
-        _refuse_another_order(_candidates(votes, "v_") if votes else by_place, candidates, "those of y_true")
+        _refuse_other_order(_candidate_class_names(votes, "v_") if votes else by_place, candidates, "those of y_true")
     if y.ndim == 1 and y.dtype.kind in "US":
         labels = set(y.astype(str).tolist())
         return next((candidate for candidate in candidates if labels <= set(candidate)), candidates[0]), []
@@ -261,14 +261,16 @@ def classes_from_columns(
     return [int(number) for number in numbers], [Note("TN302", text)]
 
 
-def refuse_other_columns(Y: Any, P: Any) -> None:
+def refuse_other_column_order(Y: Any, P: Any) -> None:
     """Raise TO113 for labels and probabilities in data frames with the same columns in a different order."""
     labels, probs = column_names(Y), column_names(P)
     if labels is not None and probs is not None:
-        _refuse_another_order(_candidates(labels, "y_"), _candidates(probs, "p_"), "those of Y", "P")
+        _refuse_other_order(
+            _candidate_class_names(labels, "y_"), _candidate_class_names(probs, "p_"), "those of Y", "P"
+        )
 
 
-def _candidates(names: list[str], prefix: str) -> list[list[str]]:
+def _candidate_class_names(names: list[str], prefix: str) -> list[list[str]]:
     """Return candidate class names: the column names without the usual prefix, as is, and without a common one."""
     candidates = (
         [[name.removeprefix(prefix) for name in names]] if all(name.startswith(prefix) for name in names) else []
@@ -285,9 +287,7 @@ def are_numbers(names: Sequence[str]) -> bool:
     return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names)
 
 
-def _refuse_another_order(
-    expected: list[list[str]], candidates: list[list[str]], what: str, of: str = "y_prob"
-) -> None:
+def _refuse_other_order(expected: list[list[str]], candidates: list[list[str]], what: str, of: str = "y_prob") -> None:
     for one in expected:
         for other in candidates:
             if one != other and sorted(one) == sorted(other):

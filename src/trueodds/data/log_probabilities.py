@@ -125,8 +125,8 @@ def _logit_log_sums(preds: Predictions) -> Array:
     return preds.cached("log sums", lambda: np.logaddexp(0.0, z) if z.ndim == 1 else log_sum_exp(z))
 
 
-NEAR = 1e-3  # a difference from 1 below this has lost more than three digits
-_BLOCK = 2**16  # probabilities per block, so that temporaries stay in cache
+MIN_ACCURATE_DIFFERENCE = 1e-3  # a difference from 1 below this has lost more than three digits
+_BLOCK_SIZE = 2**16  # probabilities per block, so that temporaries stay in cache
 
 
 def sum_of_others(P: Array, others: Array, p: Array, total: Array | float = 1.0) -> Array:
@@ -135,7 +135,7 @@ def sum_of_others(P: Array, others: Array, p: Array, total: Array | float = 1.0)
     If subtraction would lose digits, the masked columns are summed instead. A mask (1, K) is used for all rows.
     """
     rest: Array = total - p.astype(np.float64)
-    near = rest < NEAR
+    near = rest < MIN_ACCURATE_DIFFERENCE
     if near.any():
         rest[near] = np.where(_mask_rows(others, near), P[near], 0.0).sum(axis=1, dtype=np.float64)
     return rest
@@ -149,7 +149,7 @@ def log_complement(z: Array, others: Array, log_p: Array, total: Array | float =
     """
     with np.errstate(divide="ignore"):
         rest: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))
-    near = rest < np.log(NEAR)
+    near = rest < np.log(MIN_ACCURATE_DIFFERENCE)
     if near.any():
         rest[near] = masked_log_sum_exp(z[near], _mask_rows(others, near)) - (
             total[near] if isinstance(total, np.ndarray) else total
@@ -160,7 +160,7 @@ def log_complement(z: Array, others: Array, log_p: Array, total: Array | float =
 def log_sum_exp(z: Array) -> Array:
     """Return log Σ_k exp(z_k) of each row of (n, K), (n,) float64; −inf if all are −inf."""
     out = np.empty(len(z))
-    rows = max(1, _BLOCK // z.shape[1])
+    rows = max(1, _BLOCK_SIZE // z.shape[1])
     for start in range(0, len(z), rows):
         part = z[start : start + rows].astype(np.float64)
         top = part.max(axis=1)

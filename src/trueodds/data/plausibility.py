@@ -9,16 +9,16 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
 # Minimum gain of accuracy, in addition to 2/√n: at most 0.03 % of 3,000 random models with 2 to 10 classes reached it.
-GAIN = 0.25
+MIN_ACCURACY_GAIN = 0.25
 MIN_ROWS = 30  # minimum number of rows; with fewer, any order may fit
 MIN_LABELS = 10  # minimum number of rows; with fewer, all probabilities may be 0 and 1 by chance
-SAMPLE = 2**15  # number of probabilities in the sample of rows that is checked first
-# Minimum number of sampled rows: by the normal approximation, a gain of GAIN appears less than half as large in one of
-# 10⁷ samples.
-ROWS = 2000
-BLOCK = 2**16  # number of probabilities per block
+SAMPLE_SIZE = 2**15  # number of probabilities in the sample of rows that is checked first
+# Minimum number of sampled rows: by the normal approximation, a gain of MIN_ACCURACY_GAIN appears less than half
+# as large in one of 10⁷ samples.
+MIN_SAMPLE_ROWS = 2000
+BLOCK_SIZE = 2**16  # number of probabilities per block
 
-HARD_LABELS = (
+HARD_LABELS_TEXT = (
     "Every {what} is 0 or 1, as in predicted labels: pass probabilities, such as those of predict_proba. Labels "
     "have accuracy, but no calibration."
 )
@@ -30,35 +30,35 @@ def plausibility_notes(preds: Predictions) -> list[Note]:
     Fractions in the first block rule out hard labels, and a sample of the rows usually rules out another order of the
     classes. Otherwise all rows are used. Cost: half a millisecond for any number of rows if the sample is sufficient.
     """
-    return [*hard_labels(preds), *class_order(preds)]
+    return [*check_hard_labels(preds), *check_class_order(preds)]
 
 
-def hard_labels(preds: Predictions) -> list[Note]:
+def check_hard_labels(preds: Predictions) -> list[Note]:
     """Return a note if every probability is 0 or 1."""
     if preds.n < MIN_LABELS or preds.logits is not None:  # logits may be so large that their probabilities are 0 and 1
         return []
     p = preds.p
-    first = max(1, BLOCK // (1 if p.ndim == 1 else p.shape[1]))
+    first = max(1, BLOCK_SIZE // (1 if p.ndim == 1 else p.shape[1]))
     return [hard_labels_note(preds.kind)] if _all_certain(p[:first]) and _all_certain(p[first:]) else []
 
 
 def hard_labels_note(kind: str) -> Note:
     """Return the note on probabilities that are all 0 or 1."""
-    return Note("TN149", HARD_LABELS.format(what="confidence" if kind == "confidence" else "probability"))
+    return Note("TN149", HARD_LABELS_TEXT.format(what="confidence" if kind == "confidence" else "probability"))
 
 
 def _all_certain(p: Array) -> bool:
     return bool(((p == 0) | (p == 1)).all())
 
 
-def class_order(preds: Predictions) -> list[Note]:
+def check_class_order(preds: Predictions) -> list[Note]:
     """Return a note if another order of the classes would raise accuracy significantly, and above one half."""
     if preds.kind != "classes" or preds.y is None or preds.n < MIN_ROWS:
         return []
-    step = preds.n // max(ROWS, SAMPLE // preds.k)
-    if step > 1 and _accuracies(preds, slice(None, None, step), GAIN / 2) is None:
+    step = preds.n // max(MIN_SAMPLE_ROWS, SAMPLE_SIZE // preds.k)
+    if step > 1 and _compare_class_orders(preds, slice(None, None, step), MIN_ACCURACY_GAIN / 2) is None:
         return []
-    accuracies = _accuracies(preds, slice(None), GAIN + 2 / np.sqrt(preds.n))
+    accuracies = _compare_class_orders(preds, slice(None), MIN_ACCURACY_GAIN + 2 / np.sqrt(preds.n))
     if accuracies is None:
         return []
     own, other = accuracies
@@ -69,14 +69,14 @@ def class_order(preds: Predictions) -> list[Note]:
     return [Note("TN142", text)]
 
 
-def _accuracies(preds: Predictions, rows: slice, gain: float) -> tuple[float, float] | None:
+def _compare_class_orders(preds: Predictions, rows: slice, gain: float) -> tuple[float, float] | None:
     """Return the accuracy, also with the best order of the classes; None for a small gain or below one half."""
     p, k = preds.p[rows], preds.k
     assert preds.y is not None
     if p.ndim == 1 or k == 2:  # a comparison, which is many times faster than argmax
         predicted = p > 1 - p if p.ndim == 1 else p[:, 1] > p[:, 0]
     else:
-        many = max(1, BLOCK // k)  # number of rows per block, because argmax copies its input
+        many = max(1, BLOCK_SIZE // k)  # number of rows per block, because argmax copies its input
         predicted = np.concatenate([p[first : first + many].argmax(axis=1) for first in range(0, len(p), many)])
     w = None if preds.weight is None else preds.weight[rows]
     counts = np.bincount(preds.y[rows] * k + predicted, w, k * k).reshape(k, k)

@@ -83,7 +83,7 @@ class PredictionArrays:
         assert self.y is not None
         if self.kind == "multilabel":
             return self.y.astype(np.float64)
-        return np.eye(self.k)[self.y] if self.k <= 64 else _one_hot(self.y, self.k)
+        return np.eye(self.k)[self.y] if self.k <= 64 else _one_hot_matrix(self.y, self.k)
 
     @property
     def w(self) -> Array:
@@ -218,7 +218,7 @@ class PredictionArrays:
         return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
 
 
-def _one_hot(y: Array, k: int) -> Array:
+def _one_hot_matrix(y: Array, k: int) -> Array:
     Y = np.zeros((len(y), k))
     Y[np.arange(len(y)), y] = 1
     return Y

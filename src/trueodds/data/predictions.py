@@ -19,7 +19,7 @@ from trueodds.data.labels import (
     check_labels,
     check_votes,
     classes_from_columns,
-    refuse_other_columns,
+    refuse_other_column_order,
 )
 from trueodds.data.prediction_arrays import FIELDS, Groups, PredictionArrays
 from trueodds.data.probabilities import check_probabilities, note_doubtful_logits, softmax
@@ -284,7 +284,7 @@ class Predictions(PredictionArrays):
         """
         y_raw, p_raw = arrays.as_array(Y, "Y"), arrays.as_array(P, "P")
         argument_order.refuse_swapped_multilabel(y_raw, p_raw)
-        refuse_other_columns(Y, P)
+        refuse_other_column_order(Y, P)
         p = arrays.as_float_array(p_raw, "P")
         arrays.check_two_dimensional(p, "P")
         arrays.check_same_shape(y_raw, p)

@@ -9,13 +9,13 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative, check
 from trueodds.core.typing import Array
-from trueodds.data.arrays import LOGITS, own_argument, refuse_first
+from trueodds.data.arrays import LOGITS_REMEDY, as_predictions_argument, refuse_first
 
-LARGE = 2**18  # number of values above which loading the compiled loop pays
-SUM_NOTED = 1e-9  # deviation of a row sum from 1 above which a note is added
-MIN_SINGLE = 10  # number of log odds; fewer lie in [0, 1] by chance
-MAX_ROUNDING = 0.1  # deviation from 1 up to which a row sum may come from rounding
-SUM_TOLERANCE = {"float16": 2e-3}  # rounding of a softmax row in this dtype; 1e-5 for the others
+MIN_COMPILED_SIZE = 2**18  # number of values above which loading the compiled loop pays
+NOTED_SUM_DEVIATION = 1e-9  # deviation of a row sum from 1 above which a note is added
+MIN_LOG_ODDS = 10  # number of log odds; fewer lie in [0, 1] by chance
+MAX_ROUNDING_DEVIATION = 0.1  # deviation from 1 up to which a row sum may come from rounding
+SUM_TOLERANCE_OF_DTYPE = {"float16": 2e-3}  # rounding of a softmax row in this dtype; 1e-5 for the others
 
 
 def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, sums: bool) -> list[Note]:
@@ -24,7 +24,7 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
     eps = float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
     sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, 1e-5)
     notes: list[Note] = []
-    low, high, rows = _summarize(p, max(k * eps, SUM_NOTED), sums=sums)
+    low, high, rows = _summarize_probabilities(p, max(k * eps, NOTED_SUM_DEVIATION), sums=sums)
     if not (np.isfinite(low) and np.isfinite(high)):
         refuse_first(
             p,
@@ -35,14 +35,14 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
         )
     if low < 0 or high > 1 + k * eps:
         fix = (
-            f"If these are logits, {LOGITS}."
+            f"If these are logits, {LOGITS_REMEDY}."
             if p.ndim == 2 or low < -1e-3 or high > 1.01
             else "Correct the values; nothing is clipped."
         )
         if p.ndim == 1 and low >= -1 and high < 10 and (p == np.rint(p)).all():
             fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
         elif low >= 0 and 1 < high <= 100 and high > 2:
-            fix = f"If these are percentages, divide by 100; if logits, {LOGITS}."
+            fix = f"If these are percentages, divide by 100; if logits, {LOGITS_REMEDY}."
         refuse_first(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
     if high > 1:
         count = int((p > 1).sum())
@@ -59,14 +59,16 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
     return notes
 
 
-def _summarize(p: Array, exact: float, *, sums: bool) -> tuple[float, float, tuple[int, float, int] | None]:
+def _summarize_probabilities(
+    p: Array, exact: float, *, sums: bool
+) -> tuple[float, float, tuple[int, float, int] | None]:
     """Return the smallest and largest value, the worst row sum and its row, and the number of inexact rows.
 
     Large tables are checked in one pass by a compiled loop.
     """
     if not (sums and p.ndim == 2):
         return float(p.min()), float(p.max()), None
-    if p.size >= LARGE:
+    if p.size >= MIN_COMPILED_SIZE:
         from trueodds.kernels.check_probabilities import check_table
 
         summary = check_table(p, exact)
@@ -81,16 +83,16 @@ def _check_row_sums(
     p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, rows: tuple[int, float, int]
 ) -> list[Note]:
     worst, distance, count = rows
-    tolerance = SUM_TOLERANCE.get(dtype.name, 1e-5) if sum_tolerance is None else sum_tolerance
+    tolerance = SUM_TOLERANCE_OF_DTYPE.get(dtype.name, 1e-5) if sum_tolerance is None else sum_tolerance
     if distance > tolerance:
         many = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
-        rounded = f"If the table was rounded, pass {own_argument(f'sum_tolerance={round_up(distance):g}')}; "
-        fix = f"if these are logits, {LOGITS}; if labels are independent, use Predictions.from_multilabel."
+        rounded = f"If the table was rounded, pass {as_predictions_argument(f'sum_tolerance={round_up(distance):g}')}; "
+        fix = f"if these are logits, {LOGITS_REMEDY}; if labels are independent, use Predictions.from_multilabel."
         raise InputError(
             "TO104",
             f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
             f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({many:,} such rows)",
-            rounded + fix if distance <= MAX_ROUNDING else f"I{fix[1:]}",
+            rounded + fix if distance <= MAX_ROUNDING_DEVIATION else f"I{fix[1:]}",
         )
     if count == 0:
         return []
@@ -149,7 +151,7 @@ def softmax(z: Array) -> Array:
 
 def note_doubtful_logits(z: Array) -> list[Note]:
     """Return a note if logits look like probabilities; they are read as logits."""
-    if len(z) < (2 if z.ndim == 2 else MIN_SINGLE) or z.min() < 0 or z.max() > 1:
+    if len(z) < (2 if z.ndim == 2 else MIN_LOG_ODDS) or z.min() < 0 or z.max() > 1:
         return []
     if z.ndim == 2 and (np.abs(z.sum(axis=1) - 1) > 1e-5).any():
         return []

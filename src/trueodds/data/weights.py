@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError
-from trueodds.core.settings import EXACT
+from trueodds.core.settings import MAX_EXACT_INTEGER
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, as_float_array, refuse_first
 
-WEIGHTLESS = "Every weight is zero."
-SMALLEST, LARGEST = 1e-30, 1e30  # limits within which sixth powers of weights can be summed
-NEGLIGIBLE = 1e-30  # smallest allowed ratio to the largest weight
-MAX_ROWS = 10**9  # maximum number of rows that frequency weights may represent
+ALL_WEIGHTS_ZERO_TEXT = "Every weight is zero."
+MIN_LARGEST_WEIGHT, MAX_LARGEST_WEIGHT = 1e-30, 1e30  # limits within which sixth powers of weights can be summed
+MIN_WEIGHT_RATIO = 1e-30  # smallest allowed ratio to the largest weight
+MAX_REPEATED_ROWS = 10**9  # maximum number of rows that frequency weights may represent
 
 
 def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
@@ -29,20 +29,21 @@ def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
     if bad.any():
         refuse_first(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Correct those rows.")
     if not w.any():
-        raise InputError("TO110", WEIGHTLESS, f"{n:,} zeros", "Leave weight out for equal weights.")
+        raise InputError("TO110", ALL_WEIGHTS_ZERO_TEXT, f"{n:,} zeros", "Leave weight out for equal weights.")
     largest, smallest = float(w.max()), float(w.min(where=w > 0, initial=np.inf))
-    if not SMALLEST <= largest <= LARGEST:
+    if not MIN_LARGEST_WEIGHT <= largest <= MAX_LARGEST_WEIGHT:
         raise InputError(
             "TO110",
-            f"The largest weight must lie between {SMALLEST:g} and {LARGEST:g}, so that its powers can be summed.",
+            f"The largest weight must lie between {MIN_LARGEST_WEIGHT:g} and {MAX_LARGEST_WEIGHT:g}, so that its powers"
+            " can be summed.",
             f"{largest:g}",
             "Divide all weights by the largest: only their ratios matter.",
         )
-    if smallest < largest * NEGLIGIBLE:
+    if smallest < largest * MIN_WEIGHT_RATIO:
         raise InputError(
             "TO110",
-            f"Weights differ by more than a factor of {1 / NEGLIGIBLE:.0e}, so that powers of the smaller ones cannot"
-            " be summed.",
+            f"Weights differ by more than a factor of {1 / MIN_WEIGHT_RATIO:.0e}, so that powers of the smaller ones"
+            " cannot be summed.",
             f"{smallest:g} and {largest:g}",
             "Set those that are negligible to 0.",
         )
@@ -51,14 +52,14 @@ def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
 
 def are_counts(weight: Array) -> bool:
     """Return whether weights are counts: integers whose sum float64 represents exactly."""
-    return bool((weight == np.rint(weight)).all() and weight.sum() <= EXACT)
+    return bool((weight == np.rint(weight)).all() and weight.sum() <= MAX_EXACT_INTEGER)
 
 
-def unit_of(weight: Array) -> float | None:
+def weight_of_one_row(weight: Array) -> float | None:
     """Return the weight of one row: 1 for counts, else the smallest weight if all are multiples of it, else None.
 
-    >>> unit_of(np.array([3e18, 0, 6e18])), unit_of(np.array([2.0, 3.0])), unit_of(np.array([0.5, 0.7]))
-    (3e+18, 1.0, None)
+    >>> [weight_of_one_row(np.array(weight)) for weight in ([3e18, 0, 6e18], [2.0, 3.0], [0.5, 0.7])]
+    [3e+18, 1.0, None]
     """
     if are_counts(weight):
         return 1.0
@@ -77,7 +78,7 @@ def repeat_rows(weight: Array) -> Array:
             f"{weight[row]} in row {row}",
             "Use weight_kind='importance' for weights that are not counts.",
         )
-    if weight.sum() > MAX_ROWS:
+    if weight.sum() > MAX_REPEATED_ROWS:
         raise InputError(
             "TO110",
             "The repeated rows do not fit into memory.",

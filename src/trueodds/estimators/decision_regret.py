@@ -11,7 +11,7 @@ from trueodds.binning.partition import Partition
 from trueodds.binning.partition_by_name import as_partition, default_partition
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import settings_of
-from trueodds.core.settings import OWN, Integer
+from trueodds.core.settings import CHECKED_BY_CLASS, Integer
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, as_vectors, check_cost
 from trueodds.estimators._decision.out_of_sample import OutOfFold, OutOfSample
@@ -241,7 +241,7 @@ class CostRegret(OutOfSample):
     recovers: ClassVar[str] = "regret"
     at_calibration: ClassVar[str] = "at most 0"
     of_vectors: ClassVar[str] = "isotonic"  # a temperature keeps every answer, so at 0-1 costs it could save nothing
-    cost: Annotated[Cost | None, OWN] = None
+    cost: Annotated[Cost | None, CHECKED_BY_CLASS] = None
     actions: tuple[str | Integer | float, ...] | None = None
 
     def __post_init__(self) -> None:

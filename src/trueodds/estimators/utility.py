@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.settings import OWN, call_user_function
+from trueodds.core.settings import CHECKED_BY_CLASS, call_user_function
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, check_cost
 from trueodds.estimators.base import CellStatistic, Estimator, require_single_rows
@@ -85,8 +85,8 @@ class UtilityError(Estimator):
     lens: ClassVar[str | None] = "canonical"
     interval: ClassVar[str | None] = "residual-norm"
     needs_rows: ClassVar[bool] = True
-    utility: Annotated[Utility, OWN] = "top"
-    cost: Annotated[Cost | None, OWN] = None
+    utility: Annotated[Utility, CHECKED_BY_CLASS] = "top"
+    cost: Annotated[Cost | None, CHECKED_BY_CLASS] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "utility", check_utility(self.utility))

@@ -15,10 +15,10 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import is_readable
 from trueodds.io.records import Record, field_key
 
-ROUNDING = 1e-3  # how far above 0 a sum of low-precision log-probabilities may be by rounding
+MAX_LOG_PROB_ROUNDING = 1e-3  # how far above 0 a sum of low-precision log-probabilities may be by rounding
 
 
-def option_scores(
+def read_option_log_probs(
     rows: list[Record], options: str, answer: str, choices: str | None
 ) -> tuple[list[list[float]], list[int]]:
     """Return the log-probabilities of each question's options, and the index of the correct one.
@@ -26,18 +26,18 @@ def option_scores(
     >>> option_scores([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
     ([[-0.1, -3.0]], [0])
     """
-    scores = [_scores(row, options) for row in rows]
+    scores = [_option_log_probs(row, options) for row in rows]
     return scores, [_correct_index(row, answer, choices, len(z)) for row, z in zip(rows, scores, strict=True)]
 
 
 def top_option_confidence(scores: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
     """Return the softmax probability of each question's top option (the first if tied), and whether it is correct."""
-    confidence, right = np.empty(len(scores)), np.empty(len(scores), dtype=bool)
+    confidence, is_correct = np.empty(len(scores)), np.empty(len(scores), dtype=bool)
     for i, z in enumerate(scores):
         values = np.array(z)
         confidence[i] = 1 / np.exp(values - values.max()).sum()
-        right[i] = int(values.argmax()) == labels[i]
-    return confidence, right
+        is_correct[i] = int(values.argmax()) == labels[i]
+    return confidence, is_correct
 
 
 def option_number_notes(
@@ -66,21 +66,21 @@ def option_number_notes(
 
 def shared_option_names(rows: list[Record], choices: str) -> tuple[str, ...] | None:
     """Return the names of the options if they are the same and distinct for every question, else None."""
-    first = _names(rows[0], choices)
-    same = len(set(first)) == len(first) and all(_names(row, choices) == first for row in rows)
+    first = _option_names(rows[0], choices)
+    same = len(set(first)) == len(first) and all(_option_names(row, choices) == first for row in rows)
     return tuple(first) if same else None
 
 
-def _names(record: Record, choices: str) -> list[str]:
-    return [record.name(choices, choice).strip() for choice in record.listed(choices)]
+def _option_names(record: Record, choices: str) -> list[str]:
+    return [record.name(choices, choice).strip() for choice in record.list_in(choices)]
 
 
 def _single_value(value: Any) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _scores(record: Record, field: str) -> list[float]:
-    options = record.listed(field)
+def _option_log_probs(record: Record, field: str) -> list[float]:
+    options = record.list_in(field)
     texts = bool(options) and all(
         isinstance(option, str) and not is_readable(option.strip(), "number") for option in options
     )
@@ -99,10 +99,10 @@ def _scores(record: Record, field: str) -> list[float]:
                 else "Name the field that lists all options, or remove such questions."
             ),
         )
-    return [_score(record, field, option) for option in options]
+    return [_parse_log_prob(record, field, option) for option in options]
 
 
-def _score(record: Record, field: str, option: Any) -> float:
+def _parse_log_prob(record: Record, field: str, option: Any) -> float:
     """Return a log-probability: a number, or the first item of a (nested) list, as in pairs with the greedy flag."""
     value = option
     while isinstance(value, (list, tuple)) and value:
@@ -110,7 +110,7 @@ def _score(record: Record, field: str, option: Any) -> float:
     if value is None:
         raise record.missing_field_error(field)
     z = record.number(field, value)
-    if not math.isfinite(z) or z > ROUNDING:
+    if not math.isfinite(z) or z > MAX_LOG_PROB_ROUNDING:
         fix = "Take the logarithm of probabilities." if 0 < z <= 1 else "Read logits with trueodds.read(…, logits=)."
         fix = fix if math.isfinite(z) else "Give a finite number for every option."
         raise InputError(
@@ -126,7 +126,7 @@ def _correct_index(record: Record, field: str, choices: str | None, k: int) -> i
     value = _single_value(record.value(field))
     names = None
     if choices is not None:
-        names = _names(record, choices)
+        names = _option_names(record, choices)
         if len(names) != k:
             got = f"{len(names)} names and {k} log-probabilities in {record.place}"
             raise InputError(
@@ -159,10 +159,10 @@ def _correct_index(record: Record, field: str, choices: str | None, k: int) -> i
 class _QuestionSamples:
     """The sampled answers of one question in order, with whether each is correct, or with the correct answer."""
 
-    record: Record
-    texts: list[str]
-    right: list[bool] | None
-    truth: str | None
+    record: Record  # the first record of the question
+    texts: list[str]  # the sampled answers
+    is_correct: list[bool] | None
+    correct_text: str | None
 
 
 def sample_agreement(
@@ -179,7 +179,7 @@ def sample_agreement(
         sampled = [_samples_of_record(record, samples, answer, correct) for record in rows]
     else:
         sampled = _samples_by_question(rows, samples, answer, correct, question)
-    share, right = np.empty(len(sampled)), np.empty(len(sampled), dtype=bool)
+    share, is_correct = np.empty(len(sampled)), np.empty(len(sampled), dtype=bool)
     for i, entry in enumerate(sampled):
         if len(entry.texts) < 2:
             raise InputError(
@@ -191,21 +191,23 @@ def sample_agreement(
         # A Counter keeps the order of first occurrence, and max returns the first maximum.
         majority_text, times = max(Counter(entry.texts).items(), key=lambda pair: pair[1])
         share[i] = times / len(entry.texts)
-        right[i] = (
-            entry.right[entry.texts.index(majority_text)] if entry.right is not None else majority_text == entry.truth
+        is_correct[i] = (
+            entry.is_correct[entry.texts.index(majority_text)]
+            if entry.is_correct is not None
+            else majority_text == entry.correct_text
         )
-    return [entry.record for entry in sampled], share, right
+    return [entry.record for entry in sampled], share, is_correct
 
 
 def _samples_of_record(record: Record, samples: str, answer: str, correct: str | None) -> _QuestionSamples:
     """The samples of a question whose record lists them all."""
-    values = record.listed(samples)
+    values = record.list_in(samples)
     if len(values) == 1 and isinstance(values[0], list):  # one request whose repeats are a nested list
         values = values[0]
     texts = [_answer_text(record, samples, value) for value in values]
     if correct is None:
         return _QuestionSamples(record, texts, None, _answer_text(record, answer, record.value(answer)))
-    grades = record.listed(correct)
+    grades = record.list_in(correct)
     if len(grades) != len(texts):
         got = f"{len(grades)} of {correct!r} for {len(texts)} of {samples!r} in {record.place}"
         raise InputError(
@@ -214,7 +216,7 @@ def _samples_of_record(record: Record, samples: str, answer: str, correct: str |
             got,
             "Write both lists with the same length and order.",
         )
-    return _QuestionSamples(record, texts, [record.yes(correct, grade) for grade in grades], None)
+    return _QuestionSamples(record, texts, [record.is_true(correct, grade) for grade in grades], None)
 
 
 def _samples_by_question(
@@ -231,20 +233,20 @@ def _samples_by_question(
     for record in rows:
         text = _answer_text(record, samples, record.value(samples))
         truth = None if correct is not None else _answer_text(record, answer, record.value(answer))
-        one = sampled.setdefault(
+        entry = sampled.setdefault(
             field_key(record, question), _QuestionSamples(record, [], None if correct is None else [], truth)
         )
-        if truth != one.truth:
-            got = f"{truth!r} in {record.place}, after {one.truth!r} in row {one.record.row}"
+        if truth != entry.correct_text:
+            got = f"{truth!r} in {record.place}, after {entry.correct_text!r} in row {entry.record.row}"
             raise InputError(
                 "TO318",
                 "A question must have a single correct answer.",
                 got,
                 "Choose the field that identifies the question.",
             )
-        one.texts.append(text)
-        if one.right is not None and correct is not None:
-            one.right.append(record.yes(correct))
+        entry.texts.append(text)
+        if entry.is_correct is not None and correct is not None:
+            entry.is_correct.append(record.is_true(correct))
     return list(sampled.values())
 
 
@@ -254,5 +256,5 @@ def _answer_text(record: Record, field: str, value: Any) -> str:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, (list, dict)):
-        raise record.wrong(field, value, "Choose a field of texts or numbers.")
+        raise record.wrong_type_error(field, value, "Choose a field of texts or numbers.")
     return record.text(field, value).strip()

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.io.answer_confidence import (
     option_number_notes,
-    option_scores,
+    read_option_log_probs,
     sample_agreement,
     shared_option_names,
     top_option_confidence,
@@ -202,19 +202,19 @@ def read_answers(
         raise InputError("TO312", "There are no records.", "0 rows", "Write one JSON object per question.")
     source = rows[0].source
     field = samples or confidence or options or "logprobs"
-    silent = [_abstains(row, abstained, field) for row in rows]
-    if abstained == field and all(silent):
+    is_abstention = [_abstains(row, abstained, field) for row in rows]
+    if abstained == field and all(is_abstention):
         rows[0].value(field)  # refused: no row has that field, or all leave it empty
-    answered_rows = [row for row, nothing in zip(rows, silent, strict=True) if not nothing]
-    n_queries, left = len(rows), len(rows) - len(answered_rows)
-    notes += _abstention_notes(rows, silent, field)
+    answered_rows = [row for row, abstains in zip(rows, is_abstention, strict=True) if not abstains]
+    n_queries, n_abstained = len(rows), len(rows) - len(answered_rows)
+    notes += _abstention_notes(rows, is_abstention, field)
     if answered_rows and samples is not None:
-        first, share, right = sample_agreement(answered_rows, samples, answer, correct, question)
+        first, share, is_correct = sample_agreement(answered_rows, samples, answer, correct, question)
         if len(first) < len(answered_rows):  # one record per sample: questions are what was asked
             assert question is not None
             answered = {field_key(row, question) for row in answered_rows}
             n_queries = len({field_key(row, question) for row in rows})
-            left = n_queries - len(answered)
+            n_abstained = n_queries - len(answered)
         answered_rows = first
     if not answered_rows:
         fix = "Calibration needs at least one answer."
@@ -225,7 +225,7 @@ def read_answers(
         "cluster": question_clusters(ids),
     }
     if samples is not None:
-        preds = Predictions.from_confidence(share, right, **extras)
+        preds = Predictions.from_confidence(share, is_correct, **extras)
     elif confidence is not None:
         stated = np.array([_read_stated_confidence(row, confidence, percent) for row in answered_rows])
         if percent and stated.max() <= 0.01:
@@ -234,9 +234,11 @@ def read_answers(
                 " percentages?"
             )
             notes.append(Note("TN147", text))
-        preds = Predictions.from_confidence(stated, [row.yes(correct or "correct") for row in answered_rows], **extras)
+        preds = Predictions.from_confidence(
+            stated, [row.is_true(correct or "correct") for row in answered_rows], **extras
+        )
     else:
-        scores, labels = option_scores(answered_rows, options or "logprobs", answer, choices)
+        scores, labels = read_option_log_probs(answered_rows, options or "logprobs", answer, choices)
         notes += option_number_notes(answered_rows, answer, choices, scores, labels)
         widths = {len(score) for score in scores}
         if len(widths) == 1:
@@ -251,23 +253,23 @@ def read_answers(
             )
             notes.append(Note("TN145", text))
     questions = count_questions(rows, n_queries, question)
-    if left:
-        covered = f"(coverage {format_percent(round(1 - left / n_queries, 4))})"
+    if n_abstained:
+        covered = f"(coverage {format_percent(round(1 - n_abstained / n_queries, 4))})"
         if questions is None:
             text = (
-                f"{left:,} of {n_queries:,} questions have no answer {covered}; all results are for those that have"
-                " one."
+                f"{n_abstained:,} of {n_queries:,} questions have no answer {covered}; all results are for those that"
+                " have one."
             )
         else:
             text = (
-                f"{left:,} of {n_queries:,} answers to {questions:,} questions are missing {covered}; all results are"
-                " for the others."
+                f"{n_abstained:,} of {n_queries:,} answers to {questions:,} questions are missing {covered}; all"
+                " results are for the others."
             )
         notes.append(Note("TN146", text))
     return Answers(
         preds.with_notes(*notes) if notes else preds,
         n_queries,
-        left,
+        n_abstained,
         tuple(notes),
         questions,
         ids,
@@ -302,12 +304,12 @@ def _abstains(record: Record, abstained: str | None, field: str) -> bool:
     """Return whether no answer was given: `abstained` says yes, or it is the field of the confidence and is empty."""
     if abstained is None:
         return False
-    return not record.has_field(field) if abstained == field else record.yes(abstained)
+    return not record.has_field(field) if abstained == field else record.is_true(abstained)
 
 
-def _abstention_notes(rows: list[Record], silent: list[bool], field: str) -> list[Note]:
+def _abstention_notes(rows: list[Record], is_abstention: list[bool], field: str) -> list[Note]:
     """Return the note on rows that abstain but have a confidence."""
-    ignored_rows = [row for row, nothing in zip(rows, silent, strict=True) if nothing and row.has_field(field)]
+    ignored_rows = [row for row, abstains in zip(rows, is_abstention, strict=True) if abstains and row.has_field(field)]
     if not ignored_rows:
         return []
     who = "1 row that abstains has" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain have"
@@ -319,7 +321,7 @@ def _read_stated_confidence(record: Record, field: str, percent: bool) -> float:
     value = record.value(field)
     if isinstance(value, str) and value.strip().endswith("%"):
         if not percent:
-            raise record.wrong(field, value, "Pass percent=True, which reads both 70 and 70%.")
+            raise record.wrong_type_error(field, value, "Pass percent=True, which reads both 70 and 70%.")
         value = value.strip().removesuffix("%")
     confidence, upper_bound = record.number(field, value), 100 if percent else 1
     if not 0 <= confidence <= upper_bound:

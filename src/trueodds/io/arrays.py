@@ -18,11 +18,11 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.table import Batch, Table, slice_batches, unique_columns
 
-DEFLATED = 1032  # maximum compression ratio of deflate
+MAX_DEFLATE_RATIO = 1032  # maximum compression ratio of deflate
 # zipfile raises RuntimeError for encrypted members and for unknown compression methods.
-UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+ARCHIVE_ERRORS = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 # NumPy parses the header of an array as a Python literal.
-NO_LITERAL = (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError, OverflowError)
+HEADER_ERRORS = (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError, OverflowError)
 
 
 class MappingTable(Table):
@@ -40,9 +40,9 @@ class MappingTable(Table):
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Yield batches of views of the arrays."""
-        return slice_batches(check_equal_lengths(self.name, {name: self._plain(name) for name in names}), size)
+        return slice_batches(check_equal_lengths(self.name, {name: self._to_array(name) for name in names}), size)
 
-    def _plain(self, name: str) -> Array:
+    def _to_array(self, name: str) -> Array:
         return to_array(self._arrays[name], Place(self.name, name))
 
 
@@ -54,49 +54,49 @@ class NpzTable(Table):
 
     def __init__(self, path: str) -> None:
         self.name = path
-        with self._opened() as archive:
+        with self._open_archive() as archive:
             names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
             self.columns = unique_columns(path, names)
-            lengths = {length for info in archive.infolist() if (length := _length(archive, info)) is not None}
+            lengths = {length for info in archive.infolist() if (length := _read_length(archive, info)) is not None}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Yield batches of views of the arrays; only the named ones are read."""
-        arrays = {name: to_array(array, Place(self.name, name)) for name, array in self._loaded(names).items()}
+        arrays = {name: to_array(array, Place(self.name, name)) for name, array in self._load_arrays(names).items()}
         return slice_batches(check_equal_lengths(self.name, arrays), size)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield all arrays as one chunk, because an archive is written as a whole."""
-        yield self._loaded(self.columns)
+        yield self._load_arrays(self.columns)
 
-    def _loaded(self, names: Sequence[str]) -> dict[str, Array]:
-        with self._opened() as archive:
+    def _load_arrays(self, names: Sequence[str]) -> dict[str, Array]:
+        with self._open_archive() as archive:
             infos = dict(zip(self.columns, archive.infolist(), strict=True))
-            return {name: _array(archive, infos[name], Place(self.name, name)) for name in names}
+            return {name: _read_array(archive, infos[name], Place(self.name, name)) for name in names}
 
     @contextmanager
-    def _opened(self) -> Iterator[zipfile.ZipFile]:
+    def _open_archive(self) -> Iterator[zipfile.ZipFile]:
         try:
             with zipfile.ZipFile(self.name) as archive:
                 yield archive
         except InputError:
             raise
-        except UNREADABLE as problem:
+        except ARCHIVE_ERRORS as problem:
             got = str(problem)[:200] or type(problem).__name__
             fix = "Write it with numpy.savez."
             raise InputError("TO303", f"{self.name} cannot be read as npz.", got, fix) from None
 
 
-def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Array:
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Array:
     """Read one array; memory is allocated after the length of the entry is checked against its header."""
     if not info.filename.endswith(".npy"):
-        raise place.wrong_type(
+        raise place.wrong_type_error(
             f"the archive entry {info.filename!r}, which is not an .npy array", "Write it with numpy.savez."
         )
     with archive.open(info) as file:
-        shape, dtype = _header(file)
+        shape, dtype = _read_header(file)
         if dtype.hasobject:
-            raise place.wrong_type("an array of objects", "Save names with dtype=str; pickles are never read.")
+            raise place.wrong_type_error("an array of objects", "Save names with dtype=str; pickles are never read.")
         declared_size, there = file.tell() + dtype.itemsize * math.prod(shape), _entry_bytes(archive, info)
         if declared_size != there:
             raise ValueError(f"{place.column} with a header for {declared_size:,} bytes in {there:,}")
@@ -107,28 +107,28 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Arr
 
 def _entry_bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
     """Return the number of bytes of an archive entry, limited by the file size whatever the directory claims."""
-    packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: DEFLATED}.get(info.compress_type)
+    packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: MAX_DEFLATE_RATIO}.get(info.compress_type)
     if packed is None:
         raise ValueError(f"{info.filename} in a compression that numpy does not write")
     return min(info.file_size, packed * min(info.compress_size, os.path.getsize(str(archive.filename))))
 
 
-def _length(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:
+def _read_length(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:
     """Return the number of rows of an array from its header, or None if it is unknown."""
     try:
         with archive.open(info) as file:
-            shape, _ = _header(file)
-    except UNREADABLE:
+            shape, _ = _read_header(file)
+    except ARCHIVE_ERRORS:
         return None
     return shape[0] if shape else None
 
 
-def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
         shape, _, dtype = read(file)
-    except NO_LITERAL as problem:
+    except HEADER_ERRORS as problem:
         raise ValueError(f"an array whose header cannot be read: {problem}") from None
     if any(length < 0 for length in shape) or 0 in (*shape[1:], dtype.itemsize):
         raise ValueError(f"an array of shape {shape} and type {dtype.str}")
@@ -140,7 +140,7 @@ def check_equal_lengths(name: str, arrays: dict[str, Array]) -> dict[str, Array]
     first = next(iter(arrays))
     for key, array in arrays.items():
         if array.ndim not in (1, 2):
-            raise Place(name, key).wrong_type(f"shape {array.shape}", "Arrays must be (n,) or (n, K).")
+            raise Place(name, key).wrong_type_error(f"shape {array.shape}", "Arrays must be (n,) or (n, K).")
         if len(array) != len(arrays[first]):
             raise InputError(
                 "TO310",

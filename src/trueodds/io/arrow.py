@@ -1,4 +1,7 @@
-"""Convert Arrow columns to NumPy arrays, without copies where the types allow it."""
+"""Convert Arrow columns to NumPy arrays, without copies where the types allow it.
+
+Used by the readers of Arrow tables, Parquet and Feather files, CSV files, DuckDB relations and Spark data frames.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,15 @@ import pyarrow as pa
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.conversion import WIDEST_TEXT, Place, text_array
+from trueodds.io.conversion import MAX_TEXT_BYTES, Place, text_array
 from trueodds.io.table import Batch, Table, unique_columns
 
 types = pa.types
-FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+NUMPY_FLOAT_TYPES = {
+    "halffloat": "float16",
+    "float": "float32",
+    "double": "float64",
+}  # dtype by Arrow's name of the type
 
 
 class ArrowTable(Table):
@@ -40,12 +47,12 @@ def arrow_batches(name: str, batches: Any, size: int) -> Iterator[Batch]:
     for batch in batches:
         for offset in range(0, batch.num_rows, size):
             piece = batch.slice(offset, size)
-            yield plain_columns(dict(zip(piece.schema.names, piece.columns, strict=True)), name, start)
+            yield columns_to_arrays(dict(zip(piece.schema.names, piece.columns, strict=True)), name, start)
             start += piece.num_rows
 
 
-def plain_columns(columns: Mapping[str, Any], name: str, start: int) -> Batch:
-    """Convert Arrow arrays to one NumPy array."""
+def columns_to_arrays(columns: Mapping[str, Any], name: str, start: int) -> Batch:
+    """Convert Arrow arrays by column name to NumPy arrays; the first row is row `start` of the table `name`."""
     return {column: arrow_to_array(array, Place(name, column, start)) for column, array in columns.items()}
 
 
@@ -57,34 +64,34 @@ def arrow_to_array(array: Any, place: Place) -> Array:
     if types.is_dictionary(kind):
         array, kind = array.dictionary_decode(), kind.value_type
     if array.null_count:
-        raise place.missing_value_error(_first_null(array), array.null_count)
+        raise place.missing_value_error(_first_null_index(array), array.null_count)
     if types.is_floating(kind) or types.is_integer(kind):
-        return numbers(array)
+        return view_as_numpy(array)
     if types.is_boolean(kind):
-        return numbers(array.cast(pa.uint8())).view(bool)
+        return view_as_numpy(array.cast(pa.uint8())).view(bool)
     if types.is_decimal(kind):
         # Converted through text, which is parsed to the nearest float; scaling by a power of ten can be off by one ulp.
-        return numbers(array.cast(pa.string()).cast(pa.float64()))
+        return view_as_numpy(array.cast(pa.string()).cast(pa.float64()))
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return _rows(array, place)
+        return _lists_to_matrix(array, place)
     if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
         return _text_array(array, place)
     if types.is_temporal(kind):
         return _text_array(array.cast(pa.string()), place)
-    raise place.wrong_type(str(kind))
+    raise place.wrong_type_error(str(kind))
 
 
-def numbers(array: Any) -> Array:
+def view_as_numpy(array: Any) -> Array:
     """Return numbers without nulls as a view of Arrow's memory; `to_numpy` would import pandas if installed."""
-    dtype = np.dtype(FLOATS.get(str(array.type), str(array.type)))
+    dtype = np.dtype(NUMPY_FLOAT_TYPES.get(str(array.type), str(array.type)))
     memory = array.buffers()[1]
     if memory is None or len(array) == 0:
         return np.empty(0, dtype)
     return np.frombuffer(memory, dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
-def _first_null(array: Any) -> int:
-    return int(np.argmax(numbers(array.is_null().cast(pa.uint8()))))
+def _first_null_index(array: Any) -> int:
+    return int(np.argmax(view_as_numpy(array.is_null().cast(pa.uint8()))))
 
 
 def _text_array(array: Any, place: Place) -> Array:
@@ -93,20 +100,20 @@ def _text_array(array: Any, place: Place) -> Array:
     coded = (array if text else array.cast(pa.large_string())).dictionary_encode()
     try:
         words = text_array(coded.dictionary.to_pylist(), place)
-        fits = words.dtype.itemsize * len(array) <= WIDEST_TEXT
+        fits = words.dtype.itemsize * len(array) <= MAX_TEXT_BYTES
     except InputError:
         fits = False
     if not fits:
         return text_array(array.to_pylist(), place)  # raises an error that names the row
-    return words[numbers(coded.indices)] if len(words) else words
+    return words[view_as_numpy(coded.indices)] if len(words) else words
 
 
-def _rows(array: Any, place: Place) -> Array:
+def _lists_to_matrix(array: Any, place: Place) -> Array:
     """Convert lists of equal length to the rows of a matrix."""
     if types.is_fixed_size_list(array.type):
         width = array.type.list_size
     else:
-        widths = numbers(array.value_lengths())
+        widths = view_as_numpy(array.value_lengths())
         width = int(widths[0]) if len(widths) else 1
         if (widths != width).any():
             row = int(np.argmax(widths != width))
@@ -115,10 +122,10 @@ def _rows(array: Any, place: Place) -> Array:
         raise place.length_error(0, 0, 1)
     flat = array.flatten()
     if flat.null_count:
-        raise place.missing_value_error(_first_null(flat) // width, flat.null_count)
+        raise place.missing_value_error(_first_null_index(flat) // width, flat.null_count)
     values = arrow_to_array(flat, place)
     if values.dtype.kind not in "biuf" or values.ndim > 1:
-        raise place.wrong_type(str(array.type))
+        raise place.wrong_type_error(str(array.type))
     return values.reshape(-1, width)
 
 
@@ -129,7 +136,7 @@ def validate_batch(batch: Any) -> Any:
 
 
 @contextmanager
-def arrow_errors(name: str, form: str) -> Iterator[None]:
+def convert_arrow_errors(name: str, form: str) -> Iterator[None]:
     """Convert the error of Arrow for an invalid file to an InputError."""
     try:
         yield

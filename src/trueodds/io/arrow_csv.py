@@ -1,7 +1,7 @@
 """Read CSV files with Arrow, several times faster and with the same results as without it.
 
-Arrow splits and parses a chunk whose quotes and encoding were checked. Where it stumbles, or gives a value that has to
-be explained, the cells are read as they are without Arrow.
+Arrow splits and parses a chunk whose quotes and encoding were checked. If Arrow raises an error, or a value is invalid,
+the cells are parsed as by `CsvTable`, which locates the error.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pyarrow import csv
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.arrow import arrow_to_array, numbers
-from trueodds.io.conversion import WIDEST_TEXT, Place, infer_kind, parse_cells
-from trueodds.io.csv_reader import BOM, Chunk, CsvRows, CsvTable, Part
+from trueodds.io.arrow import arrow_to_array, view_as_numpy
+from trueodds.io.conversion import MAX_TEXT_BYTES, Place, infer_kind, parse_cells
+from trueodds.io.csv_reader import BOM, Chunk, CsvRows, CsvTable, RowSlice
 from trueodds.io.table import Batch
 
 
@@ -34,14 +34,14 @@ class ArrowRows(CsvRows):
         if chunk.data.startswith(BOM):
             return  # Arrow skips a byte order mark at the start of any chunk
         try:
-            self.table = self._split(types)
+            self.table = self._parse_with_arrow(types)
         except pa.ArrowException as problem:
             self.problem = str(problem).strip().split("\n")[0][:200]
 
     def __len__(self) -> int:
         return len(self.cells) if self.table is None else self.table.num_rows
 
-    def _split(self, types: Mapping[str, Any]) -> Any:
+    def _parse_with_arrow(self, types: Mapping[str, Any]) -> Any:
         return csv.read_csv(
             pa.py_buffer(self.chunk.data),
             read_options=csv.ReadOptions(
@@ -61,27 +61,29 @@ class ArrowRows(CsvRows):
 class ArrowCsvTable(CsvTable):
     """A CSV file read by Arrow, several times faster than `CsvTable` and with the same results."""
 
-    def numbers(self, cells: Any, place: Place) -> Array:
+    def to_numbers(self, cells: Any, place: Place) -> Array:
         """Convert text cells, or the values that Arrow parsed, to numbers."""
-        return super().numbers(cells, place) if isinstance(cells, list) else arrow_to_array(cells, place)
+        return super().to_numbers(cells, place) if isinstance(cells, list) else arrow_to_array(cells, place)
 
     def typed_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns; those not in `numeric` have the types that Arrow infers from the first chunk."""
         types: dict[str, Any] = {name: pa.float64() if name in numeric else None for name in self.columns}
 
-        def typed(*where: Any) -> CsvRows:
-            rows = ArrowRows(types, *where)
+        def parse_typed_rows(*chunk_arguments: Any) -> CsvRows:
+            rows = ArrowRows(types, *chunk_arguments)
             if rows.table is None:
-                rows = self._retyped(types, numeric, *where)
+                rows = self._parse_with_new_types(types, numeric, *chunk_arguments)
             types.update((field.name, field.type) for field in rows.table.schema)
             return rows
 
-        for _, parts in self._parts(size, typed):
-            yield _columns(parts)
+        for _, parts in self._iterate_parts(size, parse_typed_rows):
+            yield _join_parts(parts)
 
-    def _retyped(self, types: Mapping[str, Any], numeric: Collection[str], *where: Any) -> ArrowRows:
+    def _parse_with_new_types(
+        self, types: Mapping[str, Any], numeric: Collection[str], *chunk_arguments: Any
+    ) -> ArrowRows:
         """Parse a chunk with a number that Arrow cannot read, or with a cell of another type than before."""
-        rows = ArrowRows({**types, **dict.fromkeys(numeric, pa.string())}, *where)
+        rows = ArrowRows({**types, **dict.fromkeys(numeric, pa.string())}, *chunk_arguments)
         if rows.table is None and rows.cells:
             fix = "Write the column as a single type, or the output as csv or jsonl."
             raise InputError("TO309", f"A column of {self.name} changes its type.", rows.problem, fix)
@@ -91,39 +93,39 @@ class ArrowCsvTable(CsvTable):
                 rows.table = rows.table.set_column(i, name, pa.array(values))
         return rows
 
-    def _reader(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
+    def _rows_constructor(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
         return partial(ArrowRows, {name: pa.float64() if name in numeric else pa.string() for name in names})
 
-    def _parsed(self, parts: list[Part], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
+    def _parse_batch(self, parts: list[RowSlice], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
         """Parse numbers with Arrow and each distinct text once; parse cell by cell if an error must be located."""
         if all(part.table is not None for part, _, _ in parts if isinstance(part, ArrowRows)):
             try:
-                columns = _columns(parts)
-                return {name: _fast(columns[name], kinds, Place(self.name, name, start)) for name in names}
+                columns = _join_parts(parts)
+                return {name: _parse_column(columns[name], kinds, Place(self.name, name, start)) for name in names}
             except InputError:
                 pass
-        return super()._parsed(parts, names, kinds, start)
+        return super()._parse_batch(parts, names, kinds, start)
 
 
-def _columns(parts: list[Part]) -> dict[str, Any]:
+def _join_parts(parts: list[RowSlice]) -> dict[str, Any]:
     """Return the columns of a batch, each as one array."""
     tables = [part.table.slice(first, last - first) for part, first, last in parts if isinstance(part, ArrowRows)]
     table = (tables[0] if len(tables) == 1 else pa.concat_tables(tables)).combine_chunks()
     return {name: column.chunk(0) for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
-def _fast(cells: Any, kinds: dict[str, str], place: Place) -> Array:
+def _parse_column(cells: Any, kinds: dict[str, str], place: Place) -> Array:
     """Convert a column to an array if all its values are numbers."""
     if not pa.types.is_string(cells.type):
         values = arrow_to_array(cells, place)
         if np.isnan(values).any():  # Arrow also accepts nan(x), unlike other readers
-            raise place.wrong_type("nan")
+            raise place.wrong_type_error("nan")
         return values
     coded = cells.dictionary_encode()
     words = coded.dictionary.to_pylist()
     kind = kinds.get(place.column) or infer_kind(words)
     values = parse_cells(words, kind, place)
-    if values.itemsize * len(cells) > WIDEST_TEXT:
-        raise place.wrong_type("a long text")
+    if values.itemsize * len(cells) > MAX_TEXT_BYTES:
+        raise place.wrong_type_error("a long text")
     kinds[place.column] = kind
-    return values[numbers(coded.indices)]
+    return values[view_as_numpy(coded.indices)]

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.arrow import arrow_batches, arrow_errors, arrow_to_array, validate_batch
+from trueodds.io.arrow import arrow_batches, arrow_to_array, convert_arrow_errors, validate_batch
 from trueodds.io.conversion import Place
 from trueodds.io.table import Batch, Table, Writer, unique_columns
 
@@ -25,16 +25,16 @@ class ParquetTable(Table):
 
     def __init__(self, path: str) -> None:
         self.name = path
-        with arrow_errors(path, self.format), parquet.ParquetFile(_open_file(path)) as file:
+        with convert_arrow_errors(path, self.format), parquet.ParquetFile(_open_file(path)) as file:
             self.columns = unique_columns(path, file.schema_arrow.names)
             self.rows = file.metadata.num_rows
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Decode only the named columns, one batch at a time."""
-        with arrow_errors(self.name, self.format):
+        with convert_arrow_errors(self.name, self.format):
             yield from arrow_batches(self.name, self._record_batches(size, list(names)), size)
 
-    def numbers(self, cells: Any, place: Place) -> Array:
+    def to_numbers(self, cells: Any, place: Place) -> Array:
         """Convert an Arrow array to an array of numbers."""
         return arrow_to_array(cells, place)
 
@@ -47,7 +47,10 @@ class ParquetTable(Table):
         # Pre-buffering holds whole row groups, which takes four times the memory and saves no time. Checksums are
         # verified if the file has any: otherwise a flipped bit in a float would go unnoticed.
         settings = {"pre_buffer": False, "page_checksum_verification": True}
-        with arrow_errors(self.name, self.format), parquet.ParquetFile(_open_file(self.name), **settings) as file:
+        with (
+            convert_arrow_errors(self.name, self.format),
+            parquet.ParquetFile(_open_file(self.name), **settings) as file,
+        ):
             yield from map(validate_batch, file.iter_batches(size, columns=names))
 
 
@@ -55,7 +58,7 @@ def _open_file(path: str) -> Any:
     return pa.OSFile(os.fsencode(path))  # file names need not be UTF-8
 
 
-MAGIC = b"ARROW1"  # first bytes of the file format; a stream has none
+ARROW_FILE_MAGIC = b"ARROW1"  # first bytes of the file format; a stream has none
 
 
 class FeatherTable(Table):
@@ -65,17 +68,17 @@ class FeatherTable(Table):
 
     def __init__(self, path: str) -> None:
         self.name = path
-        with arrow_errors(path, self.format), self._opened(path, None) as reader:
+        with convert_arrow_errors(path, self.format), self._open_reader(path, None) as reader:
             self.columns = unique_columns(path, reader.schema.names)
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Yield batches of the named columns; only these are decompressed."""
         places = {name: i for i, name in enumerate(self.columns)}
         fields = [places[name] for name in names]
-        with arrow_errors(self.name, self.format):
+        with convert_arrow_errors(self.name, self.format):
             yield from arrow_batches(self.name, self._record_batches(fields), size)
 
-    def numbers(self, cells: Any, place: Place) -> Array:
+    def to_numbers(self, cells: Any, place: Place) -> Array:
         """Convert an Arrow array to an array of numbers."""
         return arrow_to_array(cells, place)
 
@@ -87,7 +90,7 @@ class FeatherTable(Table):
                 yield dict(zip(piece.schema.names, piece.columns, strict=True))
 
     def _record_batches(self, fields: list[int] | None) -> Iterator[Any]:
-        with arrow_errors(self.name, self.format), self._opened(self.name, fields) as reader:
+        with convert_arrow_errors(self.name, self.format), self._open_reader(self.name, fields) as reader:
             if isinstance(reader, pa.ipc.RecordBatchFileReader):
                 for i in range(reader.num_record_batches):
                     yield validate_batch(reader.get_batch(i))
@@ -95,10 +98,10 @@ class FeatherTable(Table):
                 yield from map(validate_batch, reader)
 
     @staticmethod
-    def _opened(path: str, fields: list[int] | None) -> Any:
+    def _open_reader(path: str, fields: list[int] | None) -> Any:
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         file = pa.memory_map(os.fsencode(path))  # file names need not be UTF-8
-        if file.read(len(MAGIC)) == MAGIC:
+        if file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
             return pa.ipc.open_file(file, options=options)
         file.seek(0)
         return pa.ipc.open_stream(file, options=options)
@@ -115,11 +118,11 @@ class ArrowWriter(Writer):
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append a record batch."""
-        arrays = {name: self._array(cells, name, start) for name, cells in columns.items()}
+        arrays = {name: self._to_arrow_array(cells, name, start) for name, cells in columns.items()}
         if self._schema is None:
             self._schema = pa.schema([(name, array.type) for name, array in arrays.items()])
-            opened = parquet.ParquetWriter if self._form == "parquet" else pa.ipc.new_file
-            self._table = opened(self.file, self._schema)
+            writer_type = parquet.ParquetWriter if self._form == "parquet" else pa.ipc.new_file
+            self._table = writer_type(self.file, self._schema)
         self._table.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
 
     def close(self, complete: bool) -> None:
@@ -128,14 +131,14 @@ class ArrowWriter(Writer):
             with nullcontext() if complete else suppress(OSError):
                 self._table.close()
 
-    def _array(self, cells: Any, name: str, start: int) -> Any:
+    def _to_arrow_array(self, cells: Any, name: str, start: int) -> Any:
         kind = self._schema.field(name).type if self._schema is not None else None
         try:
             if isinstance(cells, np.ndarray) and cells.ndim == 2:
                 width = cells.shape[1]
                 offsets = pa.array(np.arange(0, len(cells) * width + 1, width, dtype=np.int32))
                 return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(cells).ravel()))
-            array = cells if isinstance(cells, pa.Array) else pa.array(_to_python(cells))
+            array = cells if isinstance(cells, pa.Array) else pa.array(_text_array_to_list(cells))
             return array if kind is None or array.type == kind else array.cast(kind)
         except pa.ArrowException as problem:
             message = str(problem).strip().split("\n")[0][:120]
@@ -146,5 +149,5 @@ class ArrowWriter(Writer):
             ) from None
 
 
-def _to_python(cells: Any) -> Any:
+def _text_array_to_list(cells: Any) -> Any:
     return cells.tolist() if isinstance(cells, np.ndarray) and cells.dtype.kind == "U" else cells

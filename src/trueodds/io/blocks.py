@@ -1,4 +1,7 @@
-"""The raw arrays of one batch by role, with their row ids, before validation."""
+"""Blocks: the columns of one batch as arrays by role (probabilities, outcomes, weights, …), before validation.
+
+`TableSource` makes a `Block` of each batch of a table, and validates it as `Predictions`.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +15,22 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.data.arrays import with_own_arguments
-from trueodds.data.labels import name_classes
+from trueodds.data.arrays import restate_own_arguments
+from trueodds.data.labels import suggest_classes
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
 from trueodds.io.table import Batch
 
-_NEAR = 4096  # number of rows whose columns are stacked at a time
+_ROWS_PER_COPY = 4096  # number of rows whose columns are concatenate_optional at a time
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSegment:
     """Location of consecutive rows in one table."""
 
-    name: str
-    start: int
-    n: int
+    name: str  # of the table, for error messages
+    start: int  # number of the first row in the table
+    n: int  # number of rows
     table: int = 0  # number of the table among those read together
 
 
@@ -35,32 +38,35 @@ class BlockSegment:
 class Block:
     """Unvalidated rows: probabilities, outcomes and the other columns."""
 
-    segments: tuple[BlockSegment, ...]
+    segments: tuple[BlockSegment, ...]  # where the rows are, in their order
     p: Array  # (n,) or (n, K): probabilities, logits or confidence
     y: Array | None  # (n,) labels, or (n, K) votes or 0/1
-    weight: Array | None
-    group: dict[str, Array]
-    cluster: Array | None
-    row_id: Array | None = None
+    weight: Array | None  # (n,)
+    group: dict[str, Array]  # column name -> (n,)
+    cluster: Array | None  # (n,)
+    row_id: Array | None = None  # (n,) values of the id column
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return len(self.p)
 
-    def located(self, problem: InputError, plan: ColumnRoles, part: bool) -> InputError:
-        """Return the error of a batch with the file, the column and the row of the file."""
+    def locate_error(self, problem: InputError, roles: ColumnRoles, part: bool) -> InputError:
+        """Return the error of a batch with the file, the column and the row of the file.
+
+        `part` says that the block is only a part of the rows, whose range the error then names.
+        """
         outcome = problem.code in ("TO111", "TO116")
-        columns = plan.truth if outcome else plan.probs
-        got, fix = problem.got, self._remedy(problem, plan)
-        if problem.code == "TO102" and plan.kind == "confidence" and "percentages" in fix:
+        columns = roles.truth if outcome else roles.probs
+        got, fix = problem.got, self._remedy_with_columns(problem, roles)
+        if problem.code == "TO102" and roles.kind == "confidence" and "percentages" in fix:
             fix = "If 70 means 70 %, divide by 100."
         # Replace the last occurrence only: earlier text may be a label that looks like a position.
         mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
         where = self.segments[0]
         if mentions:
             mention = mentions[-1]
-            where, row = self._at(int(mention[1]))
+            where, row = self._find_row(int(mention[1]))
             location = f"row {row}" + (mention[2] or "")
             if mention[3] is not None and len(columns) > 1:
                 location += f" (column {columns[int(mention[3])]!r})"
@@ -70,15 +76,17 @@ class Block:
         got = f"{got}, in {where.name}{several}{among}" if got else f"{where.name}{several}{among}"
         return InputError(problem.code, problem.problem, got, fix)
 
-    def _remedy(self, problem: InputError, plan: ColumnRoles) -> str:
+    def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
         """Return the remedy of an error with the names of the columns, as arguments of `read`."""
         if problem.code == "TO106" and self.y is not None and self.y.dtype.kind == "U":
-            single = len(plan.probs) == 1 and self.p.ndim == 1
-            fix = name_classes(self.y, self.p.shape[1] if self.p.ndim == 2 else 2, single=single, column=plan.probs[0])
+            single = len(roles.probs) == 1 and self.p.ndim == 1
+            fix = suggest_classes(
+                self.y, self.p.shape[1] if self.p.ndim == 2 else 2, single=single, column=roles.probs[0]
+            )
             problem = InputError(problem.code, problem.problem, problem.got, fix)
-        return with_own_arguments(problem, f"logits={column_pattern(plan.probs)!r}").fix
+        return restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix
 
-    def _at(self, row: int) -> tuple[BlockSegment, int]:
+    def _find_row(self, row: int) -> tuple[BlockSegment, int]:
         for segment in self.segments:
             if row < segment.n:
                 return segment, segment.start + row
@@ -100,26 +108,28 @@ def column_pattern(names: Sequence[str]) -> Any:
     return f"{start}*" if start else list(names)
 
 
-def block_of(batch: Batch, plan: ColumnRoles, name: str, start: int, table: int = 0) -> Block:
-    """Return the columns of a batch by role."""
-    p = column_matrix(batch, plan.probs, name, start)
+def make_block(batch: Batch, roles: ColumnRoles, name: str, start: int, table: int = 0) -> Block:
+    """Return the columns of a batch by role; its first row is row `start` of the table `name`, the number `table`."""
+    p = column_matrix(batch, roles.probs, name, start)
     y = None
-    if plan.kind in ("votes", "multilabel") and plan.truth:
-        y = column_matrix(batch, plan.truth, name, start)
-    elif plan.truth:
-        y = batch[plan.truth[0]]
-    weight = None if plan.weight is None else column_matrix(batch, [plan.weight], name, start)
-    for column in (*plan.group, *(extra for extra in (plan.cluster, plan.row_id) if extra)):
+    if roles.kind in ("votes", "multilabel") and roles.truth:
+        y = column_matrix(batch, roles.truth, name, start)
+    elif roles.truth:
+        y = batch[roles.truth[0]]
+    weight = None if roles.weight is None else column_matrix(batch, [roles.weight], name, start)
+    for column in (*roles.group, *(extra for extra in (roles.cluster, roles.row_id) if extra)):
         if batch[column].ndim != 1:
-            raise Place(name, column, start).wrong_type("a column of lists", "Name a column with one value per row.")
+            raise Place(name, column, start).wrong_type_error(
+                "a column of lists", "Name a column with one value per row."
+            )
     return Block(
         (BlockSegment(name, start, len(p), table),),
         p,
         y,
         weight,
-        {column: batch[column] for column in plan.group},
-        None if plan.cluster is None else batch[plan.cluster],
-        None if plan.row_id is None else batch[plan.row_id],
+        {column: batch[column] for column in roles.group},
+        None if roles.cluster is None else batch[roles.cluster],
+        None if roles.row_id is None else batch[roles.row_id],
     )
 
 
@@ -128,30 +138,30 @@ def column_matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> 
     columns = [batch[column] for column in names]
     for column, values in zip(names, columns, strict=True):
         if values.dtype.kind not in "biuf":
-            raise Place(name, column, start).wrong_type(
+            raise Place(name, column, start).wrong_type_error(
                 f"text {str(values[0])!r} in row {start}, which is not a number"
             )
         if values.ndim != 1 and len(columns) > 1:
-            raise Place(name, column, start).wrong_type("a column of lists", "Name only that column.")
+            raise Place(name, column, start).wrong_type_error("a column of lists", "Name only that column.")
     if len(columns) == 1:
         return columns[0] if columns[0].dtype.kind == "f" else columns[0].astype(np.float64)
     floats = all(values.dtype.kind == "f" for values in columns)
     dtype = np.result_type(*columns) if floats else np.dtype(np.float64)
     out = np.empty((len(columns[0]), len(columns)), dtype=dtype)
-    for first in range(0, len(out), _NEAR):  # block by block, so that the written rows stay in the cache
-        part = slice(first, first + _NEAR)
+    for first in range(0, len(out), _ROWS_PER_COPY):  # block by block, so that the written rows stay in the cache
+        part = slice(first, first + _ROWS_PER_COPY)
         for j, values in enumerate(columns):
             out[part, j] = values[part]
     return out
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
-    """Concatenate blocks."""
+    """Concatenate the rows of blocks with the same columns."""
     if len(blocks) == 1:
         return blocks[0]
     first = blocks[0]
 
-    def stacked(parts: Sequence[Array | None]) -> Array | None:
+    def concatenate_optional(parts: Sequence[Array | None]) -> Array | None:
         return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
 
     segments: list[BlockSegment] = []
@@ -168,38 +178,38 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
     return Block(
         tuple(segments),
         np.concatenate([block.p for block in blocks]),
-        stacked([block.y for block in blocks]),
-        stacked([block.weight for block in blocks]),
+        concatenate_optional([block.y for block in blocks]),
+        concatenate_optional([block.weight for block in blocks]),
         {name: np.concatenate([block.group[name] for block in blocks]) for name in first.group},
-        stacked([block.cluster for block in blocks]),
-        stacked([block.row_id for block in blocks]),
+        concatenate_optional([block.cluster for block in blocks]),
+        concatenate_optional([block.row_id for block in blocks]),
     )
 
 
-class Sameness:
+class ColumnConsistency:
     """Check that all batches have the same kind and columns as the first one."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
 
-    def check_unchanged(self, batch: Batch, plan: ColumnRoles, block: Block) -> None:
+    def check_unchanged(self, batch: Batch, roles: ColumnRoles, block: Block) -> None:
         """Raise InputError if a column changes its kind, or the probabilities their type or number of classes."""
         segment = block.segments[0]
-        numeric = plan.numeric
-        for column in plan.names:
+        numeric = roles.numeric
+        for column in roles.names:
             if column not in numeric:
                 kind = "text" if batch[column].dtype.kind == "U" else "numbers"
-                self._same(column, kind, segment)
+                self._check_kind(column, kind, segment)
         kind = f"{block.p.dtype}" + (f" with {block.p.shape[1]} classes" if block.p.ndim == 2 else "")
-        self._same(plan.probs[0], kind, segment)
+        self._check_kind(roles.probs[0], kind, segment)
 
-    def _same(self, column: str, kind: str, segment: BlockSegment) -> None:
+    def _check_kind(self, column: str, kind: str, segment: BlockSegment) -> None:
         first = self._first.setdefault(column, kind)
         if first != kind:
             raise Place(segment.name, column, segment.start).type_change_error(0, first, kind)
 
 
-_TABLE = 40  # number of bits for the row; the higher bits are the number of the table
+_ROW_BITS = 40  # number of bits for the row; the higher bits are the number of the table
 
 
 def row_ids(block: Block, first: int) -> Array:
@@ -208,7 +218,7 @@ def row_ids(block: Block, first: int) -> Array:
         return hash_ids(block.row_id)
     parts = [
         np.arange(segment.start, segment.start + segment.n, dtype=np.uint64)
-        + np.uint64((first + segment.table) << _TABLE)
+        + np.uint64((first + segment.table) << _ROW_BITS)
         for segment in block.segments
     ]
     return np.concatenate(parts)

@@ -53,14 +53,14 @@ class ColumnRoles:
         return columns | ({"row_id": self.row_id} if self.row_id else {})
 
 
-def numbered(k: int) -> tuple[str, ...]:
+def numbered_suffixes(k: int) -> tuple[str, ...]:
     """Return the suffixes "0", "1", … of k columns that are only numbered."""
     return tuple(str(i) for i in range(k))
 
 
 def are_nonstandard_numbers(suffixes: tuple[str, ...]) -> bool:
     """Return whether the suffixes are numbers, but not 0, 1, … in this order."""
-    return are_numbers(suffixes) and suffixes != numbered(len(suffixes))
+    return are_numbers(suffixes) and suffixes != numbered_suffixes(len(suffixes))
 
 
 Names = str | Sequence[str]
@@ -104,7 +104,7 @@ class ColumnSelection:
 
     def resolve(self, table: Table) -> ColumnRoles:
         """Return the columns of a table that match the names and patterns."""
-        kind, find = self.kind, _Finder(table)
+        kind, find = self.kind, _ColumnFinder(table)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
         weight, cluster = find.find_one(self.weight, "weight"), find.find_one(self.cluster, "cluster")
         row_id = find.find_one(self.row_id, "row_id")
@@ -155,7 +155,7 @@ class ColumnSelection:
         )
 
 
-class _Finder:
+class _ColumnFinder:
     """The columns of one table, looked up by name or pattern."""
 
     def __init__(self, table: Table) -> None:
@@ -169,7 +169,7 @@ class _Finder:
                 "TO304",
                 f"{self.table.name} has no such column.",
                 f"{use}={name!r}",
-                _similar_columns(name, self.table.columns),
+                _suggest_similar_columns(name, self.table.columns),
             )
         return name
 
@@ -222,8 +222,8 @@ class _Finder:
                 "TO305",
                 f"No column of {self.table.name} matches {requested!r}.",
                 f"{use}={requested!r}",
-                _numbered_columns(use, self.table.columns)
-                or f"{_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
+                _suggest_numbered_columns(use, self.table.columns)
+                or f"{_suggest_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
             )
         named = {name: "".join(match.groups()) for name, match in matches.items()}
         return tuple(matches), named if len(matches) > 1 else None
@@ -242,7 +242,7 @@ def _suggest_outcome_columns(columns: tuple[str, ...]) -> str | None:
     return None
 
 
-def _numbered_columns(use: str, columns: tuple[str, ...]) -> str | None:
+def _suggest_numbered_columns(use: str, columns: tuple[str, ...]) -> str | None:
     """Suggest the columns that share a prefix with each other where none has the one that was looked for."""
     starts = [name.rpartition("_")[0] for name in columns if name.rpartition("_")[1] and name[:2] not in ("v_", "y_")]
     start = next((start for start in dict.fromkeys(starts) if start and starts.count(start) > 1), None)
@@ -264,7 +264,7 @@ def list_columns(columns: Sequence[str]) -> str:
     return list_names(columns).replace("Known:", "The columns are")
 
 
-def _similar_columns(name: str, columns: tuple[str, ...]) -> str:
+def _suggest_similar_columns(name: str, columns: tuple[str, ...]) -> str:
     hint = did_you_mean(name, columns) or list_columns(columns)
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         hint += " The columns look separated by something else than commas."
@@ -294,7 +294,7 @@ def align_outcomes(
         return truth  # listed individually: in this order
     if set(by_suffix) == set(suffixes):
         return tuple(by_suffix[suffix] for suffix in suffixes)
-    if tuple(by_suffix) == numbered(len(truth)):
+    if tuple(by_suffix) == numbered_suffixes(len(truth)):
         return truth
     classes = frozenset(suffixes)
     odd = next(suffix for suffix in by_suffix if suffix not in classes)

@@ -12,18 +12,21 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
-UNICODE = "Write the column as text in UTF-8."
-WIDEST_TEXT = 1 << 30  # maximum number of bytes of the text array of one batch
-MISSING = ("NAType", "NaTType")  # types of pandas' missing values, compared by name to avoid importing pandas
+ENCODING_REMEDY = "Write the column as text in UTF-8."  # for text that is not valid Unicode
+MAX_TEXT_BYTES = 1 << 30  # maximum number of bytes of the text array of one batch
+MISSING_VALUE_TYPES = (
+    "NAType",
+    "NaTType",
+)  # types of pandas' missing values, compared by name to avoid importing pandas
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """The location of cells for error messages: a table, a column, and the row of the first cell."""
 
-    name: str
+    name: str  # of the table
     column: str
-    start: int = 0
+    start: int = 0  # number of the first row in the table
 
     def missing_value_error(self, row: int, count: int) -> InputError:
         """Create the error for a missing value."""
@@ -34,7 +37,7 @@ class Place:
             "Fill or remove those rows; rows are never dropped silently.",
         )
 
-    def wrong_type(self, got: str, fix: str = "Choose another column, or convert it to numbers.") -> InputError:
+    def wrong_type_error(self, got: str, fix: str = "Choose another column, or convert it to numbers.") -> InputError:
         """Create the error for cells that are neither numbers nor text."""
         return InputError("TO307", f"Column {self.column!r} of {self.name} has the wrong type.", got, fix)
 
@@ -75,45 +78,45 @@ def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
         if cells.dtype.kind in "biuf":
             return cells
         if cells.dtype.kind == "U":
-            return _checked_text(cells, place)
+            return _check_text_array(cells, place)
         if cells.dtype.kind in "Mm" and not np.isnat(cells).any():
             return cells.astype(str)
     cells = list(cells)
     absent = [i for i, cell in enumerate(cells) if _is_missing(cell)]
     if absent:
         raise place.missing_value_error(absent[0], len(absent))
-    kinds = {_family(cell) for cell in cells}
+    kinds = {_kind_of_cell(cell) for cell in cells}
     if kinds == {"list"}:
-        return _matrix(cells, place)
+        return _lists_to_matrix(cells, place)
     if len(kinds) > 1 and not kinds <= {"bool", "int", "float"}:
-        first = _family(cells[0])
-        row = next(i for i, cell in enumerate(cells) if _family(cell) != first)
+        first = _kind_of_cell(cells[0])
+        row = next(i for i, cell in enumerate(cells) if _kind_of_cell(cell) != first)
         if isinstance(cells[row], float) and cells[row] != cells[row]:
             raise place.missing_value_error(row, 1)
         raise place.type_change_error(row, describe_cell(cells[0]), describe_cell(cells[row]))
     if kinds == {"other"}:
-        raise place.wrong_type(f"{describe_cell(cells[0])} in row {place.start}")
+        raise place.wrong_type_error(f"{describe_cell(cells[0])} in row {place.start}")
     if kinds == {"text"}:
         return text_array([str(cell) for cell in cells], place)
     if kinds == {"bool"}:
         return np.array(cells, dtype=bool)
     if "float" in kinds:
-        return np.array([_number(cell, row, place) for row, cell in enumerate(cells)], dtype=np.float64)
+        return np.array([_to_float(cell, row, place) for row, cell in enumerate(cells)], dtype=np.float64)
     try:
         return np.array([int(cell) for cell in cells], dtype=np.int64)
     except OverflowError:
         row = next(i for i, cell in enumerate(cells) if not -(2**63) <= cell < 2**63)
         got = f"a whole number beyond 64 bits in row {place.start + row}"
-        raise place.wrong_type(got, "Write such identifiers as text.") from None
+        raise place.wrong_type_error(got, "Write such identifiers as text.") from None
 
 
 def text_array(cells: Sequence[str], place: Place) -> Array:
     """Convert text to a NumPy array, in which every cell takes as much memory as the longest."""
     longest = max(map(len, cells), default=0)
-    if 4 * longest * len(cells) > WIDEST_TEXT:
+    if 4 * longest * len(cells) > MAX_TEXT_BYTES:
         row = next(i for i, cell in enumerate(cells) if len(cell) == longest)
         got = f"a text of {longest:,} characters in row {place.start + row}"
-        raise place.wrong_type(got, "Names of classes and groups are short: choose another column.")
+        raise place.wrong_type_error(got, "Names of classes and groups are short: choose another column.")
     joined = "".join(cells)
     if not joined.isascii() or "\0" in joined:
         _check_characters(cells, place)
@@ -124,33 +127,34 @@ def _check_characters(cells: Iterable[str], place: Place) -> None:
     """Reject lone surrogates, which cannot be encoded, and a trailing NUL, which NumPy drops."""
     for row, cell in enumerate(cells):
         if cell.endswith("\0") or any("\ud800" <= letter <= "\udfff" for letter in cell):
-            raise place.wrong_type(
-                f"{cell[:40]!r} in row {place.start + row}, which is not valid Unicode text", UNICODE
+            raise place.wrong_type_error(
+                f"{cell[:40]!r} in row {place.start + row}, which is not valid Unicode text", ENCODING_REMEDY
             )
 
 
-def _checked_text(cells: Array, place: Place) -> Array:
-    """Text that is an array already: every number in it is that of a character."""
+def _check_text_array(cells: Array, place: Place) -> Array:
+    """Check an array of text: each of its code points must be that of a character, and not a surrogate."""
     cells = np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))
     points = cells.view(np.uint32).reshape(len(cells), -1) if cells.size and cells.dtype.itemsize else np.zeros((0, 1))
     odd = ((points >= 0xD800) & (points <= 0xDFFF) | (points > 0x10FFFF)).any(axis=1)
     if odd.any():
-        raise place.wrong_type(
-            f"characters in row {place.start + int(np.argmax(odd))} that are not in Unicode", UNICODE
+        raise place.wrong_type_error(
+            f"characters in row {place.start + int(np.argmax(odd))} that are not in Unicode", ENCODING_REMEDY
         )
     return cells
 
 
-def _number(cell: Any, row: int, place: Place) -> float:
+def _to_float(cell: Any, row: int, place: Place) -> float:
     try:
         return float(cell)
     except (OverflowError, ValueError):  # an integer of 309 digits or more, or a signaling NaN
-        raise place.wrong_type(
+        raise place.wrong_type_error(
             f"{describe_cell(cell)} in row {place.start + row}, which no float can represent"
         ) from None
 
 
-def _family(cell: Any) -> str:
+def _kind_of_cell(cell: Any) -> str:
+    """Return the kind of a cell: bool, int, float, text, list, or other."""
     if isinstance(cell, (bool, np.bool_)):
         return "bool"
     if isinstance(cell, (int, np.integer)):
@@ -163,7 +167,7 @@ def _family(cell: Any) -> str:
 
 
 def _is_missing(cell: Any) -> bool:
-    return cell is None or type(cell).__name__ in MISSING
+    return cell is None or type(cell).__name__ in MISSING_VALUE_TYPES
 
 
 def describe_cell(cell: Any) -> str:
@@ -175,7 +179,8 @@ def describe_cell(cell: Any) -> str:
     return f"{type(cell).__name__} {text!r}"
 
 
-def _matrix(cells: list[Any], place: Place) -> Array:
+def _lists_to_matrix(cells: list[Any], place: Place) -> Array:
+    """Convert lists of equal length to the rows of a matrix."""
     width = len(cells[0])
     for row, cell in enumerate(cells):
         if len(cell) != width:
@@ -188,9 +193,9 @@ def _matrix(cells: list[Any], place: Place) -> Array:
     absent = [i for i, value in enumerate(flat) if _is_missing(value)]
     if absent:
         raise place.missing_value_error(absent[0] // width, len(absent))
-    strange = [i for i, value in enumerate(flat) if _family(value) not in ("bool", "int", "float")]
+    strange = [i for i, value in enumerate(flat) if _kind_of_cell(value) not in ("bool", "int", "float")]
     if strange:
-        raise place.wrong_type(
+        raise place.wrong_type_error(
             f"a list with {describe_cell(flat[strange[0]])} in row {place.start + strange[0] // width}"
         )
     return to_array(flat, place).reshape(-1, width)
@@ -217,7 +222,7 @@ def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
         raise place.missing_value_error(absent[0], len(absent))
     if kind == "text":
         return text_array(cells, place)
-    read = READERS[kind]
+    read = PARSERS[kind]
     try:
         return np.array([read(cell) for cell in cells], dtype=DTYPES[kind])
     except (ValueError, KeyError, OverflowError):
@@ -230,7 +235,7 @@ def parse_error(cell: str, row: int, kind: str, place: Place) -> InputError:
     if cell.strip().lower() in MISSING_TEXTS:
         return place.missing_value_error(row, 1)
     if kind == "number":
-        return place.wrong_type(f"{cell[:40]!r} in row {place.start + row}, which is not a number")
+        return place.wrong_type_error(f"{cell[:40]!r} in row {place.start + row}, which is not a number")
     names = {"int": "whole numbers", "float": "numbers", "bool": "true and false"}
     return place.type_change_error(row, names[kind], f"{cell[:40]!r}")
 
@@ -265,13 +270,13 @@ def parse_cell(cell: str, kind: str) -> Any:
         return cell
     if cell == "":
         return None
-    return READERS[kind](cell) if is_readable(cell, kind) else cell
+    return PARSERS[kind](cell) if is_readable(cell, kind) else cell
 
 
 def is_readable(cell: str, kind: str) -> bool:
     """Return whether a text cell can be read as this kind; 1_000 is a number only in Python."""
     try:
-        READERS[kind](cell)
+        PARSERS[kind](cell)
     except (ValueError, KeyError, OverflowError):
         return False
     return True
@@ -299,7 +304,8 @@ def _parse_exact_float(cell: str) -> float:
     return value
 
 
-READERS: dict[str, Any] = {
+# Functions that parse a text cell, and dtypes of the columns, by kind; "number" does not distinguish integers.
+PARSERS: dict[str, Any] = {
     "int": _parse_int,
     "float": _parse_exact_float,
     "number": _parse_float,

@@ -1,6 +1,7 @@
 """Read CSV files in chunks of whole records without any library, and name the line of a malformed record.
 
-Both readers, with and without Arrow, get their bytes from here, so that they agree on what is broken.
+`CsvTable` parses the chunks by itself, `arrow_csv.ArrowCsvTable` with Arrow. Both read the same chunks, so that they
+report the same errors.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, infer_filled_kind, infer_kind, parse_cell, parse_cells
 from trueodds.io.table import Batch, Table, unique_columns
 
-CHUNK = 1 << 22  # number of bytes read at a time
-LONGEST = 1 << 26  # maximum number of bytes of one record; a longer one has a quote that was never closed
+CHUNK_BYTES = 1 << 22  # number of bytes read at a time
+MAX_RECORD_BYTES = 1 << 26  # maximum number of bytes of one record; a longer one has a quote that was never closed
 
 BOM = b"\xef\xbb\xbf"
 _QUOTE = ord('"')
 # Characters allowed before an opening and after a closing quote: cell delimiters, or the other half of a doubled quote.
-_BESIDE = np.isin(np.arange(256), list(b',\r\n"'))
-_CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\r|\n|\Z)')
+_MAY_ADJOIN_QUOTE = np.isin(np.arange(256), list(b',\r\n"'))
+_CELL_PATTERN = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\r|\n|\Z)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Chunk:
     """A chunk of consecutive complete records of a file."""
 
     path: str
-    data: bytes
+    data: bytes  # as in the file
     offset: int  # position of its first byte in the file
 
     @property
@@ -51,7 +52,7 @@ class Chunk:
         while start < len(text):
             cells, at, end = [], start, ","
             while end == ",":
-                match = _CELL.match(text, at)
+                match = _CELL_PATTERN.match(text, at)
                 assert match is not None  # the quotes were checked
                 quoted, bare, end = match.groups()
                 cells.append(bare or "" if quoted is None else quoted.replace('""', '"'))
@@ -61,25 +62,26 @@ class Chunk:
             line += text.count("\n", start, at) + text.count("\r", start, at) - text.count("\r\n", start, at)
             start = at
 
-    def line_of(self, number: int) -> int:
+    def line_number_in_file(self, number: int) -> int:
         """Return the line number in the file, from 1, of a line of the chunk, from 0."""
-        return _line_at(self.path, self.offset) + number
+        return _line_number_at(self.path, self.offset) + number
 
 
-def chunks(path: str, size: int | None = None) -> Iterator[Chunk]:
+def read_chunks(path: str, size: int | None = None) -> Iterator[Chunk]:
     """Read the file in chunks of about `size` bytes, without its byte order mark.
 
     Raises InputError: TO303 if the file is not UTF-8 text, TO311 for a quote that is not closed, text behind a closing
-    quote, and a record longer than `LONGEST`.
+    quote, and a record longer than `MAX_RECORD_BYTES`.
     """
     try:
         with open(path, "rb") as file:
-            yield from _complete_records(path, file, size or CHUNK)
+            yield from _read_complete_records(path, file, size or CHUNK_BYTES)
     except OSError as problem:
-        raise _not_utf8(path, str(problem)[:200]) from None
+        raise _unreadable_error(path, str(problem)[:200]) from None
 
 
-def _complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
+def _read_complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
+    """Yield chunks of about `size` bytes that end with a complete record."""
     data = file.read(len(BOM))
     offset, ended, begun = 0, False, False
     if data == BOM:
@@ -91,7 +93,7 @@ def _complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
         if not begun:  # the header is the first line that is not blank
             blank = len(data) - len(data.lstrip(b"\r\n"))
             data, offset = data[blank:], offset + blank
-        end = _end_of_records(path, data, offset, ended)
+        end = _find_end_of_records(path, data, offset, ended)
         if end:
             complete, begun = data[:end], True
             _check_text(path, complete, offset)
@@ -108,12 +110,12 @@ def _check_text(path: str, data: bytes, offset: int) -> None:
         except UnicodeDecodeError as problem:
             at = problem.start
     if at >= 0:
-        raise _not_utf8(path, f"the byte {data[at]:#04x} in line {_line_at(path, offset + at)}")
+        raise _unreadable_error(path, f"the byte {data[at]:#04x} in line {_line_number_at(path, offset + at)}")
 
 
-def _end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
+def _find_end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
     """Return the end of the last complete record; `ended` says that the file ends with `data`."""
-    opens, closes = _quotes(path, data, offset)
+    opens, closes = _find_quotes(path, data, offset)
     is_open = len(opens) > len(closes)
     end = len(data)
     if not ended:
@@ -124,16 +126,16 @@ def _end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
             if i < 0 or (i < len(closes) and closes[i] < end):
                 break
             end = int(opens[i])
-    if (ended and is_open) or (end == 0 and len(data) > LONGEST):
+    if (ended and is_open) or (end == 0 and len(data) > MAX_RECORD_BYTES):
         if is_open:
-            got = f"a quote that opens in line {_line_at(path, offset + int(opens[-1]))} and is not closed"
-            raise _malformed(path, got)
-        got = f"more than {LONGEST:,} bytes without an end from line {_line_at(path, offset)} on"
-        raise _malformed(path, got, "Write one line per row.")
+            got = f"a quote that opens in line {_line_number_at(path, offset + int(opens[-1]))} and is not closed"
+            raise _malformed_error(path, got)
+        got = f"more than {MAX_RECORD_BYTES:,} bytes without an end from line {_line_number_at(path, offset)} on"
+        raise _malformed_error(path, got, "Write one line per row.")
     return end
 
 
-def _quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
+def _find_quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
     """Return the positions of opening and of closing quotes; the last one may still be open.
 
     A cell with doubled quotes counts as several quoted parts.
@@ -143,12 +145,12 @@ def _quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
     opens, closes = quotes[::2], quotes[1::2]
     # At either end of the data a quote is its own neighbor, which is allowed.
     before, after = values[np.maximum(opens - 1, 0)], values[np.minimum(closes + 1, len(data) - 1)]
-    if _BESIDE[before].all() and _BESIDE[after].all():
+    if _MAY_ADJOIN_QUOTE[before].all() and _MAY_ADJOIN_QUOTE[after].all():
         return opens, closes
-    return _quotes_by_cell(path, data, offset, quotes.tolist())
+    return _find_quotes_one_by_one(path, data, offset, quotes.tolist())
 
 
-def _quotes_by_cell(path: str, data: bytes, offset: int, quotes: list[int]) -> tuple[Array, Array]:
+def _find_quotes_one_by_one(path: str, data: bytes, offset: int, quotes: list[int]) -> tuple[Array, Array]:
     """Count quotes one by one, for unquoted cells that contain literal quotes."""
     opens: list[int] = []
     closes: list[int] = []
@@ -156,43 +158,46 @@ def _quotes_by_cell(path: str, data: bytes, offset: int, quotes: list[int]) -> t
         if len(opens) > len(closes):
             closes.append(at)
             if data[at + 1 : at + 2] not in (b"", b",", b"\r", b"\n", b'"'):
-                first, last = (_line_at(path, offset + position) for position in (opens[-1], at))
+                first, last = (_line_number_at(path, offset + position) for position in (opens[-1], at))
                 behind = re.split(rb"[,\r\n]", data[at + 1 : at + 41])[0].decode(errors="replace")
                 got = f"a quote that opens in line {first} and closes in line {last} before {behind!r}"
-                raise _malformed(path, got)
+                raise _malformed_error(path, got)
         elif at == 0 or data[at - 1] in b",\r\n" or (closes and closes[-1] == at - 1):
             opens.append(at)
     return np.array(opens, dtype=np.int64), np.array(closes, dtype=np.int64)
 
 
-def _not_utf8(path: str, got: str) -> InputError:
+def _unreadable_error(path: str, got: str) -> InputError:
     return InputError("TO303", f"{path} cannot be read as csv.", got, "Write it as text in UTF-8.")
 
 
-def _malformed(path: str, got: str, fix: str | None = None) -> InputError:
+def _malformed_error(path: str, got: str, fix: str | None = None) -> InputError:
     mend = "Correct the quotes of that line; a quote inside a quoted cell must be doubled."
     return InputError("TO311", f"{path} has an invalid line.", got, fix or mend)
 
 
-def _line_at(path: str, offset: int) -> int:
+def _line_number_at(path: str, offset: int) -> int:
     """Return the line number, from 1, of a byte of the file."""
     line, last = 1, b""
     with open(path, "rb") as file:
-        while block := file.read(min(CHUNK, offset)):
-            line += _line_ends(block) - (last == b"\r" and block[:1] == b"\n")
+        while block := file.read(min(CHUNK_BYTES, offset)):
+            line += _count_line_ends(block) - (last == b"\r" and block[:1] == b"\n")
             offset, last = offset - len(block), block[-1:]
     return line
 
 
-def _line_ends(data: bytes) -> int:
+def _count_line_ends(data: bytes) -> int:
     return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
-_HEAD = 1 << 16  # number of bytes read at a time for the header
+_HEADER_BYTES = 1 << 16  # number of bytes read at a time for the header
 
 
 class CsvRows:
-    """The rows of a chunk as cells of text; every row is as long as the header."""
+    """The rows of a chunk as cells of text; every row is as long as the header.
+
+    `start` is the number of the first row in the file; `headed` says that the chunk begins with the header.
+    """
 
     def __init__(self, chunk: Chunk, columns: Sequence[str], start: int, headed: bool) -> None:
         self.chunk, self.columns, self.start, self.headed = chunk, columns, start, headed
@@ -208,21 +213,23 @@ class CsvRows:
             records = self.chunk.records()
             if self.headed:
                 next(records)
-            self._cells = [self._checked(row, line, cells) for row, (line, cells) in enumerate(records, self.start)]
+            self._cells = [
+                self._check_n_cells(row, line, cells) for row, (line, cells) in enumerate(records, self.start)
+            ]
         return self._cells
 
-    def _checked(self, row: int, line: int, cells: list[str]) -> list[str]:
+    def _check_n_cells(self, row: int, line: int, cells: list[str]) -> list[str]:
         if len(cells) != len(self.columns):
             raise InputError(
                 "TO311",
                 f"Every row of {self.chunk.path} must have {len(self.columns)} cells, as its first line has.",
-                f"{len(cells)} in row {row} (line {self.chunk.line_of(line)})",
+                f"{len(cells)} in row {row} (line {self.chunk.line_number_in_file(line)})",
                 "Correct that line; a cell with a comma or a line break must be in double quotes.",
             )
         return cells
 
 
-Part = tuple[CsvRows, int, int]  # rows of a chunk, with start and stop
+RowSlice = tuple[CsvRows, int, int]  # rows of a chunk, and the range of those that are selected: start and stop
 
 
 class CsvTable(Table):
@@ -232,7 +239,7 @@ class CsvTable(Table):
 
     def __init__(self, path: str) -> None:
         self.name = path
-        header = next((cells for chunk in chunks(path, _HEAD) for _, cells in chunk.records()), None)
+        header = next((cells for chunk in read_chunks(path, _HEADER_BYTES) for _, cells in chunk.records()), None)
         if header is None:
             raise InputError("TO312", f"{path} is empty.", "no line", "Its first line must name the columns.")
         self.columns = unique_columns(path, header)
@@ -240,13 +247,13 @@ class CsvTable(Table):
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Parse cells as numbers, or as the kind that the first batch of their column has."""
         kinds = dict.fromkeys(numeric, "number")
-        for start, parts in self._parts(size, self._reader(names, numeric)):
-            yield self._parsed(parts, names, kinds, start)
+        for start, parts in self._iterate_parts(size, self._rows_constructor(names, numeric)):
+            yield self._parse_batch(parts, names, kinds, start)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Yield chunks of all columns as unparsed text cells."""
-        for _, parts in self._parts(size, CsvRows):
-            yield self._cells(parts, self.columns)
+        for _, parts in self._iterate_parts(size, CsvRows):
+            yield self._cells_by_column(parts, self.columns)
 
     def valued_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, list[Any]]]:
         """Return every column, with typed values for the nonnumeric ones, for formats that distinguish 1 from "1"."""
@@ -258,19 +265,19 @@ class CsvTable(Table):
                 columns[name] = [parse_cell(cell, kind) for cell in column]
             yield columns
 
-    def numbers(self, cells: Any, place: Place) -> Array:
+    def to_numbers(self, cells: Any, place: Place) -> Array:
         """Parse text cells as numbers."""
         return parse_cells(cells, "number", place)
 
-    def _reader(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
+    def _rows_constructor(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., CsvRows]:
         """Return the constructor of the rows of a chunk, for these columns."""
         return CsvRows
 
-    def _parts(self, size: int, reader: Callable[..., CsvRows]) -> Iterator[tuple[int, list[Part]]]:
+    def _iterate_parts(self, size: int, reader: Callable[..., CsvRows]) -> Iterator[tuple[int, list[RowSlice]]]:
         """Yield the parts of chunks that make up each batch, with the number of its first row."""
-        parts: list[Part] = []
+        parts: list[RowSlice] = []
         start, n, total = 0, 0, 0
-        for number, chunk in enumerate(chunks(self.name)):
+        for number, chunk in enumerate(read_chunks(self.name)):
             rows = reader(chunk, self.columns, total, number == 0)
             first, total = 0, total + len(rows)
             while first < len(rows):
@@ -283,15 +290,15 @@ class CsvTable(Table):
         if parts:
             yield start, parts
 
-    def _parsed(self, parts: list[Part], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
+    def _parse_batch(self, parts: list[RowSlice], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
         """Parse one batch; the kinds of the columns of the first batch are stored in `kinds`."""
-        cells = self._cells(parts, names)
+        cells = self._cells_by_column(parts, names)
         for name in names:
             if name not in kinds:
                 kinds[name] = infer_kind(cells[name])
         return {name: parse_cells(cells[name], kinds[name], Place(self.name, name, start)) for name in names}
 
-    def _cells(self, parts: list[Part], names: Sequence[str]) -> dict[str, list[str]]:
+    def _cells_by_column(self, parts: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
         places = {name: i for i, name in enumerate(self.columns)}
         rows = [row for part, first, last in parts for row in part.cells[first:last]]
         return {name: [row[places[name]] for row in rows] for name in names}

@@ -12,7 +12,16 @@ import dask
 
 from trueodds.core.errors import InputError
 from trueodds.io import files
-from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, open_file, open_frame, sum_parts
+from trueodds.io.partitions import (
+    SUMS_PER_TASK,
+    PartitionedSource,
+    PartitionSum,
+    ReadingSettings,
+    TableOpener,
+    open_file,
+    open_frame,
+    sum_parts,
+)
 from trueodds.io.source import RowProgress
 from trueodds.io.table import Table
 
@@ -23,10 +32,10 @@ class DaskSource(PartitionedSource):
     They run on the active scheduler: the client of `dask.distributed`, else local threads.
     """
 
-    def __init__(self, data: Any, reading: Reading) -> None:
+    def __init__(self, data: Any, reading: ReadingSettings) -> None:
         if isinstance(data, list):
-            opens: list[Any] = [partial(open_file, path) for path in data]
-            head = files.opened(data[0])[0]
+            openers: list[Any] = [partial(open_file, path) for path in data]
+            head = files.open_tables(data[0])[0]
         else:
             kind = type(data).__name__.lower()
             if kind not in ("dataframe", "bag"):
@@ -37,25 +46,30 @@ class DaskSource(PartitionedSource):
         super().__init__(head, reading, data if isinstance(data, list) else ())
         if not isinstance(data, list):
             if kind == "dataframe":  # the other columns need not be read
-                read = frozenset(self.plan.names)
+                read = frozenset(self.roles.names)
                 data = data[[column for column in data.columns if str(column) in read]]
             parts = [dask.delayed(list)(part) for part in data.to_delayed()] if kind == "bag" else data.to_delayed()
             name = f"partition {{}} of the dask {kind}".format
-            opens = [dask.delayed(partial)(open_frame, part, name(number)) for number, part in enumerate(parts)]
-        self._opens = opens
+            openers = [dask.delayed(partial)(open_frame, part, name(number)) for number, part in enumerate(parts)]
+        self._openers = openers
 
     @property
     def partitions(self) -> int:
         """Number of partitions."""
-        return len(self._opens)
+        return len(self._openers)
 
-    def sum_partitions(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
+    def sum_partitions(
+        self, work: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
+    ) -> PartitionSum:
         """Sum the parts on the workers in a tree, and return one sum."""
         sent = dask.delayed(work, pure=False, traverse=False)  # sent once, not with every partition
-        leaves = level = [dask.delayed(_run_task, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]
+        leaves = level = [dask.delayed(_run_task, pure=False)(sent, *numbered) for numbered in enumerate(self._openers)]
         while len(level) > 1:
-            level = [dask.delayed(sum_parts, pure=False)(level[i : i + FAN]) for i in range(0, len(level), FAN)]
-        client = _client()
+            level = [
+                dask.delayed(sum_parts, pure=False)(level[i : i + SUMS_PER_TASK])
+                for i in range(0, len(level), SUMS_PER_TASK)
+            ]
+        client = _active_client()
         if client is None:
             (total,) = dask.compute(level[0])
             return total
@@ -66,12 +80,12 @@ class DaskSource(PartitionedSource):
 
     def iterate_tables(self) -> Iterator[Table]:
         """Yield the tables of each partition, computed one at a time and sent to this process."""
-        for opened in self._opens:
-            (open_tables,) = dask.compute(opened)
+        for opener in self._openers:
+            (open_tables,) = dask.compute(opener)
             yield from open_tables()
 
 
-def _client() -> Any:
+def _active_client() -> Any:
     """Return the client of the active cluster, or None."""
     try:
         from distributed import get_client
@@ -93,8 +107,8 @@ def _report_progress(counts: Sequence[Any], progress: RowProgress) -> None:
         progress(done, None)
 
 
-def _run_task(work: Callable[[int, Opened], Part], number: int, opened: Opened) -> Part:
-    return work(number, opened)
+def _run_task(work: Callable[[int, TableOpener], PartitionSum], number: int, open_tables: TableOpener) -> PartitionSum:
+    return work(number, open_tables)
 
 
 def _first_record(bag: Any) -> list[Any]:
@@ -106,6 +120,6 @@ def _first_record(bag: Any) -> list[Any]:
     raise InputError("TO312", "The dask bag is empty.", "no record", "Give at least one row.")
 
 
-def open_source(data: Any, reading: Reading) -> DaskSource:
+def open_source(data: Any, reading: ReadingSettings) -> DaskSource:
     """Return the source of a collection or of a list of files."""
     return DaskSource(data, reading)

@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, install_command
 from trueodds.core.suggestions import did_you_mean, suggest_names
 from trueodds.io.table import Table
 
-FORMATS = {
+FORMAT_OF_SUFFIX = {  # formats that can be read and written, by the suffix of the file
     ".parquet": "parquet",
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -22,34 +22,37 @@ FORMATS = {
     ".feather": "arrow",
     ".npz": "npz",
 }
-_UNPACK = "Unpack it first, or convert it to .parquet, which is small by itself."
-_CONVERT = {  # unsupported formats with advice, which is more helpful than a similar suffix
+_UNPACK_REMEDY = "Unpack it first, or convert it to .parquet, which is small by itself."
+_CONVERSION_REMEDIES = {  # unsupported formats with advice, which is more helpful than a similar suffix
     ".tsv": "Convert it to .csv, with commas.",
     ".txt": "Convert it to .csv, with commas.",
     ".xlsx": "Convert it to .csv.",
     ".json": "Convert it to .jsonl, one object per line, or to .csv.",
     ".pkl": "Pickles are never read: convert it to .parquet or .csv.",
-    **dict.fromkeys((".gz", ".bz2", ".xz", ".zst", ".zip"), _UNPACK),
+    **dict.fromkeys((".gz", ".bz2", ".xz", ".zst", ".zip"), _UNPACK_REMEDY),
 }
 
 
-def opened(path: str | os.PathLike[str]) -> list[Table]:
+def open_tables(path: str | os.PathLike[str]) -> list[Table]:
     """Return a table for each file that matches the path or pattern, sorted by name."""
-    return [_reader(form)(file) for file, form in [(file, format_of(file)) for file in matching_files(path)]]
+    return [_table_constructor(form)(file) for file, form in [(file, format_of(file)) for file in matching_files(path)]]
 
 
 def format_of(path: str, code: str = "TO302") -> str:
     """Return the format of a file from its suffix."""
     suffix = Path(path).suffix.lower()
-    if suffix not in FORMATS:
-        fix = _CONVERT.get(suffix) if code == "TO302" else None
+    if suffix not in FORMAT_OF_SUFFIX:
+        fix = _CONVERSION_REMEDIES.get(suffix) if code == "TO302" else None
         raise InputError(
-            code, f"The suffix of {path} is not a known format.", repr(suffix), fix or suggest_names(suffix, FORMATS)
+            code,
+            f"The suffix of {path} is not a known format.",
+            repr(suffix),
+            fix or suggest_names(suffix, FORMAT_OF_SUFFIX),
         )
-    return FORMATS[suffix]
+    return FORMAT_OF_SUFFIX[suffix]
 
 
-def needs_pyarrow(name: str) -> None:
+def require_pyarrow(name: str) -> None:
     """Raise an error with the install command if pyarrow is missing."""
     if not _has_pyarrow():
         raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", install_command("files"))
@@ -74,7 +77,8 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
     raise InputError("TO301", "There is no such file.", repr(path), fix)
 
 
-def _reader(form: str) -> Callable[[str], Table]:
+def _table_constructor(form: str) -> Callable[[str], Table]:
+    """Return the function that opens a file of this format as a table."""
     if form == "npz":
         from trueodds.io.arrays import NpzTable
 
@@ -87,12 +91,12 @@ def _reader(form: str) -> Callable[[str], Table]:
         from trueodds.io.csv_reader import CsvTable
 
         return CsvTable
-    return _by_arrow(form)
+    return _arrow_table_constructor(form)
 
 
-def _by_arrow(form: str) -> Callable[[str], Table]:
+def _arrow_table_constructor(form: str) -> Callable[[str], Table]:
     def reader(path: str) -> Table:
-        needs_pyarrow(path)
+        require_pyarrow(path)
         module, name = {
             "parquet": ("arrow_files", "ParquetTable"),
             "arrow": ("arrow_files", "FeatherTable"),
@@ -112,7 +116,7 @@ def _has_pyarrow() -> bool:
     return True
 
 
-def paths(data: Any) -> Iterable[str | os.PathLike[str]] | None:
+def as_paths(data: Any) -> Iterable[str | os.PathLike[str]] | None:
     """Return the path or the list of paths, or None if the data are not paths."""
     if isinstance(data, (str, os.PathLike)):
         return [data]

@@ -15,7 +15,7 @@ from trueodds.io.conversion import Place, to_array
 from trueodds.io.table import Batch, Table, unique_columns
 
 
-def opened(data: Any) -> Table:
+def open_table(data: Any) -> Table:
     """Return the table of a data frame; narwhals recognizes its library without importing it."""
     import narwhals as nw
 
@@ -45,15 +45,15 @@ class FrameTable(Table):
 
     def __init__(self, frame: Any) -> None:
         self.name = f"the {frame.implementation.value} frame"
-        # pandas allows column names that are not text
-        self._own = {str(name): name for name in frame.columns}
+        # the frame's own names of the columns, which pandas allows to be no text
+        self._native_names = {str(name): name for name in frame.columns}
         self.columns = unique_columns(self.name, [str(name) for name in frame.columns])
         self.rows = len(frame)
         self._frame = frame
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Yield batches of slices of the columns."""
-        return _iterate_slices(self._frame, {name: self._own[name] for name in names}, size, self.name, 0)
+        return _iterate_slices(self._frame, {name: self._native_names[name] for name in names}, size, self.name, 0)
 
 
 class LazyTable(Table):
@@ -64,7 +64,7 @@ class LazyTable(Table):
     def __init__(self, query: Any) -> None:
         self.name = "the polars lazy frame"
         self._query = query
-        with _explain_error(self.name, "polars.exceptions", "PolarsError"):
+        with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
             self.columns = tuple(query.collect_schema().names())
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
@@ -73,7 +73,7 @@ class LazyTable(Table):
 
         start = 0
         query = self._query.select(list(names))
-        with _explain_error(self.name, "polars.exceptions", "PolarsError"):
+        with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
             streams = hasattr(
                 query, "collect_batches"
             )  # without it (before Polars 1.34), the result is collected as a whole
@@ -96,25 +96,28 @@ class RelationTable(Table):
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Select only the named columns."""
-        from trueodds.io.files import needs_pyarrow
+        from trueodds.io.files import require_pyarrow
 
-        needs_pyarrow(self.name)
+        require_pyarrow(self.name)
         from trueodds.io.arrow import arrow_batches
 
         quoted = ['"' + name.replace('"', '""') + '"' for name in names]
-        with _explain_error(self.name, "duckdb", "Error"):
+        with _convert_engine_errors(self.name, "duckdb", "Error"):
             chosen = self._relation.project(", ".join(quoted))
             reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch
             yield from arrow_batches(self.name, reader(size), size)
 
 
-def _iterate_slices(frame: Any, own: dict[str, Any], size: int, name: str, start: int) -> Iterator[Batch]:
+def _iterate_slices(frame: Any, native_names: dict[str, Any], size: int, name: str, start: int) -> Iterator[Batch]:
     for offset in range(0, len(frame), size):
         piece = frame[offset : offset + size]
-        yield {column: _cells(piece[key], Place(name, column, start + offset)) for column, key in own.items()}
+        yield {
+            column: _column_to_array(piece[key], Place(name, column, start + offset))
+            for column, key in native_names.items()
+        }
 
 
-def _cells(series: Any, place: Place) -> Array:
+def _column_to_array(series: Any, place: Place) -> Array:
     absent = series.is_null().to_numpy()
     if absent.any():
         raise place.missing_value_error(int(np.argmax(absent)), int(absent.sum()))
@@ -122,7 +125,7 @@ def _cells(series: Any, place: Place) -> Array:
 
 
 @contextmanager
-def _explain_error(name: str, module: str, error: str) -> Iterator[None]:
+def _convert_engine_errors(name: str, module: str, error: str) -> Iterator[None]:
     """Convert the error of a query engine to an InputError."""
     failure = getattr(importlib.import_module(module), error)
     try:

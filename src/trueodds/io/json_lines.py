@@ -13,7 +13,7 @@ from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_ke
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.table import Batch, Table, unique_columns
 
-_decoded = json.JSONDecoder(object_pairs_hook=unique_keys).decode
+_decode_json = json.JSONDecoder(object_pairs_hook=unique_keys).decode
 
 
 class JsonLinesTable(Table):
@@ -32,8 +32,8 @@ class JsonLinesTable(Table):
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Yield batches of the values of the named keys; other keys are ignored."""
         families: dict[str, str] = {}
-        for start, records in self._grouped(size):
-            columns = {name: self._column(records, name, start) for name in names}
+        for start, records in self._batches_of_records(size):
+            columns = {name: self._column_to_array(records, name, start) for name in names}
             for name, column in columns.items():
                 family = "text" if column.dtype.kind == "U" else "numbers"
                 if families.setdefault(name, family) != family:
@@ -46,10 +46,10 @@ class JsonLinesTable(Table):
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Return the values of every key, with None for lines without the key."""
-        for _, records in self._grouped(size):
+        for _, records in self._batches_of_records(size):
             yield {name: [record.get(name) for _, record in records] for name in self.columns}
 
-    def _column(self, records: list[tuple[int, dict[str, Any]]], name: str, start: int) -> Any:
+    def _column_to_array(self, records: list[tuple[int, dict[str, Any]]], name: str, start: int) -> Any:
         for row, (line, record) in enumerate(records):
             if name not in record:
                 raise InputError(
@@ -60,7 +60,8 @@ class JsonLinesTable(Table):
                 )
         return to_array([record[name] for _, record in records], Place(self.name, name, start))
 
-    def _grouped(self, size: int) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
+    def _batches_of_records(self, size: int) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
+        """Yield the number of the first row of each batch, and its records with their line numbers."""
         start, records = 0, []
         for pair in self.records():
             records.append(pair)
@@ -76,25 +77,25 @@ class JsonLinesTable(Table):
             with open(self.name, encoding="utf-8-sig") as lines:
                 for number, line in enumerate(lines, start=1):
                     if line.strip():
-                        yield number, self._object(line, number)
+                        yield number, self._parse_object(line, number)
         except (OSError, UnicodeDecodeError) as problem:
             raise InputError(
                 "TO303", f"{self.name} cannot be read as jsonl.", str(problem)[:200], "Write it as text in UTF-8."
             ) from None
 
-    def _object(self, line: str, number: int) -> dict[str, Any]:
+    def _parse_object(self, line: str, number: int) -> dict[str, Any]:
         try:
-            record = _decoded(line)
+            record = _decode_json(line)
         except RepeatedKey as problem:
             what, fix = f"Line {number} of {self.name} names a key twice.", "Write each key once."
             raise InputError("TO313", what, describe_json_error(problem), fix) from None
         except (ValueError, RecursionError) as problem:
-            raise self._broken(number, describe_json_error(problem)) from None
+            raise self._invalid_record_error(number, describe_json_error(problem)) from None
         if not isinstance(record, dict):
-            raise self._broken(number, f"a JSON {type(record).__name__}")
+            raise self._invalid_record_error(number, f"a JSON {type(record).__name__}")
         return record
 
-    def _broken(self, number: int, got: str) -> InputError:
+    def _invalid_record_error(self, number: int, got: str) -> InputError:
         return InputError(
             "TO311",
             f"{self.unit.capitalize()} {number} of {self.name} is not a JSON object.",
@@ -119,5 +120,5 @@ class RecordTable(JsonLinesTable):
         """Yield each record with its number, from 1."""
         for number, record in enumerate(self._records, start=1):
             if not isinstance(record, dict):
-                raise self._broken(number, f"a {type(record).__name__}")
+                raise self._invalid_record_error(number, f"a {type(record).__name__}")
             yield number, record

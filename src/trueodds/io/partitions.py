@@ -11,37 +11,37 @@ from typing import Any
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.data.weights import WEIGHTLESS
+from trueodds.data.weights import ALL_WEIGHTS_ZERO_TEXT
 from trueodds.io.columns import ColumnRoles, ColumnSelection
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import Table
-from trueodds.io.table_source import TableSource, agree
+from trueodds.io.table_source import TableSource, check_same_columns
 
-FAN = 16  # number of sums added in one task
-UNSTEADY = "Save the rows and read the saved file; if rows were added, create a new source."
-Opened = Callable[[], Sequence[Table]]  # returns the tables of one partition, on its worker
+SUMS_PER_TASK = 16  # number of sums added in one task
+CHANGED_ROWS_REMEDY = "Save the rows and read the saved file; if rows were added, create a new source."
+TableOpener = Callable[[], Sequence[Table]]  # returns the tables of one partition, on its worker
 
 
 def open_file(path: str) -> Sequence[Table]:
-    """A file that a worker reads itself."""
+    """Return the tables of a file that a worker reads itself."""
     from trueodds.io import files
 
-    return files.opened(path)
+    return files.open_tables(path)
 
 
 def open_frame(data: Any, name: str) -> Sequence[Table]:
     """Return the table of a data frame or list of records on a worker."""
-    from trueodds.io.frames import opened
+    from trueodds.io.frames import open_table
     from trueodds.io.json_lines import RecordTable
 
-    table = RecordTable(data) if isinstance(data, list) else opened(data)
+    table = RecordTable(data) if isinstance(data, list) else open_table(data)
     table.name = name
     return [table]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The sum over some partitions, with their numbers."""
+class PartitionSum:
+    """The sum over some partitions, with the numbers of these partitions."""
 
     ids: tuple[int, ...]  # numbers of the partitions, sorted
     rows: int
@@ -49,7 +49,7 @@ class Part:
     problem: InputError | None = None  # error of the first partition that has one
     size: int = 0  # number of rows times number of classes
 
-    def __add__(self, other: Part) -> Part:
+    def __add__(self, other: PartitionSum) -> PartitionSum:
         problem, value = self.problem or other.problem, None
         values = [part.value for part in (self, other) if part.value is not None]
         try:
@@ -58,56 +58,58 @@ class Part:
             where = f"{differ.got}, in partitions {self.ids[0]} and {other.ids[0]}"
             problem = InputError(differ.code, differ.problem, where, differ.fix)
         ids = tuple(sorted((*self.ids, *other.ids)))
-        return Part(ids, self.rows + other.rows, value, problem, self.size + other.size)
+        return PartitionSum(ids, self.rows + other.rows, value, problem, self.size + other.size)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingSettings:
     """How the rows of every partition are read; sent to the workers."""
 
-    choice: ColumnSelection
+    selection: ColumnSelection  # the columns, as the caller names them
     classes: Sequence[Any] | None = None
     sum_tolerance: float | None = None
     batch_rows: int = 65536
     head: tuple[str, tuple[str, ...]] | None = None  # name and columns of the first table, which all others must have
 
-    def source(self, tables: Sequence[Table]) -> TableSource:
+    def make_source(self, tables: Sequence[Table]) -> TableSource:
         """Return the source of the rows of these tables."""
         how = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
-        table_source = TableSource(tables, self.choice, **how)  # type: ignore[arg-type]
+        table_source = TableSource(tables, self.selection, **how)  # type: ignore[arg-type]
         if self.head is not None:
-            agree(*self.head, table_source.name, table_source.plan.names)
+            check_same_columns(*self.head, table_source.name, table_source.roles.names)
         return table_source
 
-    def sum_partition(self, step: Callable[..., Any], keyed: bool, number: int, opened: Opened) -> Part:
+    def sum_partition(
+        self, step: Callable[..., Any], keyed: bool, number: int, open_tables: TableOpener
+    ) -> PartitionSum:
         """Sum over one partition. An InputError is returned in the result, so that the engine does not retry."""
         total, rows, size = None, 0, 0
         try:
-            tables = opened()
+            tables = open_tables()
             if all(table.rows == 0 for table in tables):
-                return Part((number,), 0)
-            source = self.source(tables)
+                return PartitionSum((number,), 0)
+            source = self.make_source(tables)
             for batch_args in source.batches_with_ids(number) if keyed else ((batch,) for batch in source.batches()):
                 step_result = step(*batch_args)
                 total, rows = step_result if total is None else total + step_result, rows + batch_args[0].n
                 size += batch_args[0].n * batch_args[0].k
         except InputError as problem:
             # The partition is empty, or all of its rows have weight 0.
-            if rows == 0 and (problem.code == "TO312" or problem.problem == WEIGHTLESS):
-                return Part((number,), 0)
-            return Part((number,), 0, None, problem)
-        return Part((number,), rows, total, None, size)
+            if rows == 0 and (problem.code == "TO312" or problem.problem == ALL_WEIGHTS_ZERO_TEXT):
+                return PartitionSum((number,), 0)
+            return PartitionSum((number,), 0, None, problem)
+        return PartitionSum((number,), rows, total, None, size)
 
 
-def sum_parts(parts: Iterable[Part]) -> Part:
+def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
     """Sum parts in the order of the partitions, so that the result is reproducible; duplicates are counted once.
 
-    >>> one, two = Part((0,), 3, 5), Part((1,), 1, 2)
+    >>> one, two = PartitionSum((0,), 3, 5), PartitionSum((1,), 1, 2)
     >>> sum_parts([two, one, two])
-    Part(ids=(0, 1), rows=4, value=7, problem=None, size=0)
+    PartitionSum(ids=(0, 1), rows=4, value=7, problem=None, size=0)
     """
     once = {part.ids: part for part in sorted(parts, key=lambda part: part.ids)}
-    total = reduce(lambda a, b: a + b, once.values()) if once else Part((), 0)
+    total = reduce(lambda a, b: a + b, once.values()) if once else PartitionSum((), 0)
     if len(set(total.ids)) < len(total.ids):
         twice = next(id for id in total.ids if total.ids.count(id) > 1)
         raise _result_count_error(f"partition {twice} in several sums", "twice")
@@ -117,17 +119,19 @@ def sum_parts(parts: Iterable[Part]) -> Part:
 class PartitionedSource(Source):
     """Rows in numbered partitions of an engine, which runs a function on each partition and sums the results."""
 
-    def __init__(self, head: Table, reading: Reading, files: Sequence[str] = ()) -> None:
-        self.plan: ColumnRoles = reading.choice.resolve(head)
-        self.reading = replace(reading, head=(head.name, self.plan.names))
+    def __init__(self, head: Table, reading: ReadingSettings, files: Sequence[str] = ()) -> None:
+        self.roles: ColumnRoles = reading.selection.resolve(head)
+        self.reading = replace(reading, head=(head.name, self.roles.names))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
-        self.notes, self.rows, self._files = self.plan.notes, None, list(files)
+        self.notes, self.rows, self._files = self.roles.notes, None, list(files)
         self._format = head.format
         self._size: int | None = None
 
     @abstractmethod
-    def sum_partitions(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
-        """Return `sum_parts` of `work(number, opened)` over all partitions; `opened()` returns their tables."""
+    def sum_partitions(
+        self, work: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
+    ) -> PartitionSum:
+        """Return `sum_parts` of `work(number, open_tables)` over all partitions; `open_tables()` opens their tables."""
 
     @property
     @abstractmethod
@@ -150,7 +154,7 @@ class PartitionedSource(Source):
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row that has weight.")
         if self.rows not in (None, total.rows):
             got = f"{self.rows:,} rows, and then {total.rows:,}"
-            raise InputError("TO333", f"{self.name} changed between two passes.", got, UNSTEADY)
+            raise InputError("TO333", f"{self.name} changed between two passes.", got, CHANGED_ROWS_REMEDY)
         self.rows, self._size = total.rows, total.size
         if progress is not None:
             progress(total.rows, total.rows)
@@ -183,7 +187,7 @@ class PartitionedSource(Source):
             "file": self._files[0] if len(self._files) == 1 else self._files or None,
             "format": self._format,
             "rows": self.rows,
-            "columns": self.plan.describe(),
+            "columns": self.roles.describe(),
             "notes": [note.to_dict() for note in self.notes],
         }
 
@@ -191,7 +195,7 @@ class PartitionedSource(Source):
         tables = [table for table in self.iterate_tables() if table.rows != 0]
         if not tables:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
-        return self.reading.source(tables)
+        return self.reading.make_source(tables)
 
 
 def _result_count_error(got: str, how: str) -> InputError:

@@ -14,13 +14,13 @@ from trueodds.data.labels import column_names
 from trueodds.data.predictions import Predictions
 from trueodds.io import files
 from trueodds.io.columns import ColumnSelection, Names
-from trueodds.io.partitions import Reading
+from trueodds.io.partitions import ReadingSettings
 from trueodds.io.source import InMemorySource, Source
 from trueodds.io.table import Table
 from trueodds.tallies.tally import Tally
 
 ENGINES = ("arrow", "dask", "spark")
-_HOMES = {"dask": "dask", "pyspark": "spark"}  # module that reads the data, by the package of their type
+_ENGINE_OF_PACKAGE = {"dask": "dask", "pyspark": "spark"}  # engine that holds the data, by the package of their type
 
 
 @checks_arguments
@@ -116,26 +116,26 @@ def read(
     batch_rows = check("batch_rows", batch_rows, Count, 65536)
     if isinstance(data, Source):
         return data
-    refuse_several(data)
-    choice = ColumnSelection(
+    refuse_several_models(data)
+    selection = ColumnSelection(
         label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id
     )
-    if sum_tolerance is not None and (choice.has_logits or choice.kind in ("confidence", "multilabel")):
-        raise _unused_setting_error("sum_tolerance", "logits" if choice.has_logits else choice.kind)
-    if choice.kind == "confidence" and classes is not None:
-        raise _unused_setting_error("classes", choice.kind)
+    if sum_tolerance is not None and (selection.has_logits or selection.kind in ("confidence", "multilabel")):
+        raise _unused_setting_error("sum_tolerance", "logits" if selection.has_logits else selection.kind)
+    if selection.kind == "confidence" and classes is not None:
+        raise _unused_setting_error("classes", selection.kind)
     if isinstance(data, Predictions):
-        return InMemorySource(_check_unused(data, choice, classes, sum_tolerance), batch_rows)
+        return InMemorySource(_check_no_other_settings(data, selection, classes, sum_tolerance), batch_rows)
     if isinstance(data, tuple) and len(data) == 2:
-        return InMemorySource(_paired(data, choice, classes, sum_tolerance), batch_rows)
-    reading = Reading(_check_named(choice), classes, sum_tolerance, batch_rows)
-    return _engine_source(data, reading, engine) or reading.source(_tables(data))
+        return InMemorySource(_predictions_of_pair(data, selection, classes, sum_tolerance), batch_rows)
+    reading = ReadingSettings(_check_named(selection), classes, sum_tolerance, batch_rows)
+    return _engine_source(data, reading, engine) or reading.make_source(_open_tables(data))
 
 
-def _engine_source(data: Any, reading: Reading, engine: str | None) -> Source | None:
+def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> Source | None:
     """Return a source that an engine's workers tally, or None if this process reads the data."""
     engine = check("engine", engine, Annotated[str, OneOf(ENGINES)] | None)
-    paths, home = files.paths(data), _HOMES.get(type(data).__module__.partition(".")[0])
+    paths, home = files.as_paths(data), _ENGINE_OF_PACKAGE.get(type(data).__module__.partition(".")[0])
     if paths is None and engine not in (None, home):
         fix = "Leave engine out: a data frame is read by the engine that holds it."
         raise InputError(
@@ -157,37 +157,37 @@ def _engine_source(data: Any, reading: Reading, engine: str | None) -> Source | 
     return source
 
 
-def _tables(data: Any) -> list[Table]:
-    paths = files.paths(data)
+def _open_tables(data: Any) -> list[Table]:
+    paths = files.as_paths(data)
     if paths is not None:
-        return [table for path in paths for table in files.opened(path)]
+        return [table for path in paths for table in files.open_tables(path)]
     if isinstance(data, Mapping):
         from trueodds.io.arrays import MappingTable
 
         return [MappingTable(data)]
-    from trueodds.io.frames import opened
+    from trueodds.io.frames import open_table
 
-    return [opened(data)]
+    return [open_table(data)]
 
 
-def _check_named(choice: ColumnSelection) -> ColumnSelection:
+def _check_named(selection: ColumnSelection) -> ColumnSelection:
     """Check that columns are given by name, not as arrays."""
     for use, name in (
-        ("label", choice.label),
-        ("confidence", choice.confidence),
-        ("correct", choice.correct),
-        ("weight", choice.weight),
-        ("cluster", choice.cluster),
-        ("row_id", choice.row_id),
+        ("label", selection.label),
+        ("confidence", selection.confidence),
+        ("correct", selection.correct),
+        ("weight", selection.weight),
+        ("cluster", selection.cluster),
+        ("row_id", selection.row_id),
     ):
         if name is not None and not isinstance(name, str):
-            raise _no_name(use, name)
+            raise _not_a_column_name_error(use, name)
     for use, names in (
-        ("probs", choice.probs),
-        ("logits", choice.logits),
-        ("multilabel", choice.multilabel),
-        ("votes", choice.votes),
-        ("group", choice.group),
+        ("probs", selection.probs),
+        ("logits", selection.logits),
+        ("multilabel", selection.multilabel),
+        ("votes", selection.votes),
+        ("group", selection.group),
     ):
         if (
             isinstance(names, str)
@@ -196,11 +196,11 @@ def _check_named(choice: ColumnSelection) -> ColumnSelection:
         ):
             continue
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-            raise _no_name(use, names)
-    return choice
+            raise _not_a_column_name_error(use, names)
+    return selection
 
 
-def _no_name(use: str, got: Any) -> InputError:
+def _not_a_column_name_error(use: str, got: Any) -> InputError:
     return InputError(
         "TO203", f"{use} must name a column.", type(got).__name__, "Arrays go with a pair (y_true, y_prob) only."
     )
@@ -210,13 +210,15 @@ def _unused_setting_error(setting: str, kind: str) -> InputError:
     return InputError("TO205", f"{setting} has no meaning with {kind}.", f"both {setting} and {kind}", "Leave it out.")
 
 
-def _check_unused(preds: Predictions, choice: ColumnSelection, classes: Any, sum_tolerance: Any) -> Predictions:
+def _check_no_other_settings(
+    preds: Predictions, selection: ColumnSelection, classes: Any, sum_tolerance: Any
+) -> Predictions:
     settings = [
         name
         for name in ("weight", "group", "cluster", "confidence", "votes", "multilabel")
-        if getattr(choice, name) is not None
+        if getattr(selection, name) is not None
     ]
-    settings += ["logits"] if choice.has_logits else []
+    settings += ["logits"] if selection.has_logits else []
     settings += [name for name, value in (("classes", classes), ("sum_tolerance", sum_tolerance)) if value is not None]
     if settings:
         raise InputError(
@@ -228,11 +230,13 @@ def _check_unused(preds: Predictions, choice: ColumnSelection, classes: Any, sum
     return preds
 
 
-def _paired(data: tuple[Any, Any], choice: ColumnSelection, classes: Any, sum_tolerance: Any) -> Predictions:
-    extras = {"weight": choice.weight, "group": choice.group, "cluster": choice.cluster, "classes": classes}
-    if choice.kind == "classes" and choice.logits is True:
+def _predictions_of_pair(
+    data: tuple[Any, Any], selection: ColumnSelection, classes: Any, sum_tolerance: Any
+) -> Predictions:
+    extras = {"weight": selection.weight, "group": selection.group, "cluster": selection.cluster, "classes": classes}
+    if selection.kind == "classes" and selection.logits is True:
         return Predictions.from_logits(*data, **extras)
-    named = choice.kind if choice.kind != "classes" else "logits" if choice.has_logits else None
+    named = selection.kind if selection.kind != "classes" else "logits" if selection.has_logits else None
     if named is not None:
         raise InputError(
             "TO205",
@@ -276,7 +280,7 @@ def is_array(x: Any) -> bool:
     return hasattr(x, "__array__") and getattr(x, "ndim", 1) > 0 and not has_label(x)
 
 
-def models_of(data: Any) -> dict[str, Any] | None:
+def models_by_name(data: Any) -> dict[str, Any] | None:
     """Return several models by name, or None if `data` is one model, such as a mapping of columns."""
     if not isinstance(data, Mapping):
         return None
@@ -286,9 +290,9 @@ def models_of(data: Any) -> dict[str, Any] | None:
     return None
 
 
-def refuse_several(data: Any) -> None:
+def refuse_several_models(data: Any) -> None:
     """Raise an error if several models were passed to a function of one model."""
-    if models := models_of(data):
+    if models := models_by_name(data):
         raise InputError(
             "TO205",
             "This function takes one model.",

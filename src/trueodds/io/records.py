@@ -16,23 +16,23 @@ from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_ke
 from trueodds.core.suggestions import did_you_mean, list_names
 from trueodds.core.typing import Array
 from trueodds.io import files
-from trueodds.io.conversion import UNICODE, describe_cell, is_readable
+from trueodds.io.conversion import ENCODING_REMEDY, describe_cell, is_readable
 from trueodds.io.json_lines import JsonLinesTable
 from trueodds.io.table import Table, to_list
 
-YES = ("yes", "true", "1", "correct")
-NO = ("no", "false", "0", "incorrect")
-_ABSENT = object()
+TRUE_WORDS = ("yes", "true", "1", "correct")
+FALSE_WORDS = ("no", "false", "0", "incorrect")
+_ABSENT = object()  # stands for a field that a record does not have
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """The fields of one record; errors name its row."""
 
-    source: str  # the file
+    source: str  # name of the file or table
     row: int  # counted from 0
     line: int | None  # of the file, counted from 1
-    fields: Mapping[str, Any]
+    fields: Mapping[str, Any]  # values by the name of the field
 
     @property
     def place(self) -> str:
@@ -46,7 +46,7 @@ class Record:
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
         """
-        content = _to_python(_field_at(self.fields, field))
+        content = _to_python(_find_field(self.fields, field))
         if content is _ABSENT:
             listed = list_names(list(self.fields)).replace("Known:", "The fields are")
             fix = (did_you_mean(field, self.fields) or listed) if self.fields else "The record is empty."
@@ -57,7 +57,7 @@ class Record:
 
     def has_field(self, field: str) -> bool:
         """Return whether the field exists and is not empty."""
-        content = _to_python(_field_at(self.fields, field))
+        content = _to_python(_find_field(self.fields, field))
         return not is_nan(content) and content not in (_ABSENT, None, "", [], {})
 
     def missing_field_error(self, field: str) -> InputError:
@@ -71,18 +71,18 @@ class Record:
         if isinstance(value, str) and is_readable(value.strip(), "number"):
             return float(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self.wrong(field, value, "Choose a field of numbers.")
+            raise self.wrong_type_error(field, value, "Choose a field of numbers.")
         try:
             return float(value)
         except OverflowError:
-            raise self.wrong(field, value, "Write a number that a float can represent.") from None
+            raise self.wrong_type_error(field, value, "Write a number that a float can represent.") from None
 
     def text(self, field: str, value: Any) -> str:
         """Convert a value of the field to text."""
         try:
             return str(value)
         except ValueError:  # Python converts integers of at most 4,300 digits to text
-            raise self.wrong(field, value, "Write it as text.") from None
+            raise self.wrong_type_error(field, value, "Write it as text.") from None
 
     def name(self, field: str, value: Any) -> str:
         """Convert a value of the field to a name that can be written to a file."""
@@ -90,29 +90,29 @@ class Record:
         try:
             text.encode()
         except UnicodeEncodeError:  # half of a surrogate pair
-            raise self.wrong(field, value, UNICODE) from None
+            raise self.wrong_type_error(field, value, ENCODING_REMEDY) from None
         return text
 
-    def listed(self, field: str) -> list[Any]:
+    def list_in(self, field: str) -> list[Any]:
         """Return the list in the field."""
         value = self.value(field)
         if not isinstance(value, list):
-            raise self.wrong(field, value, "Choose a field that holds a list.")
+            raise self.wrong_type_error(field, value, "Choose a field that holds a list.")
         return value
 
-    def yes(self, field: str, value: Any = _ABSENT) -> bool:
+    def is_true(self, field: str, value: Any = _ABSENT) -> bool:
         """Return whether the field is true: a boolean, 0 or 1, or the words yes and no."""
         value = self.value(field) if value is _ABSENT else _to_python(value)
         word = self.text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
         word = {"1.0": "1", "0.0": "0"}.get(word, word)
-        if word not in YES + NO:
+        if word not in TRUE_WORDS + FALSE_WORDS:
             got = f"{describe_cell(value)} in {self.place}"
             raise InputError(
                 "TO116", f"The field {field!r} must be yes or no.", got, "Write true or false, 1 or 0, yes or no."
             )
-        return word in YES
+        return word in TRUE_WORDS
 
-    def wrong(self, field: str, value: Any, fix: str) -> InputError:
+    def wrong_type_error(self, field: str, value: Any, fix: str) -> InputError:
         """Create the error for a value of an invalid type."""
         return InputError(
             "TO307", f"The field {field!r} has the wrong type.", f"{describe_cell(value)} in {self.place}", fix
@@ -121,20 +121,20 @@ class Record:
 
 def records(data: Any) -> Iterator[Record]:
     """Yield the records of one or several .jsonl files, of the rows of a table, or of objects in memory."""
-    paths = files.paths(data)
+    paths = files.as_paths(data)
     if paths is None:
-        yield from _memory_records(data)
+        yield from _records_in_memory(data)
         return
     for path in paths:
         if str(path).lower().endswith(".json"):
-            yield from _json_records(os.fspath(path))
+            yield from _records_of_json_document(os.fspath(path))
             continue
-        for table in files.opened(path):
-            for row, (line, fields) in enumerate(_rows(table)):
+        for table in files.open_tables(path):
+            for row, (line, fields) in enumerate(_rows_by_column(table)):
                 yield Record(table.name, row, line, fields)
 
 
-def _rows(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+def _rows_by_column(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
     """Return the rows of a table by column name; empty text cells are missing values."""
     if isinstance(table, JsonLinesTable):
         yield from table.records()
@@ -145,7 +145,7 @@ def _rows(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
             yield None, {name: None if cell == "" else cell for name, cell in zip(chunk, row, strict=True)}
 
 
-def _json_records(path: str) -> Iterator[Record]:
+def _records_of_json_document(path: str) -> Iterator[Record]:
     """Return the records of a JSON document: a list of objects, or an object with one object per question."""
     fix = "Write a list of objects, or one object that holds an object for each question."
     try:
@@ -171,7 +171,7 @@ def _json_records(path: str) -> Iterator[Record]:
         yield Record(path, row, None, fields)
 
 
-def _memory_records(data: Any) -> Iterator[Record]:
+def _records_in_memory(data: Any) -> Iterator[Record]:
     if not isinstance(data, Iterable) or isinstance(data, (Mapping, bytes)) or hasattr(data, "columns"):
         fix = "Give a path of .jsonl, or a list of dicts; a frame has .to_dict('records')."
         raise InputError("TO302", "Answers are read from .jsonl or from a list of dicts.", type(data).__name__, fix)
@@ -183,17 +183,17 @@ def _memory_records(data: Any) -> Iterator[Record]:
         yield Record("the list", row, None, fields)
 
 
-def _field_at(fields: Any, name: str) -> Any:
+def _find_field(fields: Any, name: str) -> Any:
     """Look up a field by its whole name, else by the part before a dot and then inside it."""
     if isinstance(fields, Mapping):
         if name in fields:
             return fields[name]
         for at in [i for i, letter in enumerate(name) if letter == "."]:
             if name[:at] in fields:
-                return _field_at(fields[name[:at]], name[at + 1 :])
+                return _find_field(fields[name[:at]], name[at + 1 :])
     first, _, rest = name.partition(".")
     if isinstance(fields, list) and re.fullmatch("[0-9]{1,18}", first) and int(first) < len(fields):
-        return _field_at(fields[int(first)], rest) if rest else fields[int(first)]
+        return _find_field(fields[int(first)], rest) if rest else fields[int(first)]
     return _ABSENT
 
 
@@ -213,7 +213,7 @@ def field_key(record: Record, field: str) -> str:
     if is_nan(value):
         raise record.missing_field_error(field)
     if isinstance(value, (list, dict)):
-        raise record.wrong(field, value, "Choose a field of texts or numbers.")
+        raise record.wrong_type_error(field, value, "Choose a field of texts or numbers.")
     return record.name(field, value)
 
 

@@ -13,7 +13,7 @@ from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
-RowProgress = Callable[[int, int | None], None]
+RowProgress = Callable[[int, int | None], None]  # called with the rows done, and all rows if known
 
 
 class Source(ABC):

@@ -15,13 +15,21 @@ from pyspark.sql import functions as fn
 from trueodds.core.errors import InputError
 from trueodds.io import files
 from trueodds.io.arrow import arrow_batches
-from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, open_file, sum_parts
+from trueodds.io.partitions import (
+    SUMS_PER_TASK,
+    PartitionedSource,
+    PartitionSum,
+    ReadingSettings,
+    TableOpener,
+    open_file,
+    sum_parts,
+)
 from trueodds.io.source import RowProgress
 from trueodds.io.table import Batch, Table, unique_columns
 
-SUMS = "id long, sum binary"
-DATAFRAMES = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe")  # before Spark 4, and since
-Keyed = tuple[int, bytes]  # a number and the pickle of a Part
+SUM_SCHEMA = "id long, sum binary"  # of a data frame of pickled sums
+DATAFRAME_MODULES = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe")  # before Spark 4, and since
+NumberedSum = tuple[int, bytes]  # a number and the pickle of a PartitionSum
 
 
 class SparkTable(Table):
@@ -43,14 +51,14 @@ class SparkTable(Table):
 class SparkSource(PartitionedSource):
     """The partitions of a Spark data frame (3.5 or later), or files with one partition each."""
 
-    def __init__(self, data: Any, reading: Reading, spark: Any = None) -> None:
-        self._many: int | None = len(data) if isinstance(data, list) else None
+    def __init__(self, data: Any, reading: ReadingSettings, spark: Any = None) -> None:
+        self._n_partitions: int | None = len(data) if isinstance(data, list) else None
         self._paths = data if isinstance(data, list) else None
         if self._paths is not None:
             self._spark = spark or SparkSession.builder.getOrCreate()
-            super().__init__(files.opened(self._paths[0])[0], reading, self._paths)
+            super().__init__(files.open_tables(self._paths[0])[0], reading, self._paths)
             return
-        if type(data).__module__ not in DATAFRAMES:
+        if type(data).__module__ not in DATAFRAME_MODULES:
             kind, fix = (
                 f"{type(data).__module__} {type(data).__name__}",
                 "Give a dataframe; one of Spark Connect as files.",
@@ -59,28 +67,34 @@ class SparkSource(PartitionedSource):
         super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
         # Columns are renamed, because Spark does not support all names
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
-        plain = (_plain_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.plan.names))
+        plain = (_plain_column(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.roles.names))
         self._frame = data.select(*plain)
 
     @property
     def partitions(self) -> int:
         """Number of partitions; for a data frame, as Spark planned it in the last sum."""
-        return self._frame.rdd.getNumPartitions() if self._many is None else self._many
+        return self._frame.rdd.getNumPartitions() if self._n_partitions is None else self._n_partitions
 
-    def sum_partitions(self, work: Callable[[int, Opened], Part], progress: RowProgress | None) -> Part:
+    def sum_partitions(
+        self, work: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
+    ) -> PartitionSum:
         """Sum the parts on the workers in a tree, and return one sum. Spark shows its own progress."""
         if self._paths is not None:
             paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))
-            sums = paths.map(partial(_of_file, work=work))
+            sums = paths.map(partial(_sum_file, work=work))
         else:
-            sums = self._frame.mapInArrow(_of_rows(work, self.plan.names), SUMS).rdd.map(tuple)
+            sums = self._frame.mapInArrow(_make_row_summer(work, self.roles.names), SUM_SCHEMA).rdd.map(tuple)
             # From the sums and not the data frame: Spark plans partitions at run time, and differently for both.
-            self._many = sums.getNumPartitions()
-        many = self.partitions
-        while many > 1:
-            many = -(-many // FAN)
+            self._n_partitions = sums.getNumPartitions()
+        n_sums = self.partitions
+        while n_sums > 1:
+            n_sums = -(-n_sums // SUMS_PER_TASK)
             # Neighbors are added first, so that the order of the sum is that of the partitions.
-            sums = sums.map(lambda pair: (pair[0] // FAN, pair[1])).partitionBy(many, int).mapPartitions(_add_sums)
+            sums = (
+                sums.map(lambda pair: (pair[0] // SUMS_PER_TASK, pair[1]))
+                .partitionBy(n_sums, int)
+                .mapPartitions(_add_sums)
+            )
         return sum_parts(pickle.loads(pickled) for _, pickled in sums.collect())
 
     def iterate_tables(self) -> Iterator[Table]:
@@ -88,37 +102,43 @@ class SparkSource(PartitionedSource):
         if self._paths is not None:
             yield from (table for path in self._paths for table in open_file(path))
             return
-        rows = self._frame.mapInArrow(_serialized, "rows binary").toLocalIterator()
+        rows = self._frame.mapInArrow(_serialize_batches, "rows binary").toLocalIterator()
         batches = (batch for row in rows for batch in pa.ipc.open_stream(row["rows"]))
-        yield SparkTable(self.plan.names, batches, "the spark dataframe")
+        yield SparkTable(self.roles.names, batches, "the spark dataframe")
 
 
-def _of_rows(work: Callable[[int, Opened], Part], names: Sequence[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _make_row_summer(
+    work: Callable[[int, TableOpener], PartitionSum], names: Sequence[str]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the function that sums up the record batches of a partition, for `mapInArrow`."""
+
     def sum_batches(batches: Iterator[Any]) -> Iterator[Any]:
         number = TaskContext.get().partitionId()
         table = SparkTable(names, batches, f"partition {number} of the spark dataframe")
-        yield _row(work(number, lambda: [table]))
+        yield _to_record_batch(work(number, lambda: [table]))
 
     return sum_batches
 
 
-def _of_file(numbered: tuple[int, str], work: Callable[[int, Opened], Part]) -> Keyed:
+def _sum_file(numbered: tuple[int, str], work: Callable[[int, TableOpener], PartitionSum]) -> NumberedSum:
+    """Sum up a file on a worker, given its number and path."""
     number, path = numbered
     return number, pickle.dumps(work(number, partial(open_file, path)))
 
 
-def _add_sums(sums: Iterable[Keyed]) -> Iterator[Keyed]:
+def _add_sums(sums: Iterable[NumberedSum]) -> Iterator[NumberedSum]:
     numbers, parts = zip(*sums, strict=True)
     yield numbers[0], pickle.dumps(sum_parts(map(pickle.loads, parts)))
 
 
-def _row(part: Part) -> Any:
+def _to_record_batch(part: PartitionSum) -> Any:
     return pa.record_batch(
         [pa.array([part.ids[0]], pa.int64()), pa.array([pickle.dumps(part)], pa.binary())], ["id", "sum"]
     )
 
 
-def _serialized(batches: Iterator[Any]) -> Iterator[Any]:
+def _serialize_batches(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield each record batch as a row of bytes, which the driver can collect one at a time."""
     for batch in batches:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -136,6 +156,6 @@ def _plain_column(name: str, kind: str) -> Any:
     return vector_to_array(column)
 
 
-def open_source(data: Any, reading: Reading) -> SparkSource:
+def open_source(data: Any, reading: ReadingSettings) -> SparkSource:
     """Return the source of a data frame or of a list of files."""
     return SparkSource(data, reading)

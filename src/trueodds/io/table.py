@@ -32,12 +32,12 @@ class Table(ABC):
         batch. Other formats have types.
         """
 
-    def width(self, name: str) -> int:
+    def n_classes(self, name: str) -> int:
         """Return the number of classes of a single column: the length of its lists, or 2 for numbers."""
         first = next(iter(self.batches([name], {name}, 1)))[name]
         return first.shape[1] if first.ndim == 2 else 2
 
-    def numbers(self, cells: Any, place: Place) -> Array:
+    def to_numbers(self, cells: Any, place: Place) -> Array:
         """Convert a column of a chunk to an array of numbers."""
         return to_array(cells, place)
 

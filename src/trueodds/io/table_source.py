@@ -9,14 +9,14 @@ from typing import Any
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.io.blocks import Block, Sameness, block_of, join_blocks, row_ids
-from trueodds.io.columns import ColumnSelection, are_nonstandard_numbers, numbered
+from trueodds.io.blocks import Block, ColumnConsistency, join_blocks, make_block, row_ids
+from trueodds.io.columns import ColumnSelection, are_nonstandard_numbers, numbered_suffixes
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import Batch, Table
 
-WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
+MAX_BATCH_PROBABILITIES = 1 << 22  # maximum number of rows times classes of a batch, to bound its memory
 
-_UNANSWERED = (
+_ABSTENTION_REMEDY = (
     "If rows without an answer exist, read them by to.read_answers(…, abstained=…); that may be the column of "
     "the confidence itself."
 )
@@ -28,7 +28,7 @@ class TableSource(Source):
     def __init__(
         self,
         tables: Sequence[Table],
-        choice: ColumnSelection,
+        selection: ColumnSelection,
         *,
         classes: Sequence[Any] | None = None,
         sum_tolerance: float | None = None,
@@ -36,15 +36,15 @@ class TableSource(Source):
     ) -> None:
         first = tables[0]
         self.tables = tuple(tables)
-        self.plan = choice.resolve(first)
+        self.roles = selection.resolve(first)
         for table in self.tables[1:]:
-            agree(first.name, self.plan.names, table.name, choice.resolve(table).names)
+            check_same_columns(first.name, self.roles.names, table.name, selection.resolve(table).names)
         self.name = first.name if len(tables) == 1 else f"{first.name} and {len(tables) - 1:,} more"
         counts = [table.rows for table in tables if table.rows is not None]
         self.rows = sum(counts) if len(counts) == len(tables) else None
         if self.rows == 0:
-            raise self._empty()
-        self.notes = self.plan.notes
+            raise self._empty_error()
+        self.notes = self.roles.notes
         self._classes = classes
         self.sum_tolerance = sum_tolerance
         self._batch_rows = batch_rows
@@ -56,40 +56,41 @@ class TableSource(Source):
 
     def batches_after(self, rows: int) -> Iterator[Predictions]:
         """Return the batches after a number of rows; files that end before it are not read."""
-        for block in self._weighted(rows):
-            yield self.predictions(block, part=True)
+        for block in self._blocks_with_weight(rows):
+            yield self.validate_block(block, part=True)
 
     def batches_with_ids(self, first: int = 0) -> Iterator[tuple[Predictions, Array]]:
         """Return each batch with the ids of its rows, (n,) uint64: from the id column, else from the position."""
-        for block in self._weighted():
-            yield self.predictions(block, part=True), row_ids(block, first)
+        for block in self._blocks_with_weight():
+            yield self.validate_block(block, part=True), row_ids(block, first)
 
-    def stamps(self) -> list[list[Any]]:
+    def file_stamps(self) -> list[list[Any]]:
         """Return name, size and modification time of each file, by which a resumed tally recognizes the files."""
-        return [_stamp(table.name) for table in self.tables]
+        return [_file_stamp(table.name) for table in self.tables]
 
     def reading_settings(self) -> dict[str, Any]:
         """Return the settings of reading and batching: a tally can be resumed only with the same settings."""
         classes = None if self._classes is None else [str(name) for name in self._classes]
         return {
-            "columns": self.plan.describe(),
+            "columns": self.roles.describe(),
             "classes": classes,
             "sum_tolerance": self.sum_tolerance,
-            "batch_rows": self.size,
+            "batch_rows": self.max_batch_rows,
         }
 
     def collect(self, progress: RowProgress | None = None) -> Predictions:
         """Return all rows, validated together, so that notes count over all of them."""
-        preds = self._collected(None, progress)
+        preds = self._collect_blocks(None, progress)
         assert preds is not None
         return preds
 
     def collect_within(self, limit: int, progress: RowProgress | None = None) -> Predictions | None:
         """Return all rows if they have at most `limit` probabilities, else None; reads little more than the limit."""
         known = self.n_probabilities
-        return None if known is not None and known > limit else self._collected(limit, progress)
+        return None if known is not None and known > limit else self._collect_blocks(limit, progress)
 
-    def _collected(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
+    def _collect_blocks(self, limit: int | None, progress: RowProgress | None) -> Predictions | None:
+        """Validate all rows together; None if they have more than `limit` probabilities."""
         blocks: list[Block] = []
         done = 0
         for block in self.blocks():
@@ -99,7 +100,7 @@ class TableSource(Source):
                 progress(done, self.rows)
             if limit is not None and done * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
                 return None
-        return self.predictions(join_blocks(blocks), part=False)
+        return self.validate_block(join_blocks(blocks), part=False)
 
     @property
     def n_probabilities(self) -> int | None:
@@ -113,64 +114,67 @@ class TableSource(Source):
             "file": files[0] if len(files) == 1 else files,
             "format": self.tables[0].format,
             "rows": self.rows,
-            "columns": self.plan.describe(),
+            "columns": self.roles.describe(),
             "notes": [note.to_dict() for note in self.notes],
         }
 
     @property
-    def size(self) -> int:
+    def max_batch_rows(self) -> int:
         """The maximum number of rows of a batch."""
-        if self.rows is None and len(self.plan.probs) == 1:
+        if self.rows is None and len(self.roles.probs) == 1:
             return self._batch_rows  # the length of the lists is unknown before reading
-        return min(self._batch_rows, max(1024, WIDEST // self._width))
+        return min(self._batch_rows, max(1024, MAX_BATCH_PROBABILITIES // self._width))
 
     @property
     def _width(self) -> int:
-        if len(self.plan.probs) > 1:
-            return len(self.plan.probs)
+        """Number of classes, which may require reading the first row."""
+        if len(self.roles.probs) > 1:
+            return len(self.roles.probs)
         if self._cached_width is None:
             table = next((table for table in self.tables if table.rows != 0), self.tables[0])
-            self._cached_width = table.width(self.plan.probs[0])
+            self._cached_width = table.n_classes(self.roles.probs[0])
         return self._cached_width
 
-    def blocks(self, after: int = 0) -> Iterator[Block]:
+    def blocks(self, skip_rows: int = 0) -> Iterator[Block]:
         """Yield the raw arrays of each batch before validation, without those of the skipped first rows."""
-        same, none, remaining = Sameness(), after == 0, after
+        consistency, is_empty, remaining = ColumnConsistency(), skip_rows == 0, skip_rows
         for number, table in enumerate(self.tables):
             start = 0
             if table.rows is not None and table.rows <= remaining:
                 remaining -= table.rows
                 continue
-            for batch in self._cells(table):
-                block = block_of(batch, self.plan, table.name, start, number)
+            for batch in self._read_batches(table):
+                block = make_block(batch, self.roles, table.name, start, number)
                 if block.n == 0:
                     continue
-                same.check_unchanged(batch, self.plan, block)
-                start, none = start + block.n, False
+                consistency.check_unchanged(batch, self.roles, block)
+                start, is_empty = start + block.n, False
                 if remaining >= block.n:
                     remaining -= block.n
                     continue
                 if remaining:
-                    raise self._others(after)
+                    raise self._missing_rows_error(skip_rows)
                 yield block
         if remaining:
-            raise self._others(after)
-        if none:
-            raise self._empty()
+            raise self._missing_rows_error(skip_rows)
+        if is_empty:
+            raise self._empty_error()
 
-    def _cells(self, table: Table) -> Iterator[Batch]:
-        """Return the columns of each batch; a missing confidence may be an abstention."""
+    def _read_batches(self, table: Table) -> Iterator[Batch]:
+        """Yield the columns of each batch; the error of a missing confidence mentions abstentions."""
         try:
-            yield from table.batches(self.plan.names, self.plan.numeric, self.size)
+            yield from table.batches(self.roles.names, self.roles.numeric, self.max_batch_rows)
         except InputError as problem:
-            if problem.code != "TO308" or self.plan.kind != "confidence":
+            if problem.code != "TO308" or self.roles.kind != "confidence":
                 raise
-            raise InputError(problem.code, problem.problem, problem.got, f"{problem.fix} {_UNANSWERED}") from None
+            raise InputError(
+                problem.code, problem.problem, problem.got, f"{problem.fix} {_ABSTENTION_REMEDY}"
+            ) from None
 
-    def _weighted(self, after: int = 0) -> Iterator[Block]:
+    def _blocks_with_weight(self, skip_rows: int = 0) -> Iterator[Block]:
         """Combine blocks without any weight with their neighbors."""
         pending: Block | None = None
-        for block in self.blocks(after):
+        for block in self.blocks(skip_rows):
             if pending is None:
                 pending = block
             elif block.weight is not None and not (_has_weight(pending) and _has_weight(block)):
@@ -181,47 +185,47 @@ class TableSource(Source):
         if pending is not None:
             yield pending
 
-    def predictions(self, block: Block, *, part: bool) -> Predictions:
+    def validate_block(self, block: Block, *, part: bool) -> Predictions:
         """Validate a block; an error names the file and its row."""
         if block.y is None:
             raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
-        kind = self.plan.kind
+        kind = self.roles.kind
         try:
             if kind == "confidence":
                 return Predictions.from_confidence(block.p, block.y, **extras)
             classes = self.class_names(block)
             if kind == "multilabel":
                 return Predictions.from_multilabel(block.y, block.p, classes=classes, **extras)
-            if self.plan.logits:
+            if self.roles.logits:
                 return Predictions.from_logits(block.y, block.p, classes=classes, **extras)
             return Predictions(block.y, block.p, classes=classes, sum_tolerance=self.sum_tolerance, **extras)
         except InputError as problem:
-            raise block.located(problem, self.plan, part) from None
+            raise block.locate_error(problem, self.roles, part) from None
 
     def class_names(self, block: Block) -> Sequence[Any] | None:
         """Return the given names, else those of the columns if labels are names or are not numbers 0..K−1."""
-        suffixes = self.plan.suffixes
+        suffixes = self.roles.suffixes
         if self._classes is not None or suffixes is None:
             return self._classes
         if block.y is not None and block.y.dtype.kind == "U":
             return suffixes
-        if suffixes == numbered(len(suffixes)):
+        if suffixes == numbered_suffixes(len(suffixes)):
             return None
-        if self.plan.kind in ("votes", "multilabel"):
+        if self.roles.kind in ("votes", "multilabel"):
             return suffixes
         # p_1, p_10, p_2: if column names end with numbers, a label refers to the column with this number.
         return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
 
-    def _others(self, after: int) -> InputError:
-        what, got = f"{self.name} does not have the rows that were tallied before.", f"a count of {after:,} rows"
+    def _missing_rows_error(self, skip_rows: int) -> InputError:
+        what, got = f"{self.name} does not have the rows that were tallied before.", f"a count of {skip_rows:,} rows"
         return InputError("TO331", what, got, "Remove the state to start again.")
 
-    def _empty(self) -> InputError:
+    def _empty_error(self) -> InputError:
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
 
 
-def _stamp(path: str) -> list[Any]:
+def _file_stamp(path: str) -> list[Any]:
     try:
         file_stat = os.stat(path)
     except OSError:  # a data frame in memory, which cannot be identified
@@ -233,7 +237,7 @@ def _has_weight(block: Block) -> bool:
     return block.weight is not None and bool(block.weight.any())
 
 
-def agree(first: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:
+def check_same_columns(first: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:
     """Raise an error if the columns of a file differ from those of the first file."""
     differ = set(names) ^ set(others)
     if differ:

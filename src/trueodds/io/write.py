@@ -25,18 +25,18 @@ from trueodds.io.blocks import Block, BlockSegment, column_matrix
 from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place, to_array
 from trueodds.io.csv_reader import CsvTable
-from trueodds.io.files import format_of, needs_pyarrow
+from trueodds.io.files import format_of, require_pyarrow
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import Table, Writer, to_list
 from trueodds.io.table_source import TableSource
 
 
 def write_columns(path: str, columns: Mapping[str, Any]) -> None:
-    """Open a table of these columns for atomic writing, in the format of the suffix."""
+    """Write columns of equal length to a file atomically, in the format of the suffix."""
     target = Path(path).expanduser()
     form = files.format_of(str(target), "TO314")
     if form in ("parquet", "arrow"):
-        files.needs_pyarrow(str(target))
+        files.require_pyarrow(str(target))
     with open_atomic(target, "TO314") as file, make_writer(form, file, str(target)) as writer:
         writer.write(columns, 0)
 
@@ -78,7 +78,7 @@ class CsvWriter(_TextWriter):
             if isinstance(cells, np.ndarray) and cells.ndim == 2:
                 flat |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
             else:
-                flat[name] = [_cell(cell) for cell in to_list(cells)]
+                flat[name] = [_to_csv_cell(cell) for cell in to_list(cells)]
         if start == 0:
             self._rows.writerow(flat)
         self._rows.writerows(zip(*flat.values(), strict=True))
@@ -103,26 +103,26 @@ class NpzWriter(Writer):
         self._columns: dict[str, list[Any]] = {}
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
-        """Keep rows."""
+        """Keep the rows in memory."""
         for name, cells in columns.items():
             self._columns.setdefault(name, []).append(cells if isinstance(cells, np.ndarray) else to_list(cells))
 
     def close(self, complete: bool) -> None:
-        """Write the arrays."""
+        """Write the archive of all rows."""
         if not complete:
             return
         with zipfile.ZipFile(self.file, "w") as archive:
             for name, pieces in self._columns.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, self._array(name, pieces), allow_pickle=False)
+                    np.lib.format.write_array(file, self._concatenate_pieces(name, pieces), allow_pickle=False)
 
-    def _array(self, name: str, pieces: list[Any]) -> Any:
+    def _concatenate_pieces(self, name: str, pieces: list[Any]) -> Any:
         if all(isinstance(piece, np.ndarray) for piece in pieces):
             return np.concatenate(pieces)
         return to_array([cell for piece in pieces for cell in to_list(piece)], Place(self.target, name))
 
 
-def _cell(value: Any) -> Any:
+def _to_csv_cell(value: Any) -> Any:
     return json.dumps(strict_json(value)) if isinstance(value, (list, dict)) else value
 
 
@@ -164,12 +164,12 @@ def rewrite(
     target = Path(out).expanduser()
     form = format_of(str(target), "TO314")
     if form in ("parquet", "arrow"):
-        needs_pyarrow(str(target))
+        require_pyarrow(str(target))
     if not target.parent.is_dir():
         raise InputError("TO314", "The output folder does not exist.", str(target.parent), "Create it first.")
     done = 0
     with open_atomic(target, "TO314") as file, make_writer(form, file, str(target)) as writer:
-        for columns, n in _transform_chunk(source, transform, form, logits, 100 if percent else 1):
+        for columns, n in _transform_chunks(source, transform, form, logits, 100 if percent else 1):
             writer.write(columns, done)
             done += n
             if progress is not None:
@@ -177,11 +177,12 @@ def rewrite(
     return done
 
 
-def _transform_chunk(
+def _transform_chunks(
     source: TableSource, transform: Callable[[Array], Any], form: str, logits: bool, scale: int
 ) -> Iterator[tuple[dict[str, Any], int]]:
-    plan, columns = source.plan, source.tables[0].columns
-    none = True
+    """Yield the columns of each chunk with the transformed probabilities, and the number of its rows."""
+    roles, columns = source.roles, source.tables[0].columns
+    is_empty = True
     for table in source.tables:
         if set(table.columns) != set(columns):
             odd = sorted(set(table.columns) ^ set(columns))[0]
@@ -193,16 +194,16 @@ def _transform_chunk(
                 "Apply the calibrator to each file separately.",
             )
         start = 0
-        for chunk in _chunks(table, plan, source.size, form):
-            values = {name: table.numbers(chunk[name], Place(table.name, name, start)) for name in plan.probs}
-            p = column_matrix(values, plan.probs, table.name, start)
+        for chunk in _chunks(table, roles, source.max_batch_rows, form):
+            values = {name: table.to_numbers(chunk[name], Place(table.name, name, start)) for name in roles.probs}
+            p = column_matrix(values, roles.probs, table.name, start)
             if len(p) == 0:
                 continue
             block = Block((BlockSegment(table.name, start, len(p)),), p, None, None, {}, None)
             try:
-                P = probabilities(p / scale if scale > 1 else p, plan, source.sum_tolerance, logits)
+                P = check_and_convert_probabilities(p / scale if scale > 1 else p, roles, source.sum_tolerance, logits)
             except InputError as problem:
-                raise block.located(problem, plan, part=True) from None
+                raise block.locate_error(problem, roles, part=True) from None
             Q = np.asarray(transform(P), dtype=np.float64)
             if Q.shape != P.shape:
                 raise InputError(
@@ -212,15 +213,15 @@ def _transform_chunk(
                     "Apply a calibrator that was fitted for these classes.",
                 )
             Q = Q * scale if scale > 1 else Q
-            yield _replace_columns({name: chunk[name] for name in columns}, plan, Q, p.ndim, table.name), len(p)
-            start, none = start + len(p), False
-    if none:
+            yield _replace_columns({name: chunk[name] for name in columns}, roles, Q, p.ndim, table.name), len(p)
+            start, is_empty = start + len(p), False
+    if is_empty:
         raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")
 
 
-def _chunks(table: Table, plan: ColumnRoles, size: int, form: str) -> Iterator[dict[str, Any]]:
+def _chunks(table: Table, roles: ColumnRoles, size: int, form: str) -> Iterator[dict[str, Any]]:
     """Return an iterator of chunks of all columns, with typed values if the target format `form` has types."""
-    numeric = frozenset(plan.probs)
+    numeric = frozenset(roles.probs)
     if form in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
         return table.typed_chunks(numeric, size)
     if form in ("jsonl", "npz") and isinstance(table, CsvTable):
@@ -228,7 +229,9 @@ def _chunks(table: Table, plan: ColumnRoles, size: int, form: str) -> Iterator[d
     return table.chunks(numeric, size)
 
 
-def probabilities(p: Array, plan: ColumnRoles, sum_tolerance: float | None = None, logits: bool = False) -> Array:
+def check_and_convert_probabilities(
+    p: Array, roles: ColumnRoles, sum_tolerance: float | None = None, logits: bool = False
+) -> Array:
     """Return checked probabilities (n, K) in float64 from the columns; a single column is that of the second class.
 
     With `logits`, columns of logits are unchanged.
@@ -238,23 +241,23 @@ def probabilities(p: Array, plan: ColumnRoles, sum_tolerance: float | None = Non
     """
     values = arrays.as_float_array(p, "the probabilities")
     arrays.check_shape(values, "the probabilities")
-    if plan.logits and logits:
+    if roles.logits and logits:
         values = check_logits(values)
         return np.stack([np.zeros_like(values), values], axis=1) if values.ndim == 1 else values
-    if plan.logits:
+    if roles.logits:
         values = softmax(values)
     else:
-        check_probabilities(values, p.dtype, sum_tolerance, sums=plan.kind in ("classes", "votes"))
+        check_probabilities(values, p.dtype, sum_tolerance, sums=roles.kind in ("classes", "votes"))
     values = values.astype(np.float64)
     return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
 
 
-def _replace_columns(chunk: dict[str, Any], plan: ColumnRoles, Q: Array, ndim: int, name: str) -> dict[str, Any]:
-    if len(plan.probs) > 1:
-        new = {column: Q[:, j] for j, column in enumerate(plan.probs)}
+def _replace_columns(chunk: dict[str, Any], roles: ColumnRoles, Q: Array, ndim: int, name: str) -> dict[str, Any]:
+    if len(roles.probs) > 1:
+        new = {column: Q[:, j] for j, column in enumerate(roles.probs)}
     else:
-        new = {plan.probs[0]: Q if ndim == 2 else Q[:, 1]}
-    names = dict(zip(plan.probs, _new_names(plan), strict=True))
+        new = {roles.probs[0]: Q if ndim == 2 else Q[:, 1]}
+    names = dict(zip(roles.probs, _output_column_names(roles), strict=True))
     written = {names.get(column, column): new.get(column, cells) for column, cells in chunk.items()}
     if len(written) < len(chunk):
         clash = next(new_name for column, new_name in names.items() if new_name != column and new_name in chunk)
@@ -267,11 +270,13 @@ def _replace_columns(chunk: dict[str, Any], plan: ColumnRoles, Q: Array, ndim: i
     return written
 
 
-def _new_names(plan: ColumnRoles) -> tuple[str, ...]:
-    """Raise an error if probabilities would be written under the name of logits."""
-    if not plan.logits:
-        return plan.probs
-    if len(plan.probs) == 1:
+def _output_column_names(roles: ColumnRoles) -> tuple[str, ...]:
+    """Return the names of the written probability columns: those that were read, but p_… in place of logits."""
+    if not roles.logits:
+        return roles.probs
+    if len(roles.probs) == 1:
         return ("p",)
-    suffixes = plan.suffixes if plan.suffixes is not None and plan.suffixes != plan.probs else range(len(plan.probs))
+    suffixes = (
+        roles.suffixes if roles.suffixes is not None and roles.suffixes != roles.probs else range(len(roles.probs))
+    )
     return tuple(f"p_{suffix}" for suffix in suffixes)

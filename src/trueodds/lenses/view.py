@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.core.typing import Array
-from trueodds.data.weights import are_counts, unit_of
+from trueodds.data.weights import are_counts, weight_of_one_row
 from trueodds.kernels.bin_sums import row_sums
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.rows import ExactProbabilities, LensRows, SelectedRows, outcome_logs
@@ -241,7 +241,7 @@ class View:
     def unit_weight(self) -> float | None:
         """Weight of one row if all weights are multiples of it, else None."""
         occupied = self.n > 0
-        return 1.0 if self.has_integer_weights else unit_of(self.w[occupied] / self.n[occupied])
+        return 1.0 if self.has_integer_weights else weight_of_one_row(self.w[occupied] / self.n[occupied])
 
     @property
     def n_represented(self) -> float:

@@ -18,7 +18,7 @@ from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
 from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.json_files import strict_json
-from trueodds.core.progress import Progress, in_rows, report_progress
+from trueodds.core.progress import Progress, report_in_rows, report_progress
 from trueodds.core.results import Verdict
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Resamples, check
@@ -223,7 +223,7 @@ def audit(
             mode,
             weight_kind,
             int(rng) if isinstance(rng, (int, np.integer)) else 0,
-            in_rows(say, 0.02),
+            report_in_rows(say, 0.02),
         )
         whom = GroupSpec.of(data, rows, crossings, min_effect, rng)
         say(0.02, "computing decision costs")

@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_observed
 from trueodds.data.predictions import Predictions
-from trueodds.data.probabilities import SUM_NOTED, two_columns
+from trueodds.data.probabilities import NOTED_SUM_DEVIATION, two_columns
 from trueodds.kernels import as_plain_array, grid_sums, map_blocks
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, N_EQUAL_CELLS, merge_cells, pop_occupied_cells
 from trueodds.lenses.view import SUMS, View
@@ -196,7 +196,9 @@ class TallyRows:
             P = two_columns(p, None if preds.logits is None else preds.logits[where]) if p.ndim == 1 else p
         dtype = np.dtype(preds.dtype)
         eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
-        rounding_tolerance = max(P.shape[1] * eps, SUM_NOTED) if preds.kind == "classes" and p.ndim == 2 else np.inf
+        rounding_tolerance = (
+            max(P.shape[1] * eps, NOTED_SUM_DEVIATION) if preds.kind == "classes" and p.ndim == 2 else np.inf
+        )
         y, shares, w = (
             None if array is None else as_plain_array(array[where]) for array in (preds.y, preds.votes, preds.weight)
         )

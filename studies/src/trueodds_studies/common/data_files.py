@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError
-from trueodds.io.files import needs_pyarrow
+from trueodds.io.files import require_pyarrow
 
 SOURCES = {
     "adult_features.parquet": "UCI Adult (archive.ics.uci.edu, CC BY 4.0)",
@@ -75,7 +75,7 @@ def load_npz(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
 def load_parquet(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
     """The columns of a parquet file as NumPy arrays: those that are needed, or all; TO803 as for arrays."""
     path = find_file(name, data)
-    needs_pyarrow(name)
+    require_pyarrow(name)
     parquet = importlib.import_module("pyarrow.parquet")
     with _as_input_error(path):
         _check_names(path, names, parquet.read_schema(path).names)

@@ -359,7 +359,7 @@ class ThresholdedSums:
                 "threshold='1/K'",
                 "Give the threshold as a number.",
             )
-        self.divides_by_kept = error.normalize == "kept"
+        self.normalizes_above_threshold = error.normalize == "kept"
         rows = np.flatnonzero((view.partition_values.astype(np.float64, copy=False) > low) & (view.w > 0))
         p, y, w, n, at = (x[rows] for x in (view.p, view.y, view.w, view.n, view.partition_values))
         above_threshold = View(p, y, w, n=n, partition_values=at, classes=view.classes)
@@ -377,7 +377,7 @@ class ThresholdedSums:
         w: Array = self.sums[0].astype(np.float64)
         total = w.sum()
         w[-1] = 0.0
-        return w / (max(float(w.sum()), 1e-300) if self.divides_by_kept else total)
+        return w / (max(float(w.sum()), 1e-300) if self.normalizes_above_threshold else total)
 
     def value(self) -> float:
         """The error of the view."""
@@ -395,5 +395,5 @@ class ThresholdedSums:
         return self._normalize(w, np.where((w > 0) & (dw > 0), gap, 0.0)[..., :-1].sum(axis=-1))
 
     def _normalize(self, w: Array, total: Array) -> Array:
-        denominator = (w[..., :-1] if self.divides_by_kept else w).sum(axis=-1)
+        denominator = (w[..., :-1] if self.normalizes_above_threshold else w).sum(axis=-1)
         return np.asarray(np.where(denominator > 0, total / np.where(denominator > 0, denominator, 1.0), 0.0))

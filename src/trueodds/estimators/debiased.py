@@ -265,14 +265,14 @@ class DebiasedL2(_Debiased):
 
     def _kumar(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
         rate, gap = divide_or_zero(wy, w), divide_or_zero(wp - wy, w)
-        return _mean_over_bins(w, ww, gap**2 - rate * (1 - rate) * divide_or_zero(ww, w**2 - ww))
+        return _average_bins(w, ww, gap**2 - rate * (1 - rate) * divide_or_zero(ww, w**2 - ww))
 
     def of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
         """T_mn's or DPE's root from Σw, Σwu, Σw²u² and Σw² of bins."""
         return _clipped_root(self._of_pairs(w, residual, squares, ww))
 
     def _of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
-        return _mean_over_bins(w, ww, divide_or_zero(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
+        return _average_bins(w, ww, divide_or_zero(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The form and the bins as used."""
@@ -387,7 +387,7 @@ def _has_hard_labels(view: View) -> bool:
     return bool((view.is_unweighted or (view.w == 1).all()) and ((view.y == 0) | (view.y == 1)).all())
 
 
-def _mean_over_bins(w: Array, ww: Array, square: Array) -> Array:
+def _average_bins(w: Array, ww: Array, square: Array) -> Array:
     """Mean over bins. Bins of one row contribute 0, and the value is undefined without a pair of rows."""
     return np.asarray(np.where(has_pairs(w, ww).any(axis=-1), mean_of_bins(w, ww, square), np.nan))
 

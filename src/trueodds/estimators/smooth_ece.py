@@ -140,7 +140,7 @@ GRID_SIZES = tuple(
     2**i for i in range(10, 20, 2)
 )  # nodes on which residuals are spread before their transform, by need
 MIN_NODES_PER_SIGMA = 1.5  # nodes on a σ, at least: what is finer has been smoothed away, and aliasing stays below 1e-6
-NODES_PER_GIVEN_SIGMA = 8  # nodes on a σ that is given
+NODES_PER_FIXED_SIGMA = 8  # nodes on a σ that is given
 FIXED_POINT_TOLERANCE = 1e-11  # where a fixed point is found
 # The pieces of a cubic spline over four nodes, by the powers of the place u in the cell.
 SPLINE_COEFFICIENTS = np.array([[1, -3, 3, -1], [4, 0, -6, 3], [1, 3, 3, -3], [0, 0, 0, 1]]) / 6
@@ -151,7 +151,7 @@ def smoothed_norms(s: Array, residual: Array, sigma: float) -> Array:
     """N_σ, the absolute integral of each row of residuals (rows, m) at the scores `s` (m,), after smoothing by σ."""
     line, length = _shorten_gaps(s, sigma)
     scaled = np.array([sigma / length])
-    grid = next((g for g in GRID_SIZES if scaled[0] * g >= NODES_PER_GIVEN_SIGMA), GRID_SIZES[-1])
+    grid = next((g for g in GRID_SIZES if scaled[0] * g >= NODES_PER_FIXED_SIGMA), GRID_SIZES[-1])
     norms = np.empty(len(residual))
     for rows in _row_batches(np.arange(len(residual)), max(len(s), 2 * grid)):
         norms[rows] = _smoothed_norms(_cosine_transform(line, residual[rows], grid), scaled.repeat(len(rows)), 16.0)
@@ -187,7 +187,7 @@ def error_from_moments(moments: Array, sigma: float | None) -> float | None:
         solution = float(_fixed_points(cosines, np.ones(1), 1.0)[0])
         return solution if solution * cells >= MIN_NODES_PER_SIGMA else None
     return (
-        float(_smoothed_norms(cosines, np.array([sigma]), 16.0)[0]) if sigma * cells >= NODES_PER_GIVEN_SIGMA else None
+        float(_smoothed_norms(cosines, np.array([sigma]), 16.0)[0]) if sigma * cells >= NODES_PER_FIXED_SIGMA else None
     )
 
 

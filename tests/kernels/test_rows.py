@@ -10,7 +10,7 @@ from tests.kernels.samples import inside, rows
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, survey_rows
 from trueodds.tallies.cells import TallyRows
-from trueodds.tallies.row_counts import count_rows
+from trueodds.tallies.row_counts import sum_block
 
 DTYPES = (np.float32, np.float64)
 
@@ -101,7 +101,7 @@ def test_any_layout_is_counted_by_way_of_predictions(dtype, layout, k):
     P = np.random.default_rng(k).dirichlet(np.ones(k), 20).astype(dtype)
     y, bins = np.arange(20) % k, 5 if k == 3 else None
     expected, actual = (
-        count_rows(
+        sum_block(
             TallyRows.from_predictions(Predictions(y, arrange(P), sum_tolerance=0.1), slice(None)), 3, range(k), bins
         )
         for arrange in (c_order, layout)

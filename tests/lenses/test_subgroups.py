@@ -6,7 +6,7 @@ import pytest
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
-from trueodds.lenses.subgroups import VALUES_UP_TO, Subgroup, subgroup_partitions
+from trueodds.lenses.subgroups import MAX_EVALUATED_GROUPS, Subgroup, subgroup_partitions
 from trueodds.resampling.estimand import Estimand
 
 
@@ -45,7 +45,7 @@ def test_what_is_left_out_is_reported():
     values = np.repeat(np.arange(60), np.where(np.arange(60) < 50, 3, 2))
     weight = np.where(values == 0, 0.0, 1.0)
     (partition,) = subgroup_partitions(Predictions(values % 2, np.full(len(values), 0.5), group=values, weight=weight))
-    assert len(partition.groups) == VALUES_UP_TO
+    assert len(partition.groups) == MAX_EVALUATED_GROUPS
     assert [group.label for group in partition.weightless] == ["group=0"]
     assert len(partition.groups) + len(partition.smaller) + len(partition.weightless) == 60
     assert all(group.values[0][1] >= 50 for group in partition.smaller)

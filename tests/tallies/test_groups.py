@@ -77,7 +77,7 @@ def test_groups_added_column_by_column_are_to_the_bit_added_one_by_one(
     preds = KINDS[kind]()
     batches = [Tally.from_predictions(preds[start : start + 90]) for start in range(0, ROWS, 90)]
     saved = [tally_sums.dumps(batch) for batch in batches]
-    monkeypatch.setattr(groups, "_PENDING", pending)
+    monkeypatch.setattr(groups, "_MIN_PENDING_CELLS", pending)
     total = reduce(Tally.__add__, batches).groups["group"]
     assert list(total) == sorted(set(SITE.tolist()))
     for name, tally in total.items():

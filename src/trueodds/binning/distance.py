@@ -18,9 +18,10 @@ from trueodds.core.typing import Array
 class Distance:
     """A distance between predicted probabilities and observed frequencies.
 
-    `vectors(predicted, observed)` works on the last axis. `binary` is the same distance between the vectors (1 − p, p)
-    and (1 − y, y), without the rounding of 1 − p. `norm` says whether the distance is a norm of the difference, which
-    the intervals of calibration errors need.
+    `vector_distance` compares probability vectors (…, m) along their last axis and returns (…). `score_distance`
+    compares single probabilities (…): it is the same distance between the vectors (1 − p, p) and (1 − y, y), without
+    the rounding of 1 − p. `is_norm` says whether the distance is a norm of the difference, which the intervals of
+    calibration errors need.
     """
 
     name: str
@@ -29,14 +30,14 @@ class Distance:
     is_norm: bool = True
 
     def __call__(self, predicted: Array, observed: Array, joint: bool) -> Array:
-        """The distance of each cell."""
+        """Distance of each cell: of vectors (…, m) if `joint`, else of single probabilities (…)."""
         return self.vector_distance(predicted, observed) if joint else self.score_distance(predicted, observed)
 
     def __str__(self) -> str:
         return self.name
 
 
-def _kl(predicted: Array, observed: Array) -> Array:
+def _kl_divergence(predicted: Array, observed: Array) -> Array:
     """KL(observed ‖ predicted) in nats; +inf if an outcome of predicted probability 0 was observed."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # 1 − p of a p that rounding left above 1 is a zero.
@@ -60,14 +61,15 @@ def power_mean(weights: Array, sizes: Array, power: float) -> Array:
     return np.asarray(largest[..., 0] * (weights * relative**power).sum(axis=-1) ** (1 / power))
 
 
-def _pair(x: Array) -> Array:
+def _two_outcomes(x: Array) -> Array:
+    """The vectors (1 − x, x) along a new last axis."""
     return np.stack([1 - x, x], axis=-1)
 
 
 def lp(power: float) -> Distance:
     """The p-norm of the difference.
 
-    >>> float(lp(2).vectors(np.array([0.0, 1.0]), np.array([0.6, 0.2])))
+    >>> float(lp(2).vector_distance(np.array([0.0, 1.0]), np.array([0.6, 0.2])))
     1.0
     """
     power = check("the power of lp", power, Order)
@@ -87,7 +89,7 @@ SQ_EUCLIDEAN = Distance(
     "sq-euclidean", lambda a, b: ((a - b) ** 2).sum(axis=-1), lambda p, y: 2 * (p - y) ** 2, is_norm=False
 )
 MAX = Distance("max", lambda a, b: np.abs(a - b).max(axis=-1), lambda p, y: np.abs(p - y))
-KL = Distance("kl", _kl, lambda p, y: _kl(_pair(p), _pair(y)), is_norm=False)
+KL = Distance("kl", _kl_divergence, lambda p, y: _kl_divergence(_two_outcomes(p), _two_outcomes(y)), is_norm=False)
 
 DISTANCES = {d.name: d for d in (TV, L1, L2, SQ_EUCLIDEAN, MAX, KL)}
 
@@ -103,7 +105,7 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
     if isinstance(distance, Distance):
         return distance
     if callable(distance):
-        return _user(distance)
+        return _wrap_user_distance(distance)
     if isinstance(distance, str) and distance in DISTANCES:
         return DISTANCES[distance]
     if isinstance(distance, str) and distance == "lp":
@@ -118,10 +120,11 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
     )
 
 
-def _user(d: Callable[[Array, Array], float]) -> Distance:
+def _wrap_user_distance(d: Callable[[Array, Array], float]) -> Distance:
+    """A Distance that calls the function `d` for each pair of vectors and checks what it returns."""
     name = getattr(d, "__name__", type(d).__name__)
 
-    def one(predicted: Array, observed: Array) -> float:
+    def distance_of_pair(predicted: Array, observed: Array) -> float:
         value = call_user_function("distance", d, predicted, observed)
         try:
             return float(value)
@@ -137,6 +140,6 @@ def _user(d: Callable[[Array, Array], float]) -> Distance:
         predicted, observed = np.broadcast_arrays(predicted, observed)  # either may be the one that has the draws
         m = predicted.shape[-1]
         pairs = zip(predicted.reshape(-1, m), observed.reshape(-1, m), strict=True)
-        return np.array([one(a, b) for a, b in pairs]).reshape(predicted.shape[:-1])
+        return np.array([distance_of_pair(a, b) for a, b in pairs]).reshape(predicted.shape[:-1])
 
-    return Distance(name, vectors, lambda p, y: vectors(_pair(p), _pair(y)), is_norm=False)
+    return Distance(name, vectors, lambda p, y: vectors(_two_outcomes(p), _two_outcomes(y)), is_norm=False)

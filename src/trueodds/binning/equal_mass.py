@@ -36,12 +36,12 @@ class EqualMass(Partition):
         """The edges for these scores."""
         require_binary(view, "equal-mass")
         k = resolve_n_bins(self.bins, view)
-        return Bins(_mass_edges(sort_by_partition_value(view), _cuts(view, k, self.cut)), self.closed)
+        return Bins(_edges_at_cuts(sort_by_partition_value(view), _cut_weights(view, k, self.cut)), self.closed)
 
     def sums_by_selection(self, of: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        cuts = _cuts(of.first_view, resolve_n_bins(self.bins, of.first_view), self.cut)
-        inner = _midpoints(of, cuts)
+        cuts = _cut_weights(of.first_view, resolve_n_bins(self.bins, of.first_view), self.cut)
+        inner = _midpoints_at_cuts(of, cuts)
         return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)
 
     def __str__(self) -> str:
@@ -71,13 +71,13 @@ class Sweep(Partition):
             mass[None], mass[None] * s, events[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0
         )
         k = int(bins[0])
-        return Bins(_mass_edges(by_score, _cuts(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
+        return Bins(_edges_at_cuts(by_score, _cut_weights(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
 
     def __str__(self) -> str:
         return f"sweep over {self.base}"
 
 
-def _cuts(view: View, k: int, rounding: str) -> Array:
+def _cut_weights(view: View, k: int, rounding: str) -> Array:
     """Cumulative weight at the end of each of k groups but the last, in whole rows if possible."""
     j, unit = np.arange(1, k), view.unit_weight
     if unit is None:
@@ -91,14 +91,15 @@ def _cuts(view: View, k: int, rounding: str) -> Array:
     ) * unit  # "ceil": row r is in group floor(r k / n)
 
 
-def _mass_edges(by_score: SortedScores, cuts: Array) -> Array:
+def _edges_at_cuts(by_score: SortedScores, cuts: Array) -> Array:
     """Edges midway between the row that completes each cut and the next row."""
-    inner = np.unique(_midpoints(by_score, cuts))
+    inner = np.unique(_midpoints_at_cuts(by_score, cuts))
     inner = inner[inner < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
     return np.concatenate(([0.0], inner, [1.0]))
 
 
-def _midpoints(by_score: SortedScores | Selections, cuts: Array) -> Array:
+def _midpoints_at_cuts(by_score: SortedScores | Selections, cuts: Array) -> Array:
+    """Midpoints between the row that completes each cut and the next row, (cuts,) or (selections, cuts)."""
     last, following = by_score.scores_at_weight(cuts)
     return np.asarray((last + following) / 2)
 
@@ -122,26 +123,26 @@ class FixedMass(Partition):
     def fit(self, view: View) -> FittedPartition:
         """The edges for these scores."""
         require_binary(view, "mass")
-        by_score, n = sort_by_partition_value(view), self._count(view)
+        by_score, n = sort_by_partition_value(view), self._n_represented(view)
         if n // self.rows <= len(view):
-            return Bins(_mass_edges(by_score, self._cuts(view)), self.closed)
+            return Bins(_edges_at_cuts(by_score, self._cut_weights(view)), self.closed)
         # With more groups than rows, only the last group that each row completes matters.
         step = self.rows * view.total / n
         ends = np.unique(np.floor(np.cumsum(by_score.sums_by_score()[1]) / step))
-        return Bins(_mass_edges(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
+        return Bins(_edges_at_cuts(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
 
     def sums_by_selection(self, of: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        inner = _midpoints(of, self._cuts(of.first_view))
+        inner = _midpoints_at_cuts(of, self._cut_weights(of.first_view))
         return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)
 
-    def _cuts(self, view: View) -> Array:
+    def _cut_weights(self, view: View) -> Array:
         """Cumulative weight at which each group but the last ends."""
-        n = self._count(view)
+        n = self._n_represented(view)
         k = max(1, int(n // self.rows))
         return np.arange(1, k) * (self.rows * view.total / n)
 
-    def _count(self, view: View) -> float:
+    def _n_represented(self, view: View) -> float:
         """Number of rows that the weights represent."""
         return round(view.total) if view.has_integer_weights else view.effective_n
 

@@ -1,4 +1,4 @@
-"""Median-variance tree: cells of the simplex found by splitting at medians."""
+"""Median-variance tree: a partition of the simplex by splits at medians, and nested cells by splits at means."""
 
 from __future__ import annotations
 
@@ -47,13 +47,16 @@ class MedianVariance(Partition):
 
 
 class Tree:
-    """A fitted tree, which assigns any vector to one of its `size` leaves."""
+    """A fitted tree, which assigns any vector to one of its `size` leaves.
+
+    The lists hold one entry per node, in the order of creation; node 0 is the root.
+    """
 
     def __init__(self) -> None:
-        self.axis: list[int] = [-1]  # -1 at a leaf
-        self.cut: list[float] = [0.0]
-        self.low: list[int] = [0]
-        self.high: list[int] = [0]
+        self.axis: list[int] = [-1]  # axis along which the node is split; -1 at a leaf
+        self.cut: list[float] = [0.0]  # smallest value of that axis that goes to the upper child
+        self.low: list[int] = [0]  # number of the lower child
+        self.high: list[int] = [0]  # number of the upper child
 
     def split(self, node: int, axis: int, cut: float) -> tuple[int, int]:
         """Turn a leaf into a branch and return the numbers of its two children."""
@@ -95,8 +98,8 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
     if w.sum() < 2 * min_size:
         return tree
     splits = _possible_splits(x, w, min_size)
-    tick = 0  # nodes of equal variance are split in the order of creation
-    heap = [(*splits[0].rank, tick, 0, 0)]
+    creation_order = 0  # nodes of equal variance are split in the order of creation
+    heap = [(*splits[0].rank, creation_order, 0, 0)]
     leaves = 1
     while heap and (max_bins is None or leaves < max_bins):
         _, axis, _, node, number = heapq.heappop(heap)
@@ -106,8 +109,8 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
         leaves += 1
         for child, child_number in zip(tree.split(node, axis, split.cut), split.children, strict=True):
             if child_number >= 0:
-                tick += 1
-                heapq.heappush(heap, (*splits[child_number].rank, tick, child, child_number))
+                creation_order += 1
+                heapq.heappush(heap, (*splits[child_number].rank, creation_order, child, child_number))
     return tree
 
 
@@ -124,16 +127,16 @@ def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
     """Return the splits of the complete tree, the root first; all nodes of a level are split at once."""
     splits: list[_Split] = []
     parents: list[tuple[_Split, int]] = []  # the split and the side from which each node of the level comes
-    # The rows are sorted by node; `starts` are the first rows of the nodes.
-    part, mass, starts = x.astype(np.float64, copy=False), w, np.zeros(1, dtype=np.intp)
+    # The vectors `node_rows` and their weights `mass` are sorted by node; `starts` are the first rows of the nodes.
+    node_rows, mass, starts = x.astype(np.float64, copy=False), w, np.zeros(1, dtype=np.intp)
     while len(starts):
-        sizes = np.diff(starts, append=len(part))
+        sizes = np.diff(starts, append=len(node_rows))
         total = np.add.reduceat(mass, starts)
-        variance, axis = _largest_variance(part, mass, starts, sizes, total)
-        of_node = np.repeat(np.arange(len(starts)), sizes)
-        values = part[np.arange(len(part)), axis[of_node]]
-        cut = _medians(values, mass, of_node, starts, total)
-        is_low = values < cut[of_node]
+        variance, axis = _largest_variance(node_rows, mass, starts, sizes, total)
+        node_of_row = np.repeat(np.arange(len(starts)), sizes)
+        values = node_rows[np.arange(len(node_rows)), axis[node_of_row]]
+        cut = _medians(values, mass, node_of_row, starts, total)
+        is_low = values < cut[node_of_row]
         low = np.add.reduceat(np.where(is_low, mass, 0.0), starts)
         high = np.add.reduceat(np.where(is_low, 0.0, mass), starts)
         level = [
@@ -149,34 +152,34 @@ def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
         for i in np.flatnonzero(possible):
             level[i].children = (-1, -1)
         parents = [(level[i], side) for i, side in np.argwhere(continued).tolist()]
-        child = 2 * of_node + ~is_low
+        child = 2 * node_of_row + ~is_low
         order = argsort_bins(child, 2 * len(starts))
         order = order[continued.ravel()[child[order]]]
-        part, mass = part[order], mass[order]
+        node_rows, mass = node_rows[order], mass[order]
         starts = np.flatnonzero(np.diff(child[order], prepend=-1))
     return splits
 
 
-def _largest_variance(part: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
+def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
     """Return the largest variance among the axes of each node, and that axis (the first in case of ties).
 
     The rows of a node are contiguous; the results are (nodes,).
     """
-    mean = np.add.reduceat(mass[:, None] * part, starts, axis=0) / total[:, None]
-    squares = mass[:, None] * (part - np.repeat(mean, sizes, axis=0)) ** 2
+    mean = np.add.reduceat(mass[:, None] * node_rows, starts, axis=0) / total[:, None]
+    squares = mass[:, None] * (node_rows - np.repeat(mean, sizes, axis=0)) ** 2
     variance = np.add.reduceat(squares, starts, axis=0) / np.maximum(total - 1, np.finfo(float).tiny)[:, None]
     # Rounded, because the order of the rows changes rounding errors, which must not break ties.
     axis = np.argmax(variance >= variance.max(axis=1, keepdims=True) * (1 - 1e-9), axis=1)
     return variance[np.arange(len(starts)), axis], axis
 
 
-def _medians(values: Array, mass: Array, of_node: Array, starts: Array, total: Array) -> Array:
+def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, total: Array) -> Array:
     """Return the weighted median of each node; for even counts it is the mean of the two middle rows.
 
     Each row represents `mass` rows.
     """
     order = np.argsort(values)
-    order = order[argsort_bins(of_node[order], len(starts))]
+    order = order[argsort_bins(node_of_row[order], len(starts))]
     up_to = np.cumsum(mass[order])
     middle = np.concatenate([[0.0], up_to])[starts] + total / 2
     tolerance = 1e-12 * total + 4 * np.finfo(float).eps * up_to[-1]
@@ -197,19 +200,19 @@ def nested_cells(x: Array, depth: int) -> Array:
     array([0, 1, 2, 3])
     """
     place = np.zeros(len(x), dtype=np.int64)
-    todo = [(np.arange(len(x)), 0, depth)]
-    while todo:
-        rows, prefix, left = todo.pop()
-        if left == 0 or len(rows) < 2:
-            place[rows] = prefix << left
+    pending_cells = [(np.arange(len(x)), 0, depth)]
+    while pending_cells:
+        rows, prefix, levels_left = pending_cells.pop()
+        if levels_left == 0 or len(rows) < 2:
+            place[rows] = prefix << levels_left
             continue
-        part = x[rows]
-        axis = int(np.argmax(np.round(part.var(axis=0), 12)))
-        column = part[:, axis]
+        node_rows = x[rows]
+        axis = int(np.argmax(np.round(node_rows.var(axis=0), 12)))
+        column = node_rows[:, axis]
         low = column < round(float(column.mean()), 12)  # rounded, so that rounding errors of sums have no effect
         if low.all() or not low.any():  # no vector differs on any axis
-            place[rows] = prefix << left
+            place[rows] = prefix << levels_left
             continue
-        todo.append((rows[low], 2 * prefix, left - 1))
-        todo.append((rows[~low], 2 * prefix + 1, left - 1))
+        pending_cells.append((rows[low], 2 * prefix, levels_left - 1))
+        pending_cells.append((rows[~low], 2 * prefix + 1, levels_left - 1))
     return place

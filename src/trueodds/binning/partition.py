@@ -21,10 +21,10 @@ BinsOrEdges = Annotated[
 
 
 class Partition(Settings):
-    """A rule that assigns rows to bins. `freeze` fixes the bins for a view."""
+    """A rule that assigns rows to bins. `fit` returns the bins for a view."""
 
     ignores_scores = False  # whether the edges are the same whatever the scores are
-    uses_outcomes = False  # redraws refit a partition that was chosen with the labels
+    uses_outcomes = False  # whether the edges depend on the labels, so that they are fitted again for every redraw
 
     def fit(self, view: View) -> FittedPartition:
         """The bins for this view."""

@@ -34,7 +34,7 @@ def as_partition(
     closed: Closed | None = None,
     range: str | None = None,
 ) -> Partition | None:
-    """Resolve a partition from its name and settings; None selects the default for the view (see `default_for`).
+    """Resolve a partition from its name and settings; None selects the default for the view (see `default_partition`).
 
     >>> str(as_partition("equal-mass", bins=10)), str(as_partition(bins=[0, 0.5, 1]))
     ('equal-mass 10', 'edges 0 0.5 1')
@@ -47,39 +47,40 @@ def as_partition(
     }
     settings = {name: value for name, value in settings.items() if value is not None}
     if isinstance(partition, Partition):
-        _no_others(settings, f"a partition that is given as {type(partition).__name__}", ())
+        _reject_other_settings(settings, f"a partition that is given as {type(partition).__name__}", ())
         return partition
     if isinstance(partition, str) and partition.startswith("mass:"):
         from trueodds.binning.equal_mass import parse_mass
 
-        _no_others(settings, f"partition {partition}", ("closed",))
+        _reject_other_settings(settings, f"partition {partition}", ("closed",))
         return parse_mass(partition, settings.get("closed", "right"))
     partition = check("partition", partition, Annotated[str, OneOf(PARTITION_NAMES)] | Partition | None)
     if partition == "edges" or (isinstance(settings.get("bins"), tuple) and partition in (None, "uniform")):
-        _no_others(settings, "given edges", ("bins", "closed"))
+        _reject_other_settings(settings, "given edges", ("bins", "closed"))
         return FixedEdges(settings.get("bins", ()), settings.get("closed", "right"))
     if partition is None and not settings:
         return None
     name = str(partition or ("median-variance" if "min_size" in settings else "uniform"))
-    partition_type, takes = PARTITION_TYPES[name]
-    _no_others(settings, f"partition {name}", takes)
+    partition_type, allowed = PARTITION_TYPES[name]
+    _reject_other_settings(settings, f"partition {name}", allowed)
     return partition_type(**settings)
 
 
 def default_partition(view: View) -> Partition:
     """Default partition: 15 uniform bins for one score, the median-variance tree for vectors."""
-    return _TREE if view.joint else _UNIFORM
+    return _DEFAULT_TREE if view.joint else _DEFAULT_BINS
 
 
-_TREE, _UNIFORM = MedianVariance(), Uniform()
+_DEFAULT_TREE, _DEFAULT_BINS = MedianVariance(), Uniform()
 
 
-def _no_others(settings: dict[str, Any], what: str, takes: tuple[str, ...]) -> None:
+def _reject_other_settings(settings: dict[str, Any], what: str, allowed: tuple[str, ...]) -> None:
+    """Raise TO202 for a setting that `what`, the partition in words, does not have."""
     for name in settings:
-        if name not in takes:
+        if name not in allowed:
             raise InputError(
                 "TO202",
                 f"{what[0].upper() + what[1:]} takes no {name}.",
                 f"{name}={describe(settings[name])}",
-                f"It takes: {', '.join(takes) or 'nothing'}.",
+                f"It takes: {', '.join(allowed) or 'nothing'}.",
             )

@@ -66,10 +66,10 @@ class Selections:
         y = self.view.y[np.take_along_axis(rows, order, axis=1)]
         return np.take_along_axis(p, order, axis=1), y
 
-    def scores_at_weight(self, mass: Array) -> tuple[Array, Array]:
+    def scores_at_weight(self, cumulative_weight: Array) -> tuple[Array, Array]:
         """For each selection, the score of the row that completes each weight and the score of the next row."""
         p, _ = self.sorted_scores
-        last, following = ranks_around(mass, p.shape[1])
+        last, following = ranks_around(cumulative_weight, p.shape[1])
         return p[:, last], p[:, following]
 
     def sums_by_bin(self, inner: Array, closed: str) -> Array:

@@ -25,7 +25,7 @@ class SimplexGrid(Partition):
     def fit(self, view: View) -> FittedPartition:
         """The grid. For a binary view it has one axis."""
         line = Bins(np.arange(self.bins + 1) / self.bins, self.closed)
-        return OccupiedCells(grid_key(line), view.partition_values) if view.joint else line
+        return OccupiedCells(grid_key_function(line), view.partition_values) if view.joint else line
 
     def __str__(self) -> str:
         return f"simplex-grid {self.bins}" + (", left-closed" if self.closed == "left" else "")
@@ -43,13 +43,15 @@ class Distinct(Partition):
         return "distinct"
 
 
-Key = Callable[[Array], Array]
+CellKeyFunction = Callable[
+    [Array], Array
+]  # predictions (n,) or (n, m) -> keys (n,): rows in the same cell have equal keys
 
 
 class OccupiedCells:
-    """Cells that were occupied when the partition was fitted. `key` maps a row to its cell."""
+    """Cells that were occupied when the partition was fitted. `key` maps rows to the keys of their cells."""
 
-    def __init__(self, key: Key, at: Array) -> None:
+    def __init__(self, key: CellKeyFunction, at: Array) -> None:
         self.key = key
         self.keys = np.unique(key(at))
         self.size = len(self.keys)
@@ -58,28 +60,28 @@ class OccupiedCells:
         """The cell of each row. A row in an unknown cell raises an error."""
         keys = self.key(at)
         where = np.minimum(np.searchsorted(self.keys, keys), self.size - 1)
-        strange = self.keys[where] != keys
-        if strange.any():
+        is_unknown = self.keys[where] != keys
+        if is_unknown.any():
             raise InputError(
                 "TO205",
                 "A row lies in a cell that was empty when the partition was fitted.",
-                f"{int(strange.sum()):,} such rows; the first is row {int(np.argmax(strange))}",
+                f"{int(is_unknown.sum()):,} such rows; the first is row {int(np.argmax(is_unknown))}",
                 "Fit the partition on all rows.",
             )
         return where
 
 
-def grid_key(line: Bins) -> Key:
-    """Key of a row on a grid of the simplex: the bin of each coordinate."""
-    return lambda at: _bytes(np.stack([line.index(column) for column in at.T], axis=1).astype(">u4"))
+def grid_key_function(line: Bins) -> CellKeyFunction:
+    """Function that returns the key of each row on a grid of the simplex: the bin of each coordinate."""
+    return lambda at: _rows_as_bytes(np.stack([line.index(column) for column in at.T], axis=1).astype(">u4"))
 
 
 def prediction_key(at: Array) -> Array:
-    """Key of a prediction. Equal numbers have equal keys for all float types."""
+    """Key of each prediction, (n,) or (n, m). Equal numbers have equal keys for all float types."""
     same = at.astype(np.float64) + 0.0  # −0 is 0
-    return same if same.ndim == 1 else _bytes(same)
+    return same if same.ndim == 1 else _rows_as_bytes(same)
 
 
-def _bytes(rows: Array) -> Array:
-    """One sortable key per row."""
+def _rows_as_bytes(rows: Array) -> Array:
+    """The rows (n, m) as byte strings (n,), which sort like the rows if the numbers are big-endian."""
     return np.ascontiguousarray(rows).view(f"S{rows.dtype.itemsize * rows.shape[1]}")[:, 0]

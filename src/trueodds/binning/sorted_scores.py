@@ -20,7 +20,7 @@ WEIGHT_TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a c
 
 def sort_by_score(view: View) -> SortedScores:
     """Sorted scores of a binary view, computed on first use."""
-    return view.cached(SORTED, lambda: _of_view(view))
+    return view.cached(SORTED, lambda: _sort_rows(view))
 
 
 def sort_by_partition_value(view: View) -> SortedScores:
@@ -28,7 +28,8 @@ def sort_by_partition_value(view: View) -> SortedScores:
     return sort_by_score(view) if view.is_rows else SortedScores(view.partition_values, view.y, view.w)
 
 
-def _of_view(view: View) -> SortedScores:
+def _sort_rows(view: View) -> SortedScores:
+    """Sorted scores from the sort keys of the rows if possible, which needs no columns."""
     if view.rows is not None and not view.has_columns:
         return SortedScores.from_sort_keys(view.rows.sort_keys())
     return SortedScores(view.p, view.outcomes, None if view.is_unweighted else view.w)
@@ -47,73 +48,75 @@ class SortedScores:
     """
 
     def __init__(self, p: Array, y: Array, w: Array | None = None) -> None:
-        even = w is None or bool((w == 1).all())
-        self._start(sort.encode_rows(p, y) if even else None)
+        is_unweighted = w is None or bool((w == 1).all())
+        self._set_keys(sort.encode_rows(p, y) if is_unweighted else None)
         if self._keys is None:
-            self._rows = p, y, np.ones(len(p)) if w is None else w, sort.argsort_scores(p)
+            self._weighted_rows = p, y, np.ones(len(p)) if w is None else w, sort.argsort_scores(p)
 
     @classmethod
     def from_sort_keys(cls, keys: Array) -> SortedScores:
         """Create from row keys (see `sort.encode_rows`), which are sorted in place."""
         new = cls.__new__(cls)
-        new._start(keys)
+        new._set_keys(keys)
         return new
 
-    def _start(self, keys: Array | None) -> None:
-        self._keys, self._sorted = keys, False
-        self._near: OrderStatistics | None = None  # order statistics of the last cuts
+    def _set_keys(self, keys: Array | None) -> None:
+        """Store the row keys, not sorted yet; None if rows have unequal weights."""
+        self._keys, self._is_sorted = keys, False
+        self._order_statistics: OrderStatistics | None = None  # order statistics of the last cuts
 
     def sums_by_score(self) -> tuple[Array, Array, Array]:
         """Sorted distinct scores, and Σw and Σwy at each, (m,) float64."""
         if self._keys is not None:
             return sort.count_by_score(self._sorted_keys(self._keys))
-        return sort.sum_by_score(*self._rows)
+        return sort.sum_by_score(*self._weighted_rows)
 
     def sums_in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
         """n, wp, wy, wpy and wpp of each bin; None if rows have unequal weights."""
         if self._keys is None:
             return None
         if self._prefers_counting(self._keys, bins.size):
-            cut = self._near
+            cut = self._order_statistics
             table = None if cut is None else cut.sum_bins(bins.edges, bins.closed)
             return by_outcome(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
         table = sorted_key_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
-    def scores_at_weight(self, mass: Array) -> tuple[Array, Array]:
+    def scores_at_weight(self, cumulative_weight: Array) -> tuple[Array, Array]:
         """Score of the row that completes each cumulative weight, and score of the next row."""
-        if not len(mass):
+        if not len(cumulative_weight):
             return np.empty(0), np.empty(0)
         if self._keys is not None and len(self._keys):
-            keys, ranks = self._keys, np.concatenate(ranks_around(mass, len(self._keys)))
-            cut = select_order_statistics(keys, ranks) if self._prefers_counting(keys, len(mass)) else None
-            self._near = cut
+            keys, ranks = self._keys, np.concatenate(ranks_around(cumulative_weight, len(self._keys)))
+            cut = select_order_statistics(keys, ranks) if self._prefers_counting(keys, len(cumulative_weight)) else None
+            self._order_statistics = cut
             scores = sort.scores_of_keys(self._sorted_keys(keys)[ranks] if cut is None else cut.select(ranks))
-            return scores[: len(mass)], scores[len(mass) :]
+            return scores[: len(cumulative_weight)], scores[len(cumulative_weight) :]
         s, w, _ = self.sums_by_score()
         if not len(s):
             return s, s
         reached = np.cumsum(w)
         tolerance = WEIGHT_TOLERANCE * reached[-1]
-        last = np.searchsorted(reached, mass - tolerance, "left")
-        return s[last], s[np.minimum(np.searchsorted(reached, mass + tolerance, "right"), len(s) - 1)]
+        last = np.searchsorted(reached, cumulative_weight - tolerance, "left")
+        return s[last], s[np.minimum(np.searchsorted(reached, cumulative_weight + tolerance, "right"), len(s) - 1)]
 
     def _prefers_counting(self, keys: Array, bins: int) -> bool:
         """Whether counting is faster than sorting for this number of rows and bins."""
-        return not self._sorted and bins <= MAX_COMPARED_EDGES and len(keys) >= MIN_ROWS_FOR_COUNTING
+        return not self._is_sorted and bins <= MAX_COMPARED_EDGES and len(keys) >= MIN_ROWS_FOR_COUNTING
 
     def _sorted_keys(self, keys: Array) -> Array:
-        if not self._sorted:
+        """Sort the keys in place on first use."""
+        if not self._is_sorted:
             keys.sort()
-            self._sorted = True
+            self._is_sorted = True
         return keys
 
 
-def ranks_around(mass: Array, n: int) -> tuple[Array, Array]:
+def ranks_around(cumulative_weight: Array, n: int) -> tuple[Array, Array]:
     """Ranks of the row that completes each weight and of the next row, among n sorted rows of weight 1."""
     tolerance = WEIGHT_TOLERANCE * n
-    last = np.clip(np.ceil(mass - tolerance) - 1, 0, n - 1).astype(np.int64)
-    return last, np.minimum(np.floor(mass + tolerance), n - 1).astype(np.int64)
+    last = np.clip(np.ceil(cumulative_weight - tolerance) - 1, 0, n - 1).astype(np.int64)
+    return last, np.minimum(np.floor(cumulative_weight + tolerance), n - 1).astype(np.int64)
 
 
 def group_starts(w: Array, max_groups: int) -> Array:

@@ -149,12 +149,12 @@ class ComputedGateValues:
     def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
         """The risk at the coverages of the gates, of confidence."""
         from trueodds.lenses.lens import as_lens
-        from trueodds.lenses.selective_risk import risk_of
+        from trueodds.lenses.selective_risk import selective_risk_of_view
         from trueodds.tallies.tally import Tally
 
         rows, lens = self._rows, as_lens("confidence")
         (view,) = rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
-        return risk_of(
+        return selective_risk_of_view(
             view, getattr(rows, "cluster", None), n_queries=getattr(self._data, "n_queries", None),
             at=gate_values.requested_coverages(gates), level=self._how["level"], rng=self._how["rng"],
         )  # fmt: skip

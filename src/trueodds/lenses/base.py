@@ -50,7 +50,10 @@ class OutcomeCodes:
 
 
 class Lens(Settings):
-    """Base class of lenses. `predicted` returns the probabilities of each view, `outcomes` the mapping of labels."""
+    """Base class of lenses.
+
+    `probabilities` returns those of each view, `outcome_codes` the mapping of labels to its outcomes.
+    """
 
     name: str = ""
     aggregate = "mean"  # default aggregation of the values of its views
@@ -97,6 +100,7 @@ class Lens(Settings):
         return None
 
     def _observed(self, preds: Predictions) -> list[Array]:
+        """Observed outcomes of each view, in the shape of its probabilities."""
         if preds.kind == "multilabel":
             assert preds.y is not None
             return [preds.y[:, c] == 1 for c in self.columns(preds)]
@@ -135,11 +139,11 @@ class Lens(Settings):
         return self.name
 
 
-def label_hits(target: Array | int, k: int) -> OutcomeCodes:
-    """Outcomes whose event is one label, the same for all rows or one per row."""
+def event_codes(target: Array | int, k: int) -> OutcomeCodes:
+    """Outcome codes of a binary view whose event is one label of k, the same for all rows or one per row."""
     return OutcomeCodes((np.arange(k) == np.atleast_1d(np.asarray(target))[:, None]).astype(np.int8))
 
 
-def column(preds: Predictions, c: int) -> Array:
+def class_probability(preds: Predictions, c: int) -> Array:
     """Probability of one class. A single column is the probability of the second class."""
     return preds.p if preds.p.ndim == 1 and c == 1 else preds.P[:, c]

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.data.labels import looks_like_a_number
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.base import Lens, OutcomeCodes, column, label_hits
+from trueodds.lenses.base import Lens, OutcomeCodes, class_probability, event_codes
 from trueodds.lenses.rows import ClassColumn, ClassColumns, ExactProbabilities, LensRows, ViewColumn
 
 ClassName = str | bool | Integer | float
@@ -30,11 +30,11 @@ class Canonical(Lens):
 
     def probabilities(self, preds: Predictions) -> list[Array]:
         """The probabilities themselves."""
-        return [column(preds, 1)] if preds.k == 2 else [preds.P]
+        return [class_probability(preds, 1)] if preds.k == 2 else [preds.P]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
         """The second of two columns."""
-        return [ViewColumn(column(preds, 1), y, 1)] if preds.k == 2 else None
+        return [ViewColumn(class_probability(preds, 1), y, 1)] if preds.k == 2 else None
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The class itself."""
@@ -49,15 +49,15 @@ class Positive(Lens):
 
     def probabilities(self, preds: Predictions) -> list[Array]:
         """The second column."""
-        return [column(preds, 1)]
+        return [class_probability(preds, 1)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
         """The second column."""
-        return [ViewColumn(column(preds, 1), y, 1)]
+        return [ViewColumn(class_probability(preds, 1), y, 1)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is the second class."""
-        return [label_hits(1, 2)]
+        return [event_codes(1, 2)]
 
     def check(self, preds: Predictions) -> None:
         """Require two classes."""
@@ -84,15 +84,15 @@ class Class(Lens):
 
     def probabilities(self, preds: Predictions) -> list[Array]:
         """Probabilities of the class."""
-        return [column(preds, c) for c in self.columns(preds)]
+        return [class_probability(preds, c) for c in self.columns(preds)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
         """Rows of the class."""
-        return [_against_rest(preds, y, c) for c in self.columns(preds)]
+        return [_one_vs_rest_rows(preds, y, c) for c in self.columns(preds)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is that class."""
-        return [label_hits(c, preds.k) for c in self.columns(preds)]
+        return [event_codes(c, preds.k) for c in self.columns(preds)]
 
     def columns(self, preds: Predictions) -> list[int]:
         """Number of the class."""
@@ -117,22 +117,22 @@ class Classwise(Lens):
 
     def probabilities(self, preds: Predictions) -> list[Array]:
         """Every column."""
-        return [column(preds, c) for c in range(preds.k)]
+        return [class_probability(preds, c) for c in range(preds.k)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
         """Rows of each class, with sums computed in one pass for all classes."""
         if preds.kind == "multilabel" or preds.p.ndim == 1:
-            return [_against_rest(preds, y, c) for c in range(preds.k)]
+            return [_one_vs_rest_rows(preds, y, c) for c in range(preds.k)]
         classes = ClassColumns(preds.p, y)
         return [ClassColumn(classes, c) for c in range(preds.k)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event of each view is its class."""
-        return [label_hits(c, preds.k) for c in range(preds.k)]
+        return [event_codes(c, preds.k) for c in range(preds.k)]
 
     def complement_source(self, preds: Predictions, i: int) -> ExactProbabilities | None:
         """Complements as sums over the other classes."""
-        return InducedProbabilities(preds, lambda: label_hits(i, preds.k).code) if preds.kind == "classes" else None
+        return InducedProbabilities(preds, lambda: event_codes(i, preds.k).code) if preds.kind == "classes" else None
 
     def columns(self, preds: Predictions) -> list[int]:
         """All classes."""
@@ -161,23 +161,24 @@ class Groups(Lens):
 
     def probabilities(self, preds: Predictions) -> list[Array]:
         """The probability of each block."""
-        sums = [preds.P[:, block].sum(axis=1, dtype=np.float64) for block in self._numbers(preds)]
+        sums = [preds.P[:, block].sum(axis=1, dtype=np.float64) for block in self._class_numbers_of_blocks(preds)]
         return [sums[1]] if len(sums) == 2 else [np.stack(sums, axis=1)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The outcome is the block that contains the class."""
         code = np.empty((1, preds.k), dtype=np.int64)
-        for number, block in enumerate(self._numbers(preds)):
+        for number, block in enumerate(self._class_numbers_of_blocks(preds)):
             code[0, block] = number
         return [OutcomeCodes(code)]
 
-    def _numbers(self, preds: Predictions) -> list[list[int]]:
+    def _class_numbers_of_blocks(self, preds: Predictions) -> list[list[int]]:
+        """Class numbers of each block."""
         return [[class_number(name, preds.classes) for name in block] for block in self.blocks]
 
     def check(self, preds: Predictions) -> None:
         """Require disjoint blocks that cover all classes."""
         super().check(preds)
-        numbers = [c for block in self._numbers(preds) for c in block]
+        numbers = [c for block in self._class_numbers_of_blocks(preds) for c in block]
         if len(self.blocks) < 2 or not all(self.blocks) or sorted(numbers) != list(range(preds.k)):
             raise InputError(
                 "TO204",
@@ -187,11 +188,11 @@ class Groups(Lens):
             )
 
 
-def _against_rest(preds: Predictions, y: Array, c: int) -> LensRows:
+def _one_vs_rest_rows(preds: Predictions, y: Array, c: int) -> LensRows:
     """Rows of one class against the rest. Independent labels have a column each."""
     if preds.kind == "multilabel":
         return ViewColumn(preds.p[:, c], y[:, c], 1)
-    return ViewColumn(column(preds, c), y, c)
+    return ViewColumn(class_probability(preds, c), y, c)
 
 
 def class_number(which: Any, classes: tuple[Any, ...]) -> int:

@@ -12,7 +12,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, OutcomeCodes
 
-Psi = Callable[[Array, Array], tuple[Array, Array]]
+Psi = Callable[[Array, Array], tuple[Array, Array]]  # (Y, P) -> (probabilities, outcomes), see `Custom`
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Custom(Lens):
 
     def probabilities(self, preds: Predictions) -> list[Array]:
         """Induced probabilities. Two outcomes form a binary view of the second."""
-        induced = self._induced(preds.Y, preds.P)[0]
+        induced = self._call_psi(preds.Y, preds.P)[0]
         if induced.ndim != 2 or len(induced) != preds.n or induced.shape[1] < 2:
             raise InputError(
                 "TO204",
@@ -56,7 +56,7 @@ class Custom(Lens):
         for c in range(preds.k):
             label = np.zeros((preds.n, preds.k))
             label[:, c] = 1
-            q, z = self._induced(label, preds.P)
+            q, z = self._call_psi(label, preds.P)
             if z.ndim != 2 or z.shape != q.shape or not ((z == 0) | (z == 1)).all() or (z.sum(axis=1) != 1).any():
                 raise InputError(
                     "TO204",
@@ -71,7 +71,8 @@ class Custom(Lens):
         """None, because the probabilities of ψ need not be sums of class probabilities."""
         return
 
-    def _induced(self, Y: Array, P: Array) -> tuple[Array, Array]:
+    def _call_psi(self, Y: Array, P: Array) -> tuple[Array, Array]:
+        """Induced probabilities and outcomes, both (n, m), for outcomes Y and probabilities P, both (n, K)."""
         try:
             q, z = self.psi(Y, P)
             return np.asarray(q, dtype=np.float64), np.asarray(z, dtype=np.float64)

@@ -42,7 +42,7 @@ def apply_hypothesis(
             "redraw='both' with hypothesis=",
             "Leave redraw out: labels are drawn from the given function.",
         )
-    predicted = _predict(preds, rho)
+    predicted = _evaluate_hypothesis(preds, rho)
     if preds.kind == "multilabel":
         assert preds.y is not None
         null_preds = Predictions.from_multilabel(preds.y, predicted, weight=preds.weight, cluster=preds.cluster)
@@ -51,7 +51,7 @@ def apply_hypothesis(
         null_preds = Predictions.from_confidence(predicted[:, 1], preds.y, weight=preds.weight, cluster=preds.cluster)
     else:
         null_preds = Predictions(
-            _outcomes(preds),
+            _labels_or_votes(preds),
             predicted,
             weight=preds.weight,
             group=preds.group or None,
@@ -108,14 +108,16 @@ class HypothesisLens(Lens):
         return self.lens.notes(self.preds)
 
 
-def _outcomes(preds: Predictions) -> Any:
+def _labels_or_votes(preds: Predictions) -> Any:
+    """Class names (n,), or numbers of votes (n, K), as `Predictions` takes them."""
     if preds.votes is not None:
         return preds.votes if preds.counts is None else preds.votes * preds.counts[:, None]
     assert preds.y is not None
     return np.asarray(preds.classes, dtype=object)[preds.y]
 
 
-def _predict(preds: Predictions, rho: Any) -> Array:
+def _evaluate_hypothesis(preds: Predictions, rho: Any) -> Array:
+    """ρ(P), (n, K) float64, checked; `rho` is a function or has `predict_proba`."""
     function: Callable[[Array], Any] | None = getattr(rho, "predict_proba", None) or (rho if callable(rho) else None)
     if function is None:
         raise InputError(

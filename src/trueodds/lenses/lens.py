@@ -53,11 +53,12 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
     if match := re.fullmatch(r"class:(.+)", lens, re.DOTALL):
         return Class(match[1])
     if lens.startswith("groups:"):
-        return Groups(_blocks(lens))
+        return Groups(_parse_blocks(lens))
     raise InputError("TO204", "Unknown lens.", describe(lens), suggest_names(lens[:80], NAMES))
 
 
-def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
+def _parse_blocks(text: str) -> tuple[tuple[Any, ...], ...]:
+    """Blocks of classes from a name such as `groups:[[0,1],[2]]`."""
     try:
         blocks = json.loads(text.removeprefix("groups:"))
         return check("groups:", blocks, tuple[tuple[ClassName, ...], ...])

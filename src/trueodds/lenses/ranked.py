@@ -12,7 +12,7 @@ from trueodds.core.settings import Integer
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.confidence import row_maxima
-from trueodds.lenses.base import Lens, OutcomeCodes, label_hits
+from trueodds.lenses.base import Lens, OutcomeCodes, event_codes
 from trueodds.lenses.rows import LargestProbability, LensRows, ViewColumn
 from trueodds.lenses.view import View
 
@@ -43,8 +43,8 @@ class Confidence(Lens):
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is that the predicted class is correct."""
         if preds.kind == "confidence":
-            return [label_hits(1, 2)]
-        return [label_hits(predicted_class(preds), preds.k)]
+            return [event_codes(1, 2)]
+        return [event_codes(predicted_class(preds), preds.k)]
 
     def check(self, preds: Predictions) -> None:
         """Require mutually exclusive classes."""
@@ -93,11 +93,11 @@ class TopLabel(Lens):
 
     def probabilities(self, preds: Predictions) -> list[Array]:
         """The largest probability of each row, once for every predicted class."""
-        return Confidence().probabilities(preds) * len(self._predicted(preds))
+        return Confidence().probabilities(preds) * len(self._predicted_class_numbers(preds))
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is that the predicted class is correct."""
-        return Confidence().outcome_codes(preds) * len(self._predicted(preds))
+        return Confidence().outcome_codes(preds) * len(self._predicted_class_numbers(preds))
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """Rows of each predicted class. The other rows have weight zero."""
@@ -114,10 +114,11 @@ class TopLabel(Lens):
                 votes=view.votes,
                 exact=view.exact,
             )
-            for c in self._predicted(preds)
+            for c in self._predicted_class_numbers(preds)
         )
 
-    def _predicted(self, preds: Predictions) -> list[int]:
+    def _predicted_class_numbers(self, preds: Predictions) -> list[int]:
+        """Numbers of the classes that are predicted in some row of positive weight."""
         return np.unique(predicted_class(preds)[preds.w > 0]).tolist()
 
     def notes(self, preds: Predictions) -> list[Note]:
@@ -138,14 +139,15 @@ class Rank(Lens):
 
     def probabilities(self, preds: Predictions) -> list[Array]:
         """The r-th largest probability of each row."""
-        return [np.take_along_axis(preds.P, self._which(preds)[:, None], axis=1)[:, 0]]
+        return [np.take_along_axis(preds.P, self._class_at_rank(preds)[:, None], axis=1)[:, 0]]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is the r-th label."""
-        return [label_hits(self._which(preds), preds.k)]
+        return [event_codes(self._class_at_rank(preds), preds.k)]
 
-    def _which(self, preds: Predictions) -> Array:
-        return descending(preds.P)[:, self.rank - 1]
+    def _class_at_rank(self, preds: Predictions) -> Array:
+        """Number of the class with the r-th largest probability, (n,)."""
+        return rank_classes(preds.P)[:, self.rank - 1]
 
     def check(self, preds: Predictions) -> None:
         """Require a rank from 1 to K."""
@@ -174,7 +176,7 @@ class TopK(Lens):
         """The k largest probabilities in decreasing order, and the sum of the others."""
         if self.size == 1:
             return Confidence().probabilities(preds)
-        ranked = np.take_along_axis(preds.P, descending(preds.P), axis=1)
+        ranked = np.take_along_axis(preds.P, rank_classes(preds.P), axis=1)
         rest = ranked[:, self.size :].sum(axis=1, dtype=np.float64, keepdims=True)
         return [np.concatenate([ranked[:, : self.size], rest], axis=1)]
 
@@ -183,7 +185,7 @@ class TopK(Lens):
         if self.size == 1:
             return Confidence().outcome_codes(preds)
         place = np.empty((preds.n, preds.k), dtype=np.int64)
-        np.put_along_axis(place, descending(preds.P), np.arange(preds.k)[None, :], axis=1)
+        np.put_along_axis(place, rank_classes(preds.P), np.arange(preds.k)[None, :], axis=1)
         return [OutcomeCodes(np.minimum(place, self.size))]
 
     def check(self, preds: Predictions) -> None:
@@ -198,6 +200,6 @@ class TopK(Lens):
             )
 
 
-def descending(P: Array) -> Array:
-    """Class numbers by decreasing probability, with the lower number first in case of ties."""
+def rank_classes(P: Array) -> Array:
+    """Class numbers (n, K) of each row by decreasing probability, with the lower number first in case of ties."""
     return np.argsort(-P, axis=1, kind="stable")

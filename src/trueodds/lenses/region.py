@@ -47,6 +47,7 @@ def select_region(preds: Predictions, region: Region) -> Predictions:
 
 
 def _rows_in_region(preds: Predictions, region: Region) -> Any:
+    """Mask (n,) of the rows inside; what a user's function returns is not checked yet."""
     if callable(region):
         return call_user_function("region", region, preds.P)
     if isinstance(region, Mapping):
@@ -56,8 +57,8 @@ def _rows_in_region(preds: Predictions, region: Region) -> Any:
                 low, high = (float(end) for end in ends)
             except (TypeError, ValueError, OverflowError):
                 raise _invalid_region(f"{describe(name)}: {describe(ends)}") from None
-            score = _score(preds, name if isinstance(name, str) else describe(name))
-            mask &= (score >= _bound(preds, low)) & (score <= _bound(preds, high))
+            score = _score_by_name(preds, name if isinstance(name, str) else describe(name))
+            mask &= (score >= _round_bound(preds, low)) & (score <= _round_bound(preds, high))
         return mask
     if not isinstance(region, str):
         raise _invalid_region(describe(region))
@@ -70,11 +71,12 @@ def _rows_in_region(preds: Predictions, region: Region) -> Any:
             match = None
         if match is None:
             raise _invalid_region(describe(region))
-        mask &= _COMPARISONS[sign](_score(preds, name), _bound(preds, bound))
+        mask &= _COMPARISONS[sign](_score_by_name(preds, name), _round_bound(preds, bound))
     return mask
 
 
-def _score(preds: Predictions, name: str) -> Array:
+def _score_by_name(preds: Predictions, name: str) -> Array:
+    """The score (n,) that a condition names: confidence, positive or class:NAME."""
     if name == "confidence" and preds.kind != "multilabel":
         return Confidence().probabilities(preds)[0]
     if name == "positive" and preds.kind == "classes" and preds.k == 2:
@@ -89,7 +91,7 @@ def _score(preds: Predictions, name: str) -> Array:
     )
 
 
-def _bound(preds: Predictions, bound: float) -> float:
+def _round_bound(preds: Predictions, bound: float) -> float:
     """The bound in the type of the probabilities: for float32 it is the float32 value of 0.9, not the float64 value."""
     narrow = np.dtype(preds.dtype)
     return float(narrow.type(bound)) if narrow.kind == "f" else bound

@@ -85,10 +85,12 @@ def selective_risk(
     [0.25]
     """
     (view,) = as_lens("confidence").views(preds)
-    return risk_of(view, preds.cluster, n_queries=n_queries, at=at, resamples=resamples, level=level, rng=rng)
+    return selective_risk_of_view(
+        view, preds.cluster, n_queries=n_queries, at=at, resamples=resamples, level=level, rng=rng
+    )
 
 
-def risk_of(
+def selective_risk_of_view(
     view: View,
     cluster: Array | None = None,
     *,
@@ -109,36 +111,36 @@ def risk_of(
         cluster = None if cluster is None else np.unique(cluster[mask], return_inverse=True)[1].reshape(-1)
     answered = view.n_rows
     n_queries = answered if n_queries is None else n_queries
-    _check(n_queries, answered, resamples, level)
+    _check_settings(n_queries, answered, resamples, level)
     threshold, step = np.unique(-view.p, return_inverse=True)
-    step, m, w, wrong = step.reshape(-1), len(threshold), _as_rows(view), 1 - view.y.astype(np.float64)
+    step, m, w, wrong = step.reshape(-1), len(threshold), _represented_rows(view), 1 - view.y.astype(np.float64)
     n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
     reached, total, lost = np.cumsum(n), float(n.sum()), float(errors.sum())
     covered = reached / total * (answered / n_queries)
-    coverages = _coverage_grid(covered) if at is None else _coverages(at)
+    coverages = _coverage_grid(covered) if at is None else _check_coverages(at)
     shares = np.where(
         coverages <= covered[-1] * (1 + 1e-12), np.minimum(coverages * (n_queries / answered), 1.0), np.nan
     )
-    risk = _risks(n, errors, shares)
+    risk = _risk_at_shares(n, errors, shares)
     ends = np.array([total - lost, lost])
-    aurc, ideal = _area(n, errors), _area(ends, ends * [0, 1])
+    aurc, ideal = _area_under_curve(n, errors), _area_under_curve(ends, ends * [0, 1])
     interval = gain = None
     low = high = np.full(len(coverages), np.nan)
     if resamples:
         drawn, better, risks = [], [], []
-        for counts, misses in _resampled(view, step, m, cluster, resamples, as_generator(rng)):
-            drawn.append(_area(counts, misses))
+        for counts, misses in _resample_steps(view, step, m, cluster, resamples, as_generator(rng)):
+            drawn.append(_area_under_curve(counts, misses))
             better.append(misses.sum() / counts.sum() - drawn[-1])
-            risks.append(_risks(counts, misses, shares) if len(shares) else shares)
+            risks.append(_risk_at_shares(counts, misses, shares) if len(shares) else shares)
         tails = [(1 - level) / 2, (1 + level) / 2]
         low, high = np.quantile(np.array(risks).reshape(len(risks), -1), tails, axis=0)
         units = view.effective_n if cluster is None else len(np.unique(cluster))
         exact_limit = ((1 - level) / 2) ** (1 / np.maximum(shares * units, 1.0))
         low, high = np.where(risk == 1, exact_limit, low), np.where(risk == 0, 1 - exact_limit, high)
         if 0 < lost < total:
-            interval, gain = (_indices_between(np.quantile(draws, tails), level) for draws in (drawn, better))
+            interval, gain = (_percentile_interval(np.quantile(draws, tails), level) for draws in (drawn, better))
         else:
-            interval = _if_all_alike(lost > 0, 1 - ((1 - level) / 2) ** (1 / units), level)
+            interval = _exact_aurc_interval(lost > 0, 1 - ((1 - level) / 2) ** (1 / units), level)
     place = np.minimum(np.searchsorted(reached, np.nan_to_num(shares) * total * (1 - 1e-12)), m - 1)
     thresholds = np.where(np.isnan(shares), np.nan, -threshold[place].astype(np.float64))
     return SelectiveRisk(
@@ -148,28 +150,28 @@ def risk_of(
     )  # fmt: skip
 
 
-def _as_rows(view: View) -> Array:
+def _represented_rows(view: View) -> Array:
     """Weights (n,) as numbers of rows, on which the area depends. Weights that are not counts keep their ratios."""
     unit = view.unit_weight
     return view.w / unit if unit is not None else view.w * (view.effective_n / view.w.sum())
 
 
-def _check(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
+def _check_settings(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
     check("n_queries", n_queries, Annotated[int, Range(answered)], answered)
     check("resamples", resamples, Annotated[int, Range(0, 100_000_000)], 1000)
     check("level", level, Level, 0.95)
 
 
-def _coverages(at: Any) -> Array:
+def _check_coverages(at: Any) -> Array:
     coverage = Annotated[float, Range(0, 1, closed="right")]
     return np.array(check("at", at, Sequence[coverage], [0.8]), dtype=np.float64)
 
 
-def _indices_between(ends: Array, level: float) -> Interval:
+def _percentile_interval(ends: Array, level: float) -> Interval:
     return Interval(float(ends[0]), float(ends[1]), level, "percentile")
 
 
-def _if_all_alike(wrong: bool, rate: float, level: float) -> Interval:
+def _exact_aurc_interval(wrong: bool, rate: float, level: float) -> Interval:
     """Bound of AURC if no answer was wrong but a share `rate` may be, and comes first: r + ∫ r/c dc from r to 1.
 
     If all answers were wrong, the same share may be correct and come first, which gives the lower bound.
@@ -184,11 +186,11 @@ def _coverage_grid(covered: Array) -> Array:
     return np.unique(np.round(np.concatenate((even, covered)) if len(covered) <= 200 else even, 12))
 
 
-def _resampled(
+def _resample_steps(
     view: View, step: Array, m: int, cluster: Array | None, resamples: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array, Array]]:
     """Answers and errors of each step in each resample, by rows, by clusters, or by the rows of a tally."""
-    w, wrong = _as_rows(view), 1 - view.y.astype(np.float64)
+    w, wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
     if not view.is_rows:
         size = max(1, round(view.effective_n))
         n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
@@ -205,7 +207,7 @@ def _resampled(
             yield np.bincount(step, times, m), np.bincount(step, times * wrong, m)
 
 
-def _risks(n: Array, errors: Array, shares: Array) -> Array:
+def _risk_at_shares(n: Array, errors: Array, shares: Array) -> Array:
     """Expected risk of the most confident share of the answers."""
     upto, lost = (np.concatenate(([0.0], np.cumsum(values))) for values in (n, errors))
     k = shares * upto[-1]
@@ -213,7 +215,7 @@ def _risks(n: Array, errors: Array, shares: Array) -> Array:
         return np.asarray(np.clip(np.interp(k, upto, lost) / k, 0.0, 1.0))
 
 
-def _area(n: Array, errors: Array) -> float:
+def _area_under_curve(n: Array, errors: Array) -> float:
     """AURC from the answers and errors of each step (m,), in decreasing order of confidence.
 
     For g tied answers with e errors after N answers with E errors, the j-th in random order has the expected risk (E +
@@ -221,12 +223,12 @@ def _area(n: Array, errors: Array) -> float:
     """
     upto, before = np.cumsum(n), np.cumsum(errors) - errors
     start = upto - n
-    rise = np.diff(_harmonic(np.concatenate(([0.0], upto))))
+    rise = np.diff(_harmonic_number(np.concatenate(([0.0], upto))))
     rate = np.divide(errors, n, out=np.zeros(len(n)), where=n > 0)
     return float((errors + (before - start * rate) * rise).sum() / upto[-1])
 
 
-def _harmonic(x: Array) -> Array:
+def _harmonic_number(x: Array) -> Array:
     """Harmonic number H(x) = 1 + 1/2 + … + 1/x, continued to real x: ψ(x + 1) + γ."""
     from scipy.special import digamma
 

@@ -52,7 +52,7 @@ class GroupLens(Lens):
         return self.lens.columns(preds)
 
 
-VALUES_UP_TO = 50  # of one column or crossing: the largest are evaluated, the others counted
+MAX_EVALUATED_GROUPS = 50  # of one column or crossing: the largest are evaluated, the others counted
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class SubgroupPartition:
 
     column: str
     groups: tuple[Subgroup, ...]
-    smaller: tuple[Subgroup, ...] = ()  # beyond the largest VALUES_UP_TO
+    smaller: tuple[Subgroup, ...] = ()  # beyond the largest MAX_EVALUATED_GROUPS
     weightless: tuple[Subgroup, ...] = ()  # all their rows have weight 0
     empty: int = field(default=0)  # number of combinations of values that no row has
 
@@ -130,13 +130,13 @@ def subgroup_partitions(preds: Predictions, max_columns: int = 1) -> list[Subgro
     """
     coded = {name: np.unique(labels, return_inverse=True) for name, labels in preds.group.items()}
     return [
-        _partition(preds, {name: coded[name] for name in names})
+        _partition_by_columns(preds, {name: coded[name] for name in names})
         for size in range(1, max_columns + 1)
         for names in combinations(coded, size)
     ]
 
 
-def _partition(preds: Predictions, columns: dict[str, tuple[Array, Array]]) -> SubgroupPartition:
+def _partition_by_columns(preds: Predictions, columns: dict[str, tuple[Array, Array]]) -> SubgroupPartition:
     sizes = [len(values) for values, _ in columns.values()]
     codes = np.ravel_multi_index([inverse.reshape(-1) for _, inverse in columns.values()], sizes)
     present, index, count = np.unique(codes, return_inverse=True, return_counts=True)
@@ -145,7 +145,7 @@ def _partition(preds: Predictions, columns: dict[str, tuple[Array, Array]]) -> S
         Subgroup(tuple((name, values[i]) for (name, (values, _)), i in zip(columns.items(), place, strict=True)))
         for place in zip(*np.unravel_index(present, sizes), strict=True)
     ]
-    largest = set(np.argsort(-np.where(weighty, count, 0), kind="stable")[:VALUES_UP_TO])
+    largest = set(np.argsort(-np.where(weighty, count, 0), kind="stable")[:MAX_EVALUATED_GROUPS])
     mask = [weighty[i] and i in largest for i in range(len(groups))]
     return SubgroupPartition(
         " × ".join(columns),

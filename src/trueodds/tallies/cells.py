@@ -40,19 +40,20 @@ _table_cache = _TableCache()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Sums per cell of one or several binary views, which `+` merges. Cell c of view v has the index v · size + c.
+    """Sums per cell of one or several binary views, which `+` merges. Cell c of view v has the index
+    v · cells_per_view + c.
 
     The fine grid has edges i/3840, with the first and the last cell halved 20 times. All cells are right-closed `(lo,
     hi]`, and the first contains 0. Memory: 48 or 88 bytes per occupied cell.
 
-    >>> a = Cells.of([0.2, 0.2, 0.9], [0, 1, 1])
+    >>> a = Cells.from_scores([0.2, 0.2, 0.9], [0, 1, 1])
     >>> (a + a).n.tolist(), (a + a).view(0).y.tolist()
     ([4, 2], [0.5, 1.0])
     """
 
     index: Array  # (m,) int64, increasing
     n: Array  # (m,) int64, rows in the cell, at least 1
-    sums: Array  # (m, 4) float64 as PLAIN names them, or (m, 9) as FULL does
+    sums: Array  # (m, 4) float64 in the order of UNWEIGHTED_SUMS, or (m, 9) in that of WEIGHTED_SUMS
     bins: int | None = None  # uniform bins after `coarsen`; None for the fine grid
 
     @classmethod
@@ -62,26 +63,29 @@ class Cells:
         return cells_of_view(View(p, y, w))
 
     @classmethod
-    def from_dense_table(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
-        """Cells from a dense table that `fill` adds to, with n (views · CELLS,) and sums (views · CELLS, width)."""
-        shape = (views * N_CELLS, width)
+    def from_dense_table(cls, n_views: int, n_sums: int, add_rows: Callable[[Array, Array], None]) -> Cells:
+        """Cells from a dense table that `fill` adds to, with n (n_views · N_CELLS,) and
+        sums (n_views · N_CELLS, n_sums)."""
+        shape = (n_views * N_CELLS, n_sums)
         # Removed while in use, so that a table that an interrupt leaves half filled is never used again.
         table = _table_cache.tables.pop(shape, None)
         if table is None:
             table = np.zeros(shape[0], dtype=np.int64), np.zeros(shape)
             _table_cache.tables.clear()  # few shapes at a time, so that memory stays at a few MB
-        fill(*table)
+        add_rows(*table)
         cells = cls(*pop_occupied_cells(*table))
         _table_cache.tables[shape] = table
         return cells
 
     @classmethod
-    def concatenate_views(cls, parts: Sequence[tuple[int, Cells]]) -> Cells:
+    def concatenate_views(cls, starts_and_cells: Sequence[tuple[int, Cells]]) -> Cells:
         """Combine several tables, each starting at the given view, with increasing starts."""
-        cells = [part for _, part in parts]
+        cells = [part for _, part in starts_and_cells]
         if len({part.sums.shape[1] for part in cells}) > 1:
             cells = [part.with_explicit_sums() for part in cells]
-        index = [part.index + start * part.size for (start, _), part in zip(parts, cells, strict=True)]
+        index = [
+            part.index + start * part.cells_per_view for (start, _), part in zip(starts_and_cells, cells, strict=True)
+        ]
         return cls(
             np.concatenate(index),
             np.concatenate([part.n for part in cells]),
@@ -90,13 +94,13 @@ class Cells:
         )
 
     @property
-    def size(self) -> int:
+    def cells_per_view(self) -> int:
         """Number of cells per view."""
         return self.bins or N_CELLS
 
     @property
     def edges(self) -> Array:
-        """The edges of a view's cells, (size + 1,)."""
+        """The edges of a view's cells, (cells_per_view + 1,)."""
         return np.arange(self.bins + 1) / self.bins if self.bins else CELL_EDGES
 
     @property
@@ -143,21 +147,28 @@ class Cells:
                 repr(bins),
                 "For instance 10, 12, 15, 16, 20 or 30.",
             )
-        view, cell = np.divmod(self.index, self.size)
+        view, cell = np.divmod(self.index, self.cells_per_view)
         coarse = view * bins + np.searchsorted(np.arange(1, bins) / bins, self.edges[1:][cell], "left")
         index, first = np.unique(coarse, return_index=True)
         if len(index) == 0:
             return Cells(index, self.n, self.sums, bins)
         return Cells(index, np.add.reduceat(self.n, first), np.add.reduceat(self.sums, first, axis=0), bins)
 
-    def view(self, number: int, name: str = "", classes: int = 2) -> View:
+    def view(self, view_number: int, name: str = "", classes: int = 2) -> View:
         """One view whose rows are cells, with means p and y, further sums, and the midpoints of the cells as locations.
 
         The midpoint lies strictly inside the cell, so a partition with nested edges assigns a cell exactly as its rows.
         Other partitions use the nearest cell edges.
         """
-        start, stop = np.searchsorted(self.index, [number * self.size, (number + 1) * self.size])
-        part = Cells(self.index[start:stop] - number * self.size, self.n[start:stop], self.sums[start:stop], self.bins)
+        start, stop = np.searchsorted(
+            self.index, [view_number * self.cells_per_view, (view_number + 1) * self.cells_per_view]
+        )
+        part = Cells(
+            self.index[start:stop] - view_number * self.cells_per_view,
+            self.n[start:stop],
+            self.sums[start:stop],
+            self.bins,
+        )
         sums = dict(zip(WEIGHTED_SUMS, part.with_explicit_sums().sums.T, strict=True))
         edges = self.edges
         middle = ((edges[:-1] + edges[1:]) / 2)[part.index]
@@ -187,24 +198,25 @@ class TallyRows:
     log_observed: Array | None = None  # (n,) log-probability of the observed class, if there are logits
 
     @classmethod
-    def from_predictions(cls, preds: Predictions, where: slice | Array) -> TallyRows:
+    def from_predictions(cls, preds: Predictions, selection: slice | Array) -> TallyRows:
         """The chosen rows."""
-        p = preds.p[where]
+        p = preds.p[selection]
         if preds.kind == "confidence":
             P = p[:, None]
         else:
-            P = two_columns(p, None if preds.logits is None else preds.logits[where]) if p.ndim == 1 else p
+            P = two_columns(p, None if preds.logits is None else preds.logits[selection]) if p.ndim == 1 else p
         dtype = np.dtype(preds.dtype)
         eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
         rounding_tolerance = (
             max(P.shape[1] * eps, NOTED_SUM_DEVIATION) if preds.kind == "classes" and p.ndim == 2 else np.inf
         )
         y, shares, w = (
-            None if array is None else as_plain_array(array[where]) for array in (preds.y, preds.votes, preds.weight)
+            None if array is None else as_plain_array(array[selection])
+            for array in (preds.y, preds.votes, preds.weight)
         )
         z = logs = None
         if preds.logits is not None:
-            z, logs = preds.logits[where], preds.cached("log observed", partial(log_observed, preds))[where]
+            z, logs = preds.logits[selection], preds.cached("log observed", partial(log_observed, preds))[selection]
         return cls(preds.kind, as_plain_array(P), y, shares, w, rounding_tolerance, p.ndim == 1, z, logs)
 
     @property
@@ -226,22 +238,24 @@ class TallyRows:
 def cells_of_view(view: View) -> Cells:
     """The cells of one binary view of rows."""
     hard = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
-    return _columns(as_plain_array(view.p[:, None]), view.y[:, None], None if hard else as_plain_array(view.w))
+    return _tally_columns(as_plain_array(view.p[:, None]), view.y[:, None], None if hard else as_plain_array(view.w))
 
 
-def cells_by_rank(rows: TallyRows, which: Array) -> Cells:
-    """Cells of the largest probabilities of each row; `which` (n, ranks) holds their columns."""
-    return _columns(*values_by_rank(rows, which), None if rows.is_unweighted else rows.weights)
+def cells_by_rank(rows: TallyRows, ranked_columns: Array) -> Cells:
+    """Cells of the largest probabilities of each row; `ranked_columns` (n, ranks) are their columns."""
+    return _tally_columns(*values_by_rank(rows, ranked_columns), None if rows.is_unweighted else rows.weights)
 
 
-def values_by_rank(rows: TallyRows, which: Array) -> tuple[Array, Array]:
+def values_by_rank(rows: TallyRows, ranked_columns: Array) -> tuple[Array, Array]:
     """The largest probabilities of each row and their outcomes, both (n, ranks); `which` holds their columns."""
     if rows.votes is not None:
-        return as_plain_array(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.votes, which, axis=1)
+        return as_plain_array(np.take_along_axis(rows.P, ranked_columns, axis=1)), np.take_along_axis(
+            rows.votes, ranked_columns, axis=1
+        )
     assert rows.y is not None
     if rows.kind == "confidence":
         return rows.P, rows.y[:, None]
-    return as_plain_array(np.take_along_axis(rows.P, which, axis=1)), which == rows.y[:, None]
+    return as_plain_array(np.take_along_axis(rows.P, ranked_columns, axis=1)), ranked_columns == rows.y[:, None]
 
 
 def cells_by_class(rows: TallyRows, first: int, last: int) -> Cells:
@@ -249,40 +263,42 @@ def cells_by_class(rows: TallyRows, first: int, last: int) -> Cells:
     step = CLASSES_PER_TASK if rows.is_unweighted else WEIGHTED_CLASSES_PER_TASK
 
     def work(start: int, stop: int) -> tuple[int, Cells]:
-        return start, _class_cells(rows, first + start, first + stop)
+        return start, _tally_classes(rows, first + start, first + stop)
 
     return Cells.concatenate_views(map_blocks(work, last - first, step))
 
 
-def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
+def _tally_columns(P: Array, Y: Array, w: Array | None) -> Cells:
     """The cells of columns P (n, m) with their outcomes Y (n, m); without w the outcomes are 0 or 1."""
     m, exact = P.shape[1], P.dtype == np.float32
     if w is None:
-        hit = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, exact)
-        return Cells.from_dense_table(m, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*hit, n, sums))
-    share = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, exact)
+        outcome_inputs = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, exact)
+        return Cells.from_dense_table(
+            m, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*outcome_inputs, n, sums)
+        )
+    share_inputs = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, exact)
     return Cells.from_dense_table(
-        m, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share, n, sums)
+        m, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share_inputs, n, sums)
     )
 
 
-def _class_cells(rows: TallyRows, first: int, last: int) -> Cells:
+def _tally_classes(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, counted in one thread."""
     P, where = rows.P, (first, last, CELL_EDGES, rows.has_exact_cells)
     if not rows.is_unweighted:
-        shares = (P, as_plain_array(outcomes_by_class(rows, first, last)), as_plain_array(rows.weights), *where)
+        share_inputs = (P, as_plain_array(outcomes_by_class(rows, first, last)), as_plain_array(rows.weights), *where)
         return Cells.from_dense_table(
-            last - first, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*shares, n, sums)
+            last - first, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share_inputs, n, sums)
         )
     assert rows.y is not None
     if rows.kind == "multilabel":
-        hits = (P, as_plain_array(rows.y[:, first:last] == 1), *where)
+        outcome_inputs = (P, as_plain_array(rows.y[:, first:last] == 1), *where)
         return Cells.from_dense_table(
-            last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*hits, n, sums)
+            last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*outcome_inputs, n, sums)
         )
-    labels = (P, rows.y, *where)
+    label_inputs = (P, rows.y, *where)
     return Cells.from_dense_table(
-        last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_labels(*labels, n, sums)
+        last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_labels(*label_inputs, n, sums)
     )
 
 

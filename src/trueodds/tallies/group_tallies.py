@@ -23,8 +23,8 @@ from trueodds.tallies.tally_sums import TallySums
 T = TypeVar("T", bound=TallySums)
 
 _SCORE_SUMS = tuple(field.name for field in fields(ProperScoreSums))
-_EXTREMES = np.array([COUNT_FIELDS.index(name) for name in MAXIMUM_FIELDS])
-_PENDING = 4096  # minimum number of cells that are collected before they are added
+_MAXIMUM_COLUMNS = np.array([COUNT_FIELDS.index(name) for name in MAXIMUM_FIELDS])  # columns of `GroupColumns.counts`
+_MIN_PENDING_CELLS = 4096  # minimum number of cells that are collected before they are added
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,19 +35,19 @@ class GroupColumns(Generic[T]):
     names: tuple[str, ...]  # (G,) sorted
     n: Array  # (G,) int64
     weight: Array  # (G,)
-    starts: Array  # (G + 1,) where the cells of each group start
-    index: Array  # (m,) as in Cells
-    rows: Array  # (m,) int64, `n` of Cells
-    sums: Array  # (m, 4 or 9) as in Cells
-    scores: Array  # (G, 2, 7) by the name of the score and the field of ScoreSums
-    counts: Array  # (G, 9) by the field of Counts
+    cell_starts: Array  # (G + 1,) where the cells of each group start
+    cell_index: Array  # (m,) as in Cells
+    rows_per_cell: Array  # (m,) int64, `n` of Cells
+    sums_per_cell: Array  # (m, 4 or 9) as in Cells
+    scores: Array  # (G, 2, 7) by score, in the order of SCORES, and field of ProperScoreSums
+    counts: Array  # (G, 9) by the field of SpecialRowCounts
 
     @classmethod
     def from_tallies(cls, tallies: Mapping[str, T]) -> GroupColumns[T] | None:
         """Columns of tallies with the same layout; None if layouts differ or there is no tally."""
         names = tuple(sorted(tallies))
         parts = [tallies[name] for name in names]
-        if len({_layout(part) for part in parts}) != 1:
+        if len({_shared_attributes(part) for part in parts}) != 1:
             return None
         return cls(
             parts[0],
@@ -79,27 +79,27 @@ class GroupColumns(Generic[T]):
             n[at] += part.n
             weight[at] += part.weight
             scores[at] += part.scores
-            largest = np.maximum(counts[at], part.counts)[:, _EXTREMES]
+            largest = np.maximum(counts[at], part.counts)[:, _MAXIMUM_COLUMNS]
             counts[at] += part.counts
-            counts[at[:, None], _EXTREMES] = largest
-            keys.append(np.repeat(at, np.diff(part.starts)) * size + part.index)
+            counts[at[:, None], _MAXIMUM_COLUMNS] = largest
+            keys.append(np.repeat(at, np.diff(part.cell_starts)) * size + part.cell_index)
         key, inverse = np.unique(np.concatenate(keys), return_inverse=True)
         starts = np.searchsorted(key, np.arange(n_groups + 1) * size)
-        rows = _sum_by(inverse, np.concatenate([part.rows for part in parts])).astype(np.int64)
-        columns = np.concatenate([part.sums for part in parts]).T
-        sums = np.stack([_sum_by(inverse, column) for column in columns], axis=1)
+        rows = _sum_by_index(inverse, np.concatenate([part.rows_per_cell for part in parts])).astype(np.int64)
+        columns = np.concatenate([part.sums_per_cell for part in parts]).T
+        sums = np.stack([_sum_by_index(inverse, column) for column in columns], axis=1)
         return cls(parts[0].template, names, n, weight, starts, key % size, rows, sums, scores, counts)
 
-    def tally(self, i: int) -> T:
+    def tally_of_group(self, i: int) -> T:
         """The tally of one group."""
-        cells = slice(self.starts[i], self.starts[i + 1])
+        cells = slice(self.cell_starts[i], self.cell_starts[i + 1])
         return replace(
             self.template,
             n=int(self.n[i]),
             weight=float(self.weight[i]),
-            cells=Cells(self.index[cells], self.rows[cells], self.sums[cells]),
-            scores={name: _row_to_score_sums(row) for name, row in zip(SCORES, self.scores[i].tolist(), strict=True)},
-            counts=_counts(self.counts[i].tolist()),
+            cells=Cells(self.cell_index[cells], self.rows_per_cell[cells], self.sums_per_cell[cells]),
+            scores={name: _score_sums_from_row(row) for name, row in zip(SCORES, self.scores[i].tolist(), strict=True)},
+            counts=_special_counts_from_row(self.counts[i].tolist()),
         )
 
 
@@ -115,8 +115,8 @@ class GroupTallies(Mapping[str, T]):
 
     def __add__(self, other: GroupTallies[T]) -> GroupTallies[T]:
         total = GroupTallies(*self._parts, other.columns)
-        first, *pending = (len(part.index) for part in total._parts)
-        if sum(pending) > max(first, _PENDING):
+        first, *pending = (len(part.cell_index) for part in total._parts)
+        if sum(pending) > max(first, _MIN_PENDING_CELLS):
             total._parts = (total.columns,)
         return total
 
@@ -136,7 +136,7 @@ class GroupTallies(Mapping[str, T]):
         i = bisect_left(self.columns.names, name)
         if self.columns.names[i : i + 1] != (name,):
             raise KeyError(name)
-        return self.columns.tally(i)
+        return self.columns.tally_of_group(i)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns.names)
@@ -147,14 +147,18 @@ class GroupTallies(Mapping[str, T]):
 
 def merge_groups(a: Mapping[str, T], b: Mapping[str, T]) -> Mapping[str, T]:
     """Tallies of the groups of both operands. Groups of the same name are added."""
-    first, second = _by_columns(a), _by_columns(b)
-    if first is not None and second is not None and _layout(first.template) == _layout(second.template):
+    first, second = _as_group_tallies(a), _as_group_tallies(b)
+    if (
+        first is not None
+        and second is not None
+        and _shared_attributes(first.template) == _shared_attributes(second.template)
+    ):
         return first + second
-    both = {**a, **b, **{name: a[name] + b[name] for name in a if name in b}}
-    return dict(sorted(both.items()))
+    merged = {**a, **b, **{name: a[name] + b[name] for name in a if name in b}}
+    return dict(sorted(merged.items()))
 
 
-def _by_columns(tallies: Mapping[str, T]) -> GroupTallies[T] | None:
+def _as_group_tallies(tallies: Mapping[str, T]) -> GroupTallies[T] | None:
     """Return the tallies in columns; None if they have different layouts."""
     if isinstance(tallies, GroupTallies):
         return tallies
@@ -162,22 +166,22 @@ def _by_columns(tallies: Mapping[str, T]) -> GroupTallies[T] | None:
     return None if columns is None else GroupTallies(columns)
 
 
-def _layout(tally: TallySums) -> tuple[Any, ...]:
+def _shared_attributes(tally: TallySums) -> tuple[Any, ...]:
     """Attributes that tallies must share to be stored in the same columns."""
     return tally.kind, tally.classes, tally.dtype, tally.bins, tally.view_names, tally.cells.is_unweighted
 
 
-def _sum_by(bin_index: Array, values: Array) -> Array:
+def _sum_by_index(bin_index: Array, values: Array) -> Array:
     """Sum of the values of each index, added in order."""
     return np.bincount(bin_index, weights=values)
 
 
-def _row_to_score_sums(row: list[float]) -> ProperScoreSums:
+def _score_sums_from_row(row: list[float]) -> ProperScoreSums:
     values: dict[str, Any] = dict(zip(_SCORE_SUMS, row, strict=True))
     return ProperScoreSums(**{**values, "infinite": int(values["infinite"])})
 
 
-def _counts(row: list[float]) -> SpecialRowCounts:
+def _special_counts_from_row(row: list[float]) -> SpecialRowCounts:
     values: dict[str, Any] = {
         name: x if name in MAXIMUM_FIELDS else int(x) for name, x in zip(COUNT_FIELDS, row, strict=True)
     }
@@ -188,15 +192,15 @@ MIN_ROWS_OF_LARGE_GROUP = 512  # rows below which a group is counted together wi
 VALUES_PER_BLOCK = 65_536  # values of small groups that are counted at a time
 
 
-def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], T]) -> GroupTallies[T]:
-    """The tally of the rows of each value (n,), by the value as text; `count` tallies the rows of one group."""
+def tally_groups(preds: Predictions, values: Array, tally_rows_of_group: Callable[[Array], T]) -> GroupTallies[T]:
+    """The tally of the rows of each value (n,), by the value as text; `tally_rows_of_group` tallies the rows of one."""
     names, number = _number_values(values)
     size, rows = np.bincount(number), np.argsort(number, kind="stable")
     starts = np.concatenate([[0], np.cumsum(size)])
     small = size < MIN_ROWS_OF_LARGE_GROUP
-    large = {names[g]: count(rows[starts[g] : starts[g + 1]]) for g in np.flatnonzero(~small)}
+    large = {names[g]: tally_rows_of_group(rows[starts[g] : starts[g + 1]]) for g in np.flatnonzero(~small)}
     parts = [columns for columns in [GroupColumns.from_tallies(large)] if columns is not None]
-    template = count(rows[:1])
+    template = tally_rows_of_group(rows[:1])
     rows, names, starts = rows[np.repeat(small, size)], names[small], np.concatenate([[0], np.cumsum(size[small])])
     _, first = np.unique(starts[:-1] // max(1, VALUES_PER_BLOCK // len(template.view_names)), return_index=True)
     for a, b in pairwise([*first.tolist(), len(names)]):
@@ -228,25 +232,25 @@ def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], 
     counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
     P, Y = values_by_rank(rows, which) if ranks else values_by_class(rows, classes.start, classes.stop)
     n_cells = P.shape[1] * N_CELLS
-    key, cell_n, cell_sums = _cells(rows, P, Y, np.repeat(np.arange(len(names)), size))
+    key, cell_n, cell_sums = _sum_cells_of_groups(rows, P, Y, np.repeat(np.arange(len(names)), size))
     return GroupColumns(
         template,
         names,
         n=size,
         weight=size.astype(np.float64) if rows.w is None else segment_sums(rows.w[None], starts)[0],
-        starts=np.searchsorted(key, np.arange(len(names) + 1) * n_cells),
-        index=key % n_cells,
-        rows=cell_n,
-        sums=cell_sums,
+        cell_starts=np.searchsorted(key, np.arange(len(names) + 1) * n_cells),
+        cell_index=key % n_cells,
+        rows_per_cell=cell_n,
+        sums_per_cell=cell_sums,
         scores=scores,
         counts=np.stack([counts[name] for name in COUNT_FIELDS], axis=1).astype(np.float64),
     )
 
 
-def _cells(rows: TallyRows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, Array]:
+def _sum_cells_of_groups(rows: TallyRows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, Array]:
     """The occupied cells of binary views P, Y (n, m) of rows in groups (n,): their keys, counts and sums.
 
-    The cell of index i, as in `tallies.cells`, of group g has the key g · m · CELLS + i.
+    The cell of index i, as in `tallies.cells`, of group g has the key g · m · N_CELLS + i.
     """
     n, m = P.shape
     cell = np.empty((n, m), dtype=np.uint16, order="F")

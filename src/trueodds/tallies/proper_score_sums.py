@@ -16,37 +16,36 @@ SCORES = ("brier", "log_loss")
 class ProperScoreSums:
     """Sums for the weighted mean of a score and its standard error. Infinite scores are counted separately.
 
-    >>> sums = ProperScoreSums.of(np.array([0.0, 1.0])) + ProperScoreSums.of(np.array([0.5, 0.5]))
+    >>> sums = ProperScoreSums.from_scores(np.array([0.0, 1.0])) + ProperScoreSums.from_scores(np.array([0.5, 0.5]))
     >>> sums.mean, round(sums.standard_error, 4)
     (0.5, 0.1768)
     """
 
-    w: float = 0.0  # Σw over the rows with a finite score, and so on
-    ww: float = 0.0
-    ws: float = 0.0
-    wws: float = 0.0
-    wwss: float = 0.0
-    infinite: int = 0  # rows, whatever their weight
-    infinite_w: float = 0.0
+    w: float = 0.0  # Σw, as the next four over the rows with a finite score s
+    ww: float = 0.0  # Σw²
+    ws: float = 0.0  # Σws
+    wws: float = 0.0  # Σw²s
+    wwss: float = 0.0  # Σw²s²
+    infinite: int = 0  # number of rows with an infinite score, whatever their weight
+    infinite_w: float = 0.0  # their total weight
 
     @classmethod
     def from_scores(cls, s: Array, w: Array | None = None) -> ProperScoreSums:
         """Sums of one score per row. Without weights each row counts once."""
         finite = np.isfinite(s)
-        endless = len(s) - int(finite.sum())
-        lost = float(endless if w is None else w[~finite].sum())
-        if endless:
+        n_infinite = len(s) - int(finite.sum())
+        infinite_weight = float(n_infinite if w is None else w[~finite].sum())
+        if n_infinite:
             s, w = s[finite], None if w is None else w[finite]
         # no dot products: BLAS splits them over threads, and the sum would depend on their number
         w_sum, ww, ws, wws, wwss = score_terms(s, w).sum(axis=1).tolist()
-        return cls(w_sum, ww, ws, wws, wwss, endless, lost)
+        return cls(w_sum, ww, ws, wws, wwss, n_infinite, infinite_weight)
 
     @classmethod
     def from_counts(cls, n: int, finite: int, s: float, ss: float) -> ProperScoreSums:
         """Sums for n rows of weight 1, `finite` of them with a finite score, from Σs and Σs² of these."""
-        w = float(
-            finite
-        )  # float like the other sums, so that saving and loading does not change the JSON text of a tally
+        # float like the other sums, so that saving and loading does not change the JSON text of a tally
+        w = float(finite)
         return cls(w, w, s, s, ss, n - finite, float(n - finite))
 
     def __add__(self, other: ProperScoreSums) -> ProperScoreSums:
@@ -95,7 +94,7 @@ def brier(p: Array, y: Array) -> Array:
 def log_loss(p: Array, y: Array, min_prob: float = 0.0) -> Array:
     """Log loss −Σ y log p of each row in nats; infinite if an outcome of probability 0 is observed, unless clipped.
 
-    For a single column (n,) the complement is 1 − p. Use `log_score` if both logarithms are known.
+    For a single column (n,) the complement is 1 − p. Use `log_loss_from_logs` if both logarithms are known.
 
     >>> log_loss(np.array([0.0, 1.0]), np.array([1.0, 1.0])).tolist()
     [inf, 0.0]
@@ -103,13 +102,13 @@ def log_loss(p: Array, y: Array, min_prob: float = 0.0) -> Array:
     if p.ndim == 1:
         p, y = (np.stack([1 - values.astype(np.float64), values], axis=1) for values in (p, y))
     with np.errstate(divide="ignore"):
-        return log_score(np.log(np.maximum(p, 0.0, dtype=np.float64)), y, min_prob)
+        return log_loss_from_logs(np.log(np.maximum(p, 0.0, dtype=np.float64)), y, min_prob)
 
 
-def log_score(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
+def log_loss_from_logs(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
     """−Σ y log p of each row from log-probabilities (n, m) and shares of outcomes (n, m).
 
-    >>> log_score(np.array([[-5681.0, 0.0]]), np.array([[1.0, 0.0]])).tolist()
+    >>> log_loss_from_logs(np.array([[-5681.0, 0.0]]), np.array([[1.0, 0.0]])).tolist()
     [5681.0]
     """
     if min_prob:

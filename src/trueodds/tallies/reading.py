@@ -27,12 +27,12 @@ from trueodds.tallies.tally_sums import MAX_NULL_SIZE, SCHEMA
 def from_dict(value: Any) -> Tally:
     """The tally from `to_dict`. TO402 names an invalid field."""
     if not isinstance(value, dict) or "schema" not in value:
-        refuse("schema", "none", "Only files that `save` wrote are tallies.")
+        raise_invalid_field("schema", "none", "Only files that `save` wrote are tallies.")
     if value["schema"] != SCHEMA:
-        refuse("schema", repr(value["schema"])[:80], f"A tally has the schema {SCHEMA}.")
-    field = Field(value, "")
-    field.text("version")
-    return field.tally()
+        raise_invalid_field("schema", repr(value["schema"])[:80], f"A tally has the schema {SCHEMA}.")
+    field = TallyReader(value, "")
+    field.read_text("version")
+    return field.read_tally()
 
 
 def loads(text: str) -> Tally:
@@ -47,51 +47,58 @@ def load(path: str | Path) -> Tally:
     return from_dict(json_files.read_json(path, "TO402"))
 
 
-KINDS = ("classes", "confidence", "multilabel")
-TOLERANCE = 1e-6  # relative; what rounding in long sums may do to an inequality between them
-ROUNDING = 0.5  # how far above 1 a mean may lie: float16 tables of many classes
+PREDICTION_KINDS = ("classes", "confidence", "multilabel")
+SUM_TOLERANCE = 1e-6  # relative; what rounding in long sums may do to an inequality between them
+MAX_ROUNDING_EXCESS = 0.5  # how far above 1 a mean may lie: float16 tables of many classes
 
 
-class Field:
-    """One object of the file and its path."""
+class TallyReader:
+    """Reads and checks the fields of one JSON object of a saved tally; `path_prefix` is its path,
+    such as `groups.site.`."""
 
-    def __init__(self, value: Any, where: str) -> None:
+    def __init__(self, value: Any, path_prefix: str) -> None:
         if not isinstance(value, dict):
-            refuse(where.rstrip(".") or "content", repr(value)[:80])
-        self.value, self.where = value, where
+            raise_invalid_field(path_prefix.rstrip(".") or "content", repr(value)[:80])
+        self.value, self.path_prefix = value, path_prefix
 
-    def tally(self, group_of: Field | None = None) -> Tally:
+    def read_tally(self, group_of: TallyReader | None = None) -> Tally:
         """The whole tally, or the tally of a group."""
-        kind = self.text("kind")
-        self.require(kind in KINDS, "kind", kind)
-        classes = self.classes(kind)
-        bins, n = self.integer("bins", 1), self.integer("n", 1)
-        grid = None if self.get("grid") is None else self.integer("grid", 1)
-        slots = self.slots(kind, classes, group=group_of is not None)
-        weight = self.number("weight")
-        counts = self.child("counts").plain(SpecialRowCounts)
-        cells = self.child("cells").cells(len(slots), n, counts)
-        joint = {name: self.child("joint").child(name).simplex(grid, n) for name in self.keys("joint")}
+        kind = self.read_text("kind")
+        self.require(kind in PREDICTION_KINDS, "kind", kind)
+        classes = self.read_classes(kind)
+        bins, n = self.read_integer("bins", 1), self.read_integer("n", 1)
+        grid = None if self.require_value("grid") is None else self.read_integer("grid", 1)
+        slots = self.read_view_names(kind, classes, group=group_of is not None)
+        weight = self.read_number("weight")
+        counts = self.child_reader("counts").read_record(SpecialRowCounts)
+        cells = self.child_reader("cells").read_cells(len(slots), n, counts)
+        joint = {
+            name: self.child_reader("joint").child_reader(name).read_simplex_cells(grid, n)
+            for name in self.read_keys("joint")
+        }
         for name in joint:
-            self.require(_is_lens(name), "joint", repr(name))
-        scores = {name: self.child("scores").child(name).plain(ProperScoreSums) for name in self.keys("scores")}
+            self.require(_is_lens_name(name), "joint", repr(name))
+        scores = {
+            name: self.child_reader("scores").child_reader(name).read_record(ProperScoreSums)
+            for name in self.read_keys("scores")
+        }
         self.require(set(scores) == {"brier", "log_loss"}, "scores", str(sorted(scores)))
         groups: dict[str, dict[str, Tally]] = {}
-        for column in self.keys("groups"):
-            reader = self.child("groups")
-            values = reader.child(column)
-            groups[column] = {value: values.child(value).tally(self) for value in reader.keys(column)}
+        for column in self.read_keys("groups"):
+            reader = self.child_reader("groups")
+            values = reader.child_reader(column)
+            groups[column] = {value: values.child_reader(value).read_tally(self) for value in reader.read_keys(column)}
             rows = sum(part.n for part in groups[column].values())
             self.require(rows == n and group_of is None, f"groups.{column}", f"{rows:,} rows of {n:,}")
             for value, part in groups[column].items():
                 same = (part.kind, part.classes, part.bins) == (kind, classes, bins)
                 self.require(same, f"groups.{column}.{value}", "other classes or bins")
-        null = self.null(len(classes) * bins)
+        null = self.read_null_covariance(len(classes) * bins)
         self.require(null is None or (kind == "classes" and group_of is None), "null", "a covariance without classes")
         return Tally(
             kind=kind,
             classes=classes,
-            dtype=self.text("dtype"),
+            dtype=self.read_text("dtype"),
             bins=bins,
             grid=grid,
             view_names=slots,
@@ -105,83 +112,89 @@ class Field:
             groups=groups,
         )
 
-    def classes(self, kind: str) -> tuple[Any, ...]:
+    def read_classes(self, kind: str) -> tuple[Any, ...]:
         """Names of the classes, which must be distinct as text."""
-        names = self.items("classes")
-        fine = len(names) >= (1 if kind == "multilabel" else 2) and all(isinstance(x, (str, int, float)) for x in names)
-        self.require(fine and len({str(x) for x in names}) == len(names), "classes", repr(names)[:80])
+        names = self.read_list("classes")
+        is_valid = len(names) >= (1 if kind == "multilabel" else 2) and all(
+            isinstance(x, (str, int, float)) for x in names
+        )
+        self.require(is_valid and len({str(x) for x in names}) == len(names), "classes", repr(names)[:80])
         return tuple(names)
 
-    def slots(self, kind: str, classes: tuple[Any, ...], *, group: bool) -> tuple[str, ...]:
+    def read_view_names(self, kind: str, classes: tuple[Any, ...], *, group: bool) -> tuple[str, ...]:
         """The default views, followed by the named ones."""
-        slots = self.items("slots")
+        slots = self.read_list("slots")
         always = list(view_names(*default_views(kind, len(classes), group=group)))
         extra = slots[len(always) :]
-        fine = slots[: len(always)] == always and len(set(map(str, slots))) == len(slots)
-        self.require(fine and all(isinstance(x, str) and _is_lens(x) for x in extra), "slots", repr(slots)[:80])
+        is_valid = slots[: len(always)] == always and len(set(map(str, slots))) == len(slots)
+        self.require(
+            is_valid and all(isinstance(x, str) and _is_lens_name(x) for x in extra), "slots", repr(slots)[:80]
+        )
         return tuple(slots)
 
-    def cells(self, slots: int, n: int, counts: SpecialRowCounts) -> Cells:
+    def read_cells(self, slots: int, n: int, counts: SpecialRowCounts) -> Cells:
         """Sums per cell, validated: ordered, complete in every view, each mean inside its cell."""
-        index = self.integers("index")
-        rows = self.integers("n")
+        index = self.read_integers("index")
+        rows = self.read_integers("n")
         self.require(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
         increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < slots * N_CELLS
         self.require(increasing, "index", "cells out of order or range")
         self.require(bool((rows > 0).all()), "n", "an empty cell")
         rows_per_view = np.bincount(index // N_CELLS, rows, slots)
         self.require(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
-        sums = self.child("sums")
+        sums = self.child_reader("sums")
         names = WEIGHTED_SUMS if "w" in sums.value else UNWEIGHTED_SUMS
         sums.require(set(sums.value) == set(names), "", str(sorted(sums.value)))
-        columns = {name: sums.floats(name, len(index)) for name in names}
+        columns = {name: sums.read_floats(name, len(index)) for name in names}
         for name, column in columns.items():
             # p(1 − p) falls below 0 where p lies above 1 by rounding
-            low = -columns["ww"] * ROUNDING if name == "wwv" else 0.0
+            low = -columns["ww"] * MAX_ROUNDING_EXCESS if name == "wwv" else 0.0
             sums.require(bool((column >= low).all()), name, f"{column.min()} below 0")
         w = columns.get("w", rows.astype(np.float64))
-        sums.require(bool((columns["wy"] <= w * (1 + TOLERANCE)).all()), "wy", "more outcomes than rows")
+        sums.require(bool((columns["wy"] <= w * (1 + SUM_TOLERANCE)).all()), "wy", "more outcomes than rows")
         low, high = CELL_EDGES[:-1][index % N_CELLS], CELL_EDGES[1:][index % N_CELLS]
-        high = np.where(index % N_CELLS == N_CELLS - 1, 1 + min(counts.excess, ROUNDING), high)
-        outside = (columns["wp"] < w * low * (1 - TOLERANCE)) | (columns["wp"] > w * high * (1 + TOLERANCE))
+        high = np.where(index % N_CELLS == N_CELLS - 1, 1 + min(counts.excess, MAX_ROUNDING_EXCESS), high)
+        outside = (columns["wp"] < w * low * (1 - SUM_TOLERANCE)) | (columns["wp"] > w * high * (1 + SUM_TOLERANCE))
         sums.require(not outside.any(), "wp", f"a mean outside its cell, {int(index[np.argmax(outside)])}")
         return Cells(index, rows, np.stack(list(columns.values()), axis=1))
 
-    def simplex(self, grid: int | None, n: int) -> SimplexCells:
+    def read_simplex_cells(self, grid: int | None, n: int) -> SimplexCells:
         """The sums per cell of a grid on the simplex."""
         self.require(grid is not None, "", "no grid")
         assert grid is not None
-        rows = self.integers("n")
-        keys = [self.integer_list("keys", key) for key in self.items("keys")]
+        rows = self.read_integers("n")
+        keys = [self.check_integers("keys", key) for key in self.read_list("keys")]
         width = len(keys[0]) if keys else 0
-        fine = len(keys) == len(rows) and all(len(key) == width and max(key) < grid and min(key) >= 0 for key in keys)
-        fine = fine and width > 1 and all(a < b for a, b in itertools.pairwise(keys))
-        self.require(fine, "keys", "grid cells out of order or range")
+        is_valid = len(keys) == len(rows) and all(
+            len(key) == width and max(key) < grid and min(key) >= 0 for key in keys
+        )
+        is_valid = is_valid and width > 1 and all(a < b for a, b in itertools.pairwise(keys))
+        self.require(is_valid, "keys", "grid cells out of order or range")
         self.require(int(rows.sum()) == n and bool((rows > 0).all()), "n", f"{int(rows.sum()):,} rows of {n:,}")
-        flat = {name: self.floats(name, len(rows)) for name in ("w", "ww")}
-        wide = {name: self.floats(name, len(rows), width) for name in ("wp", "wy")}
+        flat = {name: self.read_floats(name, len(rows)) for name in ("w", "ww")}
+        wide = {name: self.read_floats(name, len(rows), width) for name in ("wp", "wy")}
         for name, column in {**flat, **wide}.items():
             self.require(bool((column >= 0).all()), name, f"{column.min()} below 0")
         return SimplexCells(grid, np.array(keys, dtype=np.int32), rows, **flat, **wide)
 
-    def null(self, size: int) -> Array | None:
+    def read_null_covariance(self, size: int) -> Array | None:
         """The upper triangle of the null covariance."""
-        if self.get("null") is None:
+        if self.require_value("null") is None:
             return None
         self.require(size <= MAX_NULL_SIZE, "null", f"{size} report cells")
-        reader = self.child("null")
-        index = reader.integers("index", empty=True)
-        value = reader.floats("value", len(index))
+        reader = self.child_reader("null")
+        index = reader.read_integers("index", empty=True)
+        value = reader.read_floats("value", len(index))
         line, column = np.divmod(index, size)
-        fine = bool(
+        is_valid = bool(
             (np.diff(index) > 0).all() and (index >= 0).all() and (line < size).all() and (line <= column).all()
         )
-        reader.require(fine, "index", "report cells out of order or range")
+        reader.require(is_valid, "index", "report cells out of order or range")
         null = np.zeros((size, size))
         null[line, column] = value
         return null
 
-    def plain(self, kind: type[Any]) -> Any:
+    def read_record(self, kind: type[Any]) -> Any:
         """Sums or counts in the types of their class, with integers for integer fields."""
         names = [field.name for field in fields(kind)]
         self.require(set(self.value) == set(names), "", str(sorted(self.value)))
@@ -191,87 +204,92 @@ class Field:
         signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
         return kind(
             **{
-                name: self.integer(name, 0) if name in integers else self.number(name, signed=name in signed)
+                name: self.read_integer(name, 0) if name in integers else self.read_number(name, signed=name in signed)
                 for name in names
             }
         )
 
-    def require(self, fine: bool, key: str, got: str) -> None:
+    def require(self, is_valid: bool, key: str, got: str) -> None:
         """Raise TO402 unless the condition holds."""
-        if not fine:
-            refuse((self.where + key).rstrip("."), got)
+        if not is_valid:
+            raise_invalid_field((self.path_prefix + key).rstrip("."), got)
 
-    def get(self, key: str) -> Any:
+    def require_value(self, key: str) -> Any:
         """Value of a required field."""
         self.require(key in self.value, key, "nothing")
         return self.value[key]
 
-    def child(self, key: str) -> Field:
+    def child_reader(self, key: str) -> TallyReader:
         """The object in a field."""
-        return Field(self.get(key), f"{self.where}{key}.")
+        return TallyReader(self.require_value(key), f"{self.path_prefix}{key}.")
 
-    def keys(self, key: str) -> list[str]:
+    def read_keys(self, key: str) -> list[str]:
         """The names in an object."""
-        return list(self.child(key).value)
+        return list(self.child_reader(key).value)
 
-    def text(self, key: str) -> str:
+    def read_text(self, key: str) -> str:
         """A text."""
-        value = self.get(key)
+        value = self.require_value(key)
         self.require(isinstance(value, str), key, repr(value)[:80])
         return str(value)
 
-    def integer(self, key: str, low: int) -> int:
+    def read_integer(self, key: str, low: int) -> int:
         """An integer that fits into 64 bits."""
-        value = self.get(key)
+        value = self.require_value(key)
         self.require(type(value) is int and low <= value < 2**63, key, repr(value)[:80])
         return int(value)
 
-    def number(self, key: str, *, signed: bool = False) -> float:
+    def read_number(self, key: str, *, signed: bool = False) -> float:
         """A finite number."""
-        value = self.get(key)
-        fine = _finite(value) and (signed or value >= 0)
-        self.require(fine, key, repr(value)[:80])
+        value = self.require_value(key)
+        is_valid = _is_finite_number(value) and (signed or value >= 0)
+        self.require(is_valid, key, repr(value)[:80])
         return float(value)
 
-    def items(self, key: str) -> list[Any]:
+    def read_list(self, key: str) -> list[Any]:
         """A list."""
-        value = self.get(key)
+        value = self.require_value(key)
         self.require(isinstance(value, list), key, repr(value)[:80])
         return list(value)
 
-    def integer_list(self, key: str, value: Any) -> list[int]:
+    def check_integers(self, key: str, value: Any) -> list[int]:
         """A list of integers."""
         self.require(isinstance(value, list) and all(type(x) is int for x in value), key, repr(value)[:80])
         return list(value)
 
-    def integers(self, key: str, *, empty: bool = False) -> Array:
+    def read_integers(self, key: str, *, empty: bool = False) -> Array:
         """A list of integers as int64."""
-        value = self.integer_list(key, self.items(key))
+        value = self.check_integers(key, self.read_list(key))
         self.require(empty or len(value) > 0, key, "no cells")
         self.require(all(-(2**63) <= x < 2**63 for x in value), key, "a number beyond 64 bits")
         return np.array(value, dtype=np.int64)
 
-    def floats(self, key: str, length: int, width: int | None = None) -> Array:
+    def read_floats(self, key: str, length: int, width: int | None = None) -> Array:
         """A list of finite numbers, or of lists of them, as float64."""
-        value = self.items(key)
+        value = self.read_list(key)
         lines = value if width is not None else [value]
-        fine = len(value) == length and all(
-            isinstance(line, list) and len(line) == (width or length) and all(map(_finite, line)) for line in lines
+        is_valid = len(value) == length and all(
+            isinstance(line, list) and len(line) == (width or length) and all(map(_is_finite_number, line))
+            for line in lines
         )
-        self.require(fine, key, f"{len(value)} values for {length}, or one that is no finite number")
+        self.require(is_valid, key, f"{len(value)} values for {length}, or one that is no finite number")
         return np.array(value, dtype=np.float64)
 
 
-def refuse(field: str, got: str, fix: str = "The file was modified or truncated. Tally the rows again.") -> NoReturn:
-    """Create the error for an invalid field."""
+def raise_invalid_field(
+    field: str, got: str, fix: str = "The file was modified or truncated. Tally the rows again."
+) -> NoReturn:
+    """Raise TO402 for an invalid field, given by its path in the file."""
     raise InputError("TO402", f"The tally's {field} is not valid.", got, fix)
 
 
-def _finite(value: Any) -> bool:
+def _is_finite_number(value: Any) -> bool:
+    """Whether a JSON value is a finite float, or an integer of 64 bits."""
     return (type(value) is float and math.isfinite(value)) or (type(value) is int and abs(value) < 2**63)
 
 
-def _is_lens(name: str) -> bool:
+def _is_lens_name(name: str) -> bool:
+    """Whether a lens has exactly this name."""
     try:
         return as_lens(name).name == name
     except InputError:

@@ -14,7 +14,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.tallies.tally import Tally
 
 MAX_PROBS = 2_000_000  # maximum number of probabilities in a sample
-_PARTS = 64  # maximum number of parts before they are joined
+_MAX_PARTS = 64  # maximum number of parts before they are joined into one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,9 +24,9 @@ class Reservoir:
     `+` keeps the smallest keys of both samples, so the result does not depend on the order and grouping of additions.
 
     >>> preds = Predictions([0, 1] * 500, [0.3] * 1000)
-    >>> every = Reservoir.of(preds, np.arange(1000), seed=0, max_probs=20)
-    >>> half = Reservoir.of(preds[:500], np.arange(500), seed=0, max_probs=20)
-    >>> other = Reservoir.of(preds[500:], np.arange(500, 1000), seed=0, max_probs=20)
+    >>> every = Reservoir.from_predictions(preds, np.arange(1000), seed=0, max_probs=20)
+    >>> half = Reservoir.from_predictions(preds[:500], np.arange(500), seed=0, max_probs=20)
+    >>> other = Reservoir.from_predictions(preds[500:], np.arange(500, 1000), seed=0, max_probs=20)
     >>> every.rows.n, (other + half).keys.tolist() == every.keys.tolist()
     (10, True)
     """
@@ -65,7 +65,7 @@ class Reservoir:
         # Rows are copied only occasionally, because most batches of a long stream add only a few.
         return (
             sample._join_parts()
-            if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.max_rows
+            if len(parts) > _MAX_PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.max_rows
             else sample
         )
 
@@ -121,6 +121,7 @@ class SampledTally:
 
 
 def _rows_below_ceiling(part: tuple[Array, Predictions], ceiling: np.uint64) -> tuple[Array, Predictions] | None:
+    """Keys and rows of the part whose keys do not exceed the ceiling; None if there is none."""
     keys, rows = part
     mask = keys <= ceiling
     if mask.all():

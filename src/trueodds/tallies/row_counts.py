@@ -1,4 +1,4 @@
-"""Count blocks of rows into cells, proper scores, null covariance and numbers of special rows."""
+"""Sums of one block of rows that a tally adds up: cells, proper scores, null covariance and counts of special rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from trueodds.tallies import proper_score_sums as scores
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, Cells, TallyRows, cells_by_class, cells_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums
 
-MAXIMUM_FIELDS = ("excess", "worst_sum")
+MAXIMUM_FIELDS = ("excess", "worst_sum")  # of `SpecialRowCounts`: combined by their maximum, not by their sum
 
 
 @dataclass(frozen=True, slots=True)
 class SpecialRowCounts:
     """Counts of special rows, which can be added and from which notes are made.
 
-    >>> both = Counts(zeros=2, excess=1e-7) + Counts(zeros=1, excess=3e-7)
+    >>> both = SpecialRowCounts(zeros=2, excess=1e-7) + SpecialRowCounts(zeros=1, excess=3e-7)
     >>> both.zeros, both.excess
     (3, 3e-07)
     """
@@ -76,33 +76,33 @@ COUNT_FIELDS = tuple(field.name for field in fields(SpecialRowCounts))
 
 MAX_CLASSES_IN_ONE_PASS = 32  # number of classes whose cells are in memory together: 5 MB
 VALUES_PER_TASK = 2**22  # number of values per thread task
-NOTHING = as_plain_array(np.empty(0))
+EMPTY_ARRAY = as_plain_array(np.empty(0))  # stands for no weights, or for squares that are not needed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowCounts:
+class BlockSums:
     """The sums that a tally keeps of some rows."""
 
     cells: Cells
-    null: Array | None  # as of a Tally
-    scores: dict[str, ProperScoreSums]
+    null: Array | None  # upper triangle of the null covariance, as of a Tally
+    scores: dict[str, ProperScoreSums]  # by the name of the score
     counts: SpecialRowCounts
 
 
-def count_rows(rows: TallyRows, ranks: int, classes: range, bins: int | None) -> RowCounts:
+def sum_block(rows: TallyRows, ranks: int, classes: range, bins: int | None) -> BlockSums:
     """Sums of the largest one to three probabilities and of these classes; with `bins` the null covariance."""
     k = rows.P.shape[1]
     if rows.kind == "classes" and rows.is_unweighted and ranks and len(classes) == k <= MAX_CLASSES_IN_ONE_PASS:
-        return _count_in_one_pass(rows, ranks, bins)
+        return _sum_block_in_one_pass(rows, ranks, bins)
     survey = _survey_block(rows, ranks if k > 1 else 0)
-    parts = [(0, cells_by_rank(rows, survey.which))] if ranks else []
+    parts = [(0, cells_by_rank(rows, survey.ranked_columns))] if ranks else []
     if len(classes):
         parts.append((ranks, cells_by_class(rows, classes.start, classes.stop)))
     score_sums = {
         name: ProperScoreSums.from_scores(values, rows.w)
         for name, values in zip(SCORES, row_scores(rows, survey.squares), strict=True)
     }
-    return RowCounts(
+    return BlockSums(
         Cells.concatenate_views(parts),
         None if bins is None else null_covariance(rows, bins),
         score_sums,
@@ -112,11 +112,11 @@ def count_rows(rows: TallyRows, ranks: int, classes: range, bins: int | None) ->
 
 def null_covariance(rows: TallyRows, bins: int) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
-    k, report = rows.P.shape[1], report_bin_of_cells(bins)
-    first = first_bin_edge(report, k)
+    k, bin_of_cell = rows.P.shape[1], report_bin_of_cells(bins)
+    first = first_bin_edge(bin_of_cell, k)
     sums = zero_covariance_sums(k, bins, first)
-    w = NOTHING if rows.w is None else rows.w
-    add_shared_bin_covariances(rows.P, w, report, bins, first, rows.has_exact_cells, CELL_EDGES, sums)
+    w = EMPTY_ARRAY if rows.w is None else rows.w
+    add_shared_bin_covariances(rows.P, w, bin_of_cell, bins, first, rows.has_exact_cells, CELL_EDGES, sums)
     return covariance_matrix(sums)
 
 
@@ -126,13 +126,15 @@ def report_bin_of_cells(bins: int) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Survey:
-    """Result of one pass over the rows."""
+class RowSurvey:
+    """Largest probabilities, squares and special rows of a block of n rows, found in one pass."""
 
-    which: Array  # (n, ranks) columns of the largest values
+    ranked_columns: Array  # (n, ranks) columns of the largest values
     squares: Array  # (n,) Σp²
-    counts: Array  # exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest
-    extremes: Array  # the largest excess over 1 and distance from sum 1
+    counts: (
+        Array  # (5,) exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest
+    )
+    extremes: Array  # (2,) the largest excess over 1 and distance from sum 1
 
     def special_rows(self, rows: TallyRows, true_zeros: int) -> SpecialRowCounts:
         """The special rows."""
@@ -144,7 +146,7 @@ class Survey:
             ones=ones,
             above=above,
             inexact_sums=inexact,
-            ties=ties if self.which.shape[1] else 0,
+            ties=ties if self.ranked_columns.shape[1] else 0,
             true_zeros=true_zeros,
             voted=len(rows.P) if rows.votes is not None else 0,
             excess=float(self.extremes[0]),
@@ -152,30 +154,30 @@ class Survey:
         )
 
 
-def _count_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> RowCounts:
+def _sum_block_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> BlockSums:
     """Compute all sums in one pass, if there are few classes and each row has one label."""
     assert rows.y is not None
     n, k = rows.P.shape
-    survey = Survey(np.empty((0, ranks)), NOTHING, np.zeros(5, dtype=np.int64), np.zeros(2))
+    survey = RowSurvey(np.empty((0, ranks)), EMPTY_ARRAY, np.zeros(5, dtype=np.int64), np.zeros(2))
     scores = np.zeros((2, 3))
-    report = report_bin_of_cells(bins or 1)
-    first = first_bin_edge(report, k)
+    bin_of_cell = report_bin_of_cells(bins or 1)
+    first = first_bin_edge(bin_of_cell, k)
     pairs = zero_covariance_sums(k, bins or 0, first)
-    look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.has_one_column, CELL_EDGES)
-    outputs = (survey.counts, survey.extremes, scores, report, bins or 0, first, pairs)
+    inputs = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.has_exact_cells, rows.has_one_column, CELL_EDGES)
+    outputs = (survey.counts, survey.extremes, scores, bin_of_cell, bins or 0, first, pairs)
     cells = Cells.from_dense_table(
-        ranks + k, len(UNWEIGHTED_SUMS), lambda counts, sums: tally_rows(*look, counts, sums, *outputs)
+        ranks + k, len(UNWEIGHTED_SUMS), lambda counts, sums: tally_rows(*inputs, counts, sums, *outputs)
     )
     brier, loss = (ProperScoreSums.from_counts(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
     if rows.log_observed is not None:
         loss = ProperScoreSums.from_scores(-rows.log_observed)
     null = None if bins is None else covariance_matrix(pairs)
-    return RowCounts(
+    return BlockSums(
         cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special_rows(rows, loss.infinite)
     )
 
 
-def _survey_block(rows: TallyRows, ranks: int) -> Survey:
+def _survey_block(rows: TallyRows, ranks: int) -> RowSurvey:
     """The largest values and the special rows of a block."""
     n, k = rows.P.shape
     which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
@@ -187,7 +189,7 @@ def _survey_block(rows: TallyRows, ranks: int) -> Survey:
         return counts, extremes
 
     counts, extremes = zip(*map_blocks(work, n, max(1, VALUES_PER_TASK // k)), strict=True)
-    return Survey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
+    return RowSurvey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
 
 
 def count_zeros_and_ones(logits: Array) -> tuple[Array, Array]:

@@ -19,13 +19,13 @@ class SimplexCells:
     Memory: 4·m + 24 + 16·m bytes per occupied cell of m coordinates. In the worst case every row has its own cell.
     """
 
-    bins: int
+    bins: int  # per axis of the grid
     keys: Array  # (c, m) int32, the bin of each coordinate; rows in lexicographic order
-    n: Array  # (c,) int64
-    w: Array  # (c,)
-    ww: Array  # (c,)
-    wp: Array  # (c, m)
-    wy: Array  # (c, m)
+    n: Array  # (c,) int64, rows in the cell
+    w: Array  # (c,) Σw
+    ww: Array  # (c,) Σw²
+    wp: Array  # (c, m) Σwp
+    wy: Array  # (c, m) Σwy
 
     @classmethod
     def from_view(cls, view: View, bins: int) -> SimplexCells:
@@ -49,23 +49,23 @@ class SimplexCells:
 
     def view(self, name: str, classes: int) -> View:
         """The joint view of these cells, each located at the midpoint of its bins."""
-        some = (self.w > 0)[:, None]
+        has_weight = (self.w > 0)[:, None]
         middle = (self.keys + 0.5) / self.bins
-        p = np.divide(self.wp, self.w[:, None], out=middle.copy(), where=some)
-        y = np.divide(self.wy, self.w[:, None], out=np.zeros_like(self.wy), where=some)
+        p = np.divide(self.wp, self.w[:, None], out=middle.copy(), where=has_weight)
+        y = np.divide(self.wy, self.w[:, None], out=np.zeros_like(self.wy), where=has_weight)
         return View(p, y, self.w, n=self.n, sums={"ww": self.ww}, partition_values=middle, name=name, classes=classes)
 
 
 def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
     """Merge cells with the same key, sorted by key."""
-    unique, inverse = np.unique(_sortable(keys), return_inverse=True)
+    unique, inverse = np.unique(_sortable_keys(keys), return_inverse=True)
     inverse = inverse.reshape(-1)
     order = np.argsort(inverse, kind="stable")
     first = np.searchsorted(inverse[order], np.arange(len(unique)))
     return SimplexCells(bins, keys[order[first]], *(np.add.reduceat(values[order], first, axis=0) for values in sums))
 
 
-def _sortable(keys: Array) -> Array:
+def _sortable_keys(keys: Array) -> Array:
     """Rows as bytes with lexicographic order."""
     plain = np.ascontiguousarray(keys.astype(">u4"))
     return plain.view(f"V{4 * keys.shape[1]}")[:, 0]

@@ -9,7 +9,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels.multinomial import likelihood_sums
 
-_BLOCK = 1 << 14  # probabilities per block, so that the temporaries stay in cache
+_PROBABILITIES_PER_BLOCK = 1 << 14  # probabilities per block, so that the temporaries stay in cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,11 +25,10 @@ class Likelihood:
     value: float  # −Σ w log q of the observed outcomes, in nats
     gradient: Array  # (m,)
     hessian: Array  # (m, m), positive semidefinite; the outcomes do not enter it
-    weight: float
-    n: int
-    higher_derivatives: Array = field(
-        default_factory=lambda: np.zeros(4)
-    )  # third to sixth derivative by a single parameter
+    weight: float  # total weight of the rows
+    n: int  # number of rows
+    # (4,) third to sixth derivative by a single parameter; zeros for several parameters
+    higher_derivatives: Array = field(default_factory=lambda: np.zeros(4))
 
     def __add__(self, other: Likelihood) -> Likelihood:
         return Likelihood(
@@ -56,20 +55,22 @@ def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | N
     if X.shape[2] == 1:
         from trueodds.kernels.softmax import linear_log_loss
 
-        return _single_score(linear_log_loss(X[:, :, 0], Y, w, float(theta[0]), offset), w)
-    m, rows = X.shape[2], max(1, _BLOCK // (X.shape[1] * X.shape[2]))
+        return _likelihood_of_one_parameter(linear_log_loss(X[:, :, 0], Y, w, float(theta[0]), offset), w)
+    m, rows = X.shape[2], max(1, _PROBABILITIES_PER_BLOCK // (X.shape[1] * X.shape[2]))
     total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
     for start in range(0, len(X), rows):
         part = slice(start, start + rows)
-        total = total + _block(X[part], Y[part], w[part], theta, None if offset is None else offset[part])
+        total = total + _softmax_likelihood_of_block(
+            X[part], Y[part], w[part], theta, None if offset is None else offset[part]
+        )
     return total
 
 
 def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, *, row_step: int = 1) -> Likelihood:
-    r"""The sums of the model :math:`q_{ik} \propto \max(p_{ik}, \text{floor})^\beta`, one parameter β > 0 for all.
+    r"""The sums of the model :math:`q_{ik} \propto \max(p_{ik}, \text{min\_prob})^\beta`, one parameter β > 0 for all.
 
     Equal to `softmax_linear` of the logarithms, which are not stored. P is (n, K) of any float type, Y (n, K) outcome
-    shares or (n,) class numbers, w (n,). Only every `every`-th row is used. Cost: O(nK) time and O(1) memory.
+    shares or (n,) class numbers, w (n,). Only every `row_step`-th row is used. Cost: O(nK) time and O(1) memory.
 
     >>> P, y = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1])
     >>> round(softmax_tempered(P, y, np.ones(2), 1.0, 1e-12).value, 6) == round(float(-np.log(0.9 * 0.5)), 6)
@@ -77,14 +78,16 @@ def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float,
     """
     from trueodds.kernels.softmax import tempered_log_loss as sums
 
-    return _single_score(sums(P, Y, w, beta, min_prob, row_step), w[::row_step])
+    return _likelihood_of_one_parameter(sums(P, Y, w, beta, min_prob, row_step), w[::row_step])
 
 
-def _single_score(sums: Array, w: Array) -> Likelihood:
+def _likelihood_of_one_parameter(sums: Array, w: Array) -> Likelihood:
+    """From `sums` (7,): the value and its first six derivatives by the parameter."""
     return Likelihood(float(sums[0]), sums[1:2], sums[2:3, None], float(w.sum()), len(w), sums[3:])
 
 
-def _block(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None) -> Likelihood:
+def _softmax_likelihood_of_block(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None) -> Likelihood:
+    """The sums of `softmax_linear` over a block of rows, held in memory at once."""
     eta = X @ theta
     if offset is not None:
         eta += offset
@@ -115,8 +118,10 @@ def softmax_by_class(
     r"""The sums of the model :math:`q_i = \mathrm{softmax}_k(o_{ik} + a_k\cdot F_{ik} + b_k)`.
 
     F is (n, K, d), features of each class, or (n, d), the same for all of them; Y (n, K) outcome shares with rows
-    summing to 1, w (n,), o (n, K). :math:`\theta = (a_1, b_1, a_2, b_2, \ldots)`, (K(d + 1),); with `ties` T it is
-    Tφ, and φ is what is passed and what the derivatives are by. Convex. `curved=False` leaves the Hessian out, (0, 0).
+    summing to 1, w (n,), o (n, K). :math:`\theta = (a_1, b_1, a_2, b_2, \ldots)`, (K(d + 1),); with `tying` T it is
+    Tφ, and φ is what is passed and what the derivatives are by. Convex. `with_hessian=False` leaves the
+    Hessian out, (0, 0).
+
     Cost: O(nK²d²/2) time for features by class, O(nK²d²/4) for shared ones, O(nKd) without the Hessian; columns that
     lie in one piece (`np.asfortranarray`) are not copied. The blocks are fixed, so no sum depends on the number of
     threads.
@@ -132,7 +137,7 @@ def softmax_by_class(
     H = (
         np.zeros((0, 0))
         if not with_hessian
-        else (_from_pairs(across, Y.shape[1]) if F.ndim == 2 else _assemble_hessian(own, across))
+        else (_assemble_hessian_from_pairs(across, Y.shape[1]) if F.ndim == 2 else _assemble_hessian(own, across))
     )
     if tying is not None:
         g, H = tying.T @ g, tying.T @ H @ tying if with_hessian else H
@@ -149,7 +154,7 @@ def _assemble_hessian(own: Array, across: Array) -> Array:
     return H.reshape(k * d, k * d)
 
 
-def _from_pairs(across: Array, k: int) -> Array:
+def _assemble_hessian_from_pairs(across: Array, k: int) -> Array:
     """−Σ q_k q_l f fᵀ of pairs of classes. The diagonal block is the sum over pairs with the other classes."""
     d = round((np.sqrt(8 * across.shape[1] + 1) - 1) / 2)
     (first, second), (row, column) = np.triu_indices(k, 1), np.triu_indices(d)

@@ -41,12 +41,12 @@ def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> lis
     return [(lens.name, lens.name)]
 
 
-def lens_names(slots: tuple[str, ...], kind: str, classes: tuple[Any, ...]) -> list[str]:
+def lens_names(stored_names: tuple[str, ...], kind: str, classes: tuple[Any, ...]) -> list[str]:
     """Names of the lenses that these stored views provide."""
-    class_slots = [name for name in slots if name.startswith("class:")]
-    names = [name for name in slots if not name.startswith("class:")]
-    if kind == "classes" and len(classes) == 2 and "class:1" in class_slots:
+    class_view_names = [name for name in stored_names if name.startswith("class:")]
+    names = [name for name in stored_names if not name.startswith("class:")]
+    if kind == "classes" and len(classes) == 2 and "class:1" in class_view_names:
         names += ["positive", "canonical"]
-    if len(class_slots) == len(classes):
+    if len(class_view_names) == len(classes):
         names.append("classwise")
-    return names + [f"class:{classes[int(name.removeprefix('class:'))]}" for name in class_slots]
+    return names + [f"class:{classes[int(name.removeprefix('class:'))]}" for name in class_view_names]

@@ -20,10 +20,10 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-from trueodds.tallies import stored_views as slots
+from trueodds.tallies import stored_views
 from trueodds.tallies.cells import Cells, TallyRows, cells_of_view
 from trueodds.tallies.group_tallies import merge_groups, tally_groups
-from trueodds.tallies.row_counts import count_rows
+from trueodds.tallies.row_counts import sum_block
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums
 
@@ -38,8 +38,8 @@ class Tally(TallySums):
 
     Tallies of batches or machines are added with `+`. All statistics are computed from the sums, except those that
     need single rows. A tally keeps the lenses confidence, rank:2 and rank:3 (three classes or more), each class, and
-    those passed to `of`. It also keeps proper scores, counts of special rows, and each group column with its default
-    lens.
+    those passed to `from_predictions`. It also keeps proper scores, counts of special rows, and each
+    group column with its default lens.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Tally(TallySums):
         Sums of the binary views, and of the joint lenses by name.
     null : ndarray or None
         Upper triangle of the null covariance.
-    scores, counts : mapping, Counts
+    scores, counts : mapping, SpecialRowCounts
         Sums of the proper scores by name, and counts of special rows.
     groups : mapping
         Tally of each value of each group column.
@@ -124,9 +124,9 @@ class Tally(TallySums):
         bins, grid = check("bins", bins, BinCount, 15), check("grid", grid, BinCount | None, 10)
         if preds.weight is not None and not preds.weight.all():
             preds = preds[preds.weight > 0]  # as in a View, rows of weight 0 are ignored
-        count_group = partial(_count, preds, bins=bins, group=True)
+        count_group = partial(_tally_rows, preds, bins=bins, group=True)
         groups = {column: tally_groups(preds, values, count_group) for column, values in preds.group.items()}
-        tally = replace(_count(preds, slice(None), bins), grid=grid, groups=groups)
+        tally = replace(_tally_rows(preds, slice(None), bins), grid=grid, groups=groups)
         extra_lenses = [as_lens(lens) for lens in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
         if grid is not None and preds.kind == "classes":
             extra_lenses.append(Canonical())
@@ -137,7 +137,7 @@ class Tally(TallySums):
     def _with_lens(self, lens: Lens, preds: Predictions) -> Tally:
         """Return this tally with one additional lens."""
         lens.check(preds)
-        if self._stored_views(lens) or lens.name in self.joint:
+        if self._find_stored_views(lens) or lens.name in self.joint:
             return self
         if isinstance(lens, custom.Custom):
             raise InputError(
@@ -195,7 +195,7 @@ class Tally(TallySums):
     @property
     def lenses(self) -> tuple[str, ...]:
         """Names of the lenses that `views` accepts."""
-        return (*slots.lens_names(self.view_names, self.kind, self.classes), *sorted(self.joint))
+        return (*stored_views.lens_names(self.view_names, self.kind, self.classes), *sorted(self.joint))
 
     @property
     def resolution(self) -> str:
@@ -243,7 +243,7 @@ class Tally(TallySums):
             TO405 if the tally does not hold the lens.
         """
         lens = as_lens(lens)
-        if entries := self._stored_views(lens):
+        if entries := self._find_stored_views(lens):
             return tuple(self.cells.view(self.view_names.index(key), name, self.k) for key, name in entries)
         if lens.name in self.joint:
             return (self.joint[lens.name].view(lens.name, self.k),)
@@ -301,7 +301,7 @@ class Tally(TallySums):
         probabilities = self.n * (1 if self.kind == "confidence" else self.k)
         if self.n >= MIN_LABELS and self.counts.zeros + self.counts.ones == probabilities:
             notes = (*notes, hard_labels_note(self.kind))
-        if self.counts.ties and lens is not None and as_lens(lens).name in slots.LARGEST_PROBABILITY_LENSES:
+        if self.counts.ties and lens is not None and as_lens(lens).name in stored_views.LARGEST_PROBABILITY_LENSES:
             have = "row has" if self.counts.ties == 1 else "rows have"
             text = (
                 f"{self.counts.ties:,} {have} tied largest probabilities. The first of the tied classes counts as"
@@ -314,15 +314,15 @@ class Tally(TallySums):
         what = "confidence and correctness" if self.kind == "confidence" else f"{self.k} classes"
         return f"Tally(n={self.n:,}, {what}, {len(self.cells.index):,} cells)"
 
-    def _stored_views(self, lens: Lens) -> list[tuple[str, str]]:
-        """Slots of a lens with the names of its views; empty if a slot is missing."""
-        entries = slots.stored_views_of_lens(lens, self.kind, self.classes)
+    def _find_stored_views(self, lens: Lens) -> list[tuple[str, str]]:
+        """Names of the stored views of a lens, each with the name that the lens gives it; empty if one is missing."""
+        entries = stored_views.stored_views_of_lens(lens, self.kind, self.classes)
         return entries if all(key in self.view_names for key, _ in entries) else []
 
 
-def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool = False) -> Tally:
+def _tally_rows(preds: Predictions, where: slice | Array, bins: int, *, group: bool = False) -> Tally:
     """Tally of the selected rows with the default lenses, block by block."""
-    ranks, classes = slots.default_views(preds.kind, preds.k, group=group)
+    ranks, classes = stored_views.default_views(preds.kind, preds.k, group=group)
     null = preds.kind == "classes" and not group and preds.k * bins <= MAX_NULL_SIZE
     # a block's covariance is 8·(K·bins)² bytes; the number of blocks depends on nothing else
     blocks = max(1, min(MAX_BLOCKS, MAX_NULL_BYTES // (8 * (preds.k * bins) ** 2))) if null else MAX_BLOCKS
@@ -330,14 +330,14 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
 
     def work(start: int, stop: int) -> Tally:
         rows = TallyRows.from_predictions(preds, slice(start, stop) if isinstance(where, slice) else where[start:stop])
-        sums = count_rows(rows, ranks, classes, bins if null else None)
+        sums = sum_block(rows, ranks, classes, bins if null else None)
         return Tally(
             kind=preds.kind,
             classes=preds.classes,
             dtype=preds.dtype,
             bins=bins,
             grid=None,
-            view_names=slots.view_names(ranks, classes),
+            view_names=stored_views.view_names(ranks, classes),
             n=stop - start,
             weight=float(stop - start if rows.w is None else rows.w.sum()),
             cells=sums.cells,

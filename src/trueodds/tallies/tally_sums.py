@@ -73,7 +73,7 @@ class TallySums:
 
 def to_dict(tally: TallySums) -> dict[str, Any]:
     """The tally as plain values that JSON represents without loss."""
-    return {"schema": SCHEMA, "version": trueodds.__version__, **_to_dict(tally)}
+    return {"schema": SCHEMA, "version": trueodds.__version__, **_sums_to_dict(tally)}
 
 
 def dumps(tally: TallySums) -> str:
@@ -101,7 +101,7 @@ def save(tally: TallySums, path: str | Path) -> None:
     json_files.write_text(path, dumps(tally) + "\n", "TO407")
 
 
-def _to_dict(tally: TallySums) -> dict[str, Any]:
+def _sums_to_dict(tally: TallySums) -> dict[str, Any]:
     names = UNWEIGHTED_SUMS if tally.cells.is_unweighted else WEIGHTED_SUMS
     return {
         "kind": tally.kind,
@@ -122,15 +122,16 @@ def _to_dict(tally: TallySums) -> dict[str, Any]:
             for name, cells in tally.joint.items()
         },
         "null": _null_to_dict(tally.null),
-        "scores": {name: _numbers(sums) for name, sums in tally.scores.items()},
-        "counts": _numbers(tally.counts),
+        "scores": {name: _fields_by_name(sums) for name, sums in tally.scores.items()},
+        "counts": _fields_by_name(tally.counts),
         "groups": {
-            column: {value: _to_dict(part) for value, part in values.items()} for column, values in tally.groups.items()
+            column: {value: _sums_to_dict(part) for value, part in values.items()}
+            for column, values in tally.groups.items()
         },
     }
 
 
-def _numbers(sums: ProperScoreSums | SpecialRowCounts) -> dict[str, float]:
+def _fields_by_name(sums: ProperScoreSums | SpecialRowCounts) -> dict[str, float]:
     """The fields by name. `asdict` would copy each number individually, which is ten times slower."""
     return {field.name: getattr(sums, field.name) for field in fields(sums)}
 

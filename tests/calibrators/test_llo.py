@@ -69,8 +69,10 @@ def test_its_standard_errors_are_those_of_mcllo_of_two_classes():
     for weight in (np.ones(len(P)), w):
         one, other = fit_map(P, y, weight).certainty, MclloSpec(baseline=0).fit(P, one_hot(y), weight).certainty
         assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
-        assert (one.errors, one.rank, one.n) == (other.errors, other.rank, other.n)
-        assert one.ratio == (None if other.ratio is None else pytest.approx(other.ratio, rel=1e-9))
+        assert (one.std_error_method, one.rank, one.n) == (other.std_error_method, other.rank, other.n)
+        assert one.likelihood_ratio == (
+            None if other.likelihood_ratio is None else pytest.approx(other.likelihood_ratio, rel=1e-9)
+        )
 
 
 def test_it_reaches_the_maximum_where_nelder_mead_stops_short():

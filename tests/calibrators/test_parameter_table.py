@@ -84,7 +84,7 @@ def test_the_table_says_what_the_test_says():
     shown = ParameterTable(tuple(range(4)), 3, result.tau, result.gamma, result.certainty)
     for i in range(3):
         want = parts[f"class:{i}"]
-        assert shown.errors[i] == pytest.approx([want["tau_se"], want["gamma_se"]], rel=1e-7)
+        assert shown.std_errors[i] == pytest.approx([want["tau_se"], want["gamma_se"]], rel=1e-7)
         assert shown.pvalues[i] == pytest.approx(want["pvalue"], rel=1e-5)
         assert holm(shown.pvalues.tolist())[i] == pytest.approx(want["holm"], rel=1e-5)
         delta, gamma = (ends[i] for ends in shown.intervals())
@@ -251,9 +251,9 @@ def test_weights_are_no_numbers_of_rows_unless_declared():
     many = np.repeat(np.arange(150), w)
     one = to.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").calibration_map.certainty
     other = MCLLO().fit(P[many], y[many]).calibrator_.calibration_map.certainty
-    assert (one.errors, one.n) == ("curvature", w.sum())
+    assert (one.std_error_method, one.n) == ("curvature", w.sum())
     assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
-    assert one.ratio == pytest.approx(other.ratio, rel=1e-9)
+    assert one.likelihood_ratio == pytest.approx(other.likelihood_ratio, rel=1e-9)
 
 
 @pytest.mark.parametrize("penalty", [0, 0.5])
@@ -262,9 +262,9 @@ def test_equal_weights_say_nothing(penalty):
     plain, thrice = (
         MclloSpec(penalty=c * penalty).fit(P, one_hot(y, 3), np.full(150, c)).certainty for c in (1.0, 3.0)
     )
-    assert (thrice.errors, thrice.n) == ("curvature", 150)
+    assert (thrice.std_error_method, thrice.n) == ("curvature", 150)
     assert thrice.covariance == pytest.approx(plain.covariance, rel=1e-8)
-    assert thrice.ratio == (None if penalty else pytest.approx(plain.ratio, rel=1e-9))
+    assert thrice.likelihood_ratio == (None if penalty else pytest.approx(plain.likelihood_ratio, rel=1e-9))
 
 
 def test_the_test_and_the_table_have_one_sandwich_for_weights():

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
-from trueodds.tallies.proper_score_sums import log_score
+from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 
 def _mean_brier_score(s: Array, w: Array, wy: Array, _logs: Array) -> Array:
@@ -140,7 +140,7 @@ class Corp(UnbinnedError):
         score, recalibrated, uncertain = (float(term) for term in self.terms(s, w, wy, self._mean_logs(s, view)))
         if self.score == "log_loss" and view.exact is not None:  # of each row, where rows of one score differ in q
             rows = view.w > 0
-            score = float(view.w[rows] @ log_score(view.log_P, view.Y)[rows] / view.total)
+            score = float(view.w[rows] @ log_loss_from_logs(view.log_P, view.Y)[rows] / view.total)
         mcb, dsc = max(score - recalibrated, 0.0), max(uncertain - recalibrated, 0.0)
         return {"mcb": mcb, "dsc": dsc, "unc": uncertain, "score": score}
 

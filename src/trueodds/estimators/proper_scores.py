@@ -172,7 +172,7 @@ class LogLoss(Decomposed):
 
     def row_scores(self, view: View) -> Array:
         """The score of each row."""
-        return scores.log_score(view.log_P, view.Y, self.min_prob) if self.min_prob else _log_scores(view)
+        return scores.log_loss_from_logs(view.log_P, view.Y, self.min_prob) if self.min_prob else _log_scores(view)
 
     def value(self, view: View) -> float:
         """The weighted mean."""
@@ -181,7 +181,7 @@ class LogLoss(Decomposed):
 
     def expected_if_calibrated(self, view: View) -> float:
         """Mean entropy of the predictions: the expected score of a calibrated model."""
-        return float(view.w @ scores.log_score(view.log_P, view.P, self.min_prob) / view.total)
+        return float(view.w @ scores.log_loss_from_logs(view.log_P, view.P, self.min_prob) / view.total)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
         """Calibration, refinement and the variation within cells."""
@@ -189,8 +189,8 @@ class LogLoss(Decomposed):
         rows = View(view.P, view.Y, view.w)
         cells = rows.pool(index, len(binned.w))
         logs = _log_mean_probabilities(view.log_P, index, view.w)
-        mean = scores.log_score(logs[index], rows.y, self.min_prob)
-        surplus = scores.log_score(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
+        mean = scores.log_loss_from_logs(logs[index], rows.y, self.min_prob)
+        surplus = scores.log_loss_from_logs(logs, cells.y, self.min_prob) - scores.log_loss(cells.y, cells.y)
         within = within_cells_score(view, self.row_scores(view), mean)
         return calibration_refinement_terms(scores.log_loss, cells, surplus, within)
 
@@ -217,7 +217,7 @@ class LogLoss(Decomposed):
 
 def _log_scores(view: View) -> Array:
     """Log score of each row without `min_prob`, cached because the value, its notes and its interval need it."""
-    return view.cached("log scores", lambda: scores.log_score(view.log_P, view.Y))
+    return view.cached("log scores", lambda: scores.log_loss_from_logs(view.log_P, view.Y))
 
 
 def _log_mean_probabilities(logs: Array, index: Array, w: Array) -> Array:

@@ -14,7 +14,7 @@ from trueodds.core.settings import CHECKED_BY_CLASS, call_user_function
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, check_cost
 from trueodds.estimators.base import CellStatistic, Estimator, require_single_rows
-from trueodds.lenses.ranked import descending
+from trueodds.lenses.ranked import rank_classes
 from trueodds.lenses.view import View
 
 UTILITY_TOLERANCE = 1e-12  # tolerance of equal expected utilities, relative to the largest payoff
@@ -296,7 +296,7 @@ def _named_payoffs(utility: str, P: Array, view: View) -> Array:
     if k == 1:
         return np.arange(m) == P.argmax(axis=1)[:, None]
     hit = np.zeros(P.shape, dtype=bool)
-    np.put_along_axis(hit, descending(P)[:, :k], True, axis=1)
+    np.put_along_axis(hit, rank_classes(P)[:, :k], True, axis=1)
     return hit
 
 

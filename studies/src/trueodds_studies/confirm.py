@@ -232,7 +232,9 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 def paired_t_pvalue(method: str, P: Array, Y: Array, folds: int = 5) -> float:
     """P-value of a one-sided paired t test of the cross-fitted gain of a method."""
     rows = CrossFittingRows(P, Y, np.ones(len(P)), stratified_folds(P, folds, None, np.random.default_rng(0)))
-    gains = (Y * (rows.crossed(CALIBRATORS.make(method, {})) - log_with_mixture(P, rows.shares()))).sum(axis=1)
+    gains = (
+        Y * (rows.cross_fitted_logs(CALIBRATORS.make(method, {})) - log_with_mixture(P, rows.uniform_shares()))
+    ).sum(axis=1)
     gain, se = mean_and_standard_error(gains, rows.w)
     return float(stdtr(len(P) - 1, -gain / se)) if se > 0 else 1.0
 

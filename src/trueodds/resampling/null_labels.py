@@ -118,8 +118,8 @@ def _in_blocks(
     sums: Callable[[int, int], Array],
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
-    def work(start: int, stop: int) -> list[Array]:
-        drawn = layout.split_by_view(sums(start, stop))
+    def compute_statistics(drawn_sums: Array) -> list[Array]:
+        drawn = layout.split_by_view(drawn_sums)
         return [
             one.statistic(w[v], wp[v], wy)
             for v, (one, wy) in enumerate(zip(layout.cell_statistics, drawn, strict=True))
@@ -128,10 +128,11 @@ def _in_blocks(
     statistics: list[list[Array]] = []
     for start in range(0, resamples, layout.block):
         stop = min(start + layout.block, resamples)
+        drawn_sums = sums(start, stop)
         statistics += map_blocks(
-            lambda a, b, start=start: work(start + a, start + b),  # type: ignore[misc]
+            lambda a, b, drawn_sums=drawn_sums: compute_statistics(drawn_sums[a:b]),  # type: ignore[misc]
             stop - start,
-            layout.draws_per_thread,
+            min(layout.draws_per_thread, -(-(stop - start) // 2)),
         )
         if progress:
             progress(stop / resamples)

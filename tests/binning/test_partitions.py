@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.binning import median_variance
 from trueodds.binning.equal_mass import EqualMass, Sweep
 from trueodds.binning.median_variance import MedianVariance, grow_tree
 from trueodds.binning.partition import Partition
@@ -573,3 +574,18 @@ def test_bin_rules_use_the_effective_n_of_weights(bin_rule: str, bins: int) -> N
         assert Uniform(bin_rule).fit(view).size == EqualMass(bin_rule).fit(view).size == bins
     half = row_view(p, p, np.arange(400) % 2 * 7.0)
     assert Uniform("sqrt").fit(half).size == 14
+
+
+@pytest.mark.parametrize("max_bins", [None, 20])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_tree_does_not_depend_on_the_rows_of_subtrees_that_are_grown_apart(weighted, max_bins, monkeypatch):
+    rng = np.random.default_rng(4)
+    x = np.round(rng.dirichlet(np.ones(4), 700), 2)
+    w = rng.integers(1, 4, 700).astype(float) if weighted else np.ones(700)
+    trees = []
+    for max_rows in (10**6, 300, 40, 1):
+        monkeypatch.setattr(median_variance, "MAX_ROWS_AT_ONCE", max_rows)
+        tree = grow_tree(x, w, 5, max_bins)
+        trees.append((tree.axis, tree.cut, tree.low, tree.high))
+    assert len(trees[0][0]) > 30
+    assert all(tree == trees[0] for tree in trees)

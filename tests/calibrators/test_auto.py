@@ -319,3 +319,13 @@ def test_where_no_gain_is_to_be_had_nothing_is_chosen():
         if document["outcome"] == "no gain":
             assert document["chosen"] == "identity"
             assert [candidate["method"] for candidate in document["candidates"] if candidate["chosen"]] == ["identity"]
+
+
+def test_a_curve_for_each_of_many_classes_is_not_tried_on_few_rows():
+    def names(n, k):
+        return {spec.name for spec in AutoSpec()._suitable_specs(n, k)}
+
+    assert "isotonic" in names(200, 100)
+    assert "isotonic" not in names(199, 100)
+    assert {"temperature", "structured"} <= names(199, 100)
+    assert "isotonic" in names(3, 2)  # two classes share a curve

@@ -196,3 +196,45 @@ def test_independent_labels_are_drawn_each_for_itself(dtype):
                             expected[r, bin_index] += w[i]
     sums = random_labels.sum_label_weights(P, w, tables, 4, KEY, 4, 9, independent=True)
     np.testing.assert_allclose(sums, expected, rtol=1e-13)
+
+
+def label_of_16_bits(p, u, stream):
+    p = [float(x) for x in p]
+    last = max(c for c, x in enumerate(p) if x > 0)
+    below, total = 0.0, sum(p)
+    for c, x in enumerate(p):
+        below += x
+        if c >= last or u < math.floor(below / total * 2**16 + (mix(WORD - 1 - stream) >> 11) / 2**53):
+            return c
+    raise AssertionError
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_tables", [1, 2, 3])
+@pytest.mark.parametrize(("start", "stop"), [(0, 9), (3, 8)])
+def test_many_rows_are_counted_with_numbers_of_16_bits(start, stop, n_tables, dtype, monkeypatch):
+    monkeypatch.setattr(random_labels, "MIN_ROWS_OF_SHORT_INTEGERS", 1)
+    monkeypatch.setattr(random_labels, "ROWS_PER_COUNT", 4)
+    n, k, size = 9, 5, 6
+    P = table(n, k, dtype)
+    labels = np.empty((stop - start, n), dtype=int)
+    for i in range(n):
+        stream = row_key(KEY, i)
+        for r in range(start, stop):
+            bits = mix((stream + (r // 4 + 1) * 0x9E3779B97F4A7C15) % WORD)
+            labels[r - start, i] = label_of_16_bits(P[i], (bits >> (16 * (r % 4))) % 2**16, stream)
+    tables = np.concatenate([slots(n, k, size), slots(n, k, size, 1)])[:n_tables]
+    sums = random_labels.sum_label_weights(P, np.ones(n), tables, size, KEY, start, stop)
+    assert sums.tolist() == counted(labels, np.ones(n), tables, size).tolist()
+
+
+def test_numbers_of_16_bits_have_the_predicted_probabilities(monkeypatch):
+    # Rounding to 2⁻¹⁶ shifts a sum by about 1/256 of its standard deviation or less.
+    monkeypatch.setattr(random_labels, "MIN_ROWS_OF_SHORT_INTEGERS", 1)
+    n, draws = 4000, 400
+    P = np.tile([1e-6, 1e-4, 0.03, 0.3, 0.669899], (n, 1))
+    tables = np.broadcast_to(np.arange(5, dtype=np.int32), (1, n, 5))
+    sums = random_labels.sum_label_weights(P, np.ones(n), tables, 5, KEY, 0, draws)
+    expected, variance = n * P[0], n * P[0] * (1 - P[0])
+    assert (np.abs(sums.mean(axis=0) - expected) < 4.5 * np.sqrt(variance / draws)).all()
+    assert sums.var(axis=0)[2:] == pytest.approx(variance[2:], rel=4.5 * np.sqrt(2 / draws))

@@ -11,6 +11,7 @@ from trueodds.binning.partition import Partition
 from trueodds.core.ordering import round_significant
 from trueodds.core.settings import Count
 from trueodds.core.typing import Array
+from trueodds.kernels import map_items
 from trueodds.kernels.bins import FittedPartition
 from trueodds.kernels.bootstrap import argsort_bins
 from trueodds.lenses.view import View
@@ -123,12 +124,49 @@ class _Split:
     children: tuple[int, int] | None = None  # numbers of the children's splits, −1 if too small; None: no split
 
 
+MAX_ROWS_AT_ONCE = 2**15  # rows of a node from which on its subtree is grown by itself, in the cache and on a thread
+
+
 def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
-    """Return the splits of the complete tree, the root first; all nodes of a level are split at once."""
+    """Return the splits of the complete tree, the root first."""
+    splits, subtrees = _split_levels(x.astype(np.float64, copy=False), w, min_size, MAX_ROWS_AT_ONCE)
+    grown = map_items(lambda subtree: _split_levels(subtree.x, subtree.w, min_size)[0], subtrees)
+    for subtree, lower in zip(subtrees, grown, strict=True):
+        _link(subtree.parent, subtree.side, len(splits))
+        for split in lower:
+            if split.children is not None:
+                low, high = (child + len(splits) if child >= 0 else child for child in split.children)
+                split.children = low, high
+        splits += lower
+    return splits
+
+
+@dataclass
+class _Subtree:
+    """Rows of a node whose subtree is not grown yet."""
+
+    parent: _Split
+    side: int  # 0 for the lower child of the parent, 1 for the upper one
+    x: Array  # (rows, m)
+    w: Array  # (rows,) number of rows that each represents
+
+
+def _link(parent: _Split, side: int, number: int) -> None:
+    """Note the number of a child's split at its parent."""
+    assert parent.children is not None
+    parent.children = (number, parent.children[1]) if side == 0 else (parent.children[0], number)
+
+
+def _split_levels(x: Array, w: Array, min_size: int, max_rows: int = 0) -> tuple[list[_Split], list[_Subtree]]:
+    """Return the splits of the tree and its ungrown subtrees: those below the root of at most `max_rows` rows.
+
+    All nodes of a level are split at once.
+    """
     splits: list[_Split] = []
+    subtrees: list[_Subtree] = []
     parents: list[tuple[_Split, int]] = []  # the split and the side from which each node of the level comes
     # The vectors `node_rows` and their weights `mass` are sorted by node; `starts` are the first rows of the nodes.
-    node_rows, mass, starts = x.astype(np.float64, copy=False), w, np.zeros(1, dtype=np.intp)
+    node_rows, mass, starts = x, w, np.zeros(1, dtype=np.intp)
     while len(starts):
         sizes = np.diff(starts, append=len(node_rows))
         total = np.add.reduceat(mass, starts)
@@ -144,8 +182,7 @@ def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
             for v, a, c in zip(variance.tolist(), axis.tolist(), cut.tolist(), strict=True)
         ]
         for (parent, side), number in zip(parents, range(len(splits), len(splits) + len(level)), strict=False):
-            assert parent.children is not None
-            parent.children = (number, parent.children[1]) if side == 0 else (parent.children[0], number)
+            _link(parent, side, number)
         splits += level
         possible = np.minimum(low, high) >= min_size
         continued = np.stack([possible & (low >= 2 * min_size), possible & (high >= 2 * min_size)], axis=1)
@@ -157,7 +194,17 @@ def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
         order = order[continued.ravel()[child[order]]]
         node_rows, mass = node_rows[order], mass[order]
         starts = np.flatnonzero(np.diff(child[order], prepend=-1))
-    return splits
+        sizes = np.diff(starts, append=len(node_rows))
+        if (small := sizes <= max_rows).any():
+            spans = [slice(start, start + size) for start, size in zip(starts[small], sizes[small], strict=True)]
+            subtrees += [
+                _Subtree(*parents[i], node_rows[span], mass[span])
+                for i, span in zip(np.flatnonzero(small), spans, strict=True)
+            ]
+            parents = [parents[i] for i in np.flatnonzero(~small)]
+            kept = np.repeat(~small, sizes)
+            node_rows, mass, starts = node_rows[kept], mass[kept], (np.cumsum(sizes[~small]) - sizes[~small])
+    return splits, subtrees
 
 
 def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
@@ -165,8 +212,12 @@ def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array
 
     The rows of a node are contiguous; the results are (nodes,).
     """
-    mean = np.add.reduceat(mass[:, None] * node_rows, starts, axis=0) / total[:, None]
-    squares = mass[:, None] * (node_rows - np.repeat(mean, sizes, axis=0)) ** 2
+    is_weighted = bool((mass != 1).any())
+    mean = np.add.reduceat(mass[:, None] * node_rows if is_weighted else node_rows, starts, axis=0) / total[:, None]
+    squares = node_rows - np.repeat(mean, sizes, axis=0)
+    squares *= squares
+    if is_weighted:
+        squares *= mass[:, None]
     variance = np.add.reduceat(squares, starts, axis=0) / np.maximum(total - 1, np.finfo(float).tiny)[:, None]
     # Rounded, because the order of the rows changes rounding errors, which must not break ties.
     axis = np.argmax(variance >= variance.max(axis=1, keepdims=True) * (1 - 1e-9), axis=1)

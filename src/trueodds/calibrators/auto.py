@@ -158,7 +158,7 @@ class AutoSpec(CalibratorSpec):
         return specs
 
     def _suitable_specs(self, n: int, k: int) -> list[CalibratorSpec]:
-        """The candidates for n rows of K classes; explicitly requested ones must support K classes."""
+        """The candidates for n compared rows of K classes; explicitly requested ones must support K classes."""
         specs = self._make_candidate_specs()
         if self.candidates is None:
             return [spec for spec in specs if spec.is_suitable(n, k)]
@@ -211,7 +211,8 @@ class AutoSpec(CalibratorSpec):
         """The map that is finally applied, and the complete report."""
         live = w > 0
         P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
-        specs = self._suitable_specs(len(P), P.shape[1])
+        n_compared = min(len(P), MAX_PROBABILITIES // P.shape[1])
+        specs = self._suitable_specs(n_compared, P.shape[1])
         if isinstance(P, LogProbabilities):
             specs = [lower_min_prob_for_logs(spec) for spec in specs]
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)

@@ -25,6 +25,9 @@ class SoftmaxTerm(NamedTuple):
     min_prob: float = 0.0  # replaces a smaller p; with 0 an exact zero has the log −∞
 
 
+MIN_ROWS_PER_CURVE = 2  # rows per class below which `auto` does not try a curve for each class
+
+
 class CalibrationMap(ABC):
     """A fitted map from predicted to recalibrated probabilities; it is saved as its parameters, never as code."""
 
@@ -33,6 +36,7 @@ class CalibrationMap(ABC):
     converged: bool = True  # False if a parameter stopped at the end of its range
     logits: bool = False  # whether `apply` takes logits instead of probabilities
     takes_logs: ClassVar[bool] = False  # whether `apply` takes log-probabilities too, which do not underflow
+    one_vs_rest: ClassVar[bool] = False  # whether each of more than two classes has a curve of its own
 
     @abstractmethod
     def apply(self, P: Any) -> Array:
@@ -97,7 +101,8 @@ class CalibratorSpec(Settings, ABC):
 
     def is_suitable(self, n: int, k: int) -> bool:
         """Whether `auto` tries the calibrator by default on n rows of K classes."""
-        return self.candidate and not (self.two_classes and k > 2)
+        too_few = k > 2 and self.map_type is not None and self.map_type.one_vs_rest and n < MIN_ROWS_PER_CURVE * k
+        return self.candidate and not (self.two_classes and k > 2) and not too_few
 
     def check_classes(self, k: int) -> None:
         """Raise TO511 for more than two classes if the calibrator supports only two."""

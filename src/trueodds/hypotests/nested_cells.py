@@ -12,6 +12,7 @@ import numpy as np
 from trueodds.binning.equal_mass import EqualMass
 from trueodds.binning.median_variance import nested_cells
 from trueodds.core.typing import Array
+from trueodds.kernels import map_items
 from trueodds.kernels.nested_sums import nested_squares
 from trueodds.lenses.view import View
 
@@ -46,9 +47,7 @@ class BinaryCells:
 
     def __init__(self, view: View) -> None:
         cells = EqualMass(min(CELLS, max(max(NODE_COUNTS), ELEMENTS // max(view.classes, 1)))).fit(view)
-        number = cells.index(view.partition_values)
-        occupied, self.index = np.unique(number, return_inverse=True)
-        self.size = len(occupied)
+        _, self.index, self.size = _renumber_occupied(cells.index(view.partition_values), cells.size)
         p = view.p.astype(np.float64)
 
         def summed(x: Array) -> Array:
@@ -133,6 +132,13 @@ class Nodes:
         return nested_squares(draws, self.is_last, weights[::-1].copy())[:, ::-1].reshape(*x.shape[:-2], -1)
 
 
+def _renumber_occupied(cell: Array, n_cells: int) -> tuple[Array, Array, int]:
+    """Return the occupied cells in increasing order, the number of each row's cell among them, and their number."""
+    is_occupied = np.bincount(cell, minlength=n_cells) > 0
+    occupied = np.flatnonzero(is_occupied)
+    return occupied, (np.cumsum(is_occupied) - 1)[cell], len(occupied)
+
+
 def has_vote_shares(view: View) -> bool:
     """Whether the outcomes are shares of votes."""
     return view.is_rows and bool(((view.y > 0) & (view.y < 1)).any())
@@ -180,26 +186,32 @@ class VectorLeaves:
         depth = int(np.log2(max(VECTOR_ELEMENTS // k, 4)))
         P = view.p.astype(np.float64)
         place = nested_cells(P, depth)
-        occupied, self.index = np.unique(place, return_inverse=True)
-        self.size = len(occupied)
+        occupied, self.index, self.size = _renumber_occupied(place, 2**depth)
         w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
+        mass = np.maximum(np.bincount(self.index, w, self.size), TINY)
 
         def summed(x: Array) -> Array:
-            return np.stack([np.bincount(self.index, x[:, c], self.size) for c in range(x.shape[1])], axis=1)
+            return np.bincount(self.index, x, self.size)
 
-        v = P * (1 - P)
-        variance = summed(ww[:, None] * v)
-        mass = np.maximum(np.bincount(self.index, w, self.size), TINY)[:, None]
-        logs = np.log(np.maximum(P, MIN_PROB))
-        odds = logs - np.log(np.maximum(1 - P, MIN_PROB))
+        def sums_of_class(c: int) -> tuple[Array, ...]:
+            """By leaf: variance, mean logarithm, mean log odds, and squared residuals per outcome and without."""
+            p = np.ascontiguousarray(P[:, c])
+            v = p * (1 - p)
+            logs = np.log(np.maximum(p, MIN_PROB))
+            odds = logs - np.log(np.maximum(1 - p, MIN_PROB))
+            variance = summed(ww * v)
 
-        def mean(x: Array) -> Array:
-            by_variance = summed(ww[:, None] * v * x) / np.where(variance > 0, variance, 1.0)
-            return np.where(variance > 0, by_variance, summed(w[:, None] * x) / mass)
+            def mean(x: Array) -> Array:
+                by_variance = summed(ww * v * x) / np.where(variance > 0, variance, 1.0)
+                return np.where(variance > 0, by_variance, summed(w * x) / mass)
 
+            return variance, mean(logs), mean(odds), summed(ww * (1 - 2 * p)), summed(ww * p * p)
+
+        variance, logs, slope, per_outcome, without_outcome = (
+            np.stack(sums, axis=1) for sums in zip(*map_items(sums_of_class, range(k)), strict=True)
+        )
         total = np.maximum(variance.sum(axis=0), TINY)
-        self.logs = mean(logs).ravel()
-        slope = mean(odds)
+        self.logs = logs.ravel()
         slope -= (slope * variance).sum(axis=0) / total
         self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), TINY))
         self.level = 1 / np.sqrt(total)
@@ -208,8 +220,8 @@ class VectorLeaves:
             self.per_outcome = np.zeros(self.size * k)
             self.without_outcome = float((ww[:, None] * (view.y - P) ** 2 @ self.scale).sum())
         else:
-            self.per_outcome = (summed(ww[:, None] * (1 - 2 * P)) / mass * self.scale).ravel()
-            self.without_outcome = float((summed(ww[:, None] * P * P) * self.scale).sum())
+            self.per_outcome = (per_outcome / mass[:, None] * self.scale).ravel()
+            self.without_outcome = float((without_outcome * self.scale).sum())
         starts = []
         for m in VECTOR_SCALES:
             if m > 2**depth // 2 or m > self.size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -16,8 +16,10 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels.code_cache import kernel_cache
 
+S = TypeVar("S")
 T = TypeVar("T")
 
+VALUES_PER_ROW_BLOCK = 2**17  # values of a table that are processed at a time: 1 MB
 MAX_SERIAL_ROWS = 4096  # number of rows up to which a second thread costs more than it saves
 _inside = threading.local()  # nested calls run serially: a worker that waited for its own pool would deadlock
 
@@ -78,6 +80,27 @@ def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]
         for future in waiting:
             future.result()
     return results
+
+
+def map_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """Run `work(item)` for each item on a thread pool; the results are in the order of the items."""
+    return [result for block in map_blocks(lambda i, _: [work(items[i])], len(items), 1) for result in block]
+
+
+def compute_by_rows(work: Callable[..., tuple[Array, ...]], *tables: Array) -> tuple[Array, ...]:
+    """Compute results of each row, (n,), from blocks of rows that fit into the cache, on a thread pool.
+
+    `work` is called with the same rows of each table (n, columns), and its results must not depend on other rows.
+    """
+    n_rows, n_columns = tables[0].shape
+    blocks = map_blocks(
+        lambda start, stop: work(*(table[start:stop] for table in tables)),
+        n_rows,
+        max(1, VALUES_PER_ROW_BLOCK // max(1, n_columns)),
+    )
+    if len(blocks) == 1:
+        return blocks[0]
+    return tuple(np.concatenate(parts) for parts in zip(*blocks, strict=True)) if blocks else work(*tables)
 
 
 def sum_blocks(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,6 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, draws_per_block, map_blocks
 
 DRAW_RANGE = 4294967296.0  # random integers are below 2^32
+SHORT_RANGE = 65536  # random integers of 16 bits are below 2^16
 MAX_DRAWS_PER_BLOCK = (
     512  # maximum number of draws per block with few classes, so that sums stay in the core's own cache
 )
@@ -188,6 +190,73 @@ def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyp
 
 
 @compile_kernel
+def _count_where_between(counts, u, low, width):  # type: ignore[no-untyped-def]
+    """Add 1 to `counts` (draws,) where low ≤ u < low + width, in unsigned arithmetic of 16 bits."""
+    for r in range(u.shape[0]):
+        counts[r] += np.uint16(np.uint16(u[r] - low) < width)
+
+
+@compile_kernel
+def _count_twice_where_between(counts, others, u, low, width):  # type: ignore[no-untyped-def]
+    """Add 1 to `counts` and to `others` (draws,) where low ≤ u < low + width, in unsigned arithmetic of 16 bits."""
+    for r in range(u.shape[0]):
+        hit = np.uint16(np.uint16(u[r] - low) < width)
+        counts[r] += hit
+        others[r] += hit
+
+
+@compile_kernel
+def _count_labels(P, tables, first, key, start, counts):  # type: ignore[no-untyped-def]
+    """Add 1 to the cell of each label in `counts` (cells, draws) uint16, for rows P (rows, K) numbered from `first`.
+
+    Thresholds and random integers have 16 bits: four draws share a random word. Consecutive labels with the same cell
+    are one interval of random integers. Tables are read in pairs, because two tables that separate the same labels
+    share the comparisons.
+    """
+    k, draws, n_tables = P.shape[1], counts.shape[1], tables.shape[0]
+    thresholds = np.empty(k + 1, dtype=np.int64)
+    thresholds[0] = 0
+    skipped = start & 3
+    words = np.empty((draws + skipped + 3) >> 2, dtype=np.uint64)
+    u = words.view(np.uint16)[skipped : skipped + draws]
+    for i in range(P.shape[0]):
+        stream = row_stream_key(key, first + i)
+        dither = row_dither(stream)
+        total = 0.0
+        last = 0
+        for c in range(k):
+            total += np.float64(P[i, c])
+            if P[i, c] > 0:
+                last = c
+        cumulative = 0.0
+        for c in range(k):
+            cumulative += np.float64(P[i, c])
+            thresholds[c + 1] = np.int64(cumulative / total * SHORT_RANGE + dither) if c < last else SHORT_RANGE
+        fill_uniform_words(stream, start >> 2, words)
+        for t in range(0, n_tables, 2):
+            c = 0
+            while c < k:
+                low = thresholds[c]
+                a = tables[t, i, c]
+                b = tables[t + 1, i, c] if t + 1 < n_tables else -1
+                c += 1
+                while c < k and tables[t, i, c] == a and (t + 1 == n_tables or tables[t + 1, i, c] == b):
+                    c += 1
+                width = thresholds[c] - low
+                if width == 0 or (a < 0 and b < 0):
+                    continue
+                if width == SHORT_RANGE:
+                    if a >= 0:
+                        counts[a] += np.uint16(1)
+                    if b >= 0:
+                        counts[b] += np.uint16(1)
+                elif a >= 0 and b >= 0:
+                    _count_twice_where_between(counts[a], counts[b], u, np.uint16(low), np.uint16(width))
+                else:
+                    _count_where_between(counts[a if a >= 0 else b], u, np.uint16(low), np.uint16(width))
+
+
+@compile_kernel
 def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     k = P.shape[1]
     for i in range(P.shape[0]):
@@ -207,6 +276,8 @@ MAX_VECTORIZED_CELLS = 2**16  # number of cells above which labels are drawn one
 ROWWISE_DRAWS_PER_BLOCK = (
     256  # draws per block of labels drawn row by row, so that the tables of a row serve many draws
 )
+MIN_ROWS_OF_SHORT_INTEGERS = 2**16  # rows from which on thresholds of 16 bits are used: twice as many draws at a time
+ROWS_PER_COUNT = 2**16 - 1  # rows that are counted at a time, so that 16-bit counts do not overflow
 LABELS_PER_TILE = 2**17  # number of labels of a tile, which stays in the cache while its weights are added up
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -269,7 +340,10 @@ def sum_label_weights(
     )
     assert row_numbers is None or not independent
     numbers = np.arange(len(P)) if row_numbers is None else row_numbers
-    dtype = np.int32 if (w == 1).all() else np.float64  # integer counts are exact and take half the memory
+    is_unweighted = bool((w == 1).all())
+    if vectorized and is_unweighted and len(P) >= MIN_ROWS_OF_SHORT_INTEGERS:
+        return _count_labels_in_blocks(P, tables, size, key, start, stop)
+    dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory
 
     def work(a: int, b: int) -> Array:
         out = np.zeros((size, b - a), dtype=dtype)
@@ -289,6 +363,20 @@ def sum_label_weights(
         block = max(8, min(ROWWISE_DRAWS_PER_BLOCK, 2**24 // max(1, size)))
     parts = map_blocks(work, stop - start, block)
     return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)
+
+
+def _count_labels_in_blocks(P: Array, tables: Array, size: int, key: int, start: int, stop: int) -> Array:
+    """Return the number of rows per cell and draw, (stop − start, size), for labels drawn with integers of 16 bits."""
+    totals, lock = np.zeros((size, stop - start), dtype=np.int32), threading.Lock()
+
+    def add_rows(a: int, b: int) -> None:
+        counts = np.zeros(totals.shape, dtype=np.uint16)
+        _count_labels(P[a:b], tables[:, a:b], a, key, start, counts)
+        with lock:  # integer sums do not depend on their order
+            totals.__iadd__(counts)
+
+    map_blocks(add_rows, len(P), ROWS_PER_COUNT)
+    return totals.T.astype(np.float64)
 
 
 ROWS_PER_BLOCK = 256

@@ -18,6 +18,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested_cells import has_vote_shares
+from trueodds.kernels import compute_by_rows
 from trueodds.lenses.lens import default_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -212,14 +213,19 @@ def exponent(preds: Predictions) -> tuple[float, float]:
         return float("nan"), float("nan")
 
     def at(beta: float) -> tuple[Array, Array, float]:
-        eta = beta * logs
-        eta = eta - eta.max(axis=1, keepdims=True)
-        q = np.exp(eta)
-        total = q.sum(axis=1, keepdims=True)
-        q /= total
-        mean = (q * logs).sum(axis=1)
-        likelihood = float(w @ (Y * (eta - np.log(total))).sum(axis=1))
-        return (Y * logs).sum(axis=1) - mean, (q * (logs - mean[:, None]) ** 2).sum(axis=1), likelihood
+        def compute_rows(logs: Array, Y: Array) -> tuple[Array, Array, Array]:
+            eta = beta * logs
+            eta = eta - eta.max(axis=1, keepdims=True)
+            q = np.exp(eta)
+            total = q.sum(axis=1, keepdims=True)
+            q /= total
+            mean = (q * logs).sum(axis=1)
+            residual = (Y * logs).sum(axis=1) - mean
+            curvature = (q * (logs - mean[:, None]) ** 2).sum(axis=1)
+            return residual, curvature, (Y * (eta - np.log(total))).sum(axis=1)
+
+        residual, curvature, log_likelihood = compute_by_rows(compute_rows, logs, Y)
+        return residual, curvature, float(w @ log_likelihood)
 
     beta, (residual, curvature, likelihood) = 1.0, at(1.0)
     for _ in range(MAX_ITER):

@@ -12,6 +12,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Estimator, aggregate_values, aggregation_weights
+from trueodds.kernels import map_items
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
@@ -52,12 +53,10 @@ class Estimand:
     @cached_property
     def cell_statistics(self) -> tuple[CellStatistic, ...] | None:
         """The statistic of each view as a function of bin sums; None if draws require the rows."""
-        statistics = [self.estimator.cell_statistic(view) for view in self.views]
-        return (
-            None
-            if any(cell_statistic is None for cell_statistic in statistics)
-            else tuple(cell_statistic for cell_statistic in statistics if cell_statistic is not None)
-        )
+        statistics = map_items(self.estimator.cell_statistic, self.views)
+        if any(cell_statistic is None for cell_statistic in statistics):
+            return None
+        return tuple(cell_statistic for cell_statistic in statistics if cell_statistic is not None)
 
     @cached_property
     def values(self) -> Array:

@@ -122,8 +122,8 @@ def _evaluate_in_blocks(
     draw_sums: Callable[[int, int], Array],
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
-    def evaluate_block(start: int, stop: int) -> list[Array]:
-        drawn = layout.split_by_view(draw_sums(start, stop))
+    def evaluate_block(drawn_sums: Array) -> list[Array]:
+        drawn = layout.split_by_view(drawn_sums)
         return [
             cell_statistic.statistic(w[v], wp[v], wy)
             for v, (cell_statistic, wy) in enumerate(zip(layout.cell_statistics, drawn, strict=True))
@@ -132,10 +132,11 @@ def _evaluate_in_blocks(
     statistics: list[list[Array]] = []
     for start in range(0, resamples, layout.draws_per_block):
         stop = min(start + layout.draws_per_block, resamples)
+        drawn_sums = draw_sums(start, stop)
         statistics += map_blocks(
-            lambda a, b, start=start: evaluate_block(start + a, start + b),  # type: ignore[misc]
+            lambda a, b, drawn_sums=drawn_sums: evaluate_block(drawn_sums[a:b]),  # type: ignore[misc]
             stop - start,
-            layout.draws_per_thread,
+            min(layout.draws_per_thread, -(-(stop - start) // 2)),
         )
         if progress:
             progress(stop / resamples)

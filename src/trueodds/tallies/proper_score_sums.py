@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from trueodds.core.typing import Array
+from trueodds.kernels import compute_by_rows
 
 SCORES = ("brier", "log_loss")
 
@@ -84,11 +85,15 @@ def brier(p: Array, y: Array) -> Array:
     >>> brier(np.array([0.5]), np.array([0.7])).round(4).tolist()
     [0.25]
     """
-    p = p.astype(np.float64, copy=False)
     if p.ndim == 1:
+        p = p.astype(np.float64, copy=False)
         return (p - y) ** 2 + y * (1 - y)  # p² − 2py + y, without its cancellation near p = 1
-    total: Array = ((p - y) ** 2 + y * (1 - y)).sum(axis=1)
-    return total
+
+    def score_rows(p: Array, y: Array) -> tuple[Array]:
+        return (((p.astype(np.float64, copy=False) - y) ** 2 + y * (1 - y)).sum(axis=1),)
+
+    (score,) = compute_by_rows(score_rows, p, y)
+    return score
 
 
 def log_loss(p: Array, y: Array, min_prob: float = 0.0) -> Array:
@@ -111,11 +116,15 @@ def log_loss_from_logs(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
     >>> log_loss_from_logs(np.array([[-5681.0, 0.0]]), np.array([[1.0, 0.0]])).tolist()
     [5681.0]
     """
-    if min_prob:
-        logs = np.maximum(logs, np.log(min_prob))
-    with np.errstate(invalid="ignore"):
-        total: Array = np.where(y > 0, y * -logs, 0.0).sum(axis=1)
-    return total
+
+    def score_rows(logs: Array, y: Array) -> tuple[Array]:
+        if min_prob:
+            logs = np.maximum(logs, np.log(min_prob))
+        with np.errstate(invalid="ignore"):
+            return (np.where(y > 0, y * -logs, 0.0).sum(axis=1),)
+
+    (score,) = compute_by_rows(score_rows, logs, y)
+    return score
 
 
 def count_rows_below(logs: Array, min_prob: float) -> int:

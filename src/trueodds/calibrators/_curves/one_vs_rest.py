@@ -40,6 +40,7 @@ class OneVsRest(CalibrationMap):
     A row in which every curve is 0 becomes uniform.
     """
 
+    one_vs_rest: ClassVar[bool] = True
     curves: tuple[Any, ...]  # of ClassCurve; one for two classes, else one per class
     read_curve: ClassVar[Callable[[Mapping[str, Any]], ClassCurve]]
 

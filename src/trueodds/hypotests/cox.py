@@ -12,7 +12,13 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.logistic import LogisticFit, LogisticForm, fit_logistic, logistic_statistics, weight_scale
+from trueodds.hypotests._glm.logistic import (
+    LogisticForm,
+    LogitRegressionFit,
+    fit_logistic,
+    logistic_statistics,
+    weight_scale,
+)
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits, MinProb
 from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.hypotests.per_view import ViewTest
@@ -178,8 +184,8 @@ class _CalibrationRegression:
     logits: Logits
     powers: LogitPolynomials
     wy: Array  # (1, n)
-    shift_fit: LogisticFit  # slope 1
-    regression_fit: LogisticFit  # intercept and slope; equal to `shift_fit` if there is no slope
+    shift_fit: LogitRegressionFit  # slope 1
+    regression_fit: LogitRegressionFit  # intercept and slope; equal to `shift_fit` if there is no slope
 
     @classmethod
     def from_view(cls, view: View, min_prob: float) -> _CalibrationRegression:
@@ -240,7 +246,7 @@ class _CalibrationRegression:
         by_part["slope"] |= {"slope": b, "slope_se": b_se}
         return by_part
 
-    def estimates(self, fit: LogisticFit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
+    def estimates(self, fit: LogitRegressionFit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
         """Coefficients with standard errors; NaN if no finite estimate exists, or with too few clusters.
 
         With `cluster` (n,) they are from the sandwich of the cluster sums, times G/(G − m) for G clusters and m

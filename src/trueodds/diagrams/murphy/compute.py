@@ -21,7 +21,7 @@ from trueodds.diagrams.model_results import MISSING, ModelResult, Models, measur
 from trueodds.diagrams.murphy.curves import Columns, MurphyModel, bootstrap_bands, exact_thresholds, threshold_grid
 from trueodds.diagrams.murphy.mcb_dsc_plot import PlaneDiagram, plane_limits
 from trueodds.diagrams.murphy.plot import MurphyDiagram
-from trueodds.diagrams.murphy.text import SCORE_NAMES, describe_curves, describe_plane
+from trueodds.diagrams.murphy.text import SCORE_NAMES, describe_curves, describe_plane, format_score_range
 from trueodds.diagrams.recipe import IMPORTANCE_WEIGHT_EXEMPTION, BandDraws, Recipe, lens_name
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES
@@ -305,7 +305,7 @@ class MurphyBuilder:
             {
                 "view": models[0].view.name,
                 "title": models[0].view.name.removeprefix("class:"),
-                "aside": _score_range(models),
+                "aside": format_score_range(models),
                 "finding": self._describe_finding(i, scores),
                 "n": max(model.view.n_rows for model in models),
                 **ends,
@@ -396,9 +396,3 @@ def _infinite_score_notes(model: MurphyModel) -> list[Note]:
     from trueodds.estimators.corp import Corp
 
     return Corp(model.score).notes(model.view)
-
-
-def _score_range(models: Sequence[MurphyModel]) -> str:
-    scores = [model.numbers["score"] for model in models]
-    low, high = min(scores), max(scores)
-    return f"score {low:.3f}" if len(scores) == 1 else f"score {low:.3f}–{high:.3f}"

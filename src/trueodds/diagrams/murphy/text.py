@@ -284,3 +284,10 @@ def _describe_significant_ranges(band: Mapping[str, Array], sign: int, word: str
 
 def _format_threshold(threshold: float) -> str:
     return styling.format_percent(float(threshold))
+
+
+def format_score_range(models: Sequence[MurphyModel]) -> str:
+    """Format the smallest and the largest mean score of the models."""
+    scores = [model.numbers["score"] for model in models]
+    low, high = min(scores), max(scores)
+    return f"score {low:.3f}" if len(scores) == 1 else f"score {low:.3f}–{high:.3f}"

@@ -12,7 +12,7 @@ from numpy.polynomial import Chebyshev
 from scipy.special import chdtri, erfcx, expit
 
 from trueodds.core.typing import Array
-from trueodds.hypotests._glm.logistic import LogisticFit, logistic_statistics
+from trueodds.hypotests._glm.logistic import LogitRegressionFit, logistic_statistics
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 
 SELECTION_LEVEL = 0.95
@@ -119,7 +119,7 @@ class CalibrationCurve:
 
     logits: Logits
     powers: LogitPolynomials
-    fit: LogisticFit
+    fit: LogitRegressionFit
     degree: int
     wy: Array  # (n,)
     reached: float  # D

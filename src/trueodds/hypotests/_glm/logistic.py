@@ -43,7 +43,7 @@ def logistic_statistics(logits: Logits, powers: LogitPolynomials, wy: Array, deg
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LogisticFit:
+class LogitRegressionFit:
     """Maximum likelihood fits of log odds o + Xβ for many outcome vectors."""
 
     gain: Array  # (draws,) log-likelihood minus that of β = 0; the supremum if no maximum exists
@@ -66,7 +66,7 @@ class LogisticFit:
         return (Note("TN217", text),)
 
 
-def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogisticFit:
+def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitRegressionFit:
     r"""Newton's method with step halving, for outcomes wy (draws, n) that share X (n, m), o and w (n,).
 
     .. math:: \ell(\beta) = \sum_i (wy)_i\,\eta_i - w_i \log(1 + e^{\eta_i}), \quad \eta = o + X\beta
@@ -118,7 +118,7 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> Logistic
         if not len(left):
             break
     gain[lost[((wy[lost] < 0) | (wy[lost] > w)).any(axis=1)]] = np.inf
-    return LogisticFit(gain, beta, finite)
+    return LogitRegressionFit(gain, beta, finite)
 
 
 def weight_scale(w: Array) -> float:

@@ -83,7 +83,7 @@ def test_no_slope_is_left(settings, k):
     spec = DirichletSpec(**settings)
     m = spec.fit(P, Y, w)
     assert m.converged
-    assert slope_left(m, P, Y, w, spec._strength(k, w.sum()), np.eye(k, k + 1)) <= 1e-8
+    assert slope_left(m, P, Y, w, spec._penalty_strengths(k, w.sum()), np.eye(k, k + 1)) <= 1e-8
 
 
 def test_the_scaled_penalty_written_out():

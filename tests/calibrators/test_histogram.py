@@ -20,7 +20,7 @@ def test_each_bin_says_its_outcome_rate_and_an_empty_one_its_midpoint():
     # Five bins: (0, .2] has rates 0, 0, 1; (.2, .4] none, midpoint .3; (.4, .6] 1; (.6, .8] none; (.8, 1] 1/2.
     m = fit_map(both([0.1, 0.15, 0.2, 0.6, 0.9, 0.95]), [0, 0, 1, 1, 0, 1], 5)
     assert m.curves[0].values == pytest.approx([1 / 3, 0.3, 1.0, 0.7, 0.5])
-    assert m.curves[0].empty == 2
+    assert m.curves[0].n_empty == 2
 
 
 @pytest.mark.parametrize(("bins", "partition", "key"), [(10, "uniform", "width10"), (10, "equal-mass", "mass10")])

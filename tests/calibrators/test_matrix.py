@@ -24,7 +24,7 @@ def test_the_reference_numbers_with_odir(lam):
     assert m.weights == pytest.approx(np.array(want["W"]), abs=1e-8)
     assert m.bias == pytest.approx(want["b"], abs=1e-8)
     assert m.apply(rows.test_z) == pytest.approx(np.array(want["pred"]), abs=1e-8)
-    assert slope_left(m, rows.z, rows.Y, rows.w, spec._strength(4, 400.0), np.eye(4, 5)) <= 1e-8
+    assert slope_left(m, rows.z, rows.Y, rows.w, spec._penalty_strengths(4, 400.0), np.eye(4, 5)) <= 1e-8
 
 
 def test_the_reference_numbers_with_a_ridge():

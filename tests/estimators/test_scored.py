@@ -5,7 +5,7 @@ import pytest
 
 from trueodds import Predictions, test
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.unbinned import DISTINCT, UnbinnedError
+from trueodds.estimators.unbinned import MAX_DISTINCT_SCORES, UnbinnedError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -15,7 +15,7 @@ test.__test__ = False
 SCORED = [name for name in ESTIMATORS.names() if issubclass(ESTIMATORS.load(name), UnbinnedError)]
 
 
-def many(n: int = 3 * DISTINCT, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def many(n: int = 3 * MAX_DISTINCT_SCORES, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     p = rng.random(n)
     return p, (rng.random(n) < p).astype(float)

@@ -13,7 +13,7 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.smooth_ece import MANY, SmoothError
+from trueodds.estimators.smooth_ece import MAX_SORTED_ROWS, SmoothError
 from trueodds.estimators.unbinned import DistinctScores
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
@@ -294,7 +294,7 @@ def test_the_answer_has_interval_floor_and_bandwidth() -> None:
 def test_many_rows_spread_as_they_come_give_the_number_of_sorted_scores(bandwidth: Any, dtype: Any) -> None:
     # What the grid loses is aliasing, documented as below 1e-6; sorted scores are spread on a grid of their own.
     rng = np.random.default_rng(0)
-    p = rng.beta(1, 3, MANY + 1).astype(dtype)
+    p = rng.beta(1, 3, MAX_SORTED_ROWS + 1).astype(dtype)
     y, w = (rng.random(len(p)) < p**1.1).astype(float), rng.random(len(p))
     for view in (View(p, y), View(p, y, w), View(p.round(1), y)):
         one = SmoothError(bandwidth).score_statistic(view)
@@ -304,7 +304,7 @@ def test_many_rows_spread_as_they_come_give_the_number_of_sorted_scores(bandwidt
 @pytest.mark.parametrize("lens", ["confidence", "class:1"])
 def test_the_number_straight_from_the_rows_is_that_of_their_columns(lens: str) -> None:
     rng = np.random.default_rng(2)
-    P = rng.dirichlet(np.ones(3) / 2, MANY + 1).astype(np.float32)
+    P = rng.dirichlet(np.ones(3) / 2, MAX_SORTED_ROWS + 1).astype(np.float32)
     preds = Predictions(rng.integers(0, 3, len(P)), P)
     (view,) = as_lens(lens).views(preds)
     assert view.rows is not None
@@ -316,7 +316,7 @@ def test_the_number_straight_from_the_rows_is_that_of_their_columns(lens: str) -
 
 def test_many_rows_of_rare_events_are_sorted_where_the_grid_is_too_coarse() -> None:
     rng = np.random.default_rng(1)
-    p = rng.random(MANY + 1) / 1e5
+    p = rng.random(MAX_SORTED_ROWS + 1) / 1e5
     view = View(p, (rng.random(len(p)) < p).astype(float))
     one = SmoothError().score_statistic(view)
     assert one.value() == DistinctScores.value(one) < 3e-4

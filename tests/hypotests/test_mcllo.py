@@ -138,7 +138,7 @@ def test_the_score_of_resampled_labels_keeps_its_level():
         P = rng.dirichlet(np.full(5, 0.3), 60)
         odds = MclloModel.from_view(View(p=P, y=one_hot(labels(P, rng), 5)), -1, 1e-12, "mcllo")
         Y = np.stack([odds.Y, *(one_hot(labels(P, rng), 5) for _ in range(99))])
-        values = odds.score(Y)
+        values = odds.score_statistics(Y)
         rejected += (values >= values[0] * (1 - 1e-10)).mean() <= 0.05
     low, high = binom.ppf([0.0005, 0.9995], 300, 0.05)
     assert low <= rejected <= high

@@ -87,7 +87,7 @@ def test_the_covariance_is_that_of_leaving_units_out_of_the_reference_fit(cluste
         assert "posterior" not in result.parts["joint"]
         # The table of the fit says the same, by the same laws.
         certainty = to.fit(preds, "mcllo").calibration_map.certainty
-        assert certainty.units == pytest.approx(effective_n, rel=1e-5)
+        assert certainty.effective_units == pytest.approx(effective_n, rel=1e-5)
         assert np.sqrt(certainty.covariance[:, 0, 0]) == pytest.approx(np.sqrt(V.diagonal()[:m]), rel=1e-5)
     else:
         result = Mcllo(variance="empirical").evaluate(View(p=rows.P, y=rows.Y))

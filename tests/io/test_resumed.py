@@ -159,7 +159,7 @@ from trueodds.cli import main
 import trueodds.api.tally
 
 resumed = sys.modules["trueodds.api.tally"]
-folder, resumed.EVERY = sys.argv[1], 0.0  # a state after each batch
+folder, resumed.SECONDS_BETWEEN_SAVES = sys.argv[1], 0.0  # a state after each batch
 command = ["tally", folder + "/*.parquet", "--group", "site", "--weight", "w", "--out"]
 left = [0]
 

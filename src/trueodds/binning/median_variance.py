@@ -202,8 +202,12 @@ def _split_levels(x: Array, w: Array, min_size: int, max_rows: int = 0) -> tuple
                 for i, span in zip(np.flatnonzero(small), spans, strict=True)
             ]
             parents = [parents[i] for i in np.flatnonzero(~small)]
-            kept = np.repeat(~small, sizes)
-            node_rows, mass, starts = node_rows[kept], mass[kept], (np.cumsum(sizes[~small]) - sizes[~small])
+            is_continued = np.repeat(~small, sizes)
+            node_rows, mass, starts = (
+                node_rows[is_continued],
+                mass[is_continued],
+                (np.cumsum(sizes[~small]) - sizes[~small]),
+            )
     return splits, subtrees
 
 

@@ -101,8 +101,10 @@ class CalibratorSpec(Settings, ABC):
 
     def is_suitable(self, n: int, k: int) -> bool:
         """Whether `auto` tries the calibrator by default on n rows of K classes."""
-        too_few = k > 2 and self.map_type is not None and self.map_type.one_vs_rest and n < MIN_ROWS_PER_CURVE * k
-        return self.candidate and not (self.two_classes and k > 2) and not too_few
+        if k <= 2:
+            return self.candidate
+        has_curves = self.map_type is not None and self.map_type.one_vs_rest
+        return self.candidate and not self.two_classes and not (has_curves and n < MIN_ROWS_PER_CURVE * k)
 
     def check_classes(self, k: int) -> None:
         """Raise TO511 for more than two classes if the calibrator supports only two."""

@@ -58,7 +58,11 @@ def test_a_request_to_end_is_the_code_of_its_signal(overconfident: str, number: 
 
 def behind(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Code where the command stands, with the signals caught as the command catches them."""
-    lines = f"import os, signal, sys\nimport trueodds.__main__ as m\nm._install_signal_handlers()\nsys.path[:0] = [{str(folder)!r}]\n{code}"
+    lines = (
+        f"import os, signal, sys\nimport trueodds.__main__ as m\n"
+        "m._install_signal_handlers()\n"
+        f"sys.path[:0] = [{str(folder)!r}]\n{code}"
+    )
     return subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -87,7 +91,8 @@ def test_a_second_signal_ends_what_the_first_one_left_running(folder: Path) -> N
 
 def test_a_signal_that_is_ignored_stays_ignored(folder: Path) -> None:
     """As nohup and a shell without job control ask for."""
-    code = "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nm._install_signal_handlers()\nos.kill(os.getpid(), signal.SIGHUP)\nprint('on')"
+    ignored = "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    code = ignored + "m._install_signal_handlers()\nos.kill(os.getpid(), signal.SIGHUP)\nprint('on')"
     lines = f"import os, signal\nimport trueodds.__main__ as m\n{code}"
     ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "on\n")

@@ -20,7 +20,7 @@ from trueodds.core.errors import InputError
 from trueodds.diagrams import simplex_geometry
 from trueodds.diagrams.simplex.compute import Simplex
 from trueodds.diagrams.simplex_arrows import add_holm_pvalues
-from trueodds.diagrams.simplex_cell_tests import compute_cell_tests
+from trueodds.diagrams.simplex_cell_tests import evaluate_cell_tests
 from trueodds.diagrams.simplex_recipe import closest_rivals, rival_view
 from trueodds.lenses.view import View
 
@@ -220,7 +220,7 @@ def test_votes_are_tested_by_their_variance():
         P = rng.dirichlet(np.full(3, 5.0), 60)
         leaning = np.stack([rng.dirichlet(2 * p) for p in P])
         Y = np.stack([rng.multinomial(10, probs) for probs in leaning]) / 10
-        result = compute_cell_tests(View(P, Y, name="canonical"), np.zeros(60, dtype=np.intp), 1, 0.05)
+        result = evaluate_cell_tests(View(P, Y, name="canonical"), np.zeros(60, dtype=np.intp), 1, 0.05)
         assert result.method.tolist() == ["votes"]
         small += np.exp(result.log_p[0]) <= 0.05
     # 400 tests at 5 %: within the central 99.9 % of Binomial(400, .05).

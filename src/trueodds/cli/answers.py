@@ -105,7 +105,7 @@ def answers(
     notes = list(dict.fromkeys(note for result in (answer_set, *measures) for note in result.notes))
     report = _build_report(files, answer_set, risk, measures, notes)
     if json_path is not None:
-        output.write_text(json_path, output.format_json(report))
+        output.save_text(json_path, output.format_json(report))
     if json_path != "-":
         output.print_text(
             "\n".join([*_format_lines(answer_set, risk, measures), *(path for path in (curve, out) if path)])
@@ -229,7 +229,7 @@ def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) ->
     diagram = recipe.compare_models({"": answer_set.predictions}, as_lens("confidence"), seed)
     kind = Path(path).suffix.lower()
     if kind == ".json":
-        output.write_text(path, output.format_json(diagram.to_dict()))
+        output.save_text(path, output.format_json(diagram.to_dict()))
     elif kind == ".csv":
         write(path, {name: column.tolist() for name, column in diagram.table.items()})
     else:

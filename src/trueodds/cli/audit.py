@@ -108,7 +108,7 @@ def audit(
         if html_path is not None:
             audit_result.to_html(html_path)
     if json_path is not None:
-        output.write_text(json_path, output.format_json(facts))
+        output.save_text(json_path, output.format_json(facts))
     if json_path != "-":
         from trueodds.reports.text import terminal
 

@@ -108,7 +108,7 @@ def draw(
     if kind in _PICTURE_SUFFIXES:
         drawing.save(out)
     elif kind == ".json":
-        output.write_text(out, output.format_json(drawing.to_dict()))
+        output.save_text(out, output.format_json(drawing.to_dict()))
     else:
         _write_csv(out, drawing.to_dict()["table"])
     output.print_text(f"{drawing.describe()}\n{out}")

@@ -88,7 +88,7 @@ class GatedEstimate:
         """Return the number that the gate names, of the estimate or of one of its views."""
         estimate = self.estimate
         if gate.lens in (None, estimate.lens):
-            number, remark = get_part(estimate, gate.part)
+            number, remark = find_part(estimate, gate.part)
             return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
         if gate.lens in estimate.parts and gate.part == "value":
             return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
@@ -157,7 +157,7 @@ class GatedGroups:
             return self.by_group.pvalue, gate.name
         if gate.group is None:
             return GatedEstimate(self.by_group.overall).number(gate)
-        return get_group_number(gate, {group.label: group.estimate for group in self.by_group.groups})
+        return find_group_number(gate, {group.label: group.estimate for group in self.by_group.groups})
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether any group is miscalibrated, jointly over all groups."""
@@ -180,7 +180,7 @@ class GatedAnswers:
             if estimate.estimator == gate.name:
                 return GatedEstimate(estimate).number(gate)
         if gate.name in ("aurc", "risk"):
-            return get_risk(gate, self.risk)
+            return find_risk(gate, self.risk)
         value = self.report[gate.name]
         return (value[gate.part] if isinstance(value, Mapping) else value), _format_gate_number_name(gate, None)
 
@@ -204,9 +204,9 @@ class GatedAudit:
             _check_min_pvalue(gate, verdict.get("min_pvalue"), gate.limit)
             return verdict.get("pvalue"), "family-wise p"
         if gate.name in ("aurc", "risk"):
-            return get_risk(gate, self.risk())
+            return find_risk(gate, self.risk())
         if gate.group is not None:
-            return get_group_number(
+            return find_group_number(
                 gate, {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
             )
         listed = [
@@ -227,7 +227,7 @@ class GatedAudit:
         return verdict["rejected"], verdict["reason"]
 
 
-def get_part(estimate: Estimate, part: str) -> tuple[float | None, str]:
+def find_part(estimate: Estimate, part: str) -> tuple[float | None, str]:
     """Return a part of an estimate, with a remark if it needs one.
 
     An estimate has a debiased value only near its noise floor. Far above it, nothing is subtracted.
@@ -244,7 +244,7 @@ def get_part(estimate: Estimate, part: str) -> tuple[float | None, str]:
     return estimate.value, f" ({NOT_SUBTRACTED_REMARK})"
 
 
-def get_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
+def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
     """Return the number of one group, or of the group that is nearest to failing.
 
     If the number of a group is undefined, the gate fails if another group fails it, and else cannot be evaluated.
@@ -253,11 +253,11 @@ def get_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float 
         raise gate.not_evaluable_error("no groups", "Add --group C for every group column.")
     requested = str(gate.group)
     if requested in groups:
-        number, remark = get_part(groups[requested], gate.part)
+        number, remark = find_part(groups[requested], gate.part)
         return number, f"{_format_gate_number_name(gate, None)}{remark}"
     if requested != WORST_GROUP:
         raise gate.not_evaluable_error(f"no group {requested!r}", suggest_names(requested, [WORST_GROUP, *groups]))
-    numbers = {label: get_part(estimate, gate.part) for label, estimate in groups.items()}
+    numbers = {label: find_part(estimate, gate.part) for label, estimate in groups.items()}
     known = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
     nearest = max if gate.fails_above else min
     label = nearest(known, key=lambda name: known[name]) if known else None
@@ -271,7 +271,7 @@ def get_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float 
     ], f"{_format_gate_number_name(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
 
 
-def get_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
+def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
     """The area under the risk-coverage curve, or the selective risk at the coverage of the gate."""
     if gate.name == "aurc":
         return (

@@ -84,7 +84,7 @@ def _file_identifiers(path: str) -> list[Any]:
     return [os.path.realpath(path), (file_stat.st_dev, file_stat.st_ino)]
 
 
-def write_text(path: str, text: str) -> None:
+def save_text(path: str, text: str) -> None:
     """Text into a file, or to stdout for -."""
     if path == "-":
         print_text(text)
@@ -124,7 +124,7 @@ def format_json(answer: Mapping[str, Any]) -> str:
 def print_result(text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None) -> None:
     """Print one line and its notes, or only JSON if that goes to stdout."""
     if json_path is not None:
-        write_text(json_path, format_json(report))
+        save_text(json_path, format_json(report))
     if json_path != "-":
         print_text(text)
         labels = _group_labels(report)

@@ -19,7 +19,7 @@ from trueodds.diagrams._style import layout
 from trueodds.diagrams._style.styling import format_percent
 from trueodds.diagrams.bin_intervals import is_significant
 from trueodds.diagrams.bins import Columns, stack_tables
-from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, compute_cell_tests
+from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, evaluate_cell_tests
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 
@@ -32,7 +32,7 @@ class Arrows:
         self.partition = _check_nested(partition, view)
         self.fitted_partition = self.partition.fit(view)
         self.bin_index_of_rows = np.asarray(self.fitted_partition.index(view.partition_values))
-        self.tests = compute_cell_tests(view, self.bin_index_of_rows, self.fitted_partition.size, 1 - level)
+        self.tests = evaluate_cell_tests(view, self.bin_index_of_rows, self.fitted_partition.size, 1 - level)
         binned, m = self.tests.binned, view.p.shape[1]
         bin_index = np.asarray(binned.bin_index)
         low, high = (

@@ -27,7 +27,7 @@ class CellTests:
     lacks_exact_test: Array  # whether χ² rejects in a cell with few expected rows of an outcome, without an exact test
 
 
-def compute_cell_tests(view: View, bin_index: Array, n_bins: int, alpha: float) -> CellTests:
+def evaluate_cell_tests(view: View, bin_index: Array, n_bins: int, alpha: float) -> CellTests:
     r"""X² = dᵀV⁺d of each cell, with d = Σw(y − p) and the exact covariance V = Σw²(diag p − ppᵀ).
 
     `chi-square`: the null distribution is χ² with the rank of V as degrees of freedom. It is inaccurate if an outcome

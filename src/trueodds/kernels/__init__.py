@@ -87,7 +87,7 @@ def map_items(work: Callable[[S], T], items: Sequence[S]) -> list[T]:
     return [result for block in map_blocks(lambda i, _: [work(items[i])], len(items), 1) for result in block]
 
 
-def compute_by_rows(work: Callable[..., tuple[Array, ...]], *tables: Array) -> tuple[Array, ...]:
+def map_rows_in_blocks(work: Callable[..., tuple[Array, ...]], *tables: Array) -> tuple[Array, ...]:
     """Compute results of each row, (n,), from blocks of rows that fit into the cache, on a thread pool.
 
     `work` is called with the same rows of each table (n, columns), and its results must not depend on other rows.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, draws_per_block, map_blocks
+from trueodds.kernels import compile_kernel, draws_per_block, map_blocks
 
 DRAW_RANGE = 4294967296.0  # random integers are below 2^32
 SHORT_RANGE = 65536  # random integers of 16 bits are below 2^16
@@ -61,7 +61,7 @@ def row_dither(stream):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _accumulate(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
+def fill_thresholds(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
     """Write the cumulative thresholds of the classes of row i to `cumulative` (K,)."""
     total = 0.0
     last = 0
@@ -125,7 +125,7 @@ def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignor
     u = words.view(np.uint32)[skipped : skipped + draws]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, numbers[i])
-        _accumulate(P, i, row_dither(stream), cumulative)
+        fill_thresholds(P, i, row_dither(stream), cumulative)
         fill_guide(cumulative, shift, guide)
         if share > 0.0:
             cluster_stream = row_stream_key(~np.uint64(key), cluster[i])
@@ -170,7 +170,7 @@ def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyp
     u = words.view(np.uint32)[skipped : skipped + stop - start]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, i)
-        _accumulate(P, i, row_dither(stream), cumulative)
+        fill_thresholds(P, i, row_dither(stream), cumulative)
         fill_uniform_words(stream, start >> 1, words)
         weight = out.dtype.type(w[i])
         for t in range(tables.shape[0]):
@@ -377,48 +377,3 @@ def _count_labels_in_blocks(P: Array, tables: Array, size: int, key: int, start:
 
     map_blocks(add_rows, len(P), ROWS_PER_COUNT)
     return totals.T.astype(np.float64)
-
-
-ROWS_PER_BLOCK = 256
-
-
-@compile_kernel
-def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
-    """Write the labels of the rows from number `row` on to `out` (rows, draws).
-
-    A label is the number of cumulative thresholds at or below the random integer.
-    """
-    cumulative = np.empty(P.shape[1])
-    skipped = start & 1
-    words = np.empty((out.shape[1] + skipped + 1) >> 1, dtype=np.uint64)
-    u = words.view(np.uint32)[skipped : skipped + out.shape[1]]
-    for i in range(P.shape[0]):
-        stream = row_stream_key(key, row + i)
-        _accumulate(P, i, row_dither(stream), cumulative)
-        fill_uniform_words(stream, start >> 1, words)
-        labels = out[i]
-        labels[:] = 0
-        for c in range(P.shape[1]):
-            if cumulative[c] == DRAW_RANGE:
-                break
-            bound = np.uint32(cumulative[c])
-            for r in range(u.shape[0]):
-                labels[r] += u[r] >= bound
-
-
-def draw_labels_by_row(
-    P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, cluster_probability: float = 0.0
-) -> Array:
-    """Return the labels of `draw_labels` as (n, stop − start), in the smallest suitable integer type."""
-    dtype = np.min_scalar_type(P.shape[1] - 1)
-    if P.shape[1] > MAX_COMPARED_CLASSES or cluster_probability > 0:
-        labels = draw_labels(P, key, start, stop, cluster=cluster, cluster_probability=cluster_probability)
-        return np.ascontiguousarray(labels.T, dtype=dtype)
-    P = as_plain_array(P)
-    out = np.empty((len(P), stop - start), dtype=dtype)
-
-    def work(a: int, b: int) -> None:
-        _draw_row_labels(P[a:b], a, key, start, out[a:b])
-
-    map_blocks(work, len(P), ROWS_PER_BLOCK)
-    return out

@@ -18,7 +18,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested_cells import has_vote_shares
-from trueodds.kernels import compute_by_rows
+from trueodds.kernels import map_rows_in_blocks
 from trueodds.lenses.lens import default_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
@@ -213,7 +213,7 @@ def exponent(preds: Predictions) -> tuple[float, float]:
         return float("nan"), float("nan")
 
     def at(beta: float) -> tuple[Array, Array, float]:
-        def compute_rows(logs: Array, Y: Array) -> tuple[Array, Array, Array]:
+        def evaluate_rows(logs: Array, Y: Array) -> tuple[Array, Array, Array]:
             eta = beta * logs
             eta = eta - eta.max(axis=1, keepdims=True)
             q = np.exp(eta)
@@ -224,7 +224,7 @@ def exponent(preds: Predictions) -> tuple[float, float]:
             curvature = (q * (logs - mean[:, None]) ** 2).sum(axis=1)
             return residual, curvature, (Y * (eta - np.log(total))).sum(axis=1)
 
-        residual, curvature, log_likelihood = compute_by_rows(compute_rows, logs, Y)
+        residual, curvature, log_likelihood = map_rows_in_blocks(evaluate_rows, logs, Y)
         return residual, curvature, float(w @ log_likelihood)
 
     beta, (residual, curvature, likelihood) = 1.0, at(1.0)

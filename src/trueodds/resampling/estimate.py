@@ -102,7 +102,7 @@ def build_estimate(
     if interval is not None and np.isnan(value):  # a debiased value can be NaN while the plug-in has an interval
         interval, no_interval_reason = None, UNDEFINED
     settings = estimator.settings_used(estimand.views[0])
-    parts = compute_parts(estimand)
+    parts = evaluate_parts(estimand)
     if len(estimand.views) > 1:
         settings = {
             key: setting for key, setting in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
@@ -144,7 +144,7 @@ def build_estimate(
     )
 
 
-def compute_parts(estimand: Estimand) -> dict[str, float]:
+def evaluate_parts(estimand: Estimand) -> dict[str, float]:
     """Parts of a single view; for several views their values and the aggregated terms of a score."""
     if len(estimand.views) == 1:
         return estimand.estimator.parts(estimand.views[0])

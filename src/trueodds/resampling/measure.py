@@ -17,7 +17,7 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Classwise
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import build_estimate, compute_parts, estimate_all
+from trueodds.resampling.estimate import build_estimate, estimate_all, evaluate_parts
 from trueodds.resampling.intervals.method import RESAMPLING_METHODS, IntervalSpec, estimate_interval, resolve_method
 from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
@@ -131,7 +131,7 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
     parts = {}
     if getattr(estimator, "decomposition", None):
         estimand = tally_estimand(tally, estimator, lens)
-        parts = {} if interval_spec.interval is None else compute_parts(estimand)
+        parts = {} if interval_spec.interval is None else evaluate_parts(estimand)
         settings = estimator.settings_used(estimand.views[0]) | settings
         notes = tally_notes(tally, estimand)
     return Estimate(

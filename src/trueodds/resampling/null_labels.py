@@ -10,7 +10,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks, random_labels, sign_flips
 from trueodds.kernels.bootstrap import argsort_bins
-from trueodds.kernels.random_labels import draw_labels_by_row
+from trueodds.kernels.labels_by_row import draw_labels_by_row
 from trueodds.lenses.base import OutcomeCodes
 from trueodds.resampling.estimand import AccumulatorLayout, Estimand, stack_by_estimand
 

@@ -127,7 +127,7 @@ class CountTails:
         self.gamma_bins = np.flatnonzero(alike & ~small & ~rare)
         self.normal_bins = np.flatnonzero(~alike)
         self._tabulate_log_p(view, index, size, small)
-        self._compute_gamma_moments(view, index, size)
+        self._evaluate_gamma_moments(view, index, size)
 
     def statistic(self, wy: Array) -> Array:
         """z of each bin from Σwy (…, bins): the residual sum over its standard error."""
@@ -166,7 +166,7 @@ class CountTails:
         self.lowest_count = np.array(lowest, dtype=np.int64)
         self.log_p_table = np.concatenate(tables) if tables else np.empty(0)
 
-    def _compute_gamma_moments(self, view: View, index: Array, size: int) -> None:
+    def _evaluate_gamma_moments(self, view: View, index: Array, size: int) -> None:
         p = np.clip(view.p.astype(np.float64), 0.0, 1.0)
         third = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.gamma_bins]]
         self.mean = (self.binned.n * self.binned.p)[self.gamma_bins]

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compute_by_rows
+from trueodds.kernels import map_rows_in_blocks
 
 SCORES = ("brier", "log_loss")
 
@@ -92,7 +92,7 @@ def brier(p: Array, y: Array) -> Array:
     def score_rows(p: Array, y: Array) -> tuple[Array]:
         return (((p.astype(np.float64, copy=False) - y) ** 2 + y * (1 - y)).sum(axis=1),)
 
-    (score,) = compute_by_rows(score_rows, p, y)
+    (score,) = map_rows_in_blocks(score_rows, p, y)
     return score
 
 
@@ -123,7 +123,7 @@ def log_loss_from_logs(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
         with np.errstate(invalid="ignore"):
             return (np.where(y > 0, y * -logs, 0.0).sum(axis=1),)
 
-    (score,) = compute_by_rows(score_rows, logs, y)
+    (score,) = map_rows_in_blocks(score_rows, logs, y)
     return score
 
 

@@ -143,7 +143,7 @@ class Corp(Recipe):
         curves = [curves[i] for i in decreasing_order(curve.numbers["mcb"] for curve in curves)]
         shown = curves[: layout.MAX_PANELS]
         n_bins = self.bins or freedman_diaconis_bins(shown[0].scores)
-        panels = [self._compute_panel(curve, n_bins, rng if curve in shown else None) for curve in curves]
+        panels = [self._evaluate_panel(curve, n_bins, rng if curve in shown else None) for curve in curves]
         return CorpDiagram(
             name=self.name,
             lens=lens_name(views),
@@ -153,7 +153,7 @@ class Corp(Recipe):
             notes=tuple(self._collect_notes(panels, len(views))),
         )
 
-    def _compute_panel(self, curve: CorpCurve, n_bins: int, rng: np.random.Generator | None) -> CorpPanel:
+    def _evaluate_panel(self, curve: CorpCurve, n_bins: int, rng: np.random.Generator | None) -> CorpPanel:
         scores, limits_cross = curve.scores, False
         if self.band is None or rng is None:
             return CorpPanel(curve, n_bins, self.style)

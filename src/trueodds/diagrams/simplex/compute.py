@@ -102,7 +102,7 @@ class Simplex(SimplexRecipe):
 
     def diagram_with_names(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
         """The diagram with the names of the outcomes."""
-        arrows = [body for view in views for body in self._compute_triangles(view, names)]
+        arrows = [body for view in views for body in self._evaluate_triangles(view, names)]
         evidence = [-body.log_adjusted_pvalue for body in arrows]
         arrows = [arrows[i] for i in decreasing_order(evidence, [body.error for body in arrows])]
         tables = add_holm_pvalues(arrows, self.level, simultaneous=self.simultaneous)
@@ -131,7 +131,7 @@ class Simplex(SimplexRecipe):
             self.name, lens_name(views), stack_tables(tables), panel_rows(arrows, tables), settings, tuple(notes)
         )
 
-    def _compute_triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:
+    def _evaluate_triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:
         simplex_recipe.check_joint(view, self.name)
         labels = simplex_recipe.label_outcomes(view, names)
         partition = self.partition or default_partition(

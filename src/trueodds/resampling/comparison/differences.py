@@ -81,7 +81,7 @@ class ErrorDifference:
         if np.ptp(self.draws) == 0:  # the predictions are equal, or the outcomes do not vary
             same = self.paired and self.value == 0 and not self.draws.any()
             return Interval(0.0, 0.0, level, self.method) if same else None
-        limits = self._compute_interval(level)
+        limits = self._evaluate_interval(level)
         if (
             limits is not None and self.uses_standard_error and self._t_test_pvalue > 1 - level
         ):  # interval and p-value must agree
@@ -90,7 +90,7 @@ class ErrorDifference:
             limits = estimate.extend_to(limits, self.value)
         return limits if limits is not None and limits.low <= limits.high else None  # False for NaN limits
 
-    def _compute_interval(self, level: float) -> Interval | None:
+    def _evaluate_interval(self, level: float) -> Interval | None:
         assert self.draws is not None
         if self.method in PLAIN_BOOTSTRAP_METHODS:
             return self._plain_bootstrap_interval(level)

@@ -578,7 +578,7 @@ def test_bin_rules_use_the_effective_n_of_weights(bin_rule: str, bins: int) -> N
 
 @pytest.mark.parametrize("max_bins", [None, 20])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_tree_does_not_depend_on_the_rows_of_subtrees_that_are_grown_apart(weighted, max_bins, monkeypatch):
+def test_a_tree_does_not_depend_on_the_size_of_subtrees_that_are_grown_separately(weighted, max_bins, monkeypatch):
     rng = np.random.default_rng(4)
     x = np.round(rng.dirichlet(np.ones(4), 700), 2)
     w = rng.integers(1, 4, 700).astype(float) if weighted else np.ones(700)

@@ -211,6 +211,16 @@ def test_ici_and_emax_are_norms_of_the_residuals(name: str) -> None:
         assert linear.statistic_at_groups(w, wp, -3 * a) == pytest.approx(3 * one, rel=1e-12)
 
 
+@pytest.mark.parametrize("estimator_type", FAMILY)
+def test_distances_of_an_isotonic_curve_are_not_treated_as_a_norm(estimator_type: type[IntegratedIndex]) -> None:
+    p, y = some()
+    for smoother, is_norm in (("isotonic", False), ("loess", True)):
+        linear = estimator_type(smoother).cell_statistic(View(p, y))
+        sums = [np.bincount(linear.index, weights, linear.size) for weights in (np.ones(len(p)), p, y)]
+        norms = linear.centered_norms(*sums, tuple(x[None] for x in sums))
+        assert (norms is not None) == is_norm  # differences of sums have no isotonic curve
+
+
 @pytest.mark.parametrize("smoother", SMOOTH)
 @pytest.mark.parametrize("estimator_type", FAMILY)
 def test_the_value_is_that_of_its_own_draws(estimator_type: type[IntegratedIndex], smoother: str) -> None:

@@ -34,8 +34,8 @@ def uniform(stream, draw):
     return (mix((stream + (draw // 2 + 1) * 0x9E3779B97F4A7C15) % WORD) >> (32 * (draw % 2))) % 2**32
 
 
-def threshold(share, stream):
-    return math.floor(share * 2**32 + (mix(WORD - 1 - stream) >> 11) / 2**53)
+def threshold(share, stream, bits=32):
+    return math.floor(share * 2**bits + (mix(WORD - 1 - stream) >> 11) / 2**53)
 
 
 def number(i, r, cluster, share):
@@ -47,13 +47,13 @@ def number(i, r, cluster, share):
     return uniform(row_key(KEY, i), r)
 
 
-def label(p, u, stream):
+def label(p, u, stream, bits=32):
     p = [float(x) for x in p]
     last = max(c for c, x in enumerate(p) if x > 0)
     below, total = 0.0, sum(p)
     for c, x in enumerate(p):
         below += x
-        if u < (2**32 if c >= last else threshold(below / total, stream)):
+        if u < (2**bits if c >= last else threshold(below / total, stream, bits)):
             return c
     raise AssertionError
 
@@ -81,7 +81,9 @@ def test_the_random_bits_are_those_of_whole_numbers():
         assert int(random_labels.mix_bits(np.uint64(z))) == mix(z)
         assert int(random_labels.row_stream_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
         assert int(random_labels.uniform_integer(np.uint64(z), 999)) == uniform(z, 999)
-        assert int(random_labels.label_threshold(0.3, random_labels.row_dither(np.uint64(z)))) == threshold(0.3, z)
+        assert int(random_labels.label_threshold(0.3, random_labels.row_dither(np.uint64(z)), 2.0**32)) == threshold(
+            0.3, z
+        )
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 8, 9, 40, 300])
@@ -198,17 +200,6 @@ def test_independent_labels_are_drawn_each_for_itself(dtype):
     np.testing.assert_allclose(sums, expected, rtol=1e-13)
 
 
-def label_of_16_bits(p, u, stream):
-    p = [float(x) for x in p]
-    last = max(c for c, x in enumerate(p) if x > 0)
-    below, total = 0.0, sum(p)
-    for c, x in enumerate(p):
-        below += x
-        if c >= last or u < math.floor(below / total * 2**16 + (mix(WORD - 1 - stream) >> 11) / 2**53):
-            return c
-    raise AssertionError
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_tables", [1, 2, 3])
 @pytest.mark.parametrize(("start", "stop"), [(0, 9), (3, 8)])
@@ -222,7 +213,7 @@ def test_many_rows_are_counted_with_numbers_of_16_bits(start, stop, n_tables, dt
         stream = row_key(KEY, i)
         for r in range(start, stop):
             bits = mix((stream + (r // 4 + 1) * 0x9E3779B97F4A7C15) % WORD)
-            labels[r - start, i] = label_of_16_bits(P[i], (bits >> (16 * (r % 4))) % 2**16, stream)
+            labels[r - start, i] = label(P[i], (bits >> (16 * (r % 4))) % 2**16, stream, 16)
     tables = np.concatenate([slots(n, k, size), slots(n, k, size, 1)])[:n_tables]
     sums = random_labels.sum_label_weights(P, np.ones(n), tables, size, KEY, start, stop)
     assert sums.tolist() == counted(labels, np.ones(n), tables, size).tolist()

@@ -57,9 +57,6 @@ def units_of_single_rows(view: View, name: str) -> IndependentUnits:
     return IndependentUnits.from_rows(view.w)
 
 
-__all__ = ["FORMS", "Mcllo", "mcllo_statistics"]
-
-
 VARIANCES = ("model", "empirical")
 DEFAULT_PRIOR = 0.5  # default prior probability of calibration
 

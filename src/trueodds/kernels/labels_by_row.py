@@ -31,7 +31,7 @@ def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
     u = words.view(np.uint32)[skipped : skipped + out.shape[1]]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, row + i)
-        fill_thresholds(P, i, row_dither(stream), cumulative)
+        fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
         fill_uniform_words(stream, start >> 1, words)
         labels = out[i]
         labels[:] = 0

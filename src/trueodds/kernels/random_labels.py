@@ -11,7 +11,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels import compile_kernel, draws_per_block, map_blocks
 
 DRAW_RANGE = 4294967296.0  # random integers are below 2^32
-SHORT_RANGE = 65536  # random integers of 16 bits are below 2^16
+SHORT_RANGE = 65536.0  # random integers of 16 bits are below 2^16
 MAX_DRAWS_PER_BLOCK = (
     512  # maximum number of draws per block with few classes, so that sums stay in the core's own cache
 )
@@ -40,12 +40,12 @@ def fill_uniform_words(row_stream_key, first, words):  # type: ignore[no-untyped
 
 
 @compile_kernel
-def label_threshold(share, dither):  # type: ignore[no-untyped-def]
-    """Return the number of the 2^32 integers that represent a probability; randomized rounding makes it unbiased.
+def label_threshold(share, dither, n_integers):  # type: ignore[no-untyped-def]
+    """Return how many of `n_integers` random integers represent a probability; randomized rounding makes it unbiased.
 
     `dither` in [0, 1) is the random number of the row (see `row_dither`).
     """
-    return np.floor(share * DRAW_RANGE + dither)
+    return np.floor(share * n_integers + dither)
 
 
 @compile_kernel
@@ -61,7 +61,7 @@ def row_dither(stream):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def fill_thresholds(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
+def fill_thresholds(P, i, dither, n_integers, cumulative):  # type: ignore[no-untyped-def]
     """Write the cumulative thresholds of the classes of row i to `cumulative` (K,)."""
     total = 0.0
     last = 0
@@ -72,9 +72,9 @@ def fill_thresholds(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
         if P[i, c] > 0:
             last = c
     for c in range(k):
-        cumulative[c] = label_threshold(cumulative[c] / total, dither)
+        cumulative[c] = label_threshold(cumulative[c] / total, dither, n_integers)
     for c in range(last, k):
-        cumulative[c] = DRAW_RANGE  # a label with predicted probability 0 is never drawn
+        cumulative[c] = n_integers  # a label with predicted probability 0 is never drawn
 
 
 @compile_kernel
@@ -125,7 +125,7 @@ def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignor
     u = words.view(np.uint32)[skipped : skipped + draws]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, numbers[i])
-        fill_thresholds(P, i, row_dither(stream), cumulative)
+        fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
         fill_guide(cumulative, shift, guide)
         if share > 0.0:
             cluster_stream = row_stream_key(~np.uint64(key), cluster[i])
@@ -170,7 +170,7 @@ def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyp
     u = words.view(np.uint32)[skipped : skipped + stop - start]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, i)
-        fill_thresholds(P, i, row_dither(stream), cumulative)
+        fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
         fill_uniform_words(stream, start >> 1, words)
         weight = out.dtype.type(w[i])
         for t in range(tables.shape[0]):
@@ -214,35 +214,24 @@ def _count_labels(P, tables, first, key, start, counts):  # type: ignore[no-unty
     share the comparisons.
     """
     k, draws, n_tables = P.shape[1], counts.shape[1], tables.shape[0]
-    thresholds = np.empty(k + 1, dtype=np.int64)
-    thresholds[0] = 0
+    cumulative = np.empty(k)
     skipped = start & 3
     words = np.empty((draws + skipped + 3) >> 2, dtype=np.uint64)
     u = words.view(np.uint16)[skipped : skipped + draws]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, first + i)
-        dither = row_dither(stream)
-        total = 0.0
-        last = 0
-        for c in range(k):
-            total += np.float64(P[i, c])
-            if P[i, c] > 0:
-                last = c
-        cumulative = 0.0
-        for c in range(k):
-            cumulative += np.float64(P[i, c])
-            thresholds[c + 1] = np.int64(cumulative / total * SHORT_RANGE + dither) if c < last else SHORT_RANGE
+        fill_thresholds(P, i, row_dither(stream), SHORT_RANGE, cumulative)
         fill_uniform_words(stream, start >> 2, words)
         for t in range(0, n_tables, 2):
             c = 0
             while c < k:
-                low = thresholds[c]
+                low = cumulative[c - 1] if c > 0 else 0.0
                 a = tables[t, i, c]
                 b = tables[t + 1, i, c] if t + 1 < n_tables else -1
                 c += 1
                 while c < k and tables[t, i, c] == a and (t + 1 == n_tables or tables[t + 1, i, c] == b):
                     c += 1
-                width = thresholds[c] - low
+                width = cumulative[c - 1] - low
                 if width == 0 or (a < 0 and b < 0):
                     continue
                 if width == SHORT_RANGE:
@@ -262,7 +251,7 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
     for i in range(P.shape[0]):
         for c in range(k):
             stream = row_stream_key(key, i * k + c)
-            bound = label_threshold(np.float64(P[i, c]), row_dither(stream))
+            bound = label_threshold(np.float64(P[i, c]), row_dither(stream), DRAW_RANGE)
             for r in range(start, stop):
                 if uniform_integer(stream, r) < bound:
                     for t in range(tables.shape[0]):
@@ -277,7 +266,7 @@ ROWWISE_DRAWS_PER_BLOCK = (
     256  # draws per block of labels drawn row by row, so that the tables of a row serve many draws
 )
 MIN_ROWS_OF_SHORT_INTEGERS = 2**16  # rows from which on thresholds of 16 bits are used: twice as many draws at a time
-ROWS_PER_COUNT = 2**16 - 1  # rows that are counted at a time, so that 16-bit counts do not overflow
+ROWS_PER_COUNT = 2**16 - 1  # rows that one table counts at a time, so that 16-bit counts do not overflow
 LABELS_PER_TILE = 2**17  # number of labels of a tile, which stays in the cache while its weights are added up
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -375,5 +364,5 @@ def _count_labels_in_blocks(P: Array, tables: Array, size: int, key: int, start:
         with lock:  # integer sums do not depend on their order
             totals.__iadd__(counts)
 
-    map_blocks(add_rows, len(P), ROWS_PER_COUNT)
+    map_blocks(add_rows, len(P), max(1, ROWS_PER_COUNT // len(tables)))
     return totals.T.astype(np.float64)

@@ -157,7 +157,7 @@ def test_list_names_the_members_of_the_tables(run: Run) -> None:
 
 
 def test_listed_words_are_the_ones_that_the_problem_knows() -> None:
-    assert names("lenses") == lens.NAMES
+    assert names("lenses") == lens.LENS_NAMES
     assert names("partitions") == partition_by_name.PARTITION_NAMES
     assert set(names("distances")) == {*distance.DISTANCES, "lp:3"}
     for name in names("distances"):

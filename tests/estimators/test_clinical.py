@@ -64,7 +64,9 @@ def curve(name: str, p: Array, unit: float | None = None, span: float | None = N
     s, counts = np.unique(p, return_counts=True)
     smoother = SMOOTHERS[name]
     if span is not None:
-        smoother = local_regression.LocalSmoother(smoother.degree, span, smoother.flat, smoother.step)
+        smoother = local_regression.LocalSmoother(
+            smoother.degree, span, smoother.min_relative_std, smoother.relative_spacing
+        )
     return LocalFit(smoother, s, counts / len(p), 1 / len(p) if unit is None else unit), counts
 
 

@@ -292,7 +292,7 @@ def test_a_table_per_row_prices_each_row_by_itself() -> None:
     table = np.array([COST, [[0.0, 40.0], [1.0, 0.0]]])[np.arange(120) % 2]
     error, view = CostRegret(cost=table), View(p, y, w)
     out_of_fold = error.out_of_fold(view)
-    P, Q, label = out_of_fold.P, out_of_fold.Q, out_of_fold.Y[:, 1].astype(int)
+    P, Q, label = out_of_fold.P, out_of_fold.recalibrated, out_of_fold.Y[:, 1].astype(int)
     paid = [
         sum(table[i][np.argmin(table[i] @ probs[j])][label[j]] for j, i in enumerate(out_of_fold.row))
         for probs in (P, Q)

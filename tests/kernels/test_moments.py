@@ -35,7 +35,15 @@ def test_what_lies_beyond_the_ends_belongs_to_the_outer_cells() -> None:
     assert actual.tolist() == [[1, -1], [0, 0], [0, 0], [2, 1 + 2]]  # u = −1 in the first, 1 and 2 in the last
 
 
-@pytest.mark.parametrize("n", [smoothing._ROWS - 1, smoothing._ROWS, smoothing._ROWS + 1, 5 * smoothing._ROWS])
+@pytest.mark.parametrize(
+    "n",
+    [
+        smoothing._ROWS_PER_MASS_BLOCK - 1,
+        smoothing._ROWS_PER_MASS_BLOCK,
+        smoothing._ROWS_PER_MASS_BLOCK + 1,
+        5 * smoothing._ROWS_PER_MASS_BLOCK,
+    ],
+)
 def test_blocks_of_rows_are_put_together(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(n)
     x, mass = rng.random(n).astype(np.float32), rng.normal(size=n)

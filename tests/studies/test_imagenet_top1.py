@@ -11,7 +11,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses.lens import NAMES
+from trueodds.lenses.lens import LENS_NAMES
 from trueodds_studies.common import network_predictions
 from trueodds_studies.common.network_predictions import IMAGENET_NETWORKS
 from trueodds_studies.imagenet_top1 import COMPARED, Plan, imagenet_top1, recalibrate
@@ -50,11 +50,11 @@ def rows(study, name):
 
 def test_every_member_of_every_registry_works_or_says_what_it_needs(study):
     works = {(row["kind"], row["name"]): row["works"] for row in rows(study, "needs")}
-    every = {"lens": NAMES, "estimator": ESTIMATORS.names(), "test": TESTS.names()}
+    every = {"lens": LENS_NAMES, "estimator": ESTIMATORS.names(), "test": TESTS.names()}
     every |= {"calibrator": CALIBRATORS.names(), "diagram": DIAGRAMS.names()}
     assert list(works) == [(kind, name) for kind, names in every.items() for name in names]
-    assert [name for name in NAMES if works["lens", name] == "yes"] == ["confidence"]
-    assert all(works["lens", name].startswith("TO204: ") for name in NAMES if name != "confidence")
+    assert [name for name in LENS_NAMES if works["lens", name] == "yes"] == ["confidence"]
+    assert all(works["lens", name].startswith("TO204: ") for name in LENS_NAMES if name != "confidence")
     assert works["diagram", "simplex"].startswith("TO704: ")
     assert works["test", "cox"] == "with min_prob=1e-06 (TO205 without)"
     assert {works["estimator", name] for name in ESTIMATORS.names()} == {"yes"}

@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.estimators._decision.out_of_sample import OutOfFold, OutOfSample
+from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSample
 from trueodds.lenses.view import View
 
 ROUNDING_TOLERANCE = 1e-9  # a smaller difference to the predicted probability is rounding error
@@ -111,9 +111,9 @@ class CrossFitted(OutOfSample):
         super().__post_init__()
         _norm_power(self.distance)
 
-    def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
+    def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
         """⟨s, y − p⟩ of each row for every possible outcome y."""
-        s = self._direction(out_of_fold.P, out_of_fold.Q)
+        s = self._direction(out_of_fold.P, out_of_fold.recalibrated)
         return s - (s * out_of_fold.P).sum(axis=1, keepdims=True)
 
     def parts(self, view: View) -> dict[str, float]:
@@ -122,7 +122,10 @@ class CrossFitted(OutOfSample):
             return {}
         out_of_fold = self.out_of_fold(view)
         share = out_of_fold.scale * view.w[out_of_fold.row] * self.row_gains(out_of_fold, view) / view.total
-        less, more = out_of_fold.Q[:, 1] < out_of_fold.P[:, 1], out_of_fold.Q[:, 1] > out_of_fold.P[:, 1]
+        less, more = (
+            out_of_fold.recalibrated[:, 1] < out_of_fold.P[:, 1],
+            out_of_fold.recalibrated[:, 1] > out_of_fold.P[:, 1],
+        )
         return {"over": float(share[less].sum()), "under": float(share[more].sum())}
 
     def settings_used(self, view: View) -> dict[str, Any]:
@@ -199,17 +202,19 @@ class ScoreRegret(OutOfSample):
     """
 
     name: ClassVar[str] = "cross_fitted"
-    recovers: ClassVar[str] = "loss"
-    at_calibration: ClassVar[str] = "at most 0"
+    recovered_quantity_text: ClassVar[str] = "loss"
+    expected_value_text: ClassVar[str] = "at most 0"
     lens: ClassVar[str | None] = "canonical"
     score: Annotated[str, OneOf(SCORES)] = "log_loss"
 
-    def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
+    def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
         """Reduction of the score by the calibrator, for each row and possible outcome."""
         if self.score == "log_loss":
             share = uniform_share(view.n_rows)
-            return np.log(mix_with_uniform(out_of_fold.Q, share)) - np.log(mix_with_uniform(out_of_fold.P, share))
-        return _brier_by_outcome(out_of_fold.P) - _brier_by_outcome(out_of_fold.Q)
+            return np.log(mix_with_uniform(out_of_fold.recalibrated, share)) - np.log(
+                mix_with_uniform(out_of_fold.P, share)
+            )
+        return _brier_by_outcome(out_of_fold.P) - _brier_by_outcome(out_of_fold.recalibrated)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The score, calibrator and folds."""

@@ -14,7 +14,7 @@ from trueodds.core.registry import settings_of
 from trueodds.core.settings import CHECKED_BY_CLASS, Integer
 from trueodds.core.typing import Array
 from trueodds.estimators._decision.costs import Cost, Costs, as_vectors, check_cost
-from trueodds.estimators._decision.out_of_sample import OutOfFold, OutOfSample
+from trueodds.estimators._decision.out_of_sample import OutOfFoldRows, OutOfSample
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.kernels.concave_envelope import envelope_at_half
@@ -238,9 +238,11 @@ class CostRegret(OutOfSample):
 
     name: ClassVar[str] = "decision_regret"
     lens: ClassVar[str | None] = "canonical"
-    recovers: ClassVar[str] = "regret"
-    at_calibration: ClassVar[str] = "at most 0"
-    of_vectors: ClassVar[str] = "isotonic"  # a temperature keeps every answer, so at 0-1 costs it could save nothing
+    recovered_quantity_text: ClassVar[str] = "regret"
+    expected_value_text: ClassVar[str] = "at most 0"
+    default_vector_calibrator: ClassVar[str] = (
+        "isotonic"  # a temperature keeps every answer, so at 0-1 costs it could save nothing
+    )
     cost: Annotated[Cost | None, CHECKED_BY_CLASS] = None
     actions: tuple[str | Integer | float, ...] | None = None
 
@@ -256,7 +258,7 @@ class CostRegret(OutOfSample):
                 )
             object.__setattr__(self, "actions", named)
 
-    def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
+    def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
         """Cost saved by the recalibrated action, for each row and possible outcome."""
         costs = self._costs(out_of_fold, view)
         stated, recalibrated = _optimal_actions(costs, out_of_fold)
@@ -311,7 +313,7 @@ class CostRegret(OutOfSample):
             note_list.append(Note("TN138", "Recalibration changes no action, so the regret is 0."))
         return note_list
 
-    def _costs(self, out_of_fold: OutOfFold, view: View) -> Costs:
+    def _costs(self, out_of_fold: OutOfFoldRows, view: View) -> Costs:
         return Costs(self.cost, out_of_fold.P, view, self.name, out_of_fold.row)
 
     def _names(self, actions: int) -> tuple[str, ...]:
@@ -323,7 +325,7 @@ class CostRegret(OutOfSample):
         return named
 
 
-def _optimal_actions(costs: Costs, out_of_fold: OutOfFold) -> tuple[Array, Array]:
+def _optimal_actions(costs: Costs, out_of_fold: OutOfFoldRows) -> tuple[Array, Array]:
     """The optimal action of each row under the predicted and the recalibrated probabilities."""
     stated = costs.optimal_actions(out_of_fold.P)
-    return stated, costs.optimal_actions(out_of_fold.Q, stated)
+    return stated, costs.optimal_actions(out_of_fold.recalibrated, stated)

@@ -108,7 +108,7 @@ class IntegratedIndex(UnbinnedError):
         return (
             smoother
             if self.span is None
-            else LocalSmoother(smoother.degree, float(self.span), smoother.flat, smoother.step)
+            else LocalSmoother(smoother.degree, float(self.span), smoother.min_relative_std, smoother.relative_spacing)
         )
 
     def settings_used(self, view: View) -> dict[str, Any]:

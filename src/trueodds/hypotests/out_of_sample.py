@@ -114,7 +114,7 @@ class CrossFittedTest(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """t, its one-sided p-value, and the mean gain."""
         out_of_sample = self.statistic.out_of_fold(view)
-        w, by_outcome = view.w[out_of_sample.row], self.statistic.by_outcome(out_of_sample, view)
+        w, by_outcome = view.w[out_of_sample.row], self.statistic.values_by_outcome(out_of_sample, view)
         gained = (by_outcome * out_of_sample.Y).sum(axis=1)
         expected = (by_outcome * out_of_sample.P).sum(axis=1)
         null = float((w * w) @ np.maximum((by_outcome**2 * out_of_sample.P).sum(axis=1) - expected**2, 0.0))

@@ -12,9 +12,7 @@ from trueodds.kernels import compile_kernel, draws_per_block, map_blocks
 
 DRAW_RANGE = 4294967296.0  # random integers are below 2^32
 SHORT_RANGE = 65536.0  # random integers of 16 bits are below 2^16
-MAX_DRAWS_PER_BLOCK = (
-    512  # maximum number of draws per block with few classes, so that sums stay in the core's own cache
-)
+MAX_DRAWS_PER_BLOCK = 512  # with few classes, so that the sums stay in the core's own cache
 
 
 @compile_kernel
@@ -159,7 +157,7 @@ def _add_where_between(out, u, low, width, weight):  # type: ignore[no-untyped-d
 
 @compile_kernel
 def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
-    """Add the weights of `_add_draws` for few classes and independent rows, with vectorized loops over the draws.
+    """Add the weights of `_add_weights` for few classes and independent rows, with vectorized loops over the draws.
 
     Consecutive labels with the same cell are treated as one interval of random integers.
     """
@@ -262,9 +260,7 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
 
 MAX_COMPARED_CLASSES = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
 MAX_VECTORIZED_CELLS = 2**16  # number of cells above which labels are drawn one by one, best for rows sorted by cell
-ROWWISE_DRAWS_PER_BLOCK = (
-    256  # draws per block of labels drawn row by row, so that the tables of a row serve many draws
-)
+ROWWISE_DRAWS_PER_BLOCK = 256  # of labels drawn row by row, so that the tables of a row serve many draws
 MIN_ROWS_OF_SHORT_INTEGERS = 2**16  # rows from which on thresholds of 16 bits are used: twice as many draws at a time
 ROWS_PER_COUNT = 2**16 - 1  # rows that one table counts at a time, so that 16-bit counts do not overflow
 LABELS_PER_TILE = 2**17  # number of labels of a tile, which stays in the cache while its weights are added up

@@ -14,7 +14,7 @@ from trueodds.lenses.classes import Canonical, Class, ClassName, Classwise, Grou
 from trueodds.lenses.custom import Custom, Psi
 from trueodds.lenses.ranked import Confidence, Rank, TopK, TopLabel
 
-NAMES = (
+LENS_NAMES = (
     "canonical",
     "confidence",
     "positive",
@@ -39,7 +39,7 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         return Custom(lens)
     if not isinstance(lens, str):
         raise InputError(
-            "TO204", "`lens` must be a name, a Lens or a callable.", describe(lens), f"Names: {', '.join(NAMES)}."
+            "TO204", "`lens` must be a name, a Lens or a callable.", describe(lens), f"Names: {', '.join(LENS_NAMES)}."
         )
     plain: dict[str, type[Lens]] = {
         "canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise,
@@ -54,7 +54,7 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         return Class(match[1])
     if lens.startswith("groups:"):
         return Groups(_parse_blocks(lens))
-    raise InputError("TO204", "Unknown lens.", describe(lens), suggest_names(lens[:80], NAMES))
+    raise InputError("TO204", "Unknown lens.", describe(lens), suggest_names(lens[:80], LENS_NAMES))
 
 
 def _parse_blocks(text: str) -> tuple[tuple[Any, ...], ...]:

@@ -65,7 +65,7 @@ def compare_with_votes(
         Estimand.from_predictions(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES
     ]
     measured = estimate_all(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
-    majority, tied = _majority(rows)
+    majority, tied = _label_by_majority(rows)
     lens, ece = default_lens(rows), ESTIMATORS.make("ece", {})
     pair = [
         Estimand.from_predictions(ece, lens, majority),
@@ -113,23 +113,23 @@ def _votes_per_row(rows: Predictions) -> dict[str, Any] | None:
     return {"median": float(np.median(counts)), "min": int(counts.min()), "max": int(counts.max())}
 
 
-def _ballots(rows: Predictions) -> Array:
+def _vote_counts(rows: Predictions) -> Array:
     """Votes as integer counts if they are known, because rounded shares may miss a tie."""
     assert rows.votes is not None
     return rows.votes if rows.counts is None else np.rint(rows.votes * rows.counts[:, None])
 
 
-def _majority(rows: Predictions) -> tuple[Predictions, int]:
+def _label_by_majority(rows: Predictions) -> tuple[Predictions, int]:
     """Return the rows labeled with the class that has the most votes, and the number of rows with a tie."""
-    votes = _ballots(rows)
+    votes = _vote_counts(rows)
     several = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return rows.with_labels(votes.argmax(axis=1)), int((several & (rows.w > 0)).sum())
 
 
 MAX_LISTED = 10  # number of rows listed, those with the largest distances
-TAIL = 0.05  # level of the critical value of a single row
-MAJORITIES = 99  # draws whose majority is computed; a mean needs no more
-SHARES_DRAWN = 10_000_000  # limit over all draws: 99 draws of 10,000 rows and 10 classes
+ROW_LIMIT_LEVEL = 0.05  # level of the critical value of a single row
+MAX_MAJORITY_DRAWS = 99  # draws whose majority is computed; a mean needs no more
+MAX_DRAWN_SHARES = 10_000_000  # limit over all draws: 99 draws of 10,000 rows and 10 classes
 
 
 def select_furthest_rows(
@@ -146,10 +146,10 @@ def select_furthest_rows(
     assert rows.votes is not None
     distances = _distances(rows, rows.votes)
     listed = _largest_distances(distances, rows, repeated=repeated)
-    drawn = None if rows.counts is None else _draw_votes(rows, listed, draws or _enough(rows, alpha), rng)
+    drawn = None if rows.counts is None else _draw_votes(rows, listed, draws or _n_vote_draws(rows, alpha), rng)
     limit = None if drawn is None else drawn.critical_value(drawn.max_distances, alpha)
     summary = {
-        "listed": [_row(rows, int(i), float(distances[i]), at, drawn) for at, i in enumerate(listed)],
+        "listed": [_describe_row(rows, int(i), float(distances[i]), at, drawn) for at, i in enumerate(listed)],
         "alpha": alpha,
         "limit": limit,
         "beyond": None if limit is None else int((distances[rows.w > 0] > limit + 1e-10 * abs(limit)).sum()),
@@ -170,7 +170,7 @@ class VoteDraws:
     divided by their standard deviation, because a single vote would then dominate where the model is confident.
     """
 
-    own: Array  # (draws, listed) distances of the listed rows
+    listed_distances: Array  # (draws, listed) distances of the listed rows
     max_distances: Array  # (draws,) the largest distance of any row
     errors: Mapping[str, Array]  # ECE and log loss against the majority of the votes, in the first draws
 
@@ -189,9 +189,11 @@ class VoteDraws:
         return float(1 + reached.sum()) / (1 + self.count)
 
 
-def _enough(rows: Predictions, alpha: float) -> int:
+def _n_vote_draws(rows: Predictions, alpha: float) -> int:
     """The number of draws: what a p-value of alpha requires, and up to 999 if the size allows."""
-    return max(math.ceil(1 / min(alpha, TAIL) - 1e-9) - 1, min(999, SHARES_DRAWN // (rows.n * rows.k) - 1))
+    return max(
+        math.ceil(1 / min(alpha, ROW_LIMIT_LEVEL) - 1e-9) - 1, min(999, MAX_DRAWN_SHARES // (rows.n * rows.k) - 1)
+    )
 
 
 def _draw_votes(rows: Predictions, listed: Array, draws: int, rng: np.random.Generator) -> VoteDraws:
@@ -200,19 +202,19 @@ def _draw_votes(rows: Predictions, listed: Array, draws: int, rng: np.random.Gen
     P = np.maximum(rows.P.astype(np.float64), 0.0)  # 1 − p may round below 0
     P /= P.sum(axis=1, keepdims=True)
     count = np.rint(rows.counts).astype(np.int64)
-    own, max_distances = np.empty((draws, len(listed))), np.empty(draws)
-    errors = {name: np.empty(min(draws, MAJORITIES)) for name in ("ece", "log_loss")}
+    listed_distances, max_distances = np.empty((draws, len(listed))), np.empty(draws)
+    errors = {name: np.empty(min(draws, MAX_MAJORITY_DRAWS)) for name in ("ece", "log_loss")}
     w = rows.w[counted]
     for b in range(draws):
         votes = rng.multinomial(count, P)
         distances = _distances(rows, votes / count[:, None])
-        own[b], max_distances[b] = distances[listed], distances[counted].max()
-        if b < MAJORITIES:
+        listed_distances[b], max_distances[b] = distances[listed], distances[counted].max()
+        if b < MAX_MAJORITY_DRAWS:
             majority = votes.argmax(axis=1)
             (view,) = lens.views(rows.with_labels(majority))
             errors["ece"][b] = ece.value(view)
             errors["log_loss"][b] = float(w @ -np.log(P[counted, majority[counted]]) / w.sum())
-    return VoteDraws(own, max_distances, errors)
+    return VoteDraws(listed_distances, max_distances, errors)
 
 
 def _distances(rows: Predictions, shares: Array) -> Array:
@@ -233,7 +235,7 @@ def _largest_distances(distances: Array, rows: Predictions, *, repeated: bool) -
     return order[:MAX_LISTED]
 
 
-def _row(rows: Predictions, i: int, distance: float, at: int, drawn: VoteDraws | None) -> dict[str, Any]:
+def _describe_row(rows: Predictions, i: int, distance: float, at: int, drawn: VoteDraws | None) -> dict[str, Any]:
     predicted, voted = rows.P[i], rows.Y[i]
     model, people = int(predicted.argmax()), int(voted.argmax())
     return {
@@ -244,6 +246,8 @@ def _row(rows: Predictions, i: int, distance: float, at: int, drawn: VoteDraws |
         "voted": float(voted[people]),
         "votes": None if rows.counts is None else int(rows.counts[i]),
         "distance": distance,
-        "critical_value": None if drawn is None else drawn.critical_value(drawn.own[:, at], TAIL),
+        "critical_value": None
+        if drawn is None
+        else drawn.critical_value(drawn.listed_distances[:, at], ROW_LIMIT_LEVEL),
         "pvalue": None if drawn is None else drawn.pvalue(distance),
     }

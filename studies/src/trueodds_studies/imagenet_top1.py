@@ -23,7 +23,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses.lens import NAMES
+from trueodds.lenses.lens import LENS_NAMES
 from trueodds.lenses.selective_risk import selective_risk
 from trueodds_studies.common.data_files import hash_file
 from trueodds_studies.common.network_predictions import (
@@ -240,7 +240,9 @@ MIN_PROB = 1e-6  # for methods that use log odds, if a confidence is 0 or 1
 
 def check_requirements(preds: Predictions) -> list[dict[str, str]]:
     """Kind, name, and `yes`, `with min_prob=1e-06`, or the error with its code."""
-    rows = [{"kind": "lens", "name": name, "works": _check_method(measure, preds, "ece", lens=name)} for name in NAMES]
+    rows = [
+        {"kind": "lens", "name": name, "works": _check_method(measure, preds, "ece", lens=name)} for name in LENS_NAMES
+    ]
     for kind, (registry, ask) in FAMILIES.items():
         for name in registry.names():
             answer = _check_method(ask, preds, name)

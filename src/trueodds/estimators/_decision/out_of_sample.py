@@ -20,13 +20,13 @@ FIT_ON = ("earlier", "others")
 
 
 @dataclass(frozen=True)
-class OutOfFold:
+class OutOfFoldRows:
     """Rows evaluated by a fit on other rows."""
 
     row: Array  # (j,) their numbers in the view
     P: Array  # (j, m) predicted
     Y: Array  # (j, m) observed outcomes
-    Q: Array  # (j, m) probabilities of the calibrator fitted without the row
+    recalibrated: Array  # (j, m) probabilities of the calibrator fitted without the row
     scale: float  # total weight over the weight of the evaluated rows
 
 
@@ -47,9 +47,9 @@ class OutOfSample(Mean):
         "row order": "which rows share a fold depends on their order",
         "weight two": "the copies of a row fall into different folds",
     }
-    recovers: ClassVar[str] = "error"
-    at_calibration: ClassVar[str] = "0"
-    of_vectors: ClassVar[str] = "temperature"  # the calibrator of vectors where none is named
+    recovered_quantity_text: ClassVar[str] = "error"  # in the note on the interval
+    expected_value_text: ClassVar[str] = "0"  # of a calibrated model, in the same note
+    default_vector_calibrator: ClassVar[str] = "temperature"  # the calibrator of vectors where none is named
     calibrator: str | CalibratorSpec | None = None
     folds: Folds = 5
     fit_on: Annotated[str, OneOf(FIT_ON)] = "earlier"
@@ -66,18 +66,18 @@ class OutOfSample(Mean):
 
     def spec_for(self, view: View) -> CalibratorSpec:
         """The calibrator. The default is isotonic for one score and temperature for vectors."""
-        named = self.calibrator or (self.of_vectors if view.joint else "isotonic")
+        named = self.calibrator or (self.default_vector_calibrator if view.joint else "isotonic")
         made: CalibratorSpec = named if isinstance(named, CalibratorSpec) else CALIBRATORS.make(named, {})
         made.check_classes(view.p.shape[1] if view.joint else 2)
         return made
 
-    def out_of_fold(self, view: View) -> OutOfFold:
+    def out_of_fold(self, view: View) -> OutOfFoldRows:
         """Rows of positive weight with an out-of-fold fit, cached for the value, its parts and its test."""
         require_single_rows(view, self.name)
         spec = self.spec_for(view)
         return view.cached((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._fit_folds(view, spec))
 
-    def _fit_folds(self, view: View, spec: CalibratorSpec) -> OutOfFold:
+    def _fit_folds(self, view: View, spec: CalibratorSpec) -> OutOfFoldRows:
         row = np.flatnonzero(view.w > 0)
         P, Y, w = view.P[row], view.Y[row], view.w[row]
         rows: Probabilities = P
@@ -95,15 +95,15 @@ class OutOfSample(Mean):
                 Q[out] = fit_and_apply(spec, rows[fit], Y[fit], scaled, rows[out])
                 mask |= out
         scale = float(w.sum() / w[mask].sum()) if mask.any() else 1.0
-        return OutOfFold(row[mask], P[mask], Y[mask], Q[mask], scale)
+        return OutOfFoldRows(row[mask], P[mask], Y[mask], Q[mask], scale)
 
-    def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
+    def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
         """Value that each evaluated row would have with each outcome, (j, m)."""
         raise NotImplementedError
 
-    def row_gains(self, out_of_fold: OutOfFold, view: View) -> Array:
+    def row_gains(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
         """Value of each evaluated row, (j,)."""
-        return (self.by_outcome(out_of_fold, view) * out_of_fold.Y).sum(axis=1)
+        return (self.values_by_outcome(out_of_fold, view) * out_of_fold.Y).sum(axis=1)
 
     def row_scores(self, view: View) -> Array:
         """Value of each row, scaled for rows without evaluation, which are 0."""
@@ -124,8 +124,9 @@ class OutOfSample(Mean):
     def notes(self, view: View) -> list[Note]:
         """Notes on the target of the interval, and if nothing can be fitted."""
         text = (
-            f"The interval is for the part that this calibrator recovers, a lower bound on the full {self.recovers}. Of"
-            f" a calibrated model it recovers {self.at_calibration} in expectation."
+            f"The interval is for the part that this calibrator recovers, a lower bound on the full"
+            f" {self.recovered_quantity_text}. Of a calibrated model it recovers"
+            f" {self.expected_value_text} in expectation."
         )
         note_list = [Note("TN135", text)]
         if self.fit_on == "others":

@@ -15,18 +15,22 @@ MAX_CACHED_WEIGHTS = 2**22  # entries of a matrix of weights that is kept: 32 MB
 
 @dataclass(frozen=True)
 class LocalSmoother:
-    """Settings of a local polynomial: degree, minimum window for it, and evaluation points."""
+    """Settings of a local polynomial regression: degree, window, and the scores at which it is evaluated."""
 
     degree: int
     span: float  # the share of all rows in each window
-    flat: float  # windows whose scores have a standard deviation below this share of the range get a constant
-    step: float | None  # the share of the range within which scores share a straight line; None for EVALUATED scores
+    min_relative_std: (
+        float  # below this standard deviation of its scores, relative to the range, a window gets a constant
+    )
+    relative_spacing: (
+        float | None
+    )  # of evaluated scores, as a share of the range; None: at most MAX_EVALUATED_SCORES scores
 
 
 # The constants of the two procedures are those of Cleveland (1979) as R's lowess and loess have them.
 SMOOTHERS = {
-    "loess": LocalSmoother(degree=2, span=0.75, flat=0.0, step=None),
-    "lowess": LocalSmoother(degree=1, span=2 / 3, flat=0.001, step=0.01),
+    "loess": LocalSmoother(degree=2, span=0.75, min_relative_std=0.0, relative_spacing=None),
+    "lowess": LocalSmoother(degree=1, span=2 / 3, min_relative_std=0.001, relative_spacing=0.01),
 }
 
 
@@ -35,39 +39,52 @@ class LocalFit:
 
     At each score the nearest rows that make up `span` of the weight get tricube weights of their distance, and a
     polynomial is fitted by least squares. A window with too few scores for the degree gets a lower one.
+
+    `s` (m,) are the distinct scores in increasing order and `share` (m,) their shares of the total weight.
+    `row_share` is the share of one row, or 0 if the weights do not count rows.
     """
 
-    def __init__(self, smoother: LocalSmoother, s: Array, share: Array, unit: float) -> None:
+    def __init__(self, smoother: LocalSmoother, s: Array, share: Array, row_share: float) -> None:
         self.s, self.share = np.ascontiguousarray(s), np.ascontiguousarray(share)
         span = smoother.span
-        if unit > 0:  # weights that count rows: a whole number of them, as in R
-            span = np.floor(smoother.span / unit + 1e-5) * unit
-        self.span = span - (unit / 2 if unit > 0 else 1e-12)  # sums of shares round
-        self.degree, self.flat = smoother.degree, smoother.flat * float(s[-1] - s[0])
-        self.at = _select_evaluated_scores(self.s, self.share, smoother.step)
-        self.left = np.clip(np.searchsorted(s[self.at], s, "right") - 1, 0, max(len(self.at) - 2, 0))
-        self.right = np.minimum(self.left + 1, len(self.at) - 1)
-        between = s[self.at][self.right] - s[self.at][self.left]
-        self.part = np.where(between > 0, (s - s[self.at][self.left]) / np.where(between > 0, between, 1.0), 0.0)
-        self.block = max(1, MAX_CACHED_WEIGHTS // len(s))  # a long curve's weights are made in passing, not kept
-        self._cached_weights = self._weights(0) if self.block >= len(self.at) else None
+        if row_share > 0:  # weights that count rows: a whole number of them, as in R
+            span = np.floor(smoother.span / row_share + 1e-5) * row_share
+        self.span = span - (row_share / 2 if row_share > 0 else 1e-12)  # sums of shares round
+        self.degree, self.min_std = smoother.degree, smoother.min_relative_std * float(s[-1] - s[0])
+        self.evaluated_index = _select_evaluated_scores(self.s, self.share, smoother.relative_spacing)
+        self.left = np.clip(
+            np.searchsorted(s[self.evaluated_index], s, "right") - 1, 0, max(len(self.evaluated_index) - 2, 0)
+        )
+        self.right = np.minimum(self.left + 1, len(self.evaluated_index) - 1)
+        between = s[self.evaluated_index][self.right] - s[self.evaluated_index][self.left]
+        self.interpolation_fraction = np.where(
+            between > 0, (s - s[self.evaluated_index][self.left]) / np.where(between > 0, between, 1.0), 0.0
+        )
+        self.block_size = max(1, MAX_CACHED_WEIGHTS // len(s))  # a long curve's weights are made in passing, not kept
+        self._cached_weights = self._weights(0) if self.block_size >= len(self.evaluated_index) else None
 
     def __call__(self, sums: Array) -> Array:
-        """The curve at each score, (…, m), through Σw·x by score as shares of all weight, (…, m)."""
+        """Return the curve at each score, (…, m), given Σw·x of each score divided by the total weight, (…, m)."""
         rows = np.ascontiguousarray(sums).reshape(-1, sums.shape[-1])
         fit = np.concatenate(
-            [_multiply_in_blocks(rows, self._block(i)) for i in range(0, len(self.at), self.block)], axis=-1
+            [
+                _multiply_in_blocks(rows, self._weights_of_block(i))
+                for i in range(0, len(self.evaluated_index), self.block_size)
+            ],
+            axis=-1,
         )
-        fit = fit.reshape(*sums.shape[:-1], len(self.at))
-        return fit[..., self.left] * (1 - self.part) + fit[..., self.right] * self.part
+        fit = fit.reshape(*sums.shape[:-1], len(self.evaluated_index))
+        return (
+            fit[..., self.left] * (1 - self.interpolation_fraction) + fit[..., self.right] * self.interpolation_fraction
+        )
 
-    def _block(self, start: int) -> Array:
+    def _weights_of_block(self, start: int) -> Array:
         return self._weights(start) if self._cached_weights is None else self._cached_weights
 
     def _weights(self, start: int) -> Array:
-        at = self.at[start : start + self.block]
+        at = self.evaluated_index[start : start + self.block_size]
         out = np.zeros((len(self.s), len(at)))
-        _local_weights(self.s, self.share, at, self.span, self.degree, self.flat, out)
+        _local_weights(self.s, self.share, at, self.span, self.degree, self.min_std, out)
         return out
 
 
@@ -76,7 +93,7 @@ def _multiply_in_blocks(rows: Array, weights: Array) -> Array:
 
     def work(start: int, stop: int) -> Array:
         out = np.zeros((stop - start, weights.shape[1]))
-        _product(rows[start:stop], weights, out)
+        _multiply_block(rows[start:stop], weights, out)
         return out
 
     return np.concatenate(list(map_blocks(work, len(rows), 16)))
@@ -159,7 +176,7 @@ def _local_weights(s, share, at, span, degree, flat, out):  # type: ignore[no-un
 
 
 @compile_kernel
-def _product(rows, weights, out):  # type: ignore[no-untyped-def]
+def _multiply_block(rows, weights, out):  # type: ignore[no-untyped-def]
     for j in range(weights.shape[0]):
         for b in range(rows.shape[0]):
             x = rows[b, j]

@@ -40,7 +40,7 @@ def vote_measure_table(audit: Audit) -> TextTable:
         TableColumn("quantity", NAMES),
         TableColumn("measure", NAMES),
         TableColumn("value"),
-        TableColumn(_level(people)),
+        TableColumn(_interval_label(people)),
         TableColumn("vote noise floor"),
         TableColumn("n", detail=DETAIL),
     )
@@ -112,7 +112,7 @@ def vote_target_table(audit: Audit) -> TextTable:
         TableColumn("outcome", NAMES),
         TableColumn("measure", NAMES),
         TableColumn("value"),
-        TableColumn(_level(people)),
+        TableColumn(_interval_label(people)),
         TableColumn("expected if calibrated"),
         TableColumn("n", detail=DETAIL),
     )
@@ -206,7 +206,7 @@ def _describe_distances(summary: Mapping[str, Any]) -> str:
     )
 
 
-def _level(people: Mapping[str, Any] | None) -> str:
+def _interval_label(people: Mapping[str, Any] | None) -> str:
     levels = {
         measure["interval"]["level"] for measure in (people or {"measures": ()})["measures"] if measure["interval"]
     }

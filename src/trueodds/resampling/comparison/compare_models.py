@@ -27,7 +27,7 @@ from trueodds.resampling.pvalues import pvalue
 from trueodds.tallies.tally import Tally
 
 Model = Predictions | Tally
-NULLS = ("auto", "swap")
+NULL_CHOICES = ("auto", "swap")
 DEFAULT_SWAPS = 999
 NULL_HYPOTHESES = {
     True: "the expected scores of both models are equal",
@@ -44,7 +44,7 @@ class ModelComparison(Settings):
     lens: Lens
     aggregate: str
     interval_spec: IntervalSpec
-    null: Annotated[str, OneOf(NULLS)] = "auto"
+    null: Annotated[str, OneOf(NULL_CHOICES)] = "auto"
     paired: bool | None = None
     swaps: int = DEFAULT_SWAPS
 

@@ -133,7 +133,7 @@ def squared_distance_to_vote_order(P: Array, V: Array) -> Array:
     the sum and stay above the minimum, so S is on the simplex if P is. (Pooling the classes with equal votes first
     would force them to be equal, which is a smaller cone.)
 
-    >>> out_of_order(np.array([[0.5, 0.1, 0.2]]), np.array([[4, 4, 2]])).round(3).tolist()
+    >>> squared_distance_to_vote_order(np.array([[0.5, 0.1, 0.2]]), np.array([[4, 4, 2]])).round(3).tolist()
     [0.005]
     """
     order = np.lexsort((-P, -V), axis=1)

@@ -100,7 +100,9 @@ class HosmerLemeshow(ViewTest):
     fitted: bool = False
 
     def __post_init__(self) -> None:
-        if self.null == "auto":  # redraws are exact for few and sharp predictions, but unavailable for a fitted model
+        nulls = Annotated[str, OneOf(("auto", *self.null_distributions))]
+        # Redraws are exact for few and sharp predictions, but unavailable for a fitted model.
+        if check("null", self.null, nulls, "auto") == "auto":
             object.__setattr__(self, "null", "asymptotic" if check("fitted", self.fitted, bool, False) else "redraw")
         super().__post_init__()
         if self.fitted and (self.null == "redraw" or self.form == "exact"):

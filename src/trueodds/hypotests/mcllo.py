@@ -232,7 +232,7 @@ class Mcllo(ViewTest):
         return self._result(view, units, {"variance": self.variance or "model"})
 
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
-        """The result of `on` with the variance estimated from the score sums of each cluster."""
+        """The result of `evaluate` with the variance estimated from the score sums of each cluster."""
         if self.variance is not None:
             raise InputError(
                 "TO205",

@@ -84,11 +84,11 @@ class ViewTest(HypothesisTest):
         raise NotImplementedError
 
     def evaluate_with_draws(self, view: View, rng: np.random.Generator) -> ViewResult:
-        """The result of `on`, for null distributions that make their own draws."""
+        """The result of `evaluate`, for null distributions that make their own draws."""
         return self.evaluate(view)
 
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
-        """The result of `on` with an asymptotic distribution that assumes independent clusters only; `cluster` (n,)."""
+        """The result of `evaluate` by an asymptotic distribution that assumes independent clusters; `cluster` (n,)."""
         raise NotImplementedError
 
     def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:

@@ -266,7 +266,7 @@ class KernelTest(ViewTest):
         return result
 
     def evaluate_with_draws(self, view: View, rng: np.random.Generator) -> ViewResult:
-        """The result of `on`, with the bootstrap p-value."""
+        """The result of `evaluate`, with the bootstrap p-value."""
         result = self.evaluate(view)
         if self.null != "bootstrap" or np.isnan(result.statistic):
             return result

@@ -23,7 +23,7 @@ def read_option_log_probs(
 ) -> tuple[list[list[float]], list[int]]:
     """Return the log-probabilities of each question's options, and the index of the correct one.
 
-    >>> option_scores([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
+    >>> read_option_log_probs([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
     ([[-0.1, -3.0]], [0])
     """
     scores = [_option_log_probs(row, options) for row in rows]

@@ -236,7 +236,7 @@ def check_and_convert_probabilities(
 
     With `logits`, columns of logits are unchanged.
 
-    >>> probabilities(np.array([0.25]), ColumnRoles("classes", ("p",), None, ("label",))).tolist()
+    >>> check_and_convert_probabilities(np.array([0.25]), ColumnRoles("classes", ("p",), None, ("label",))).tolist()
     [[0.75, 0.25]]
     """
     values = arrays.as_float_array(p, "the probabilities")

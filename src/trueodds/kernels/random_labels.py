@@ -346,7 +346,7 @@ def sum_label_weights(
         block = max(block, min(MAX_DRAWS_PER_BLOCK, 2**19 // max(1, size))) if vectorized else block
     else:
         block = max(8, min(ROWWISE_DRAWS_PER_BLOCK, 2**24 // max(1, size)))
-    parts = map_blocks(work, stop - start, block)
+    parts = map_blocks(work, stop - start, min(block, max(1, -(-(stop - start) // 2))))  # for two threads at least
     return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)
 
 

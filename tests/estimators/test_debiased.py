@@ -48,21 +48,21 @@ def view_of(name: str) -> View:
 def test_pairs_of_rows_by_hand() -> None:
     # u = .4, −.6, −.6: (−.8)² = .64 less .16 + .36 + .36 = .88 gives −.24, over 3 · 2 pairs −.04, over 9 −.24/9.
     view = View([0.6] * 3, [1, 0, 0])
-    assert DebiasedL2(ONE).signed(view) == pytest.approx(-0.04, rel=1e-12)
+    assert DebiasedL2(ONE).signed_value(view) == pytest.approx(-0.04, rel=1e-12)
     assert DebiasedL2(ONE).value(view) == 0
-    assert DebiasedL2(ONE, "dpe").signed(view) == pytest.approx(-0.24 / 9, rel=1e-12)
+    assert DebiasedL2(ONE, "dpe").signed_value(view) == pytest.approx(-0.24 / 9, rel=1e-12)
     # Kumar: (.6 − 1/3)² − (1/3)(2/3)/2 = .0711 − .1111: with equal predictions the same as pairs
-    assert DebiasedL2(ONE, "kumar").signed(view) == pytest.approx(-0.04, rel=1e-12)
+    assert DebiasedL2(ONE, "kumar").signed_value(view) == pytest.approx(-0.04, rel=1e-12)
     assert DebiasedL2(ONE)(view).parts == pytest.approx({"squared": -0.04, "signed_root": -0.2, "plug_in": 0.8 / 3})
 
 
 def test_weights_are_importance_by_hand() -> None:
     # wu = 2 · .5, 1 · −.5: (.5)² − (1 + .25) = −1, over 9 − 5.
     view = View([0.5, 0.5], [1, 0], [2, 1])
-    assert DebiasedL2(ONE).signed(view) == pytest.approx(-0.25, rel=1e-12)
-    assert DebiasedL2(ONE, "dpe").signed(view) == pytest.approx(-1 / 9, rel=1e-12)
+    assert DebiasedL2(ONE).signed_value(view) == pytest.approx(-0.25, rel=1e-12)
+    assert DebiasedL2(ONE, "dpe").signed_value(view) == pytest.approx(-1 / 9, rel=1e-12)
     # Kumar with n = 9/5: (2/3 − 1/2)² − (2/9)/(4/5)
-    assert DebiasedL2(ONE, "kumar").signed(view) == pytest.approx(1 / 36 - (2 / 9) / 0.8, rel=1e-12)
+    assert DebiasedL2(ONE, "kumar").signed_value(view) == pytest.approx(1 / 36 - (2 / 9) / 0.8, rel=1e-12)
 
 
 def test_bins_of_one_row_add_nothing_but_count() -> None:
@@ -149,7 +149,7 @@ def expectation(estimator: DebiasedL2, p: Array, truth: Array, w: Array | None =
     total = 0.0
     for y in itertools.product((0.0, 1.0), repeat=len(p)):
         chance = float(np.where(y, truth, 1 - truth).prod())
-        total += chance * estimator.signed(View(p, np.array(y), w))
+        total += chance * estimator.signed_value(View(p, np.array(y), w))
     return total
 
 
@@ -313,7 +313,7 @@ def test_a_negative_square_is_noted_once_for_many_classes() -> None:
     P = rng.dirichlet([1] * 6, 60)
     data = Predictions([rng.choice(6, p=row) for row in P], P)
     estimate = to.measure(data, "debiased_l2", lens="classwise", resamples=50)
-    below = sum(DebiasedL2().signed(view) < 0 for view in as_lens("classwise").views(data))
+    below = sum(DebiasedL2().signed_value(view) < 0 for view in as_lens("classwise").views(data))
     assert below > 0
     (note,) = [note for note in estimate.notes if note.code == "TN110"]
     assert f"{below} of 6 views" in note.text
@@ -363,7 +363,7 @@ def test_narrow_floats_are_summed_widely(dtype: Any) -> None:
     theta = (0.75 - rate) ** 2 - rate * (1 - rate) / (n - 1)
     view = View(np.full(n, 0.75, dtype), y)
     for form in ("t_mn", "kumar"):
-        assert DebiasedL2(form=form).signed(view) == pytest.approx(theta, rel=1e-9)
+        assert DebiasedL2(form=form).signed_value(view) == pytest.approx(theta, rel=1e-9)
 
 
 # Edge data
@@ -391,7 +391,7 @@ def test_without_a_pair_of_rows_there_is_no_number_and_a_note() -> None:
     ],
 )
 def test_edge_data_give_a_number(view: View, square: float) -> None:
-    assert DebiasedL2().signed(view) == pytest.approx(square, abs=1e-14)
+    assert DebiasedL2().signed_value(view) == pytest.approx(square, abs=1e-14)
     assert DebiasedL1().value(view) == pytest.approx(square**0.5, abs=1e-14)  # no scatter, nothing to take off
 
 

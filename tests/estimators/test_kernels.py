@@ -10,7 +10,7 @@ import pytest
 from tests import reference
 from tests.data.refused import refused
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.hashed_order import evenly_by_weight, evenly_spaced, hashed_order
+from trueodds.estimators._pairwise.hashed_order import evenly_spaced_positions, hashed_order, positions_by_weight
 from trueodds.estimators._pairwise.similarity_kernels import KERNELS, SimilarityKernel, median_distance
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.kernels.pairs import pairwise_distances, sum_exponential_kernel
@@ -34,7 +34,7 @@ def view(p: Array, w: Array | None = None) -> View:
     ],
 )
 def test_by_hand(shape: str, expected: float) -> None:
-    k = SimilarityKernel(shape, 0.5).of(np.array([[0.2, 0.3, 0.5]]), np.array([[0.5, 0.3, 0.2]]))
+    k = SimilarityKernel(shape, 0.5).gram_matrix(np.array([[0.2, 0.3, 0.5]]), np.array([[0.5, 0.3, 0.2]]))
     assert float(k[0, 0]) == pytest.approx(expected, rel=1e-14)
 
 
@@ -42,12 +42,14 @@ def test_by_hand(shape: str, expected: float) -> None:
 def test_a_score_is_the_vector_of_both_classes(shape: str) -> None:
     p, q = RNG.random((7, 1)), RNG.random((5, 1))
     pairs = [np.concatenate([x, 1 - x], axis=1) for x in (p, q)]
-    assert np.allclose(SimilarityKernel(shape, 0.3).of(p, q), SimilarityKernel(shape, 0.3).of(*pairs), rtol=1e-13)
+    assert np.allclose(
+        SimilarityKernel(shape, 0.3).gram_matrix(p, q), SimilarityKernel(shape, 0.3).gram_matrix(*pairs), rtol=1e-13
+    )
 
 
 @pytest.mark.parametrize("shape", KERNELS)
 def test_a_kernel_is_symmetric_positive_definite_and_exactly_one_at_equal_rows(shape: str) -> None:
-    k = SimilarityKernel(shape, 0.4).of(P, P)
+    k = SimilarityKernel(shape, 0.4).gram_matrix(P, P)
     assert (np.diag(k) == 1).all()
     assert np.array_equal(k, k.T)
     # The smallest eigenvalue of a positive definite matrix of trace n is found with an error of about n eps.
@@ -68,7 +70,7 @@ def test_a_pass_along_the_line_is_the_sum_over_all_pairs(shape: str) -> None:
     p = np.sort(np.concatenate([RNG.random(30), [0.5, 0.5, 0.5]]))
     e = RNG.normal(size=(20, len(p)))
     kernel = SimilarityKernel(shape, 0.2)
-    k = kernel.of(p[:, None], p[:, None])
+    k = kernel.gram_matrix(p[:, None], p[:, None])
     np.fill_diagonal(k, 0.0)
     decay = kernel.decay(p)
     assert decay is not None
@@ -150,20 +152,20 @@ def test_rows_that_single_precision_cannot_tell_apart_still_have_an_order_of_the
 
 
 def test_even_places_lie_evenly() -> None:
-    assert evenly_spaced(10, 5).tolist() == [0, 2, 4, 6, 8]
+    assert evenly_spaced_positions(10, 5).tolist() == [0, 2, 4, 6, 8]
     # Half of the weight in one row: it takes half of the places.
     w = np.array([1.0] * 10 + [10.0])
-    assert (evenly_by_weight(w, 100) == 10).sum() == 50
+    assert (positions_by_weight(w, 100) == 10).sum() == 50
 
 
 def test_a_function_may_be_the_kernel() -> None:
     kernel = SimilarityKernel(lambda A, B: A @ B.T, 1.0)
-    assert np.allclose(kernel.of(P[:3], P[:5]), P[:3] @ P[:5].T)
+    assert np.allclose(kernel.gram_matrix(P[:3], P[:5]), P[:3] @ P[:5].T)
     assert np.allclose(kernel.diagonal(P), (P**2).sum(axis=1))
     # A score is handed over as (p, 1 − p): .2 · .7 + .8 · .3 = .38
-    assert float(kernel.of(np.array([[0.2]]), np.array([[0.7]]))[0, 0]) == pytest.approx(0.38, rel=1e-14)
+    assert float(kernel.gram_matrix(np.array([[0.2]]), np.array([[0.7]]))[0, 0]) == pytest.approx(0.38, rel=1e-14)
     with refused("TO203", "shape (3,)", fix="P @ Q.T"):
-        SimilarityKernel(lambda A, B: A[:, 0], 1.0).of(P[:3], P[:5])
+        SimilarityKernel(lambda A, B: A[:, 0], 1.0).gram_matrix(P[:3], P[:5])
 
 
 def test_meaningless_kernels_and_bandwidths_are_refused() -> None:

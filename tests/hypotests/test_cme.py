@@ -141,10 +141,10 @@ def test_locations_do_not_know_the_labels_or_the_order_of_rows() -> None:
         choose_locations(view.with_y(view.y[order]), 5),
     )
     for other in (b, c):
-        assert a.at.tolist() == other.at.tolist()
+        assert a.points.tolist() == other.points.tolist()
         assert a.outcome.tolist() == other.outcome.tolist()
-    assert len(choose_locations(View(np.full(60, 0.3), np.zeros(60)), 5).at) == 1  # equal ones are one
-    assert len(choose_locations(view.take(order[:25]), 5).at) == 2  # ten rows each
+    assert len(choose_locations(View(np.full(60, 0.3), np.zeros(60)), 5).points) == 1  # equal ones are one
+    assert len(choose_locations(view.take(order[:25]), 5).points) == 2  # ten rows each
 
 
 def test_size_under_the_null() -> None:

@@ -41,7 +41,7 @@ def test_mean_0_and_the_variance_by_all_outcomes(weighted):
     mean = square = 0.0
     for y in product((0, 1), repeat=9):
         chance = np.prod(np.where(y, p, 1 - p))
-        theta = DebiasedL2(Uniform(3)).signed(View(p, y, w))
+        theta = DebiasedL2(Uniform(3)).signed_value(View(p, y, w))
         mean, square = mean + chance * theta, square + chance * theta**2
     result = DebiasedL2Test(partition=Uniform(3)).evaluate(View(p, np.arange(9) % 2, w))
     assert mean == pytest.approx(0, abs=1e-14)

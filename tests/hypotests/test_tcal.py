@@ -65,7 +65,7 @@ def test_one_scale_by_its_number_or_by_smoothness():
     assert to.test(three, "tcal", lens="canonical", smoothness=1, resamples=9).settings["scales"] == [7]
     verdict = to.test(preds, "tcal", bins=10, resamples=9)
     view = as_lens("positive").views(preds)[0]
-    assert verdict.statistic == pytest.approx(DebiasedL2(Uniform(10), form="dpe").signed(view), rel=1e-12)
+    assert verdict.statistic == pytest.approx(DebiasedL2(Uniform(10), form="dpe").signed_value(view), rel=1e-12)
     for settings, code in (
         ({"bins": 10, "smoothness": 1}, "TO205"),
         ({"smoothness": 0}, "TO203"),
@@ -99,7 +99,7 @@ def test_nested_sums_are_those_of_each_grid(lens):
             assert value == pytest.approx(total / w.sum(), rel=1e-10, abs=1e-14)
         else:
             # scores on an edge count with the bin below and with the one above
-            both = [DebiasedL2(Uniform(m, closed=c), form="dpe").signed(view) for c in ("left", "right")]
+            both = [DebiasedL2(Uniform(m, closed=c), form="dpe").signed_value(view) for c in ("left", "right")]
             assert value == pytest.approx(np.mean(both), rel=1e-10, abs=1e-14)
 
 
@@ -118,7 +118,7 @@ def test_all_scales_share_their_draws_and_the_smallest_p_is_adjusted_for_them():
 
 class _Signed(DebiasedL2):
     def value(self, view):
-        return self.signed(view)
+        return self.signed_value(view)
 
     def of_pairs(self, w, residual, squares, ww):
         return self._of_pairs(w, residual, squares, ww)

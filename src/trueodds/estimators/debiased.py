@@ -16,9 +16,9 @@ from trueodds.core.registry import settings_of
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise.pairs_in_bins import (
-    ByBin,
-    OfBins,
-    Pairs,
+    BinCells,
+    BinStatistic,
+    RowCells,
     divide_or_zero,
     has_pairs,
     mean_of_bins,
@@ -30,10 +30,10 @@ from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMean
 from trueodds.lenses.view import View
 
 FORMS = ("t_mn", "kumar", "dpe")
-FINER_BINS_FACTOR = 4  # times as many bins show whether errors cancel within the bins
-MIN_ROWS_PER_BIN = 5  # minimum mean number of rows of these finer bins
-MIN_ROWS_FOR_BIN_DRAWS = 50_000  # rows from which draws use bin sums instead of single rows
-MAX_PVALUE = 0.05  # largest p-value at which the gaps of the finer bins differ
+FINER_BINS_FACTOR = 4  # number of finer bins per bin, which show whether errors cancel within a bin
+MIN_ROWS_PER_FINER_BIN = 5  # minimum mean number of rows of these finer bins
+MIN_ROWS_FOR_BIN_DRAWS = 50_000  # number of rows from which draws use bin sums instead of single rows
+MAX_PVALUE = 0.05  # largest adjusted p-value at which the gaps of the finer bins count as different
 DEFAULT_PARTITION = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as many as follow a smooth error
 
 
@@ -48,7 +48,7 @@ class _Debiased(Estimator):
         "cells": "equal-mass bins are cut between cells and not between rows",
     }
     negative_value_text: ClassVar[str] = "The debiased error is {:.3g}"
-    partition: Partition = DEFAULT_PARTITION
+    partition: Partition = DEFAULT_PARTITION  # must not depend on the outcomes
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,13 +78,13 @@ class _Debiased(Estimator):
     def cell_statistic(self, view: View) -> CellStatistic:
         """The statistic for draws, on bins that do not depend on the labels."""
         require_one_score(view, self.name)
-        return ByBin(view, self.partition, self.of_bins)
+        return BinCells(view, self.partition, self.statistic_from_bins)
 
-    def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+    def statistic_from_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
         """The statistic from Σw, Σwp, Σwy and Σw² of bins, all broadcast, along the last axis."""
         raise NotImplementedError
 
-    def signed(self, view: View) -> float:
+    def signed_value(self, view: View) -> float:
         """The value before negative values are set to 0."""
         return self.value(view)
 
@@ -104,7 +104,7 @@ class _Debiased(Estimator):
                 f"{alone} of {len(binned.w)} occupied bins hold a single row, which does not separate noise from error."
             )
             note_list.append(Note("TN112", text))
-        if (error := self.signed(view)) < 0:
+        if (error := self.signed_value(view)) < 0:
             note_list.append(
                 Note(
                     "TN110",
@@ -116,17 +116,17 @@ class _Debiased(Estimator):
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """Number of views with a negative or undefined value."""
-        errors, notes = np.array([self.signed(view) for view in views]), []
+        errors, notes = np.array([self.signed_value(view) for view in views]), []
         if undefined := int(np.isnan(errors).sum()):
             notes.append(
                 Note("TN112", f"In {undefined} of {len(views)} views no bin holds two rows, so the value is undefined.")
             )
-        if below := int((errors < 0).sum()):
+        if n_negative := int((errors < 0).sum()):
             notes.append(
                 Note(
                     "TN110",
-                    f"No miscalibration is detected in the bins of {below} of {len(views)} views. Errors that cancel"
-                    " within a bin are not detected.",
+                    f"No miscalibration is detected in the bins of {n_negative} of {len(views)} views. Errors that"
+                    " cancel within a bin are not detected.",
                 )
             )
         return notes
@@ -198,17 +198,17 @@ class DebiasedL2(_Debiased):
     negative_value_text: ClassVar[str] = "The debiased square is {:.3g} and its root shown as 0"
     form: Annotated[str, OneOf(FORMS)] = "t_mn"
 
-    def signed(self, view: View) -> float:
-        """Signed θ, which is negative if the gaps are smaller than expected from noise."""
+    def signed_value(self, view: View) -> float:
+        """Estimated squared error θ, which is negative if the gaps are smaller than expected from noise."""
         binned = self.binned(view)
         w, ww = binned.w, binned.sums("ww")
         if self.form == "kumar":
-            return float(self._kumar(w, w * binned.p, w * binned.y, ww))
-        return float(self._of_pairs(w, w * (binned.y - binned.p), binned.sums("wwr"), ww))
+            return float(self._kumar_theta(w, w * binned.p, w * binned.y, ww))
+        return float(self._theta_from_pairs(w, w * (binned.y - binned.p), binned.sums("wwr"), ww))
 
     def value(self, view: View) -> float:
         """The root of θ, 0 where θ is negative."""
-        return float(_clipped_root(np.asarray(self.signed(view))))
+        return float(_clipped_root(np.asarray(self.signed_value(view))))
 
     def notes(self, view: View) -> list[Note]:
         """Adds a note if finer bins show an error that cancels within these bins."""
@@ -232,10 +232,10 @@ class DebiasedL2(_Debiased):
         if self.form == "kumar":
             return super().cell_statistic(view)
         if view.n_rows >= MIN_ROWS_FOR_BIN_DRAWS and view.is_rows and _has_hard_labels(view):
-            return ByBin(view, self.partition, self._statistic_from_bin_sums(view))
-        return Pairs(view, self.partition, self.of_pairs)
+            return BinCells(view, self.partition, self._statistic_from_bin_sums(view))
+        return RowCells(view, self.partition, self.statistic_from_pairs)
 
-    def _statistic_from_bin_sums(self, view: View) -> OfBins:
+    def _statistic_from_bin_sums(self, view: View) -> BinStatistic:
         """The statistic from sums of bins, for draws of many rows of weight 1 with one label each.
 
         Σu² = Σy(1 − 2p) + Σp² needs Σyp, which is approximated by Σy·p̄ plus the variance of p within the bin, its mean
@@ -251,7 +251,7 @@ class DebiasedL2(_Debiased):
 
         def statistic(w: Array, wp: Array, wy: Array, ww: Array) -> Array:
             squares = wy * (1 - 2 * mean) + w * (mean**2 - scatter)
-            return self.of_pairs(w, wy - wp, squares, ww)
+            return self.statistic_from_pairs(w, wy - wp, squares, ww)
 
         return statistic
 
@@ -259,19 +259,21 @@ class DebiasedL2(_Debiased):
         """Return the plug-in estimator on the same bins."""
         return RootMeanSquareError(self.partition)
 
-    def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
-        """Kumar's form from the sums of bins."""
-        return _clipped_root(self._kumar(w, wp, wy, ww))
+    def statistic_from_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+        """Kumar's form from Σw, Σwp, Σwy and Σw² of bins (…, bins), (…)."""
+        return _clipped_root(self._kumar_theta(w, wp, wy, ww))
 
-    def _kumar(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+    def _kumar_theta(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+        """Kumar's estimate of θ from Σw, Σwp, Σwy and Σw² of bins (…, bins), (…)."""
         rate, gap = divide_or_zero(wy, w), divide_or_zero(wp - wy, w)
         return _average_bins(w, ww, gap**2 - rate * (1 - rate) * divide_or_zero(ww, w**2 - ww))
 
-    def of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
-        """T_mn's or DPE's root from Σw, Σwu, Σw²u² and Σw² of bins."""
-        return _clipped_root(self._of_pairs(w, residual, squares, ww))
+    def statistic_from_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
+        """T_mn's or DPE's root from Σw, Σwu, Σw²u² and Σw² of bins (…, bins), (…)."""
+        return _clipped_root(self._theta_from_pairs(w, residual, squares, ww))
 
-    def _of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
+    def _theta_from_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
+        """T_mn's or DPE's estimate of θ from Σw, Σwu, Σw²u² and Σw² of bins (…, bins), (…)."""
         return _average_bins(w, ww, divide_or_zero(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
 
     def settings_used(self, view: View) -> dict[str, Any]:
@@ -280,7 +282,7 @@ class DebiasedL2(_Debiased):
 
     def parts(self, view: View) -> dict[str, float]:
         """θ, its signed root, and the plug-in value."""
-        theta, plug_in = self.signed(view), self.interval_estimator().value(view)
+        theta, plug_in = self.signed_value(view), self.interval_estimator().value(view)
         return {"squared": theta, "signed_root": float(np.sign(theta) * abs(theta) ** 0.5), "plug_in": plug_in}
 
 
@@ -318,8 +320,8 @@ class DebiasedL1(_Debiased):
     Units: probability, at most 1; 0 is best. The value is negative if noise explains more than the observed error. It
     is never clipped.
 
-    Bias: smaller than that of ECE, but still upward near calibration: about 2 − √2 = 0.59 of a calibrated model's ECE
-    remains. `noise_floor` reports it. The interval is that of `ece` on the same bins.
+    Bias: smaller than that of ECE, but still upward near calibration: of a calibrated model's ECE about 2 − √2 = 0.59
+    remains, so two fifths are removed. `noise_floor` reports it. The interval is that of `ece` on the same bins.
 
     Cost: O(n log n) time, O(bins) memory. Tallies merge exactly on uniform bins.
 
@@ -345,8 +347,8 @@ class DebiasedL1(_Debiased):
         """Return the plug-in estimator on the same bins."""
         return BinnedError(self.partition)
 
-    def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
-        """The closed form from the sums of bins."""
+    def statistic_from_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
+        """The closed form from Σw, Σwp, Σwy and Σw² of bins (…, bins), (…)."""
         rate, gap = divide_or_zero(wy, w), np.abs(divide_or_zero(wy - wp, w))
         noise = np.where(has_pairs(w, ww), rate * (1 - rate) * divide_or_zero(ww, w**2), 0.0)
         s = np.sqrt(np.maximum(noise, 0.0))  # flipped residuals can lead a rate out of [0, 1]
@@ -366,20 +368,20 @@ def _error_in_finer_bins(view: View, bins: int) -> tuple[float, int] | None:
     In each bin the squared deviations of the finer gaps from their mean, over their variances, are chi-squared if the
     gap is constant. The smallest p-value times the number of bins must be at most 5 %.
     """
-    if view.n_rows < MIN_ROWS_PER_BIN * FINER_BINS_FACTOR * bins:
+    if view.n_rows < MIN_ROWS_PER_FINER_BIN * FINER_BINS_FACTOR * bins:
         return None
-    fine = view.binned(EqualMass(FINER_BINS_FACTOR * bins).fit(view))
-    within = view.cached(DEFAULT_PARTITION, lambda: DEFAULT_PARTITION.fit(view)).index(fine.p)
-    gap, ww = fine.y - fine.p, fine.sums("ww")
-    v = np.maximum(fine.sums("wwr") - gap**2 * ww, fine.sums("wwv")) / fine.w**2
+    finer = view.binned(EqualMass(FINER_BINS_FACTOR * bins).fit(view))
+    parent_bin = view.cached(DEFAULT_PARTITION, lambda: DEFAULT_PARTITION.fit(view)).index(finer.p)
+    gap, ww = finer.y - finer.p, finer.sums("ww")
+    v = np.maximum(finer.sums("wwr") - gap**2 * ww, finer.sums("wwv")) / finer.w**2
     precision = divide_or_zero(np.ones(len(v)), v)
-    mean = divide_or_zero(np.bincount(within, precision * gap), np.bincount(within, precision))
-    x, df = np.bincount(within, precision * (gap - mean[within]) ** 2), np.bincount(within) - 1
+    mean = divide_or_zero(np.bincount(parent_bin, precision * gap), np.bincount(parent_bin, precision))
+    x, df = np.bincount(parent_bin, precision * (gap - mean[parent_bin]) ** 2), np.bincount(parent_bin) - 1
     p = np.where(df > 0, chdtrc(np.maximum(df, 1), x), 1.0)
     if p.min() * len(p) > MAX_PVALUE:
         return None
-    square = float(mean_square(fine.w, fine.w * gap, fine.sums("wwr"), ww))
-    return max(square, 0.0) ** 0.5, len(fine.w)
+    square = float(mean_square(finer.w, finer.w * gap, finer.sums("wwr"), ww))
+    return max(square, 0.0) ** 0.5, len(finer.w)
 
 
 def _has_hard_labels(view: View) -> bool:
@@ -393,4 +395,5 @@ def _average_bins(w: Array, ww: Array, square: Array) -> Array:
 
 
 def _clipped_root(theta: Array) -> Array:
+    """Root of θ, and 0 where θ is negative."""
     return np.asarray(np.sqrt(np.maximum(theta, 0.0)))

@@ -13,8 +13,8 @@ from scipy.special import gammaln
 from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder, Range
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.hashed_order import evenly_spaced, hashed_order
-from trueodds.estimators._pairwise.similarity_kernels import matrix
+from trueodds.estimators._pairwise.hashed_order import evenly_spaced_positions, hashed_order
+from trueodds.estimators._pairwise.similarity_kernels import prediction_matrix
 from trueodds.estimators.base import Estimator, require_single_rows
 from trueodds.lenses.view import View
 
@@ -141,14 +141,14 @@ class ComparedRows:
         self.n_sampled = MAX_COMPARED_ROWS if len(rows) > MAX_COMPARED_ROWS else 0
         if self.n_sampled:
             # Among equal predictions the outcomes decide, so that the order of the rows never does.
-            order = hashed_order(matrix(view)[rows], view.y[rows], view.w[rows])
-            rows = np.sort(rows[order[evenly_spaced(len(rows), MAX_COMPARED_ROWS)]])
+            order = hashed_order(prediction_matrix(view)[rows], view.y[rows], view.w[rows])
+            rows = np.sort(rows[order[evenly_spaced_positions(len(rows), MAX_COMPARED_ROWS)]])
         self.index = np.full(len(view.w), len(rows), dtype=np.int64)
         self.index[rows] = np.arange(len(rows))
         self.size = len(rows) + (len(rows) < len(view.w))
         self.error, self.view, self.rows = error, view, rows
         self.w = view.w[rows]
-        self.P = matrix(view)[rows]
+        self.P = prediction_matrix(view)[rows]
         self.y = view.y[rows] if view.joint else view.y[rows, None]
         self.has_single_row = len(rows) < 2
 
@@ -299,7 +299,7 @@ def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
     With more than 1,000 rows, a subsample of 1,000 is used that does not depend on the row order.
     """
     if len(P) > MAX_BANDWIDTH_ROWS:
-        rows = hashed_order(P, w)[evenly_spaced(len(P), MAX_BANDWIDTH_ROWS)]
+        rows = hashed_order(P, w)[evenly_spaced_positions(len(P), MAX_BANDWIDTH_ROWS)]
         P, w = P[rows], w[rows]
     kernel = DirichletKernel(P, 1.0, min_prob)
     products = kernel.log @ np.maximum(kernel.P, 0.0).T

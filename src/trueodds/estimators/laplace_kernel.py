@@ -170,7 +170,7 @@ class MeanEmbeddingError(LaplaceError):
 
     def _pairs(self, view: View) -> RowPairs:
         pairs = self._squared.cell_statistic(view)
-        pairs.twice = 1.0
+        pairs.residual_factor = 1.0
         return pairs
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:

@@ -14,7 +14,13 @@ from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.estimators._pairwise import similarity_kernels
 from trueodds.estimators._pairwise.quadratic_forms import ExponentialForms, GramForms, relabeled_differences
-from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity, SimilarityKernel, matrix
+from trueodds.estimators._pairwise.similarity_kernels import (
+    Bandwidth,
+    KernelName,
+    Similarity,
+    SimilarityKernel,
+    prediction_matrix,
+)
 from trueodds.estimators.base import Estimator, require_single_rows
 from trueodds.lenses.view import View
 
@@ -130,10 +136,10 @@ class SquaredKernelError(Estimator):
     def settings_used(self, view: View) -> dict[str, Any]:
         """Form, kernel, bandwidth and block size that were used."""
         pairs = self.cell_statistic(view)
-        named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
+        kernel_name = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
         return {
             "form": pairs.form,
-            "kernel": named,
+            "kernel": kernel_name,
             **({"bandwidth": pairs.kernel.bandwidth} if isinstance(self.kernel, str) else {}),
             **({"block_size": pairs.block_size} if pairs.form == "block" else {}),
         }
@@ -152,16 +158,19 @@ class SquaredKernelError(Estimator):
         return []
 
 
-MAX_MATRIX_ROWS = 5_000  # more rows are compared within blocks, if the pairs need a matrix
-MAX_LINE_ROWS = 200_000  # the same limit for one score with an exponential kernel
+MAX_MATRIX_ROWS = 5_000  # number of rows above which only pairs within blocks are compared, if a matrix is needed
+MAX_SORTED_ROWS = 200_000  # the same limit for the O(n log n) algorithm for one score with an exponential kernel
 DEFAULT_N_BLOCKS = 100  # number of blocks; with 50 the intervals cover 92 %
-MAX_BLOCK_SIZE = 1_000  # rows per block
-MAX_BLOCK_PAIRS = 10**8  # rows times rows per block
-MAX_DRAWN_ROWS = 2**21  # rows drawn at once
+MAX_BLOCK_SIZE = 1_000  # maximum number of rows per block, if a matrix is needed
+MAX_BLOCK_PAIRS = 10**8  # maximum number of rows times rows per block
+MAX_DRAWN_ROWS = 2**21  # maximum number of row numbers drawn at once: 16 MB
 
 
 class RowPairs:
-    """Rows of one view for one kernel error. Each row is a cell, and rows of weight 0 are excluded."""
+    """The SKCE of one view as a function of the outcomes or weights of its rows, which are the cells of draws.
+
+    Rows of weight 0 are excluded. `P` (n, m) and `w` (n,) are the predictions and weights of the others, `rows`.
+    """
 
     def __init__(self, error: SquaredKernelError, view: View) -> None:
         require_single_rows(view, error.name)
@@ -170,27 +179,31 @@ class RowPairs:
         self.size = max(1, len(self.rows))
         self.error, self.view = error, view
         self.w = view.w[self.rows]
-        self.P = matrix(view)[self.rows]
-        self.twice = 1.0 if view.joint else 2.0  # the residual of (p, 1 − p) has two entries
+        self.P = prediction_matrix(view)[self.rows]
+        self.residual_factor = 1.0 if view.joint else 2.0  # the product of residuals of (p, 1 − p) has two equal terms
 
     @cached_property
     def kernel(self) -> SimilarityKernel:
         """The kernel with its bandwidth."""
         error, view = self.error, self.view
         key = ("kernel", error.kernel, error.bandwidth)
-        return view.cached(key, lambda: similarity_kernels.chosen(error.kernel, error.bandwidth, view))
+        return view.cached(key, lambda: similarity_kernels.kernel_for_view(error.kernel, error.bandwidth, view))
 
     @property
-    def on_line(self) -> bool:
+    def uses_fast_algorithm(self) -> bool:
         """Whether the O(n log n) algorithm for one score applies."""
         return not self.view.joint and self.error.kernel in ("exponential", "tv-exponential")
 
     @property
     def form(self) -> str:
-        """The form that is used."""
+        """The form of the error: "unbiased", "biased" or "block"."""
         if self.error.form != "auto":
             return self.error.form
-        return "unbiased" if len(self.rows) <= (MAX_LINE_ROWS if self.on_line else MAX_MATRIX_ROWS) else "block"
+        return (
+            "unbiased"
+            if len(self.rows) <= (MAX_SORTED_ROWS if self.uses_fast_algorithm else MAX_MATRIX_ROWS)
+            else "block"
+        )
 
     @property
     def block_size(self) -> int:
@@ -203,7 +216,7 @@ class RowPairs:
         return max(
             2,
             n // DEFAULT_N_BLOCKS
-            if self.on_line
+            if self.uses_fast_algorithm
             else min(n // DEFAULT_N_BLOCKS, MAX_BLOCK_SIZE, MAX_BLOCK_PAIRS // max(n, 1)),
         )
 
@@ -231,14 +244,15 @@ class RowPairs:
         return self.view.cached(("pairs", self.kernel, self.edges.tobytes()), self._forms)
 
     def _forms(self) -> ExponentialForms | GramForms:
-        if self.on_line:
+        """Quadratic forms of the observed residuals, by the fastest algorithm for this kernel."""
+        if self.uses_fast_algorithm:
             return ExponentialForms(self.kernel, self.P[:, 0], self.residual, self.edges)
-        lenses = 1 if self.view.joint else max(1, self.view.classes)  # as many views may stand side by side
-        return GramForms(self.kernel, self.P, self.residual, self.edges, lenses)
+        n_views = 1 if self.view.joint else max(1, self.view.classes)  # as many views may stand side by side
+        return GramForms(self.kernel, self.P, self.residual, self.edges, n_views)
 
     @cached_property
     def diagonal(self) -> Array:
-        """Kernel value of each row with itself."""
+        """Kernel value of each row with itself, (n,)."""
         return self.kernel.diagonal(self.P)
 
     def value(self) -> float:
@@ -246,10 +260,11 @@ class RowPairs:
         return self._observed(self.form)
 
     def biased(self) -> float:
-        """The squared norm on the same rows."""
+        """The biased form, a squared norm, on the same rows."""
         return self._observed("biased")
 
     def _observed(self, form: str) -> float:
+        """The error of the observed outcomes in this form."""
         if not len(self.rows):
             return float("nan")
         return float(self._error(form, self.w[None], self.forms.observed, (self.residual[None] ** 2).sum(axis=-1))[0])
@@ -263,39 +278,42 @@ class RowPairs:
         return self._relabeled if bool(((y.max(axis=1) == 1) & (y.sum(axis=1) == 1)).all()) else None
 
     def _relabeled(self, labels: Array) -> Array:
+        """The error (draws,) of redrawn labels (n, draws), as its difference from that of the observed labels."""
         assert isinstance(self.forms, GramForms)
-        own = self.diagonal if self.form == "biased" else np.zeros(len(self.rows))
+        diagonal = self.diagonal if self.form == "biased" else np.zeros(len(self.rows))
         row_labels = labels if len(self.rows) == len(labels) else labels[self.rows]
-        more = relabeled_differences(self.forms, self.P, self.w, own, self.view.y[self.rows].argmax(axis=1), row_labels)
-        return np.asarray(self.value() + self.twice * more / self._pairs(self.form, self.w[None]))
+        difference = relabeled_differences(
+            self.forms, self.P, self.w, diagonal, self.view.y[self.rows].argmax(axis=1), row_labels
+        )
+        return np.asarray(self.value() + self.residual_factor * difference / self._pairs(self.form, self.w[None]))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw. If rows are drawn, residuals are repeated as often as the rows."""
         if not len(self.rows):
             return np.full(len(wy), np.nan)
-        e = (wy - wp) if self.view.joint else (wy - wp)[..., None]
+        residuals = (wy - wp) if self.view.joint else (wy - wp)[..., None]
         if len(w) == 1:
-            return self._error(self.form, w, self.forms.pair_sums(e), (e**2).sum(axis=-1))
-        times = w / self.w
-        squares = times**2 * (self.residual**2).sum(axis=-1)
-        return self._error(self.form, w, self.forms.weighted_pair_sums(times), squares)
+            return self._error(self.form, w, self.forms.pair_sums(residuals), (residuals**2).sum(axis=-1))
+        multiplicity = w / self.w
+        squared_residuals = multiplicity**2 * (self.residual**2).sum(axis=-1)
+        return self._error(self.form, w, self.forms.weighted_pair_sums(multiplicity), squared_residuals)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None, because the error is a squared norm."""
         return None
 
     def _error(self, form: str, w: Array, pair_sums: Array, squares: Array) -> Array:
-        """The error from the sums over pairs and the squares |w (y − p)|² of each (draws, n)."""
+        """The error (draws,) from weights (draws, n), sums over pairs (draws,) and squares |w (y − p)|² (draws, n)."""
         if form == "biased":
             pair_sums = pair_sums + squares @ self.diagonal
         elif form == "unbiased":  # the copies of a row are rows: c of them have c² − c pairs
             with np.errstate(divide="ignore", invalid="ignore"):
-                single = np.where(w > 0, squares * self.w / w, 0.0)
-            pair_sums = pair_sums + (squares - single) @ self.diagonal
-        return self.twice * pair_sums / self._pairs(form, w)
+                self_pairs = np.where(w > 0, squares * self.w / w, 0.0)
+            pair_sums = pair_sums + (squares - self_pairs) @ self.diagonal
+        return self.residual_factor * pair_sums / self._pairs(form, w)
 
     def _pairs(self, form: str, w: Array) -> Array:
-        """Total weight of the pairs; NaN without pairs."""
+        """Total weight of the pairs for weights (draws, n), (draws,); NaN without pairs."""
         if form == "biased":
             pair_weight = w.sum(axis=-1) ** 2
         elif form == "unbiased":
@@ -306,23 +324,30 @@ class RowPairs:
 
     def draw_block_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when whole blocks are drawn with replacement."""
-        above = self.twice * self.forms.by_block()
+        numerators = self.residual_factor * self.forms.by_block()
         starts = self.edges[:-1]
-        below = np.add.reduceat(self.w, starts) ** 2 - np.add.reduceat(self.w**2, starts)
+        denominators = np.add.reduceat(self.w, starts) ** 2 - np.add.reduceat(self.w**2, starts)
         counts = rng.multinomial(len(starts), np.full(len(starts), 1 / len(starts)), size=resamples)
-        return (counts @ above) / (counts @ below)
+        return (counts @ numerators) / (counts @ denominators)
 
     def draw_row_errors(self, resamples: int, rng: np.random.Generator) -> Array:
-        """The error when rows are drawn with replacement: only how often each row comes is kept."""
+        """The error when rows are drawn with replacement; a draw is stored as the multiplicities of the rows."""
         if not len(self.rows):
             return np.full(resamples, np.nan)
-        n, lengths = len(self.index), (self.residual**2).sum(axis=-1)
+        n, squared_residuals = len(self.index), (self.residual**2).sum(axis=-1)
         block = max(1, min(256, MAX_DRAWN_ROWS // n))
         errors = []
         for start in range(0, resamples, block):
-            drawn = rng.integers(0, n, (min(block, resamples - start), n))
-            times = np.stack([np.bincount(one, minlength=n)[self.rows] for one in drawn]).astype(np.float64)
+            drawn_rows = rng.integers(0, n, (min(block, resamples - start), n))
+            multiplicity = np.stack(
+                [np.bincount(rows_of_draw, minlength=n)[self.rows] for rows_of_draw in drawn_rows]
+            ).astype(np.float64)
             errors.append(
-                self._error(self.form, times * self.w, self.forms.weighted_pair_sums(times), times**2 * lengths)
+                self._error(
+                    self.form,
+                    multiplicity * self.w,
+                    self.forms.weighted_pair_sums(multiplicity),
+                    multiplicity**2 * squared_residuals,
+                )
             )
         return np.concatenate(errors)

@@ -14,8 +14,14 @@ from trueodds.core.settings import BinCount
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, as_float_array
 from trueodds.estimators._pairwise import similarity_kernels
-from trueodds.estimators._pairwise.hashed_order import evenly_by_weight, hashed_order
-from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity, SimilarityKernel, matrix
+from trueodds.estimators._pairwise.hashed_order import hashed_order, positions_by_weight
+from trueodds.estimators._pairwise.similarity_kernels import (
+    Bandwidth,
+    KernelName,
+    Similarity,
+    SimilarityKernel,
+    prediction_matrix,
+)
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.kernels import map_blocks
@@ -28,12 +34,12 @@ ROWS_PER_LOCATION = 10  # minimum rows per default location: a J × J covariance
 class TestLocations:
     """Test locations of one view."""
 
-    at: Array  # (J, m), or (J, 1) for a binary view
+    points: Array  # (J, m), or (J, 1) for a binary view
     outcome: Array  # (J,)
 
     def residuals(self, r: Array) -> Array:
         """Residual of the outcome of each location, (…, J), from joint (…, m) or binary (…) residuals."""
-        if self.at.shape[1] > 1:
+        if self.points.shape[1] > 1:
             return r[..., self.outcome]
         return r[..., None] * np.where(self.outcome == 1, 1.0, -1.0)
 
@@ -44,10 +50,10 @@ def choose_locations(view: View, count: int) -> TestLocations:
     The j-th outcome is the (j + ½) / J quantile of the predicted distribution at its location. Duplicates are dropped.
     """
     mask = view.w > 0
-    P, w = matrix(view)[mask], view.w[mask]
+    P, w = prediction_matrix(view)[mask], view.w[mask]
     count = max(1, min(count, len(P) // ROWS_PER_LOCATION))
     order = hashed_order(P)
-    at = P[order[evenly_by_weight(w[order], count)]]
+    at = P[order[positions_by_weight(w[order], count)]]
     outcome = np.ones(count, dtype=np.int64)
     if view.joint:
         u = (np.arange(count) + 0.5) / count
@@ -99,14 +105,14 @@ class EmbeddingResiduals:
     """Kernel-weighted residuals at the locations, for each row."""
 
     def __init__(self, view: View, places: TestLocations, similar: Array) -> None:
-        self.view, self.places, self.similar = view, places, similar  # (n, J)
+        self.view, self.locations, self.kernel_values = view, places, similar  # (n, J)
         self.index, self.size = np.arange(len(view)), len(view)
 
     def quadratic_form(self) -> QuadraticForm:
         """Quadratic form of the observed outcomes."""
         view = self.view
         w = view.w[:, None] if view.joint else view.w
-        return self._quadratic_form(self.places.residuals((w * (view.y - view.p))[None]))
+        return self._quadratic_form(self.locations.residuals((w * (view.y - view.p))[None]))
 
     def value(self) -> float:
         """Q of the observed outcomes."""
@@ -116,7 +122,7 @@ class EmbeddingResiduals:
         """Q of each draw."""
 
         def work(a: int, b: int) -> Array:
-            return self._quadratic_form(self.places.residuals(wy[a:b] - wp)).q
+            return self._quadratic_form(self.locations.residuals(wy[a:b] - wp)).q
 
         return np.concatenate([np.empty(0), *map_blocks(work, len(wy), self._draws_per_block)])
 
@@ -130,29 +136,29 @@ class EmbeddingResiduals:
         return self._statistic_of_labels if self.view.joint else None
 
     def _statistic_of_labels(self, labels: Array) -> Array:
-        w, predicted = self.view.w[:, None], self.view.p[:, self.places.outcome].astype(np.float64)
+        w, predicted = self.view.w[:, None], self.view.p[:, self.locations.outcome].astype(np.float64)
 
         def work(a: int, b: int) -> Array:
-            observed = labels.T[a:b, :, None] == self.places.outcome
+            observed = labels.T[a:b, :, None] == self.locations.outcome
             return self._quadratic_form(w * (observed - predicted)).q
 
         return np.concatenate([np.empty(0), *map_blocks(work, labels.shape[1], self._draws_per_block)])
 
     @property
     def _draws_per_block(self) -> int:
-        return max(1, MAX_RESIDUALS_IN_MEMORY // max(1, self.similar.size))
+        return max(1, MAX_RESIDUALS_IN_MEMORY // max(1, self.kernel_values.size))
 
     def effective_n(self) -> float:
         """Effective sample size of Q under the null: rank² / Σ_i E|a_i|⁴ for whitened rows a_i.
 
         Rows with rare outcomes dominate a combination of locations that depends on them alone.
         """
-        view, s = self.view, self.places.outcome
+        view, s = self.view, self.locations.outcome
         P = view.P
         named = np.unique(s)
         rest = np.maximum(1 - P[:, named].sum(axis=1), 0.0)
         cases = [(P[:, c], s == c) for c in named] + [(rest, np.zeros(len(s), dtype=bool))]
-        kernel_weights, predicted = view.w[:, None] * self.similar, P[:, s]
+        kernel_weights, predicted = view.w[:, None] * self.kernel_values, P[:, s]
         cov = np.zeros((len(s), len(s)))
         for chance, observed in cases:
             d = kernel_weights * (observed - predicted)
@@ -170,7 +176,7 @@ class EmbeddingResiduals:
 
     def _quadratic_form(self, residuals: Array) -> QuadraticForm:
         """Quadratic form from w (y − p) of the outcome of each location, (draws, n, J)."""
-        d = residuals * self.similar
+        d = residuals * self.kernel_values
         w, n = self.view.w, float((self.view.w > 0).sum())
         mean = d.sum(axis=1) / w.sum()
         if n < 2:  # the covariance of one row is undefined
@@ -285,7 +291,7 @@ class MeanEmbedding(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """Q, its χ² p-value, and the mean residual at the locations."""
         near = self.cell_statistic(view)
-        form, count = near.quadratic_form(), len(near.places.outcome)
+        form, count = near.quadratic_form(), len(near.locations.outcome)
         q, rank = float(form.q[0]), int(form.rank[0])
         p = float(chdtrc(rank, q)) if rank else float("nan") if np.isnan(q) else float(q == 0)
         ucme = float((form.mean[0] ** 2).mean())
@@ -312,11 +318,13 @@ class MeanEmbedding(ViewTest):
             if isinstance(self.locations, int)
             else validate_locations(view, self.locations)
         )
-        return EmbeddingResiduals(view, places, self._similarity(view).of(matrix(view), places.at))
+        return EmbeddingResiduals(
+            view, places, self._similarity(view).gram_matrix(prediction_matrix(view), places.points)
+        )
 
     def _similarity(self, view: View) -> SimilarityKernel:
         key = ("kernel", self.kernel, self.bandwidth)
-        return view.cached(key, lambda: similarity_kernels.chosen(self.kernel, self.bandwidth, view))
+        return view.cached(key, lambda: similarity_kernels.kernel_for_view(self.kernel, self.bandwidth, view))
 
     def _settings_used(self, view: View, count: int) -> dict[str, Any]:
         named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")

@@ -12,7 +12,7 @@ from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.pairs_in_bins import Pairs, divide_or_zero, has_pairs, mean_square
+from trueodds.estimators._pairwise.pairs_in_bins import RowCells, divide_or_zero, has_pairs, mean_square
 from trueodds.estimators.adaptive import merge_partition_settings
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.estimators.debiased import DEFAULT_PARTITION, DebiasedL2
@@ -105,20 +105,20 @@ class DebiasedL2Test(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """z, its one-sided p, and the signed root of T."""
         error = self.error_estimator()
-        theta, settings = error.signed(view), error.settings_used(view)
+        theta, settings = error.signed_value(view), error.settings_used(view)
         del settings["form"]
         if np.isnan(theta):
             note = Note("TN224", "z is undefined because no bin contains two rows.")
             return ViewResult(theta, theta, theta, settings_used=settings, notes=(note,))
-        effect, spreads = float(np.sign(theta) * abs(theta) ** 0.5), self._bin_scales(view)
+        effect, scales = float(np.sign(theta) * abs(theta) ** 0.5), self._bin_scales(view)
         parts = {"error": error.parts(view)}
-        if not (spreads > 0).any():
+        if not (scales > 0).any():
             z = float("nan") if theta == 0 else float(np.copysign(np.inf, theta))
             note = Note("TN223", "All probabilities are 0 or 1, so any positive error makes p = 0.")
             return ViewResult(z, float(theta <= 0), effect, parts, settings, (note,))
-        unit = float(np.sqrt(2 * (spreads**2).sum()))
+        unit = float(np.sqrt(2 * (scales**2).sum()))
         return ViewResult(
-            theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_asymptotic_warnings(spreads)
+            theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_asymptotic_warnings(scales)
         )
 
     def cell_statistic(self, view: View) -> ScaledCells:
@@ -126,26 +126,33 @@ class DebiasedL2Test(ViewTest):
         binned, unit = self.error_estimator().binned(view), float(np.sqrt(2 * (self._bin_scales(view) ** 2).sum()))
         if not has_pairs(binned.w, binned.sums("ww")).any():
             unit = float("nan")
-        return ScaledCells(Pairs(view, self.partition, mean_square), unit)
+        return ScaledCells(RowCells(view, self.partition, mean_square), unit)
 
     def _bin_scales(self, view: View) -> Array:
         """Scale λ of each bin: its term of T is distributed as λ(χ² − 1) with variance 2λ²."""
         binned = self.error_estimator().binned(view)
-        frozen = view.cached(self.partition, lambda: self.partition.fit(view))
-        v = np.maximum(view.sums("wwv"), 0.0)
-        alike = divide_or_zero(v * v, view.n)  # Σw⁴v² of rows; all rows in a cell of a tally have the same variance
-        total_variance, squares = (
-            np.bincount(frozen.index(view.partition_values), x, frozen.size)[binned.bin_index] for x in (v, alike)
+        fitted_bins = view.cached(self.partition, lambda: self.partition.fit(view))
+        variance = np.maximum(view.sums("wwv"), 0.0)
+        squares_by_row = divide_or_zero(
+            variance * variance, view.n
+        )  # Σw⁴v² of rows; all rows in a cell of a tally have the same variance
+        total_variance, sum_of_squares = (
+            np.bincount(fitted_bins.index(view.partition_values), x, fitted_bins.size)[binned.bin_index]
+            for x in (variance, squares_by_row)
         )
         w, ww = binned.w, binned.sums("ww")
-        pairs = np.where(has_pairs(w, ww), np.sqrt(np.maximum(total_variance**2 - squares, 0.0)), 0.0)
-        return w / w.sum() * divide_or_zero(pairs, w**2 - ww)
+        root_pair_variance = np.where(
+            has_pairs(w, ww), np.sqrt(np.maximum(total_variance**2 - sum_of_squares, 0.0)), 0.0
+        )
+        return w / w.sum() * divide_or_zero(root_pair_variance, w**2 - ww)
 
 
-def _asymptotic_warnings(spreads: Array) -> tuple[str, ...]:
+def _asymptotic_warnings(scales: Array) -> tuple[str, ...]:
     """Size of the test at 5 % if the null distribution is χ² with the same skewness, 8/skewness² degrees of freedom."""
-    df = 8 / float(8 * (spreads**3).sum() / (2 * (spreads**2).sum()) ** 1.5) ** 2
-    rejects = float(chdtrc(df, df + ndtri(0.95) * np.sqrt(2 * df)))
-    if rejects <= MAX_TYPE_I_ERROR:
+    df = 8 / float(8 * (scales**3).sum() / (2 * (scales**2).sum()) ** 1.5) ** 2
+    rejection_rate = float(chdtrc(df, df + ndtri(0.95) * np.sqrt(2 * df)))
+    if rejection_rate <= MAX_TYPE_I_ERROR:
         return ()
-    return (f"With so few bins the null distribution is skewed: at 5 % the normal test rejects about {rejects:.1%}.",)
+    return (
+        f"With so few bins the null distribution is skewed: at 5 % the normal test rejects about {rejection_rate:.1%}.",
+    )

@@ -33,16 +33,22 @@ def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) 
     draws = []
     for start in range(0, resamples, max(1, MAX_DRAWN_ROWS // n)):
         rows = rng.integers(0, n, (min(max(1, MAX_DRAWN_ROWS // n), resamples - start), n))
-        draws.append(bootstrap_statistics(pairs, np.stack([np.bincount(one, minlength=n) for one in rows])))
+        draws.append(
+            bootstrap_statistics(pairs, np.stack([np.bincount(rows_of_draw, minlength=n) for rows_of_draw in rows]))
+        )
     statistic = centered_statistic(pairs)
     return statistic, pvalue(statistic, np.concatenate(draws))
 
 
 def centered_statistic(pairs: RowPairs) -> float:
     """n U / (n − 1) − V of the observed rows, divided by the squared mean weight."""
-    n, own = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.diagonal)
+    n, self_pair_sum = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.diagonal)
     pair_sum = float(pairs.forms.observed[0])
-    return pairs.twice * (pair_sum / (n - 1) ** 2 - (pair_sum + own) / n**2) / float(pairs.w.mean()) ** 2
+    return (
+        pairs.residual_factor
+        * (pair_sum / (n - 1) ** 2 - (pair_sum + self_pair_sum) / n**2)
+        / float(pairs.w.mean()) ** 2
+    )
 
 
 def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
@@ -53,10 +59,15 @@ def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
     """
     n = len(pairs.rows)
     a = n / (n - 1)
-    c = counts.astype(np.float64)
-    own = (pairs.residual**2).sum(axis=1) * pairs.diagonal
-    square = a * pairs.forms.weighted_pair_sums(c - 1 / a) - pairs.forms.observed / a
-    return np.asarray(pairs.twice * (square + (a * (c**2 - c) - 2 * c) @ own) / n**2 / float(pairs.w.mean()) ** 2)
+    multiplicity = counts.astype(np.float64)
+    self_pairs = (pairs.residual**2).sum(axis=1) * pairs.diagonal
+    square = a * pairs.forms.weighted_pair_sums(multiplicity - 1 / a) - pairs.forms.observed / a
+    return np.asarray(
+        pairs.residual_factor
+        * (square + (a * (multiplicity**2 - multiplicity) - 2 * multiplicity) @ self_pairs)
+        / n**2
+        / float(pairs.w.mean()) ** 2
+    )
 
 
 @dataclass(frozen=True)
@@ -71,13 +82,13 @@ class BlockStatistics:
     def from_pairs(cls, pairs: RowPairs) -> BlockStatistics:
         """Create from the pairs within blocks; for equal block sizes the mean of their U and its standard error."""
         starts, w = pairs.edges[:-1], pairs.w
-        below = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
-        above, count = pairs.twice * pairs.forms.by_block(), len(starts)
-        mean = float(above.sum() / below.sum())
+        pair_weights = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
+        block_sums, count = pairs.residual_factor * pairs.forms.by_block(), len(starts)
+        mean = float(block_sums.sum() / pair_weights.sum())
         if count < 2:
             return cls(mean, float("nan"), count)
-        deviations = above - mean * below
-        return cls(mean, float(np.sqrt(count / (count - 1) * (deviations**2).sum()) / below.sum()), count)
+        deviations = block_sums - mean * pair_weights
+        return cls(mean, float(np.sqrt(count / (count - 1) * (deviations**2).sum()) / pair_weights.sum()), count)
 
     @property
     def z(self) -> float:

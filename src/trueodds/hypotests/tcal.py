@@ -16,7 +16,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.core.settings import BinCount, Positive
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.pairs_in_bins import Pairs, divide_or_zero
+from trueodds.estimators._pairwise.pairs_in_bins import RowCells, divide_or_zero
 from trueodds.estimators.base import require_single_rows
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.per_view import ViewTest
@@ -142,19 +142,19 @@ class TCal(ViewTest):
         else:
             occupied = np.unique(index)
             errors = _scale_error_function([occupied // (max_bins // m) for m in levels])
-        pairs = Pairs(view, finest, errors)
-        return CellFunction(view, pairs.index, pairs.size, pairs.statistic)
+        cells = RowCells(view, finest, errors)
+        return CellFunction(view, cells.index, cells.size, cells.statistic)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the p-value of each scale; the smallest is reported, with ties ordered by the standardized deviation."""
-        names, drawn = list(result.parts), draws[0]
-        single = [max(pvalue(float(values[j]), null_draws[:, j]) for null_draws in draws) for j in range(len(names))]
-        scale = drawn[:, : len(names)].std(axis=0)
-        deviation = divide_or_zero(values[: len(names)] - drawn[:, : len(names)].mean(axis=0), scale)
-        strongest_at = min(range(len(names)), key=lambda j: (single[j], -deviation[j]))
+        names, first_draws = list(result.parts), draws[0]
+        pvalues = [max(pvalue(float(values[j]), null_draws[:, j]) for null_draws in draws) for j in range(len(names))]
+        scale = first_draws[:, : len(names)].std(axis=0)
+        deviation = divide_or_zero(values[: len(names)] - first_draws[:, : len(names)].mean(axis=0), scale)
+        strongest_at = min(range(len(names)), key=lambda j: (pvalues[j], -deviation[j]))
         parts = {
-            name: {**result.parts[name], "pvalue": p, "holm": h}
-            for name, p, h in zip(names, single, holm(single), strict=True)
+            name: {**result.parts[name], "pvalue": p, "holm": adjusted_pvalue}
+            for name, p, adjusted_pvalue in zip(names, pvalues, holm(pvalues), strict=True)
         }
         strongest = parts[names[strongest_at]]
         return replace(result, statistic=strongest["statistic"], effect=strongest["effect"], parts=parts)
@@ -188,7 +188,7 @@ def n_scales(n: int, axes: int = 1) -> int:
 class _BinsAndEdges(Partition):
     """Uniform bins without their inner edges, where each inner edge is a cell of its own."""
 
-    bins: int
+    bins: int  # number of uniform bins
 
     def fit(self, view: View) -> Bins:
         """The edges, with an additional edge directly below each inner edge."""
@@ -203,17 +203,23 @@ class _BinsAndEdges(Partition):
 def _mean_of_assignments(
     finest: Sequence[Array], levels: Sequence[int]
 ) -> Callable[[Array, Array, Array, Array], Array]:
-    """Mean of T at every scale over several assignments of cells to the finest bins."""
-    ways = []
+    """Function that computes the mean of T at every scale over several assignments of cells to the finest bins.
+
+    `finest` has one array (cells,) per assignment, with the bin of each cell; `levels` are the numbers of bins.
+    """
+    assignments = []
     for cells in finest:
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
-        ways.append((starts, _scale_error_function([cells[starts] // (levels[-1] // m) for m in levels])))
+        assignments.append((starts, _scale_error_function([cells[starts] // (levels[-1] // m) for m in levels])))
 
-    def errors(*sums: Array) -> Array:
-        values = [of(*(np.add.reduceat(x, starts, axis=-1) for x in sums)) for starts, of in ways]
+    def mean_error(*sums: Array) -> Array:
+        values = [
+            error_function(*(np.add.reduceat(x, starts, axis=-1) for x in sums))
+            for starts, error_function in assignments
+        ]
         return np.asarray(sum(values) / len(values))
 
-    return errors
+    return mean_error
 
 
 class _NestedVectorCells:
@@ -235,22 +241,29 @@ class _NestedVectorCells:
 
 
 def _scale_error_function(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Array]:
-    """Function that computes T at every scale from sums of the finest cells; `cells` has one array per scale."""
-    starts = [np.flatnonzero(np.diff(cell, prepend=-1)) for cell in cells]
-    within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
+    """Function that computes T at every scale from sums of the finest cells.
 
-    def errors(w: Array, residual: Array, squares: Array, _ww: Array) -> Array:
-        values, total = [], w.sum(axis=-1)
+    `cells` has one array per scale, with the bin of each of the finest cells; its bins are nested. The function takes
+    Σw, Σwu, Σw²u² and Σw² of the finest cells, (…, cells) or for vectors (…, m, cells) for Σwu, and returns
+    (…, MAX_SCALES), NaN beyond the scales.
+    """
+    starts = [np.flatnonzero(np.diff(cell, prepend=-1)) for cell in cells]
+    coarser_starts = [np.searchsorted(finer_starts, coarse_starts) for coarse_starts, finer_starts in pairwise(starts)]
+
+    def scale_errors(w: Array, residual: Array, squares: Array, _ww: Array) -> Array:
+        values, total_weight = [], w.sum(axis=-1)
         vectors = residual.ndim > squares.ndim
         for level in reversed(range(len(cells))):
             square = residual * residual
             values.append(
-                divide_or_zero((square.sum(axis=-2) if vectors else square) - squares, w).sum(axis=-1) / total
+                divide_or_zero((square.sum(axis=-2) if vectors else square) - squares, w).sum(axis=-1) / total_weight
             )
             if level:
-                w, residual, squares = (np.add.reduceat(x, within[level - 1], axis=-1) for x in (w, residual, squares))
-        out = np.full((*values[0].shape, MAX_SCALES), np.nan)
-        out[..., : len(values)] = np.stack(values[::-1], axis=-1)
-        return out
+                w, residual, squares = (
+                    np.add.reduceat(x, coarser_starts[level - 1], axis=-1) for x in (w, residual, squares)
+                )
+        result = np.full((*values[0].shape, MAX_SCALES), np.nan)
+        result[..., : len(values)] = np.stack(values[::-1], axis=-1)
+        return result
 
-    return errors
+    return scale_errors

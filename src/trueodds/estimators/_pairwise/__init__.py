@@ -1,1 +1,1 @@
-"""Shared parts of estimators that sum over pairs of rows."""
+"""Sums over pairs of rows, as kernel and debiased estimators need them: kernels, quadratic forms, pairs within bins."""

@@ -6,8 +6,9 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
-# An irrational start keeps the places off the ends of rows of whole weight, where rounding would decide.
-START = (3 - 5**0.5) / 2
+# First of the evenly spaced positions, in units of their distance. An irrational number keeps the positions off the
+# ends of rows of integer weight, where rounding would decide.
+FIRST_OFFSET = (3 - 5**0.5) / 2
 
 
 def hashed_order(P: Array, *ties: Array) -> Array:
@@ -24,24 +25,24 @@ def hashed_order(P: Array, *ties: Array) -> Array:
     )
 
 
-def evenly_spaced(n: int, count: int) -> Array:
-    """`count` evenly spaced positions among n."""
-    return ((np.arange(count) + START) * (n / count)).astype(np.int64)
+def evenly_spaced_positions(n: int, count: int) -> Array:
+    """`count` positions evenly spaced from 0 to n − 1, (count,)."""
+    return ((np.arange(count) + FIRST_OFFSET) * (n / count)).astype(np.int64)
 
 
-def evenly_by_weight(w: Array, count: int) -> Array:
-    """`count` positions evenly spaced in the cumulative weight."""
-    reached = np.cumsum(w)
-    return np.searchsorted(reached, (np.arange(count) + START) * (reached[-1] / count), side="right")
+def positions_by_weight(w: Array, count: int) -> Array:
+    """Indices (count,) of the rows at evenly spaced values of the cumulative weight of `w` (n,)."""
+    cumulative = np.cumsum(w)
+    return np.searchsorted(cumulative, (np.arange(count) + FIRST_OFFSET) * (cumulative[-1] / count), side="right")
 
 
 def _hash(x: Array, *, columns: bool) -> Array:
-    """Hash of each row from the bits of its values."""
-    total = np.zeros(len(x), dtype=np.uint64)
+    """Hash of each row of x (n, m) from the bits of its values, (n,); with `columns` the order of the values counts."""
+    hashes = np.zeros(len(x), dtype=np.uint64)
     for c, column in enumerate(x.T):
         bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: minus zero is zero
-        total += _mix_bits(_mix_bits(bits) + np.uint64(c + 1)) if columns else _mix_bits(bits)
-    return total
+        hashes += _mix_bits(_mix_bits(bits) + np.uint64(c + 1)) if columns else _mix_bits(bits)
+    return hashes
 
 
 def _mix_bits(z: Array) -> Array:

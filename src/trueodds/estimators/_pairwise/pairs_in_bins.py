@@ -11,17 +11,18 @@ from trueodds.binning.partition import Partition
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
-OfBins = Callable[[Array, Array, Array, Array], Array]
+BinStatistic = Callable[[Array, Array, Array, Array], Array]  # from four sums by bin, each (…, bins), to (…)
+MIN_PAIR_WEIGHT = 1e-12  # (Σw)² − Σw² relative to (Σw)² above which a bin holds a pair of rows, and not rounding errors
 
 
-class ByBin:
-    """Bins as cells for draws, for a statistic of Σw, Σwp, Σwy and Σw² by bin."""
+class BinCells:
+    """Bins as the cells of draws, for a statistic that is a function of Σw, Σwp, Σwy and Σw² by bin."""
 
-    def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
-        self.of = of
-        self.view, self.frozen = view, view.cached(partition, lambda: partition.fit(view))
-        self.size = self.frozen.size
-        binned = view.binned(self.frozen)
+    def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
+        self.bin_statistic = bin_statistic
+        self.view, self.fitted_bins = view, view.cached(partition, lambda: partition.fit(view))
+        self.size = self.fitted_bins.size
+        binned = view.binned(self.fitted_bins)
         sums = np.zeros((4, self.size))
         sums[:, binned.bin_index] = binned.w, binned.w * binned.p, binned.w * binned.y, binned.sums("ww")
         self.sums = tuple(sums)
@@ -29,29 +30,29 @@ class ByBin:
 
     @cached_property
     def index(self) -> Array:
-        """The bin of each row."""
-        return self.frozen.index(self.view.partition_values)
+        """The bin of each row, (n,)."""
+        return self.fitted_bins.index(self.view.partition_values)
 
     def value(self) -> float:
         """The statistic of the view itself."""
-        return float(self.of(*self.sums))
+        return float(self.bin_statistic(*self.sums))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw from its sums per bin."""
-        return self.of(w, wp, wy, w * self.row_weight)
+        return self.bin_statistic(w, wp, wy, w * self.row_weight)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
         """None, because a debiased error is not a norm."""
 
 
-class Pairs:
-    """Rows, or cells of a tally, sorted by bin, for a statistic of Σw, Σwu, Σw²u² and Σw² by bin.
+class RowCells:
+    """Rows, or cells of a tally, as the cells of draws, for a statistic of Σw, Σwu, Σw²u² and Σw² by bin, u = y − p.
 
-    The sum over pairs is the square of the sum minus the squares of the rows, so draws need each row.
+    The sum over pairs of rows of a bin is the square of the sum minus the squares of the rows, so draws need each row.
     """
 
-    def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
-        self.of = of
+    def __init__(self, view: View, partition: Partition, bin_statistic: BinStatistic) -> None:
+        self.bin_statistic = bin_statistic
         bins = view.cached(partition, lambda: partition.fit(view)).index(view.partition_values)
         order = np.argsort(bins, kind="stable")
         self.size = len(bins)
@@ -64,26 +65,27 @@ class Pairs:
         self.row_weight = divide_or_zero(view.sums("ww")[order], w)  # the weight of one row of a cell
         self.is_rows = view.is_rows
         if not self.is_rows:
-            self.hard = np.allclose(view.sums("wyy"), view.w * view.y, rtol=1e-9, atol=0)
+            self.has_hard_labels = np.allclose(view.sums("wyy"), view.w * view.y, rtol=1e-9, atol=0)
             self.wpp, self.wwr = (divide_or_zero(view.sums(name)[order], w) for name in ("wpp", "wwr"))
 
     def value(self) -> float:
         """The statistic of the view itself."""
-        return float(self.of(*self.sums))
+        return float(self.bin_statistic(*self.sums))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw from its sums per row or cell."""
         residual = wy - wp
         squares = residual * residual * divide_or_zero(self.row_weight, w) if self.is_rows else self._squares(w, wp, wy)
-        return self.of(*(self._by_bin(x) for x in (w, residual, squares, w * self.row_weight)))
+        return self.bin_statistic(*(self._by_bin(x) for x in (w, residual, squares, w * self.row_weight)))
 
     def _squares(self, w: Array, wp: Array, wy: Array) -> Array:
         """Σw²u² of cells. Binary outcomes have y² = y, and shares of votes keep their squares."""
-        if not self.hard:
+        if not self.has_hard_labels:
             return self.wwr * w
         return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp * w)
 
     def _by_bin(self, x: Array) -> Array:
+        """Sum over the rows of each bin, from (…, n) in the order of the bins to (…, bins)."""
         return np.asarray(np.add.reduceat(x, self.starts, axis=-1))
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
@@ -102,9 +104,9 @@ def mean_square(w: Array, residual: Array, squares: Array, ww: Array) -> Array:
 
 def has_pairs(w: Array, ww: Array) -> Array:
     """Whether a bin holds more than one row: (Σw)² beyond Σw²."""
-    return np.asarray(w**2 - ww > 1e-12 * w**2)
+    return np.asarray(w**2 - ww > MIN_PAIR_WEIGHT * w**2)
 
 
-def divide_or_zero(a: Array, b: Array) -> Array:
-    """a / b, 0 where b is 0."""
-    return np.asarray(np.where(b != 0, a / np.where(b != 0, b, 1.0), 0.0))
+def divide_or_zero(numerator: Array, denominator: Array) -> Array:
+    """Quotient of two arrays, with 0 where the denominator is 0."""
+    return np.asarray(np.where(denominator != 0, numerator / np.where(denominator != 0, denominator, 1.0), 0.0))

@@ -30,146 +30,163 @@ MAX_CACHE_BYTES = 2 * 10**8  # bytes of kernel values that are kept between call
 class QuadraticForms(Protocol):
     """Quadratic forms of a kernel: sums over the pairs i ≠ j of rows of the same block."""
 
-    def pair_sums(self, e: Array) -> Array:
-        """Σ e_i·e_j k_ij over the pairs i ≠ j within the blocks, for e (draws, n, m)."""
+    def pair_sums(self, residuals: Array) -> Array:
+        """Σ e_i·e_j k_ij over the pairs i ≠ j within the blocks, (draws,), for residuals e (draws, n, m)."""
         ...
 
     @property
     def observed(self) -> Array:
-        """`pair_sums` of the observed e, as one draw."""
+        """`pair_sums` of the observed residuals, as one draw, (1,)."""
         ...
 
     def weighted_pair_sums(self, c: Array) -> Array:
-        """`pair_sums` of c_i e_i with the observed e, for c (draws, n)."""
+        """`pair_sums` of c_i e_i with the observed residuals e, (draws,), for weights c (draws, n)."""
         ...
 
 
 class ExponentialForms:
-    """Quadratic forms of an exponential kernel of one score: O(n) per vector after sorting, without a matrix."""
+    """Quadratic forms of an exponential kernel of one score: O(n) per draw after sorting, without a matrix.
 
-    def __init__(self, kernel: SimilarityKernel, p: Array, e: Array, edges: Array) -> None:
+    `p` (n,) are the scores, `residuals` (n, 1) the observed residuals and `edges` the starts of the blocks and n.
+    """
+
+    def __init__(self, kernel: SimilarityKernel, p: Array, residuals: Array, edges: Array) -> None:
         block = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
         self.order = np.lexsort((p, block))
         decay = kernel.decay(p[self.order])
-        assert decay is not None
+        assert decay is not None  # the kernel is exponential
         decay[edges[:-1]] = 0.0  # no pairs across blocks
-        self.decay, self.e, self.edges = decay, e, edges
+        self.decay, self.residuals, self.edges = decay, residuals, edges
 
-    def pair_sums(self, e: Array) -> Array:
-        """Sum over all blocks."""
-        return sum_exponential_kernel(e[:, self.order, 0], self.decay)
+    def pair_sums(self, residuals: Array) -> Array:
+        """Sum over the pairs of all blocks, (draws,), for residuals (draws, n, 1)."""
+        return sum_exponential_kernel(residuals[:, self.order, 0], self.decay)
 
     @cached_property
     def observed(self) -> Array:
-        """Sum over all blocks."""
-        return self.pair_sums(self.e[None])
+        """`pair_sums` of the observed residuals, (1,)."""
+        return self.pair_sums(self.residuals[None])
 
     def weighted_pair_sums(self, c: Array) -> Array:
-        """Sum over all blocks."""
-        return self.pair_sums(c[..., None] * self.e)
+        """`pair_sums` of reweighted observed residuals, (draws,), for weights c (draws, n)."""
+        return self.pair_sums(c[..., None] * self.residuals)
 
     def by_block(self) -> Array:
-        """Sum of each block for the observed e."""
-        e, decay = self.e[self.order, 0], self.decay
-        ends = zip(self.edges[:-1], self.edges[1:], strict=True)
-        return np.array([sum_exponential_kernel(e[None, a:b], decay[a:b])[0] for a, b in ends])
+        """Sum over the pairs of each block for the observed residuals, (blocks,)."""
+        residuals, decay = self.residuals[self.order, 0], self.decay
+        blocks = zip(self.edges[:-1], self.edges[1:], strict=True)
+        return np.array(
+            [sum_exponential_kernel(residuals[None, start:stop], decay[start:stop])[0] for start, stop in blocks]
+        )
 
 
 class GramForms:
-    """Quadratic forms of any kernel, by strips of its Gram matrix below the diagonal, cached if they are small."""
+    """Quadratic forms of any kernel, by strips of its Gram matrix below the diagonal, cached if they are small.
 
-    def __init__(self, kernel: SimilarityKernel, P: Array, e: Array, edges: Array, share: int = 1) -> None:
-        self.kernel, self.P, self.e, self.edges = kernel, P, e, edges
-        self.use_cache = float((np.diff(edges) ** 2).sum()) * 4 * share <= MAX_CACHE_BYTES
+    `P` (n, m) are the predictions, `residuals` (n, m) the observed residuals, `edges` the starts of the blocks and n.
+    `n_views` similar objects may exist at a time, and share the memory for cached strips.
+    """
+
+    def __init__(self, kernel: SimilarityKernel, P: Array, residuals: Array, edges: Array, n_views: int = 1) -> None:
+        self.kernel, self.P, self.residuals, self.edges = kernel, P, residuals, edges
+        self.use_cache = float((np.diff(edges) ** 2).sum()) * 4 * n_views <= MAX_CACHE_BYTES
         self._kernel_strips: list[Strip] | None = None
         self._product_strips: list[Strip] | None = None
 
-    def pair_sums(self, e: Array) -> Array:
-        """Sum over all blocks."""
-        if self.use_cache and self._kernel_strips is None and len(e) > 1:
+    def pair_sums(self, residuals: Array) -> Array:
+        """Sum over the pairs of all blocks, (draws,), for residuals (draws, n, m)."""
+        if self.use_cache and self._kernel_strips is None and len(residuals) > 1:
             self._kernel_strips = list(self._strips())
-        draws, n, m = e.shape
-        flat = np.ascontiguousarray(e.transpose(1, 0, 2)).reshape(n, draws * m)
-        total = np.zeros(draws * m)
+        draws, n, m = residuals.shape
+        stacked = np.ascontiguousarray(residuals.transpose(1, 0, 2)).reshape(n, draws * m)
+        sums = np.zeros(draws * m)
         for rows, earlier, k in self._strips():
-            total += np.einsum("ij,ij->j", flat[rows], k @ flat[earlier])
-        return 2 * total.reshape(draws, m).sum(axis=1)
+            sums += np.einsum("ij,ij->j", stacked[rows], k @ stacked[earlier])
+        return 2 * sums.reshape(draws, m).sum(axis=1)
 
     @cached_property
     def observed(self) -> Array:
-        """Sum over all blocks, strip by strip on all cores."""
-        eT = np.ascontiguousarray(self.e.T)
+        """`pair_sums` of the observed residuals, (1,), strip by strip on all cores."""
+        residuals_T = np.ascontiguousarray(self.residuals.T)
 
-        def work(a: int, _b: int) -> tuple[float, Strip | None]:
-            rows, earlier, k = strip = self.kernel_strip(a)
-            return pair_product(k, eT[:, earlier], rows.start - earlier.start), strip if self.use_cache else None
+        def work(number: int, _stop: int) -> tuple[float, Strip | None]:
+            rows, earlier, k = strip = self.kernel_strip(number)
+            return pair_product(
+                k, residuals_T[:, earlier], rows.start - earlier.start
+            ), strip if self.use_cache else None
 
         strip_sums = map_blocks(work, len(self.spans), 1)
         self._kernel_strips = [strip for _, strip in strip_sums if strip is not None]
-        return np.array([2 * sum(total for total, _ in strip_sums)])
+        return np.array([2 * sum(strip_sum for strip_sum, _ in strip_sums)])
 
     def weighted_pair_sums(self, c: Array) -> Array:
-        """Sum over all blocks. Products of vectors are computed once, so each draw costs one number per pair."""
+        """`pair_sums` of reweighted observed residuals; their products are computed once, so a draw costs O(n²)."""
         if self.use_cache and self._product_strips is None:
             self._product_strips = list(self._products())
             self._kernel_strips = None  # only one of the two is kept in memory
-        flat = np.ascontiguousarray(c.T)
-        total = np.zeros(len(c))
-        for rows, earlier, h in self._product_strips or self._products():
-            total += np.einsum("ij,ij->j", flat[rows], h @ flat[earlier])
-        return 2 * total
+        row_weights = np.ascontiguousarray(c.T)
+        sums = np.zeros(len(c))
+        for rows, earlier, products in self._product_strips or self._products():
+            sums += np.einsum("ij,ij->j", row_weights[rows], products @ row_weights[earlier])
+        return 2 * sums
 
     def by_block(self) -> Array:
-        """Sum of each block for the observed e."""
+        """Sum over the pairs of each block for the observed residuals, (blocks,)."""
         row_sums = np.zeros(len(self.P))
-        for rows, _, h in self._products():
-            row_sums[rows] = h.sum(axis=1)
+        for rows, _, products in self._products():
+            row_sums[rows] = products.sum(axis=1)
         return 2 * np.add.reduceat(row_sums, self.edges[:-1])
 
     @cached_property
     def spans(self) -> list[Span]:
-        """The strips: each row is paired with the previous rows of its block, and short blocks share a strip."""
-        first = self.block_starts
+        """The rows of each strip, each paired with the previous rows of its block. Short blocks share a strip."""
+        block_starts = self.block_starts
         strips: list[Span] = []
-        top, n = 0, len(self.P)
-        while top < n:
-            bottom = min(top + ROWS_PER_STRIP, n)
-            if first[bottom - 1] > top:  # the strip ends where its last block begins, unless that began before it
-                bottom = int(first[bottom - 1])
-            strips.append((top, bottom, int(first[top])))
-            top = bottom
+        start, n = 0, len(self.P)
+        while start < n:
+            stop = min(start + ROWS_PER_STRIP, n)
+            if (
+                block_starts[stop - 1] > start
+            ):  # the strip ends where its last block begins, unless that began before it
+                stop = int(block_starts[stop - 1])
+            strips.append((start, stop, int(block_starts[start])))
+            start = stop
         return strips
 
     @cached_property
     def block_starts(self) -> Array:
-        """Start of the block of each row."""
+        """Start of the block of each row, (n,)."""
         return np.repeat(self.edges[:-1], np.diff(self.edges))
 
     def kernel_strip(self, number: int) -> Strip:
         """Kernel values of a strip, read-only."""
         if self._kernel_strips:
             return self._kernel_strips[number]
-        top, bottom, start = self.spans[number]
-        first = self.block_starts
-        k = self.kernel.of(self.P[top:bottom], self.P[start:bottom])
-        k[:, top - start :] = np.tril(k[:, top - start :], -1)
-        if first[bottom - 1] > start:
-            k[np.arange(start, bottom) < first[top:bottom, None]] = 0.0
-        return slice(top, bottom), slice(start, bottom), k
+        start, stop, first_earlier = self.spans[number]
+        block_starts = self.block_starts
+        k = self.kernel.gram_matrix(self.P[start:stop], self.P[first_earlier:stop])
+        k[:, start - first_earlier :] = np.tril(k[:, start - first_earlier :], -1)
+        if block_starts[stop - 1] > first_earlier:
+            k[np.arange(first_earlier, stop) < block_starts[start:stop, None]] = 0.0
+        return slice(start, stop), slice(first_earlier, stop), k
 
     def _strips(self) -> Iterator[Strip]:
+        """Kernel values of all strips, one after the other."""
         return (self.kernel_strip(number) for number in range(len(self.spans)))
 
     def _products(self) -> Iterator[Strip]:
+        """Strips of k_ij e_i·e_j for the observed residuals."""
         for rows, earlier, k in self._strips():
-            yield rows, earlier, k * (self.e[rows] @ self.e[earlier].T)
+            yield rows, earlier, k * (self.residuals[rows] @ self.residuals[earlier].T)
 
 
 VECTOR_WIDTH = 8  # draws are padded to a multiple, so that vectorized loops have no remainder
 
 
-def relabeled_differences(gram: GramForms, P: Array, w: Array, own: Array, observed: Array, labels: Array) -> Array:
-    """Σ w_i w_j k_ij (e_y − p)_i·(e_y − p)_j over the pairs i ≠ j of each draw, minus that of the observed labels.
+def relabeled_differences(
+    gram: GramForms, P: Array, w: Array, diagonal: Array, observed: Array, labels: Array
+) -> Array:
+    """Change of Σ w_i w_j k_ij (1_y − p)_i·(1_y − p)_j over i ≠ j from the observed to redrawn labels, (draws,).
 
     The product is 1{y_i = y_j} − p_i[y_j] − p_j[y_i] + p_i·p_j. Only the equality of labels must be computed for every
     pair and draw, in integers. The rest is looked up in a table of the contribution of each label of a row,
@@ -177,16 +194,16 @@ def relabeled_differences(gram: GramForms, P: Array, w: Array, own: Array, obser
     predictions cost little. A draw of the observed labels gives exactly 0. Products of a kernel value and two weights
     are rounded to within 2⁻⁴³ of the squared largest weight.
 
-    `labels` (n, draws) and `observed` (n,) are column numbers of P (n, m), kernel values lie in [0, 1], and `own` (n,)
-    is the kernel value of a row with itself if that counts as a pair, else 0.
+    `labels` (n, draws) and `observed` (n,) are column numbers of P (n, m), kernel values lie in [0, 1], and `diagonal`
+    (n,) is the kernel value of a row with itself if that counts as a pair, else 0.
     """
-    heaviest = float(w.max())
-    v = w / heaviest
-    even = bool((v == 1).all())
+    max_weight = float(w.max())
+    relative_weight = w / max_weight
+    has_equal_weights = bool((relative_weight == 1).all())
     n_padding = -(1 + labels.shape[1]) % VECTOR_WIDTH
-    first = observed[:, None].astype(labels.dtype)
-    padded_labels = np.concatenate([first, labels, np.repeat(first, n_padding, axis=1)], axis=1)
-    changing = (labels != first).any(axis=1)
+    observed_column = observed[:, None].astype(labels.dtype)
+    padded_labels = np.concatenate([observed_column, labels, np.repeat(observed_column, n_padding, axis=1)], axis=1)
+    changing = (labels != observed_column).any(axis=1)
     all_change = bool(changing.all())
     rank = np.concatenate([[0], np.cumsum(changing)])  # number of changing rows before each row
     changing_labels, blocks = (
@@ -194,13 +211,15 @@ def relabeled_differences(gram: GramForms, P: Array, w: Array, own: Array, obser
         if all_change
         else (padded_labels[changing], rank[gram.block_starts[changing]])
     )
-    XT = np.ascontiguousarray((P - np.where(changing[:, None], 0, observed[:, None] == np.arange(P.shape[1]))).T)
+    adjusted_T = np.ascontiguousarray(
+        (P - np.where(changing[:, None], 0, observed[:, None] == np.arange(P.shape[1]))).T
+    )
 
-    def work(a: int, _b: int) -> tuple[Array, Array, slice]:
-        rows, earlier, k = gram.kernel_strip(a)
-        if not even:
-            k = k * v[rows, None] * v[earlier]
-        kernel_sums = symmetric_product(k, XT[:, earlier], rows.start - earlier.start)
+    def work(number: int, _stop: int) -> tuple[Array, Array, slice]:
+        rows, earlier, k = gram.kernel_strip(number)
+        if not has_equal_weights:
+            k = k * relative_weight[rows, None] * relative_weight[earlier]
+        kernel_sums = symmetric_product(k, adjusted_T[:, earlier], rows.start - earlier.start)
         if not all_change:
             k = k[np.ix_(changing[rows], changing[earlier])]
         sums = np.zeros((2, padded_labels.shape[1]), dtype=np.int64)
@@ -208,9 +227,9 @@ def relabeled_differences(gram: GramForms, P: Array, w: Array, own: Array, obser
         return sums, kernel_sums, earlier
 
     sums = np.zeros((2, padded_labels.shape[1]), dtype=np.int64)
-    table = (own * v**2)[:, None] * P
+    table = (diagonal * relative_weight**2)[:, None] * P
     for matched, kernel_sums, earlier in map_blocks(work, len(gram.spans), 1):
         sums += matched
         table[earlier] += kernel_sums.T
     change = match_differences(sums) - label_differences(table, padded_labels)
-    return np.asarray(2 * heaviest**2 * change[: labels.shape[1]])
+    return np.asarray(2 * max_weight**2 * change[: labels.shape[1]])

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.settings import OneOf, Positive, call_user_function
 from trueodds.core.typing import Array
-from trueodds.estimators._pairwise.hashed_order import evenly_by_weight, hashed_order
+from trueodds.estimators._pairwise.hashed_order import hashed_order, positions_by_weight
 from trueodds.kernels.pairs import pairwise_distances
 from trueodds.lenses.view import View
 
@@ -32,14 +32,14 @@ class SimilarityKernel:
     positive definite, while a Gaussian of TV would not be. A score p of a binary view is the vector (p, 1 − p), so the
     distance of two scores is √2 |p − q| for the first two kernels and |p − q| for the third.
 
-    >>> SimilarityKernel("tv-exponential", 0.5).of(np.array([[0.2]]), np.array([[0.7]])).round(4).tolist()
+    >>> SimilarityKernel("tv-exponential", 0.5).gram_matrix(np.array([[0.2]]), np.array([[0.7]])).round(4).tolist()
     [[0.3679]]
     """
 
-    shape: str | Similarity
-    bandwidth: float
+    shape: str | Similarity  # one of `KERNELS`, or a function of two matrices of predictions
+    bandwidth: float  # ν, in units of the distance
 
-    def of(self, P: Array, Q: Array) -> Array:
+    def gram_matrix(self, P: Array, Q: Array) -> Array:
         """Kernel value of each row of P (a, m) with each of Q (b, m), as (a, b). Binary scores have one column."""
         if not isinstance(self.shape, str):
             return _custom_kernel(self.shape, _as_vectors(P), _as_vectors(Q))
@@ -54,17 +54,17 @@ class SimilarityKernel:
         """Kernel value of each row with itself, (n,)."""
         if isinstance(self.shape, str):
             return np.ones(len(P))
-        return np.array([self.of(row[None], row[None])[0, 0] for row in P])
+        return np.array([self.gram_matrix(row[None], row[None])[0, 0] for row in P])
 
     def decay(self, p: Array) -> Array | None:
         """For sorted scores, the factor from each to the next, whose products are kernel values; else None."""
         if self.shape not in ("exponential", "tv-exponential"):
             return None
-        step = np.diff(p) * (np.sqrt(2) if self.shape == "exponential" else 1.0)
-        return np.concatenate(([0.0], np.exp(-step / self.bandwidth)))
+        distance = np.diff(p) * (np.sqrt(2) if self.shape == "exponential" else 1.0)
+        return np.concatenate(([0.0], np.exp(-distance / self.bandwidth)))
 
 
-def chosen(kernel: str | Similarity, bandwidth: str | float, view: View) -> SimilarityKernel:
+def kernel_for_view(kernel: str | Similarity, bandwidth: str | float, view: View) -> SimilarityKernel:
     """The kernel with its bandwidth for this view. User functions have no bandwidth."""
     if not isinstance(kernel, str):
         return SimilarityKernel(kernel, 1.0)
@@ -73,7 +73,7 @@ def chosen(kernel: str | Similarity, bandwidth: str | float, view: View) -> Simi
     )
 
 
-def matrix(view: View) -> Array:
+def prediction_matrix(view: View) -> Array:
     """The predictions of the view as float64 (n, m); a binary view has one column."""
     return np.asarray(view.p if view.joint else view.p[:, None], dtype=np.float64)
 
@@ -85,10 +85,10 @@ def median_distance(view: View, shape: str = "exponential") -> float:
     equal, it is the median of the nonzero distances, or 1 if there are none.
     """
     mask = view.w > 0
-    P, w = matrix(view)[mask], view.w[mask]
+    P, w = prediction_matrix(view)[mask], view.w[mask]
     if len(P) > MAX_MEDIAN_ROWS:
         order = hashed_order(P)
-        P = P[order[evenly_by_weight(w[order], MAX_MEDIAN_ROWS)]]
+        P = P[order[positions_by_weight(w[order], MAX_MEDIAN_ROWS)]]
         w = np.ones(MAX_MEDIAN_ROWS)
     d = _distances(P, P, shape).ravel()
     mass = None if (w == w[0]).all() else np.outer(w, w).ravel()
@@ -104,12 +104,13 @@ def _median(d: Array, mass: Array | None) -> float:
     if mass is None:
         return float(np.median(d))
     order = np.argsort(d)
-    reached = np.cumsum(mass[order])
-    half, tolerance = reached[-1] / 2, 1e-9 * reached[-1]  # scaled weights round, and must not move a tie
-    return float(d[order[np.searchsorted(reached, [half - tolerance, half + tolerance])]].mean())
+    cumulative = np.cumsum(mass[order])
+    half, tolerance = cumulative[-1] / 2, 1e-9 * cumulative[-1]  # scaled weights round, and must not move a tie
+    return float(d[order[np.searchsorted(cumulative, [half - tolerance, half + tolerance])]].mean())
 
 
 def _distances(P: Array, Q: Array, shape: str) -> Array:
+    """Distances (a, b) between the rows of P (a, m) and Q (b, m): total variation or Euclidean, by kernel."""
     if P.shape[1] == 1:  # (p, 1 − p) and (q, 1 − q)
         return np.abs(P - Q.T) * (1.0 if shape == "tv-exponential" else np.sqrt(2))
     d = pairwise_distances(P, Q, absolute=shape == "tv-exponential")
@@ -120,10 +121,12 @@ def _distances(P: Array, Q: Array, shape: str) -> Array:
 
 
 def _as_vectors(P: Array) -> Array:
+    """Probabilities of all outcomes, (n, m): a single score p becomes (p, 1 − p)."""
     return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
 
 
 def _custom_kernel(kernel: Similarity, P: Array, Q: Array) -> Array:
+    """Validated values (a, b) of a user-defined kernel for the rows of P (a, m) and Q (b, m)."""
     k = np.array(call_user_function("kernel", kernel, P, Q), dtype=np.float64)
     if k.shape != (len(P), len(Q)) or not np.isfinite(k).all():
         raise InputError(

@@ -141,7 +141,7 @@ def _evaluate(estimator: Estimator, of: SortedSelections) -> Array:
         and (sums := estimator.partition.sums_by_selection(of)) is not None
     ):
         n, wp, wy = sums
-        return estimator.of_bins(n, wp, wy, n)
+        return estimator.statistic_from_bins(n, wp, wy, n)
     return estimator.evaluate_selections(of)
 
 

@@ -12,9 +12,14 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure, test
 from trueodds.binning.sorted_scores import sort_by_score, weighted_quantiles
-from trueodds.estimators._smoothing.kernel_density import KERNELS, Beta, Mirrored
+from trueodds.estimators._smoothing.kernel_density import KERNELS, BetaKernelSums, ReflectedKernelSums
 from trueodds.estimators.base import measure_views
-from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error, silverman
+from trueodds.estimators.ece_kde import (
+    KernelDensityError,
+    calibration_curve,
+    local_calibration_error,
+    silverman_bandwidth,
+)
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -57,7 +62,7 @@ def test_the_bandwidth_is_the_standard_deviation_of_every_kernel(kernel: str, me
     # 3/8 of the half-width √5 h of a parabola, √(2/π) h of a Gaussian. The grid errs by (cell/h)² at most: 1e-4 of h.
     assert KernelDensityError(0.1, kernel).value(View([0.0], [0])) == pytest.approx(0.1 * mean, abs=1e-5)
     u = np.linspace(-1, 1, 200_001) * KERNELS[kernel].radius
-    density = KERNELS[kernel].profile(u)
+    density = KERNELS[kernel].density(u)
     step = u[1] - u[0]
     assert density.sum() * step == pytest.approx(1, abs=1e-8)
     assert (density * u**2).sum() * step == pytest.approx(1, abs=1e-8)
@@ -90,12 +95,12 @@ def test_orders_rise_to_the_worst_place() -> None:
 def test_betas_kernel_by_hand() -> None:
     # At s = .5 with b = .1 it is Beta(5, 5), whose density at .5 is .5⁸ · 9!/(4! 4!) = 2.4609375. At s = .1 < 2b the
     # first shape is ρ = 2b² + 5/2 − √(4b⁴ + 6b² + 9/4 − s² − s/b) = 2.52 − √1.3004, the second .9/.1 = 9.
-    beta = Beta(np.array([0.5]), 0.1, 0.0, 1.0)
-    assert beta.at(np.array([0.5]), np.ones(1)) == pytest.approx(2.4609375, rel=1e-12)
+    beta = BetaKernelSums(np.array([0.5]), 0.1, 0.0, 1.0)
+    assert beta.evaluate(np.array([0.5]), np.ones(1)) == pytest.approx(2.4609375, rel=1e-12)
     a = 2.52 - 1.3004**0.5
     x = np.linspace(0, 1, 200_001)
     integral = (x ** (a - 1) * (1 - x) ** 8).sum() / 200_000
-    assert beta.at(np.array([0.1]), np.ones(1)) == pytest.approx(0.5 ** (a + 7) / integral, rel=1e-5)
+    assert beta.evaluate(np.array([0.1]), np.ones(1)) == pytest.approx(0.5 ** (a + 7) / integral, rel=1e-5)
 
 
 def test_the_curve_by_hand() -> None:
@@ -162,7 +167,7 @@ def test_the_integral_is_that_of_direct_sums(kernel: str, width: Any) -> None:
         for image in (p, 2 * low - p, 2 - p):
             u = (s - image) / h
             near = np.flatnonzero(np.abs(u) < KERNELS[kernel].radius)
-            gap[near] += (y - s[near]) * KERNELS[kernel].profile(u[near]) / h
+            gap[near] += (y - s[near]) * KERNELS[kernel].density(u[near]) / h
     assert error.value(shown) == pytest.approx(np.abs(gap).sum() / cells * (1 - low) / 120, abs=1e-5)
 
 
@@ -187,7 +192,7 @@ def test_chens_second_kernel(name: str, b: float) -> None:
     assert KernelDensityError(b, "beta").value(shown) == pytest.approx(expected["ece"], abs=5e-6)
     scores = np.unique(shown.p)
     mass = np.bincount(np.searchsorted(scores, shown.p)) / len(shown.p)
-    assert Beta(scores, b, 0.0, 1.0)(mass).sum() == pytest.approx(expected["mass"], abs=2e-5)
+    assert BetaKernelSums(scores, b, 0.0, 1.0)(mass).sum() == pytest.approx(expected["mass"], abs=2e-5)
 
 
 # What must hold
@@ -228,7 +233,7 @@ def test_draws_move_the_error_by_no_more_than_their_norm(order: float, kernel: s
     w = rng.integers(0, 4, (200, one.size)).astype(float)
     wy = rng.binomial(w.astype(int), 0.4).astype(float)
     sums = (one.groups.w, one.groups.wp, one.groups.wy)
-    draws = (w, w * one.groups.at, wy)
+    draws = (w, w * one.groups.mean_scores, wy)
     norms = one.centered_norms(*sums, draws)
     assert norms is not None
     assert (one.statistic(*draws) <= one.value() + norms + 1e-9).all()
@@ -265,8 +270,10 @@ def test_silverman_uses_the_effective_sample_size_of_weights() -> None:
     assert weighted_quantiles(s, mass, (0.0, 0.25, 0.75, 1.0)) == pytest.approx(np.quantile(rows, [0, 0.25, 0.75, 1]))
     # Equal weights are no weights, at any scale; survey weights of 300 are not 300 rows.
     for weight in (0.3, 2, 300):
-        assert silverman(View(p, p, np.full(50, weight))) == pytest.approx(silverman(View(p, p)), rel=1e-12)
-    assert silverman(View(p, p, 2.0 * w)) == pytest.approx(silverman(View(p, p, w)), rel=1e-12)
+        assert silverman_bandwidth(View(p, p, np.full(50, weight))) == pytest.approx(
+            silverman_bandwidth(View(p, p)), rel=1e-12
+        )
+    assert silverman_bandwidth(View(p, p, 2.0 * w)) == pytest.approx(silverman_bandwidth(View(p, p, w)), rel=1e-12)
 
 
 def test_the_bandwidth_never_looks_at_the_outcomes() -> None:
@@ -280,9 +287,11 @@ def test_kernel_sums_on_the_grid_are_those_at_its_places() -> None:
     mass = rng.random((2, 300))
     for kernel in KERNELS.values():
         for width in (0.02, 0.4, 1.0):  # wide ones are mirrored more than once
-            smooth = Mirrored(scores, kernel, width, 0.0, 1.0)
+            smooth = ReflectedKernelSums(scores, kernel, width, 0.0, 1.0)
             some = np.array([0, 5, 300, 511, 1023])
-            assert smooth(mass)[:, some] * len(smooth.s) == pytest.approx(smooth.at(smooth.s[some], mass), rel=1e-3)
+            assert smooth(mass)[:, some] * len(smooth.s) == pytest.approx(
+                smooth.evaluate(smooth.s[some], mass), rel=1e-3
+            )
             assert smooth(mass).sum(axis=1) == pytest.approx(mass.sum(axis=1), rel=1e-12)
 
 

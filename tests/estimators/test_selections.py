@@ -19,7 +19,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError, AverageError
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
-from trueodds.estimators.ece_kde import MIN_BANDWIDTH, KernelDensityError, silverman, silverman_of_selections
+from trueodds.estimators.ece_kde import MIN_BANDWIDTH, KernelDensityError, silverman_bandwidth, silverman_bandwidths
 from trueodds.estimators.linear_binning import LinearBinError
 from trueodds.kernels.smoothing import triweight_transform, triweight_transform_of_multiples
 from trueodds.lenses.lens import as_lens
@@ -160,8 +160,8 @@ def test_a_bandwidth_that_is_chosen_anew_may_ask_for_another_grid() -> None:
     p = np.concatenate([np.linspace(0, 1, 50), np.full(50, 0.5), np.linspace(0.49, 0.51, 50)])
     view = View(p, np.arange(150) % 2)
     of = Selections(view, np.arange(150).reshape(3, 50))
-    widths = silverman_of_selections(of)
-    assert widths == pytest.approx([silverman(view) for view in of.views()], rel=1e-12)
+    widths = silverman_bandwidths(of)
+    assert widths == pytest.approx([silverman_bandwidth(view) for view in of.views()], rel=1e-12)
     assert widths[0] > 0.1
     assert widths[1] == MIN_BANDWIDTH
     agree(KernelDensityError(), of)

@@ -80,12 +80,12 @@ class Estimator(Settings):
         """The estimates for several views, vectorized if possible."""
         return np.array([self.value(view) for view in views])
 
-    def evaluate_selections(self, of: Selections) -> Array:
+    def evaluate_selections(self, selections: Selections) -> Array:
         """The estimates for all selections of rows, vectorized if possible.
 
         The result equals `value` of each selection. A subclass that overrides `value` must override this method too.
         """
-        return np.array([self.value(view) for view in of.views()])
+        return np.array([self.value(view) for view in selections.views()])
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The statistic as a function of sums over cells that do not depend on the labels; None if rows are needed."""

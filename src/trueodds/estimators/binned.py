@@ -138,13 +138,13 @@ class BinnedError(Estimator):
         n, wp, wy = table[..., 0], table[..., 1], table[..., 2]
         return one.error_from_sums(n, wp, wy, n >= self.min_count)
 
-    def evaluate_selections(self, of: Selections) -> Array:
+    def evaluate_selections(self, selections: Selections) -> Array:
         """The errors of all selections of rows, each with bins of its own, vectorized if the partition supports it."""
-        sums = self.partition_for(of.view).sums_by_selection(of) if of.is_vectorizable else None
+        sums = self.partition_for(selections.view).sums_by_selection(selections) if selections.is_vectorizable else None
         if sums is None:
-            return super().evaluate_selections(of)
+            return super().evaluate_selections(selections)
         n, wp, wy = sums
-        return self.bin_sums(of.first_view).error_from_sums(n, wp, wy, n >= self.min_count)
+        return self.bin_sums(selections.first_view).error_from_sums(n, wp, wy, n >= self.min_count)
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error as a function of sums per bin, with fixed bins; None if the partition depends on the labels."""

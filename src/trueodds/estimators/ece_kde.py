@@ -19,9 +19,9 @@ from trueodds.estimators._smoothing.kernel_density import (
     DRAWS_GRID,
     KERNELS,
     VALUE_GRID,
-    Beta,
+    BetaKernelSums,
     CosineTransform,
-    Mirrored,
+    ReflectedKernelSums,
     smooth_selections,
 )
 from trueodds.estimators.base import require_one_score
@@ -122,7 +122,7 @@ class KernelDensityError(UnbinnedError):
         """Bandwidth for this view."""
         if not isinstance(self.bandwidth, str):
             return float(self.bandwidth)
-        h = silverman(view)
+        h = silverman_bandwidth(view)
         if self.kernel != "beta":
             return h
         low, high = self.span(view)
@@ -130,39 +130,43 @@ class KernelDensityError(UnbinnedError):
         variance = float((view.w * u * (1 - u)).sum()) / view.total
         return min(max((h / (high - low)) ** 2 / max(variance, 1e-12), MIN_BANDWIDTH), 1.0)
 
-    def smoother(self, scores: Array, view: View, grid: tuple[int, int] = VALUE_GRID) -> Mirrored | Beta:
+    def smoother(
+        self, scores: Array, view: View, grid: tuple[int, int] = VALUE_GRID
+    ) -> ReflectedKernelSums | BetaKernelSums:
         """The kernel at these sorted scores, with the bandwidth and range of the view."""
         low, high = self.span(view)
         width = self.width(view)
         if self.kernel == "beta":
-            return Beta(scores, width, low, high, grid)
-        return Mirrored(scores, KERNELS[self.kernel], width, low, high, grid)
+            return BetaKernelSums(scores, width, low, high, grid)
+        return ReflectedKernelSums(scores, KERNELS[self.kernel], width, low, high, grid)
 
     def score_statistic(self, view: View) -> SmoothedCurve:
         """The integral over a fine grid, and over a coarser one for draws."""
         return SmoothedCurve(self, view)
 
-    def evaluate_selections(self, of: Selections) -> Array:
+    def evaluate_selections(self, selections: Selections) -> Array:
         """The errors of all selections on the same grids, each with its own bandwidth."""
-        if not of.is_vectorizable or self.kernel == "beta":
-            return super().evaluate_selections(of)
+        if not selections.is_vectorizable or self.kernel == "beta":
+            return super().evaluate_selections(selections)
         low, high = self.span(
-            of.view_of_selection(int(np.argmin(of.sorted_scores[0][:, 0])))
+            selections.view_of_selection(int(np.argmin(selections.sorted_scores[0][:, 0])))
         )  # of all, it reaches lowest
         widths = (
-            silverman_of_selections(of) if isinstance(self.bandwidth, str) else np.full(len(of), float(self.bandwidth))
+            silverman_bandwidths(selections)
+            if isinstance(self.bandwidth, str)
+            else np.full(len(selections), float(self.bandwidth))
         )
 
-        def read(density: Array, event_density: Array, waves: CosineTransform) -> Array:
+        def error_of_cells(density: Array, event_density: Array, waves: CosineTransform) -> Array:
             gap, cell = self._cell_scores(waves)[waves.order] * density, (high - low) / waves.size
             np.abs(np.subtract(event_density, gap, out=gap), out=gap)
             total = density.sum(axis=-1)
             if self.order == 1:
                 return self._norm(gap, density, cell) / total
             shares = zip(gap / total[:, None], density / total[:, None], strict=True)
-            return np.array([self._norm(*share, cell) for share in shares])
+            return np.array([self._norm(*arrays, cell) for arrays in shares])
 
-        return smooth_selections(of, KERNELS[self.kernel], widths, (low, high), read)
+        return smooth_selections(selections, KERNELS[self.kernel], widths, (low, high), error_of_cells)
 
     def evaluate_scores(self, s: Array, share: Array, view: View, grid: tuple[int, int] = DRAWS_GRID) -> ScoreStatistic:
         """The integral over a grid. The density of the observed scores is held fixed, so that the error is a norm."""
@@ -177,7 +181,7 @@ class KernelDensityError(UnbinnedError):
                 "Use kernel='triweight'.",
             )
         mass = density / total
-        centers = self._cell_scores(smooth.waves) if isinstance(smooth, Mirrored) else smooth.s
+        centers = self._cell_scores(smooth.waves) if isinstance(smooth, ReflectedKernelSums) else smooth.s
 
         def error(w: Array, wy: Array) -> Array:
             gap = np.abs(smooth(wy) - centers * (density if w is share else smooth(w))) / total
@@ -187,9 +191,9 @@ class KernelDensityError(UnbinnedError):
             if w.ndim == wy.ndim == 1:
                 return error(w, wy)
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
-            step = max(1, MAX_BLOCK_VALUES // max(len(s), len(mass)))
-            spans = (slice(start, start + step) for start in np.arange(0, len(wy), step))
-            return np.concatenate([error(w if len(w) == 1 else w[some], wy[some]) for some in spans])
+            block_size = max(1, MAX_BLOCK_VALUES // max(len(s), len(mass)))
+            spans = (slice(start, start + block_size) for start in np.arange(0, len(wy), block_size))
+            return np.concatenate([error(w if len(w) == 1 else w[rows], wy[rows]) for rows in spans])
 
         return statistic
 
@@ -206,10 +210,10 @@ class KernelDensityError(UnbinnedError):
             return np.asarray(gap.sum(axis=-1))
         dense = mass > self.min_density * cell
         ratio = gap[..., dense] / mass[dense]
-        worst = np.asarray(ratio.max(axis=-1))
+        largest_ratio = np.asarray(ratio.max(axis=-1))
         if np.isinf(self.order):
-            return worst
-        scale = np.maximum(worst, 1e-300)  # taken out, or high powers overflow
+            return largest_ratio
+        scale = np.maximum(largest_ratio, 1e-300)  # taken out, or high powers overflow
         powers = ((ratio / scale[..., None]) ** self.order * mass[dense]).sum(axis=-1)
         return np.asarray(scale * powers ** (1 / self.order))
 
@@ -231,7 +235,7 @@ class KernelDensityError(UnbinnedError):
     def notes(self, view: View) -> list[Note]:
         """Notes if Silverman's bandwidth is the minimum, or if the beta kernel loses rows."""
         note_list = []
-        if self.bandwidth == "silverman" and silverman(view) == MIN_BANDWIDTH:
+        if self.bandwidth == "silverman" and silverman_bandwidth(view) == MIN_BANDWIDTH:
             text = (
                 f"The scores are so concentrated that Silverman's bandwidth is the minimum, {MIN_BANDWIDTH}, which"
                 " smooths little where scores are sparse."
@@ -240,8 +244,8 @@ class KernelDensityError(UnbinnedError):
         if self.kernel == "beta":
             scores = sort_by_score(view).sums_by_score()[0]
             smooth = self.smoother(scores, view)
-            assert isinstance(smooth, Beta)
-            faint = int((view.n * (smooth.masses() < 0.5)[find_scores(view.p, scores)]).sum())
+            assert isinstance(smooth, BetaKernelSums)
+            faint = int((view.n * (smooth.score_masses() < 0.5)[find_scores(view.p, scores)]).sum())
             if faint:
                 text = (
                     f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 have less than half their weight in"
@@ -257,7 +261,7 @@ class SmoothedCurve(DistinctScores):
     Draws are shifted so that both grids agree on the observed value.
     """
 
-    error: KernelDensityError
+    error: KernelDensityError  # the settings of the error
 
     def value(self) -> float:
         """The error of the view, with all distinct scores."""
@@ -274,10 +278,10 @@ def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | Non
     error = error or KernelDensityError()
     error.span(view)  # refuses a view that has no one score
     scores, w, wy = sort_by_score(view).sums_by_score()
-    places = np.asarray(at, dtype=np.float64)
-    density, event_density = error.smoother(scores, view).at(places.ravel(), np.stack([w, wy]))
+    scores_at = np.asarray(at, dtype=np.float64)
+    density, event_density = error.smoother(scores, view).evaluate(scores_at.ravel(), np.stack([w, wy]))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(density > 0, event_density / density, np.nan).reshape(places.shape)
+        return np.where(density > 0, event_density / density, np.nan).reshape(scores_at.shape)
 
 
 def local_calibration_error(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:
@@ -289,11 +293,10 @@ def local_calibration_error(view: View, at: ArrayLike, error: KernelDensityError
     return calibration_curve(view, at, error) - np.asarray(at, dtype=np.float64)
 
 
-MIN_BANDWIDTH = 0.002
-"""The smallest standard deviation of a kernel: what the finest grid resolves."""
+MIN_BANDWIDTH = 0.002  # smallest standard deviation of a kernel that the finest grid resolves
 
 
-def silverman(view: View) -> float:
+def silverman_bandwidth(view: View) -> float:
     r"""Silverman's rule of thumb for the bandwidth, from the scores of one view.
 
     .. math:: h = \min\Big(\mathrm{sd}, \frac{\mathrm{IQR}}{1.349}\Big) \Big(\frac{3n}{4}\Big)^{-1/5}
@@ -308,15 +311,16 @@ def silverman(view: View) -> float:
     return float(_silverman_rule(s, w * (n / w.sum()), n))
 
 
-def silverman_of_selections(of: Selections) -> Array:
+def silverman_bandwidths(selections: Selections) -> Array:
     """Silverman's bandwidth of each selection, for selections of equal size."""
-    p, _ = of.sorted_scores
+    p, _ = selections.sorted_scores
     n = p.shape[1]
-    return np.full(len(of), MIN_BANDWIDTH) if n <= 1 else _silverman_rule(p, np.ones(n), n)
+    return np.full(len(selections), MIN_BANDWIDTH) if n <= 1 else _silverman_rule(p, np.ones(n), n)
 
 
 def _silverman_rule(s: Array, w: Array, n: float) -> Array:
-    lower, upper = weighted_quantiles(s, w, (0.25, 0.75))
+    """Silverman's bandwidth (…,) of sorted scores s (…, m) with weights w (m,) that add up to n."""
+    lower_quartile, upper_quartile = weighted_quantiles(s, w, (0.25, 0.75))
     sd = weighted_std(s, w) * np.sqrt(n / (n - 1))
-    middle = (upper - lower) / (2 * ndtri(0.75))  # the same number for a normal law
-    return np.maximum(np.minimum(sd, middle) * (3 * n / 4) ** -0.2, MIN_BANDWIDTH)
+    normal_std = (upper_quartile - lower_quartile) / (2 * ndtri(0.75))  # the same number for a normal law
+    return np.maximum(np.minimum(sd, normal_std) * (3 * n / 4) ** -0.2, MIN_BANDWIDTH)

@@ -12,7 +12,7 @@ from scipy.special import airy, ndtri
 from trueodds.core.typing import Array
 from trueodds.diagrams.distinct_score_sums import DistinctScoreSums
 from trueodds.diagrams.resampled_labels import ResampledLabels
-from trueodds.estimators._smoothing.kernel_density import Beta
+from trueodds.estimators._smoothing.kernel_density import BetaKernelSums
 from trueodds.kernels.isotonic import isotonic_means
 
 MAX_RESAMPLED_SCORES = 1024  # with more distinct scores, neighbors are merged into groups for resampling
@@ -115,7 +115,7 @@ def continuous_band(scores: DistinctScoreSums, level: float) -> Band:
     0, .01, …, 1. Source: Dimitriadis, Gneiting & Jordan (2021); Chen (1999).
     """
     x, n = np.arange(101) / 100, scores.effective_n
-    density = FirstBetaKernel(scores.score, n**-0.4, 0.0, 1.0).at(x, scores.w / scores.w.sum())
+    density = FirstBetaKernel(scores.score, n**-0.4, 0.0, 1.0).evaluate(x, scores.w / scores.w.sum())
     with np.errstate(divide="ignore"):
         scale = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
     half_width = chernoff_quantile((1 + level) / 2) * scale
@@ -124,7 +124,7 @@ def continuous_band(scores: DistinctScoreSums, level: float) -> Band:
     )
 
 
-class FirstBetaKernel(Beta):
+class FirstBetaKernel(BetaKernelSums):
     """Chen's first beta kernel: the density of Beta(x/b + 1, (1 − x)/b + 1) at the score."""
 
     def _shape(self, u: Array) -> Array:

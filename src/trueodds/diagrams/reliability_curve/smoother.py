@@ -277,7 +277,7 @@ def pairwise_kernel_weights(z: Array, x: Array, h: float, *, mirrored: bool) -> 
         n_images = math.ceil((gaussian.radius * h + 1) / 2)
         every = [sign * x + 2 * j for j in range(-n_images, n_images + 1) for sign in (1, -1)]
         images = [i for i in every if i.max() >= -gaussian.radius * h and i.min() <= 1 + gaussian.radius * h]
-    return np.asarray(sum(gaussian.profile((z[:, None] - i) / h) for i in images))
+    return np.asarray(sum(gaussian.density((z[:, None] - i) / h) for i in images))
 
 
 def _binomial_tail(share: Array, m: Array, p: Array) -> Array:

@@ -1,1 +1,1 @@
-"""Shared smoothers: kernel densities, local polynomial regression and isotonic regression."""
+"""Smoothers of scores that estimators, tests and diagrams share: kernel densities and local polynomial regression."""

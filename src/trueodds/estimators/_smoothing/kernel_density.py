@@ -1,4 +1,4 @@
-"""Kernel smoothing of scores on an interval with reflection at both ends, by cosine transform."""
+"""Kernel density sums of scores on an interval: kernels with reflection at both ends, and the beta kernel."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class CosineTransform:
         self.low, self.high, self.size = low, high, size
         self.s = low + (high - low) * (np.arange(size) + 0.5) / size  # the midpoints
         self.order = np.concatenate([np.arange(0, size, 2), np.arange(size - 1, 0, -2)])
-        self.place = np.argsort(self.order)  # where each cell stands
-        # Dividing by sinc² takes out, on average, what linear binning smears.
+        self.place = np.argsort(self.order)  # position of each cell in this order
+        # Linear binning multiplies the waves by sinc² on average, which dividing by it undoes.
         self._smeared = np.sinc(np.arange(size + 1) / (2 * size)) ** 2
         self._turn = np.exp(-0.5j * np.pi * np.arange(size // 2 + 1) / size)
 
@@ -48,42 +48,42 @@ class CosineTransform:
         return waves
 
     def invert_damped(self, waves: Array, damping: Array) -> Array:
-        """The smoothed masses in the cells, (…, size)."""
+        """The smoothed masses in the cells, (…, size), from the transform and the damping of each wave."""
         half = self.size // 2 + 1
-        left = np.empty(np.broadcast_shapes(waves.shape, (*damping.shape[:-1], half)), dtype=np.complex128)
-        np.multiply(waves.real, damping[..., :half], out=left.real)
-        np.multiply(waves.imag, damping[..., : half - 2 : -1], out=left.imag)
-        left *= self._turn.conj()
-        return np.fft.irfft(left, self.size)
+        damped = np.empty(np.broadcast_shapes(waves.shape, (*damping.shape[:-1], half)), dtype=np.complex128)
+        np.multiply(waves.real, damping[..., :half], out=damped.real)
+        np.multiply(waves.imag, damping[..., : half - 2 : -1], out=damped.imag)
+        damped *= self._turn.conj()
+        return np.fft.irfft(damped, self.size)
 
 
-# Grids: minimum number of cells, and minimum number of cells per bandwidth.
+# Grids: minimum number of cells, and minimum number of cells per bandwidth. Draws use a coarser one, which is faster.
 VALUE_GRID, DRAWS_GRID = (1024, 8), (256, 4)
-MAX_BETA_SCORES = 4096  # scores that the beta kernel tells apart
-MAX_BLOCK_KERNEL_VALUES = 2**21  # kernel values made together: 16 MB
+MAX_BETA_SCORES = 4096  # maximum number of groups of scores for the beta kernel, whose cost is scores times cells
+MAX_BLOCK_KERNEL_VALUES = 2**21  # maximum number of kernel values computed at once: 16 MB
 
 
 @dataclass(frozen=True)
 class SmoothingKernel:
     """A symmetric density of standard deviation 1."""
 
-    radius: float  # where it has become 0
-    profile: Callable[[Array], Array]  # its value at u, |u| ≤ reach
-    transform: Callable[[Array], Array]  # the mean of cos(zU)
-    finer: int = 1  # how many times finer a grid it needs: a kink leaves a transform that falls slowly
-    multiples: Callable[[Array, int], Array] | None = None  # of the transform, where many cost less than each by itself
+    radius: float  # the density is 0 beyond this distance
+    density: Callable[[Array], Array]  # its value at u, |u| ≤ radius
+    transform: Callable[[Array], Array]  # characteristic function: the mean of cos(zU)
+    grid_factor: int = 1  # factor by which its grid is finer, because the transform of a kink decreases slowly
+    transform_of_multiples: Callable[[Array, int], Array] | None = None  # fast evaluation of `at_multiples`, if any
 
     def at_multiples(self, z: Array, count: int) -> Array:
         """The characteristic function at 0, z, 2z … count · z for each z, (…, count + 1)."""
-        if self.multiples is not None:
-            return self.multiples(z, count)
+        if self.transform_of_multiples is not None:
+            return self.transform_of_multiples(z, count)
         return self.transform(np.multiply.outer(z, np.arange(count + 1)))
 
 
 def _parabola(z: Array) -> Array:
-    """3 j₁(z) / z, which is 1 at 0."""
-    safe = np.where(z == 0, 1.0, z)
-    return np.where(z == 0, 1.0, 3 * spherical_jn(1, safe) / safe)
+    """Characteristic function of the density proportional to 1 − u²: 3 j₁(z) / z, which is 1 at 0."""
+    nonzero_z = np.where(z == 0, 1.0, z)
+    return np.where(z == 0, 1.0, 3 * spherical_jn(1, nonzero_z) / nonzero_z)
 
 
 KERNELS = {
@@ -92,7 +92,7 @@ KERNELS = {
         3.0,
         lambda u: 35 / 96 * (1 - (u / 3) ** 2) ** 3,
         lambda z: triweight_transform(3 * z),
-        multiples=lambda z, count: triweight_transform_of_multiples(3 * z, count),
+        transform_of_multiples=lambda z, count: triweight_transform_of_multiples(3 * z, count),
     ),
     "epanechnikov": SmoothingKernel(
         math.sqrt(5), lambda u: 0.15 * math.sqrt(5) * (1 - u**2 / 5), lambda z: _parabola(math.sqrt(5) * z), 4
@@ -103,10 +103,11 @@ KERNELS = {
 }
 
 
-class Mirrored:
+class ReflectedKernelSums:
     """Kernel sums of sorted scores on [low, high], with all reflections at both ends.
 
-    On a grid of cell midpoints it uses linear binning and a cosine transform. Elsewhere it uses direct sums.
+    Calling it returns the sums on a grid of cell midpoints, by linear binning and a cosine transform. `evaluate` sums
+    directly at any points.
     """
 
     def __init__(
@@ -119,61 +120,61 @@ class Mirrored:
         grid: tuple[int, int] = VALUE_GRID,
     ) -> None:
         self.kernel, self.width, self.low, self.high = kernel, width, low, high
-        self.waves = CosineTransform(low, high, grid_size(width / (high - low) / kernel.finer, grid))
+        self.waves = CosineTransform(low, high, grid_size(width / (high - low) / kernel.grid_factor, grid))
         self.s = self.waves.s
         self.scores = np.clip(scores, low, high)
         self._damping = self.waves.damping(kernel.at_multiples, width)
 
-    def binned(self, mass: Array) -> Array:
+    def bin_masses(self, mass: Array) -> Array:
         """Mass by cell (…, size) from mass by score (…, m), shared between the two nearest midpoints."""
         size = len(self.s)
-        out = np.zeros((*mass.shape[:-1], size + 2))
+        masses = np.zeros((*mass.shape[:-1], size + 2))
         if mass.ndim == 1:
             half = (self.high - self.low) / size / 2
             moments = cell_moments(
                 self.scores, lambda a, b: mass[a:b], size + 1, 2, first=self.low - half, last=self.high + half
             )
-            out[:-1] = moments[:, 0] - moments[:, 1]
-            out[1:] += moments[:, 1]
+            masses[:-1] = moments[:, 0] - moments[:, 1]
+            masses[1:] += moments[:, 1]
         else:
             cell, starts, upper = self._sharing
-            above = mass * upper
-            out[..., cell] = np.add.reduceat(mass - above, starts, axis=-1)
-            out[..., cell + 1] += np.add.reduceat(above, starts, axis=-1)
-        out[..., 1] += out[..., 0]  # the outer cells are mirror images of their neighbors
-        out[..., size] += out[..., size + 1]
-        return out[..., 1:-1]
+            upper_mass = mass * upper
+            masses[..., cell] = np.add.reduceat(mass - upper_mass, starts, axis=-1)
+            masses[..., cell + 1] += np.add.reduceat(upper_mass, starts, axis=-1)
+        masses[..., 1] += masses[..., 0]  # the outer cells are mirror images of their neighbors
+        masses[..., size] += masses[..., size + 1]
+        return masses[..., 1:-1]
 
     @cached_property
     def _sharing(self) -> tuple[Array, Array, Array]:
         """Cell of each score, first score of each cell, and share of each score that goes to the next cell."""
-        place = (self.scores - self.low) / (self.high - self.low) * len(self.s) + 0.5
-        cell = np.maximum.accumulate(place.astype(np.int64))
+        position = (self.scores - self.low) / (self.high - self.low) * len(self.s) + 0.5
+        cell = np.maximum.accumulate(position.astype(np.int64))
         starts = np.flatnonzero(np.diff(cell, prepend=-1))
-        return cell[starts], starts, place - cell
+        return cell[starts], starts, position - cell
 
     def __call__(self, mass: Array) -> Array:
         """The smoothed mass in each cell, (…, size)."""
-        waves = self.waves.transform(np.take(self.binned(mass), self.waves.order, axis=-1))
+        waves = self.waves.transform(np.take(self.bin_masses(mass), self.waves.order, axis=-1))
         return np.take(self.waves.invert_damped(waves, self._damping), self.waves.place, axis=-1)
 
-    def at(self, places: Array, mass: Array) -> Array:
-        """Kernel sums at arbitrary locations (…, places), per unit of score, including reflections."""
+    def evaluate(self, points: Array, mass: Array) -> Array:
+        """Kernel sums at `points` (k,) from mass by score (…, m), (…, k), per unit of score, including reflections."""
         length, radius = self.high - self.low, self.kernel.radius * self.width
         images = math.ceil((radius + length) / (2 * length))
         shifts = 2 * length * np.arange(-images, images + 1)
-        out = np.zeros((*mass.shape[:-1], len(places)))
-        for i, s in enumerate(places):
-            centers = np.concatenate([s + shifts, 2 * self.low - s + shifts])
+        sums = np.zeros((*mass.shape[:-1], len(points)))
+        for i, point in enumerate(points):
+            centers = np.concatenate([point + shifts, 2 * self.low - point + shifts])
             spans = np.searchsorted(self.scores, [centers - radius, centers + radius])
             for center, start, stop in zip(centers, *spans, strict=True):
                 if start < stop:
-                    near = self.kernel.profile((self.scores[start:stop] - center) / self.width)
-                    out[..., i] += (mass[..., start:stop] * near).sum(axis=-1)
-        return out / self.width
+                    kernel_values = self.kernel.density((self.scores[start:stop] - center) / self.width)
+                    sums[..., i] += (mass[..., start:stop] * kernel_values).sum(axis=-1)
+        return sums / self.width
 
 
-class Beta:
+class BetaKernelSums:
     """Chen's second kernel on [low, high]: a beta density of the score whose shape depends on the location.
 
     It needs no reflection, but does not give every score the same mass. Beyond 4,096 scores neighbors are replaced by
@@ -197,47 +198,50 @@ class Beta:
         """The smoothed mass in each cell, (…, size)."""
         return np.add.reduceat(mass, self.starts, axis=-1) @ self._on_grid
 
-    def at(self, places: Array, mass: Array) -> Array:
-        """Kernel sums at arbitrary locations (…, places), per unit of score."""
-        return np.add.reduceat(mass, self.starts, axis=-1) @ self._values(places)
+    def evaluate(self, points: Array, mass: Array) -> Array:
+        """Kernel sums at `points` (k,) from mass by score (…, m), (…, k), per unit of score."""
+        return np.add.reduceat(mass, self.starts, axis=-1) @ self._values(points)
 
-    def masses(self) -> Array:
+    def score_masses(self) -> Array:
         """Mass of each score under the kernel, (m,)."""
         return np.repeat(self._on_grid.sum(axis=1), self.counts)
 
     @cached_property
     def _on_grid(self) -> Array:
+        """Mass that each group of scores contributes to each cell of the grid, (groups, cells)."""
         blocks = [
             self._values(s)
             for s in np.array_split(self.s, max(1, len(self.s) * len(self.counts) // MAX_BLOCK_KERNEL_VALUES))
         ]
         return np.concatenate(blocks, axis=1) * ((self.high - self.low) / len(self.s))
 
-    def _values(self, places: Array) -> Array:
-        u = (places - self.low) / (self.high - self.low)
-        a, b = self._shape(u), self._shape(1 - u)
-        logs = self.logs[0] * (a - 1)
-        logs += self.logs[1] * (b - 1)
-        logs -= betaln(a, b)
+    def _values(self, points: Array) -> Array:
+        """Kernel values of each group of scores at `points` (k,), (groups, k)."""
+        u = (points - self.low) / (self.high - self.low)
+        alpha, beta = self._shape(u), self._shape(1 - u)
+        logs = self.logs[0] * (alpha - 1)
+        logs += self.logs[1] * (beta - 1)
+        logs -= betaln(alpha, beta)
         return np.exp(logs, out=logs) / (self.high - self.low)
 
     def _shape(self, u: Array) -> Array:
+        """Shape parameter of the beta density at u in [0, 1], which differs within two bandwidths of the boundary."""
         b = self.width
-        near = np.minimum(u, 2 * b)
-        edge = 2 * b**2 + 2.5 - np.sqrt(4 * b**4 + 6 * b**2 + 2.25 - near**2 - near / b)
-        return np.where(u >= 2 * b, u / b, edge)
+        boundary_u = np.minimum(u, 2 * b)
+        boundary_shape = 2 * b**2 + 2.5 - np.sqrt(4 * b**4 + 6 * b**2 + 2.25 - boundary_u**2 - boundary_u / b)
+        return np.where(u >= 2 * b, u / b, boundary_shape)
 
 
 def grid_size(width: float, grid: tuple[int, int] = VALUE_GRID) -> int:
     """Number of cells on [0, 1] for a kernel of this standard deviation, a power of 2."""
-    min_cells, by_width = grid
-    return max(min_cells, 2 ** math.ceil(math.log2(by_width / width) - 1e-9))
+    min_cells, cells_per_bandwidth = grid
+    return max(min_cells, 2 ** math.ceil(math.log2(cells_per_bandwidth / width) - 1e-9))
 
 
 CellSummary = Callable[[Array, Array, CosineTransform], Array]
 
-MAX_CACHED_CELLS = 2**22  # cells of all selections up to which their waves are kept for the next bandwidth: 64 MB
-BLOCK_CELLS = 2**14  # of selections that are smoothed together, so that they stay in a core's own cache
+MAX_CACHED_CELLS = 2**22  # maximum number of cells of all selections whose transforms are cached: 64 MB
+BLOCK_CELLS = 2**14  # cells of the selections smoothed at once, which fit into the cache of a core
 
 
 def smooth_selections(
@@ -253,12 +257,12 @@ def smooth_selections(
     each selection, (some selections, cells) in the order of the transform.
     """
     low, high = span
-    sizes = np.array([grid_size(width / (high - low) / kernel.finer) for width in widths])
+    sizes = np.array([grid_size(width / (high - low) / kernel.grid_factor) for width in widths])
     values = np.empty(len(selections))
     for size in np.unique(sizes):
-        which = np.flatnonzero(sizes == size)
-        values[which] = _smooth_on_one_grid(
-            selections, which, kernel, widths[which], CosineTransform(low, high, size), summarize_cells
+        selected = np.flatnonzero(sizes == size)
+        values[selected] = _smooth_on_one_grid(
+            selections, selected, kernel, widths[selected], CosineTransform(low, high, size), summarize_cells
         )
     return values
 
@@ -271,30 +275,31 @@ def _smooth_on_one_grid(
     waves: CosineTransform,
     summarize_cells: CellSummary,
 ) -> Array:
+    """Result of `summarize_cells` for the `which` selections, which share a grid, with their bandwidths `widths`."""
     block = max(1, BLOCK_CELLS // waves.size)
 
-    def transformed(rows: Any) -> Array:
+    def transform_rows(rows: Any) -> Array:
         p, y = (x[rows] for x in selections.sorted_scores)
         return waves.transform(bin_linearly(p, y, waves.low, waves.high, waves.place))
 
     def transform_all() -> Array:
-        out = np.empty((len(selections), 2, waves.size // 2 + 1), dtype=np.complex128)
+        transformed_selections = np.empty((len(selections), 2, waves.size // 2 + 1), dtype=np.complex128)
         for start in range(0, len(selections), block):
-            out[start : start + block] = transformed(slice(start, start + block))
-        return out
+            transformed_selections[start : start + block] = transform_rows(slice(start, start + block))
+        return transformed_selections
 
     cache = (
         selections.cached((CosineTransform, waves.low, waves.size), transform_all)
         if len(selections) * waves.size <= MAX_CACHED_CELLS
         else None
     )
-    same = bool((widths == widths[0]).all())
-    damping = waves.damping(kernel.at_multiples, widths[0]) if same else None
+    has_equal_widths = bool((widths == widths[0]).all())
+    damping = waves.damping(kernel.at_multiples, widths[0]) if has_equal_widths else None
 
-    def work(start: int, stop: int) -> Array:
+    def summarize_block(start: int, stop: int) -> Array:
         rows = slice(start, stop) if len(which) == len(selections) else which[start:stop]
-        own = waves.damping(kernel.at_multiples, widths[start:stop, None]) if damping is None else damping
-        smooth = waves.invert_damped(transformed(rows) if cache is None else cache[rows], own)
+        own_damping = waves.damping(kernel.at_multiples, widths[start:stop, None]) if damping is None else damping
+        smooth = waves.invert_damped(transform_rows(rows) if cache is None else cache[rows], own_damping)
         return summarize_cells(smooth[:, 0], smooth[:, 1], waves)
 
-    return np.concatenate(map_blocks(work, len(which), block))
+    return np.concatenate(map_blocks(summarize_block, len(which), block))

@@ -9,22 +9,22 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import compile_kernel, map_blocks
 
-MAX_EVALUATED_SCORES = 200  # scores at which a long curve is computed; straight lines join them
-MAX_CACHED_WEIGHTS = 2**22  # entries of a matrix of weights that is kept: 32 MB
+MAX_EVALUATED_SCORES = 200  # maximum number of scores at which a curve is computed; between them it is interpolated
+MAX_CACHED_WEIGHTS = 2**22  # maximum number of elements of a cached weight matrix: 32 MB
+MAX_TRICUBE_ONE, MIN_TRICUBE_ZERO = 0.001, 0.999  # relative distances up to which, from which tricube weights are 1, 0
+MIN_SQUARES = 1e-20  # sum of squares relative to the weight of the window below which a polynomial term is omitted
 
 
 @dataclass(frozen=True)
 class LocalSmoother:
     """Settings of a local polynomial regression: degree, window, and the scores at which it is evaluated."""
 
-    degree: int
-    span: float  # the share of all rows in each window
-    min_relative_std: (
-        float  # below this standard deviation of its scores, relative to the range, a window gets a constant
-    )
-    relative_spacing: (
-        float | None
-    )  # of evaluated scores, as a share of the range; None: at most MAX_EVALUATED_SCORES scores
+    degree: int  # degree of the local polynomial, 1 or 2
+    span: float  # share of all rows in each window
+    # A window whose scores have a smaller standard deviation, relative to the range of all scores, gets a constant.
+    min_relative_std: float
+    # Distance of evaluated scores relative to the range of all scores. None: at most MAX_EVALUATED_SCORES scores.
+    relative_spacing: float | None
 
 
 # The constants of the two procedures are those of Cleveland (1979) as R's lowess and loess have them.
@@ -56,11 +56,11 @@ class LocalFit:
             np.searchsorted(s[self.evaluated_index], s, "right") - 1, 0, max(len(self.evaluated_index) - 2, 0)
         )
         self.right = np.minimum(self.left + 1, len(self.evaluated_index) - 1)
-        between = s[self.evaluated_index][self.right] - s[self.evaluated_index][self.left]
+        gap_widths = s[self.evaluated_index][self.right] - s[self.evaluated_index][self.left]
         self.interpolation_fraction = np.where(
-            between > 0, (s - s[self.evaluated_index][self.left]) / np.where(between > 0, between, 1.0), 0.0
+            gap_widths > 0, (s - s[self.evaluated_index][self.left]) / np.where(gap_widths > 0, gap_widths, 1.0), 0.0
         )
-        self.block_size = max(1, MAX_CACHED_WEIGHTS // len(s))  # a long curve's weights are made in passing, not kept
+        self.block_size = max(1, MAX_CACHED_WEIGHTS // len(s))  # weights of a long curve are recomputed in each call
         self._cached_weights = self._weights(0) if self.block_size >= len(self.evaluated_index) else None
 
     def __call__(self, sums: Array) -> Array:
@@ -79,106 +79,116 @@ class LocalFit:
         )
 
     def _weights_of_block(self, start: int) -> Array:
+        """Cached or computed weights (m, block) of all scores for the evaluated scores from number `start` on."""
         return self._weights(start) if self._cached_weights is None else self._cached_weights
 
     def _weights(self, start: int) -> Array:
-        at = self.evaluated_index[start : start + self.block_size]
-        out = np.zeros((len(self.s), len(at)))
-        _local_weights(self.s, self.share, at, self.span, self.degree, self.min_std, out)
-        return out
+        """Compute the weights (m, block) of all scores for the evaluated scores from number `start` on."""
+        evaluated = self.evaluated_index[start : start + self.block_size]
+        weights = np.zeros((len(self.s), len(evaluated)))
+        _local_weights(self.s, self.share, evaluated, self.span, self.degree, self.min_std, weights)
+        return weights
 
 
 def _multiply_in_blocks(rows: Array, weights: Array) -> Array:
-    """Product of rows (B, m) and weights (m, e) without BLAS, whose threads block each other on a busy machine."""
+    """Product (B, k) of rows (B, m) and weights (m, k), without BLAS, whose threads block each other."""
 
-    def work(start: int, stop: int) -> Array:
-        out = np.zeros((stop - start, weights.shape[1]))
-        _multiply_block(rows[start:stop], weights, out)
-        return out
+    def multiply_rows(start: int, stop: int) -> Array:
+        product = np.zeros((stop - start, weights.shape[1]))
+        _multiply_block(rows[start:stop], weights, product)
+        return product
 
-    return np.concatenate(list(map_blocks(work, len(rows), 16)))
+    return np.concatenate(list(map_blocks(multiply_rows, len(rows), 16)))
 
 
-def _select_evaluated_scores(s: Array, share: Array, step: float | None) -> Array:
-    """Indices of the scores at which the curve is computed, including the first and the last."""
-    if step is not None:
-        return _next_scores(s, step * float(s[-1] - s[0]))
+def _select_evaluated_scores(s: Array, share: Array, relative_spacing: float | None) -> Array:
+    """Indices of the scores s (m,) at which the curve is computed, including the first and the last."""
+    if relative_spacing is not None:
+        return _next_scores(s, relative_spacing * float(s[-1] - s[0]))
     if len(s) <= MAX_EVALUATED_SCORES:
         return np.arange(len(s))
-    # Half of them evenly by score and half by weight: neither sparse nor crowded stretches are cut short.
-    even = np.linspace(0, 1, MAX_EVALUATED_SCORES // 2)
-    by_score = np.searchsorted(s, s[0] + even * (s[-1] - s[0]))
-    by_weight = np.searchsorted(np.cumsum(share), even * share.sum())
+    # Half of them are evenly spaced by score and half by weight, so that sparse and dense ranges both have enough.
+    fractions = np.linspace(0, 1, MAX_EVALUATED_SCORES // 2)
+    by_score = np.searchsorted(s, s[0] + fractions * (s[-1] - s[0]))
+    by_weight = np.searchsorted(np.cumsum(share), fractions * share.sum())
     return np.unique(np.concatenate((by_score, by_weight, [0, len(s) - 1])).clip(0, len(s) - 1))
 
 
-def _next_scores(s: Array, delta: float) -> Array:
-    """Next score of each: the furthest one within delta, or the following one."""
-    at = [0]
-    while at[-1] < len(s) - 1:
-        at.append(max(at[-1] + 1, int(np.searchsorted(s, s[at[-1]] + delta, "right")) - 1))
-    return np.array(at)
+def _next_scores(s: Array, max_distance: float) -> Array:
+    """Indices of scores s (m,): each is the last one within `max_distance` of the previous one, or the next one."""
+    indices = [0]
+    while indices[-1] < len(s) - 1:
+        indices.append(max(indices[-1] + 1, int(np.searchsorted(s, s[indices[-1]] + max_distance, "right")) - 1))
+    return np.array(indices)
 
 
 @compile_kernel
-def _local_weights(s, share, at, span, degree, flat, out):  # type: ignore[no-untyped-def]
-    m = s.shape[0]
-    kernel = np.empty(m)
-    for e in range(at.shape[0]):
-        i = at[e]
-        x = s[i]
-        first, last, mass, h = i, i, share[i], 0.0
-        while mass < span and (first > 0 or last < m - 1):
-            if last == m - 1 or (first > 0 and x - s[first - 1] <= s[last + 1] - x):
-                first -= 1
-                h = x - s[first]
-                mass += share[first]
-            else:
-                last += 1
-                h = s[last] - x
-                mass += share[last]
-        if h == 0.0:
-            out[i, e] = 1.0 / share[i]
+def _find_window(s, share, i, span):  # type: ignore[no-untyped-def]
+    """Nearest scores to s[i] that make up `span` of the weight: first and last index, and the largest distance."""
+    first, last, mass, half_width = i, i, share[i], 0.0
+    while mass < span and (first > 0 or last < s.shape[0] - 1):
+        if last == s.shape[0] - 1 or (first > 0 and s[i] - s[first - 1] <= s[last + 1] - s[i]):
+            first -= 1
+            half_width = s[i] - s[first]
+            mass += share[first]
+        else:
+            last += 1
+            half_width = s[last] - s[i]
+            mass += share[last]
+    return first, last, half_width
+
+
+@compile_kernel
+def _local_weights(s, share, evaluated, span, degree, min_std, weights):  # type: ignore[no-untyped-def]
+    """Fill `weights` (m, k): the fit at s[evaluated[column]] is Σ_j weights[j, column] · share[j] · value[j].
+
+    With u = (s_j − s_i) / half_width, the polynomials 1, u − mean and (u − skew)(u − mean) − variance are orthogonal
+    in the window, so that no ill-conditioned system is solved.
+    """
+    tricube = np.empty(s.shape[0])
+    for column in range(evaluated.shape[0]):
+        i = evaluated[column]
+        first, last, half_width = _find_window(s, share, i, span)
+        if half_width == 0.0:
+            weights[i, column] = 1.0 / share[i]
             continue
         total = mean = 0.0
         for j in range(first, last + 1):
-            r = abs(s[j] - x) / h
-            tricube = 1.0 if r <= 0.001 else (0.0 if r > 0.999 else (1.0 - r * r * r) ** 3)
-            kernel[j] = tricube
-            total += share[j] * tricube
-            mean += share[j] * tricube * (s[j] - x) / h
+            r = abs(s[j] - s[i]) / half_width
+            tricube[j] = 1.0 if r <= MAX_TRICUBE_ONE else (0.0 if r > MIN_TRICUBE_ZERO else (1.0 - r * r * r) ** 3)
+            total += share[j] * tricube[j]
+            mean += share[j] * tricube[j] * (s[j] - s[i]) / half_width
         mean /= total
-        # Polynomials that are orthogonal in the window, one degree after the other: nothing ill-conditioned is solved.
-        sum_squares = skew = 0.0
+        sum_squares = sum_cubes = 0.0
         for j in range(first, last + 1):
-            q = (s[j] - x) / h - mean
-            weight = share[j] * kernel[j] * q * q
-            sum_squares += weight
-            skew += weight * (q + mean)
-        line = sum_squares > 1e-20 * total and sum_squares > (flat / h) ** 2 * total
-        curve = 0.0
-        turn, level = 0.0, 0.0
-        if line and degree == 2:
-            turn, level = skew / sum_squares, sum_squares / total
+            linear = (s[j] - s[i]) / half_width - mean
+            squared = share[j] * tricube[j] * linear * linear
+            sum_squares += squared
+            sum_cubes += squared * (linear + mean)
+        has_slope = sum_squares > MIN_SQUARES * total and sum_squares > (min_std / half_width) ** 2 * total
+        sum_quadratic = skew = variance = 0.0
+        if has_slope and degree == 2:
+            skew, variance = sum_cubes / sum_squares, sum_squares / total
             for j in range(first, last + 1):
-                u = (s[j] - x) / h
-                q = (u - turn) * (u - mean) - level
-                curve += share[j] * kernel[j] * q * q
-        quadratic = curve > 1e-20 * total
+                u = (s[j] - s[i]) / half_width
+                quadratic = (u - skew) * (u - mean) - variance
+                sum_quadratic += share[j] * tricube[j] * quadratic * quadratic
+        has_curvature = sum_quadratic > MIN_SQUARES * total
         for j in range(first, last + 1):
-            u = (s[j] - x) / h
-            pull = 1.0 / total
-            if line:
-                pull -= mean * (u - mean) / sum_squares
-            if quadratic:
-                pull += (turn * mean - level) * ((u - turn) * (u - mean) - level) / curve
-            out[j, e] = kernel[j] * pull
+            u = (s[j] - s[i]) / half_width
+            weight = 1.0 / total
+            if has_slope:
+                weight -= mean * (u - mean) / sum_squares
+            if has_curvature:
+                weight += (skew * mean - variance) * ((u - skew) * (u - mean) - variance) / sum_quadratic
+            weights[j, column] = tricube[j] * weight
 
 
 @compile_kernel
-def _multiply_block(rows, weights, out):  # type: ignore[no-untyped-def]
+def _multiply_block(rows, weights, product):  # type: ignore[no-untyped-def]
+    """Add rows (B, m) times weights (m, k) to `product` (B, k)."""
     for j in range(weights.shape[0]):
-        for b in range(rows.shape[0]):
-            x = rows[b, j]
-            for e in range(weights.shape[1]):
-                out[b, e] += x * weights[j, e]
+        for row in range(rows.shape[0]):
+            x = rows[row, j]
+            for column in range(weights.shape[1]):
+                product[row, column] += x * weights[j, column]

@@ -338,16 +338,17 @@ class ThresholdedError(Estimator):
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """Note on views without a score above the threshold."""
-        none = [view.name or "the view" for view in views if len(ThresholdedSums(self, view).binned.w) == 0]
-        if not none:
+        empty_views = [view.name or "the view" for view in views if len(ThresholdedSums(self, view).binned.w) == 0]
+        if not empty_views:
             return []
-        which = ", ".join(none[:3]) + (", …" if len(none) > 3 else "")
-        where = "" if len(views) == 1 else f" in {len(none)} of {len(views)} views"
-        return [Note("TN111", f"No score lies above the threshold {self.threshold}{where} ({which}), which adds 0.")]
+        view_names = ", ".join(empty_views[:3]) + (", …" if len(empty_views) > 3 else "")
+        suffix = "" if len(views) == 1 else f" in {len(empty_views)} of {len(views)} views"
+        text = f"No score lies above the threshold {self.threshold}{suffix} ({view_names}), which adds 0."
+        return [Note("TN111", text)]
 
 
 class ThresholdedSums:
-    """Ranges of the scores above the threshold. The other rows are in a last cell that is ignored."""
+    """Ranges of the scores above the threshold as cells of draws, and a last cell, which is ignored, for other rows."""
 
     def __init__(self, error: ThresholdedError, view: View) -> None:
         require_one_score(view, error.name)
@@ -361,12 +362,12 @@ class ThresholdedSums:
             )
         self.normalizes_above_threshold = error.normalize == "kept"
         rows = np.flatnonzero((view.partition_values.astype(np.float64, copy=False) > low) & (view.w > 0))
-        p, y, w, n, at = (x[rows] for x in (view.p, view.y, view.w, view.n, view.partition_values))
-        above_threshold = View(p, y, w, n=n, partition_values=at, classes=view.classes)
+        p, y, w, n, scores = (x[rows] for x in (view.p, view.y, view.w, view.n, view.partition_values))
+        above_threshold = View(p, y, w, n=n, partition_values=scores, classes=view.classes)
         cells = error.partition.fit(above_threshold) if len(rows) else Bins(np.array([0.0, 1.0]))
         self.size = cells.size + 1
         self.index = np.full(len(view), cells.size)
-        self.index[rows] = cells.index(at)
+        self.index[rows] = cells.index(scores)
         self.sums = tuple(np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.w * view.y))
         ranges = np.flatnonzero(self.sums[0][:-1] > 0)
         w, wp, wy = (x[ranges] for x in self.sums)
@@ -375,12 +376,12 @@ class ThresholdedSums:
     def gap_weights(self) -> Array:
         """Weight of each range in the error; 0 for the cell of the excluded rows."""
         w: Array = self.sums[0].astype(np.float64)
-        total = w.sum()
+        total_weight = w.sum()
         w[-1] = 0.0
-        return w / (max(float(w.sum()), 1e-300) if self.normalizes_above_threshold else total)
+        return w / (max(float(w.sum()), 1e-300) if self.normalizes_above_threshold else total_weight)
 
     def value(self) -> float:
-        """The error of the view."""
+        """The error of the observed outcomes."""
         return float(self.statistic(*self.sums))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -394,6 +395,7 @@ class ThresholdedSums:
             gap = w * np.abs((dwp - dwy) / dw - (wp - wy) / w)
         return self._normalize(w, np.where((w > 0) & (dw > 0), gap, 0.0)[..., :-1].sum(axis=-1))
 
-    def _normalize(self, w: Array, total: Array) -> Array:
+    def _normalize(self, w: Array, gap_sum: Array) -> Array:
+        """Divide the sum of gaps (…,) by the total weight, or by that above the threshold, from w (…, cells)."""
         denominator = (w[..., :-1] if self.normalizes_above_threshold else w).sum(axis=-1)
-        return np.asarray(np.where(denominator > 0, total / np.where(denominator > 0, denominator, 1.0), 0.0))
+        return np.asarray(np.where(denominator > 0, gap_sum / np.where(denominator > 0, denominator, 1.0), 0.0))

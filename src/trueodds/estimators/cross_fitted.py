@@ -121,12 +121,12 @@ class CrossFitted(OutOfSample):
         if view.joint:
             return {}
         out_of_fold = self.out_of_fold(view)
-        share = out_of_fold.scale * view.w[out_of_fold.row] * self.row_gains(out_of_fold, view) / view.total
-        less, more = (
+        row_contributions = out_of_fold.scale * view.w[out_of_fold.row] * self.row_gains(out_of_fold, view) / view.total
+        decreased, increased = (
             out_of_fold.recalibrated[:, 1] < out_of_fold.P[:, 1],
             out_of_fold.recalibrated[:, 1] > out_of_fold.P[:, 1],
         )
-        return {"over": float(share[less].sum()), "under": float(share[more].sum())}
+        return {"over": float(row_contributions[decreased].sum()), "under": float(row_contributions[increased].sum())}
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The distance, calibrator and folds."""
@@ -134,19 +134,21 @@ class CrossFitted(OutOfSample):
 
     def _direction(self, P: Array, Q: Array) -> Array:
         """The s of dual norm 1 with the largest product with Q − P; 0 where they are equal."""
-        d = np.where(np.abs(Q - P) > ROUNDING_TOLERANCE, Q - P, 0.0)
+        difference = np.where(np.abs(Q - P) > ROUNDING_TOLERANCE, Q - P, 0.0)
         power = _norm_power(self.distance)
         if power == 1:
-            return np.sign(d) / (2 if self.distance == "tv" else 1)
-        size = np.abs(d).max(axis=1, keepdims=True)
-        scaled = np.divide(d, size, out=np.zeros_like(d), where=size > 0)  # so that no power underflows
+            return np.sign(difference) / (2 if self.distance == "tv" else 1)
+        size = np.abs(difference).max(axis=1, keepdims=True)
+        scaled = np.divide(
+            difference, size, out=np.zeros_like(difference), where=size > 0
+        )  # so that no power underflows
         if math.isinf(power):
             largest = (np.abs(scaled) >= 1 - ROUNDING_TOLERANCE) & (size > 0)
-            return np.sign(d) * largest / np.maximum(largest.sum(axis=1, keepdims=True), 1)
-        raw = np.sign(scaled) * np.abs(scaled) ** (power - 1)
+            return np.sign(difference) * largest / np.maximum(largest.sum(axis=1, keepdims=True), 1)
+        direction = np.sign(scaled) * np.abs(scaled) ** (power - 1)
         dual = power / (power - 1)
-        norm = (np.abs(raw) ** dual).sum(axis=1, keepdims=True) ** (1 / dual)
-        return np.divide(raw, norm, out=np.zeros_like(raw), where=norm > 0)
+        norm = (np.abs(direction) ** dual).sum(axis=1, keepdims=True) ** (1 / dual)
+        return np.divide(direction, norm, out=np.zeros_like(direction), where=norm > 0)
 
 
 def _norm_power(distance: Any) -> float:

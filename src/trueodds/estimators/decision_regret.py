@@ -117,13 +117,13 @@ class DecisionRegret(Estimator):
 
     def parts(self, view: View) -> dict[str, float]:
         """The worst task with two actions."""
-        _, regret, threshold = self._bins(view).tasks()[:3]
+        _, regret, threshold = self._bins(view).worst_tasks()[:3]
         return {"two_actions": float(regret)} | ({"threshold": float(threshold)} if regret > 0 else {})
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The partition, and the thresholds of the worst task."""
         bins = self._bins(view)
-        _, regret, _, low, high = bins.tasks()
+        _, regret, _, low, high = bins.worst_tasks()
         inner = [float(t) for t in (low, high) if 0 < t < 1] if regret > 0 else []
         return {
             "partition": str(self.partition or default_partition(view)),
@@ -131,28 +131,36 @@ class DecisionRegret(Estimator):
             "worst_thresholds": sorted(set(inner)),
         }
 
-    def _bins(self, view: View) -> Tasks:
+    def _bins(self, view: View) -> WorstTaskCells:
+        """The bins of the view; raises InputError for probability vectors."""
         if view.joint:
             require_one_score(view, f"{self.name} without cost=")
         frozen = (self.partition or default_partition(view)).fit(view)
-        return Tasks(view, frozen.index(view.partition_values), frozen.size)
+        return WorstTaskCells(view, frozen.index(view.partition_values), frozen.size)
 
 
-class Tasks:
-    """Bins of one view, and the worst decision task on them."""
+class WorstTaskCells:
+    """Bins of one view as cells of draws, with the regret in the worst decision task on them.
+
+    `index` (n,) is the bin of each row among `size` bins.
+    """
 
     def __init__(self, view: View, index: Array, size: int) -> None:
         self.view, self.index, self.size = view, index, size
 
-    def tasks(self) -> Array:
-        """Regret of the worst task; worst task with two actions and its threshold; thresholds of the worst task."""
+    def worst_tasks(self) -> Array:
+        """Worst tasks of the observed outcomes, (5,).
+
+        The regret of the worst task; the regret of the worst task with two actions and its threshold; and the two
+        thresholds of the worst task.
+        """
         view, p = self.view, self.view.p.astype(np.float64, copy=False)
         sums = [np.bincount(self.index, x, self.size)[None] for x in (view.w, view.w * p, view.w * view.y)]
         return np.asarray(_regret_envelope(*_bin_rates(*sums))[0])
 
     def value(self) -> float:
         """The regret of the view."""
-        return float(self.tasks()[0])
+        return float(self.worst_tasks()[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The regret of each draw from its sums per bin."""
@@ -167,9 +175,11 @@ class Tasks:
         share, p, q = _bin_rates(w[None], wp[None], wy[None])
         _, dp, dq = _bin_rates(*draws)
         shift = np.nan_to_num((dq - dp) - (q - p))  # a bin without rows in a draw moved nowhere
-        ends = np.stack([np.broadcast_to(p, shift.shape), np.broadcast_to(q, shift.shape), q + shift])
+        probabilities = np.stack([np.broadcast_to(p, shift.shape), np.broadcast_to(q, shift.shape), q + shift])
         return np.asarray(
-            _evaluate_envelope(ends.min(axis=0), ends.max(axis=0), share * np.abs(shift), np.zeros_like(shift))[:, 0]
+            _evaluate_envelope(
+                probabilities.min(axis=0), probabilities.max(axis=0), share * np.abs(shift), np.zeros_like(shift)
+            )[:, 0]
         )
 
 
@@ -181,19 +191,21 @@ def _bin_rates(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
 
 
 def _regret_envelope(share: Array, p: Array, q: Array) -> Array:
-    # What differs by rounding only is right: between p and q there is no threshold.
-    wrong = np.abs(q - p) > 1e-14
-    up = np.where(q > p, share, -share)
-    low, high = np.where(wrong, np.minimum(p, q), 0.0), np.where(wrong, np.maximum(p, q), 0.0)
-    return _evaluate_envelope(low, high, np.where(wrong, up * q, 0.0), np.where(wrong, -up, 0.0))
+    """Worst tasks (draws, 5) from share of the weight, mean prediction and event rate of the bins, (draws, bins)."""
+    # If p and q differ by rounding only, there is no threshold between them.
+    miscalibrated = np.abs(q - p) > 1e-14
+    sign = np.where(q > p, share, -share)
+    low, high = np.where(miscalibrated, np.minimum(p, q), 0.0), np.where(miscalibrated, np.maximum(p, q), 0.0)
+    return _evaluate_envelope(low, high, np.where(miscalibrated, sign * q, 0.0), np.where(miscalibrated, -sign, 0.0))
 
 
 def _evaluate_envelope(*intervals: Array) -> Array:
-    out = np.zeros((len(intervals[0]), 5))
-    # Thresholds lie in [0, 1]: a probability above 1 by rounding ends there, and so does a rate that was moved.
+    """Worst tasks (draws, 5) from the ends, height and slope of the regret on the interval of each bin."""
+    values = np.zeros((len(intervals[0]), 5))
+    # Thresholds lie in [0, 1], which a probability can exceed by rounding, and a shifted rate in any case.
     low, high, height, slope = (np.ascontiguousarray(np.nan_to_num(x)) for x in intervals)
-    envelope_at_half(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), height, slope, out)
-    return out
+    envelope_at_half(np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0), height, slope, values)
+    return values
 
 
 @dataclass(frozen=True)
@@ -251,12 +263,12 @@ class CostRegret(OutOfSample):
         if self.cost is not None:
             object.__setattr__(self, "cost", check_cost(self.cost))
         if self.actions is not None:
-            named = tuple(map(str, self.actions))
-            if len(set(named)) < len(named):
+            names = tuple(map(str, self.actions))
+            if len(set(names)) < len(names):
                 raise InputError(
                     "TO203", "actions must be distinct names.", describe(self.actions), "Give one name per row of cost."
                 )
-            object.__setattr__(self, "actions", named)
+            object.__setattr__(self, "actions", names)
 
     def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
         """Cost saved by the recalibrated action, for each row and possible outcome."""
@@ -270,16 +282,19 @@ class CostRegret(OutOfSample):
         share = out_of_fold.scale * view.w[out_of_fold.row] / view.total
         costs = self._costs(out_of_fold, view)
         stated, recalibrated = _optimal_actions(costs, out_of_fold)
-        before, after = costs.row_costs(stated, out_of_fold.Y), costs.row_costs(recalibrated, out_of_fold.Y)
-        names = self._names(costs.actions)
-        regret = np.bincount(stated, share * (before - after), costs.actions)
-        called = np.bincount(stated, share, costs.actions)
+        stated_costs, recalibrated_costs = (
+            costs.row_costs(stated, out_of_fold.Y),
+            costs.row_costs(recalibrated, out_of_fold.Y),
+        )
+        names = self._names(costs.n_actions)
+        regret = np.bincount(stated, share * (stated_costs - recalibrated_costs), costs.n_actions)
+        action_shares = np.bincount(stated, share, costs.n_actions)
         return {
-            "stated": float(share @ before),
-            "recalibrated": float(share @ after),
+            "stated": float(share @ stated_costs),
+            "recalibrated": float(share @ recalibrated_costs),
             "changed": float(share @ (stated != recalibrated)),
             **{f"action:{name}": float(value) for name, value in zip(names, regret, strict=True)},
-            **{f"called for:{name}": float(value) for name, value in zip(names, called, strict=True)},
+            **{f"called for:{name}": float(value) for name, value in zip(names, action_shares, strict=True)},
             **self._thresholds(costs, names, view),
         }
 
@@ -290,12 +305,12 @@ class CostRegret(OutOfSample):
             return {}
         row = view.w > 0
         calibrator = self.spec_for(view).fit(view.P[row], view.Y[row], view.w[row])
-        at = np.array([where for where, _, _ in changes])
-        rates = calibrator.apply(as_vectors(at))[:, 1]
+        threshold_scores = np.array([threshold for threshold, _, _ in changes])
+        rates = calibrator.apply(as_vectors(threshold_scores))[:, 1]
         thresholds = {}
-        for (where, one, other), rate in zip(changes, rates, strict=True):
-            thresholds[f"threshold:{names[one]} → {names[other]}"] = float(where)
-            thresholds[f"rate there:{names[one]} → {names[other]}"] = float(rate)
+        for (threshold, first_action, second_action), rate in zip(changes, rates, strict=True):
+            thresholds[f"threshold:{names[first_action]} → {names[second_action]}"] = float(threshold)
+            thresholds[f"rate there:{names[first_action]} → {names[second_action]}"] = float(rate)
         return thresholds
 
     def settings_used(self, view: View) -> dict[str, Any]:
@@ -314,15 +329,17 @@ class CostRegret(OutOfSample):
         return note_list
 
     def _costs(self, out_of_fold: OutOfFoldRows, view: View) -> Costs:
+        """Costs of the evaluated rows."""
         return Costs(self.cost, out_of_fold.P, view, self.name, out_of_fold.row)
 
-    def _names(self, actions: int) -> tuple[str, ...]:
-        named = tuple(map(str, self.actions or range(actions)))
-        if len(named) != actions:
+    def _names(self, n_actions: int) -> tuple[str, ...]:
+        """Names of the actions, by default their numbers; raises InputError if their number is wrong."""
+        names = tuple(map(str, self.actions or range(n_actions)))
+        if len(names) != n_actions:
             raise InputError(
-                "TO205", f"The costs have {actions} actions.", f"{len(named)} names", "Give one name per row of cost."
+                "TO205", f"The costs have {n_actions} actions.", f"{len(names)} names", "Give one name per row of cost."
             )
-        return named
+        return names
 
 
 def _optimal_actions(costs: Costs, out_of_fold: OutOfFoldRows) -> tuple[Array, Array]:

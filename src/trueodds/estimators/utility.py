@@ -107,54 +107,60 @@ class UtilityError(Estimator):
     def parts(self, view: View) -> dict[str, float]:
         """Gap of each utility, if there are several."""
         expectations = self._expectations(view)
-        return {name: one.value() for name, one in expectations.items()} if len(expectations) > 1 else {}
+        return (
+            {name: expectation.value() for name, expectation in expectations.items()} if len(expectations) > 1 else {}
+        )
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error as a function of sums per cell; None if rows and outcomes exceed the memory limit."""
         expectations = list(self._expectations(view).values())
         if len(expectations) == 1 and (cells := expectations[0].cells()) is not None:
-            index, first, group = cells
-            return UtilityCells(index, first, [(expectations[0], group)])
+            index, representative, group = cells
+            return UtilityCells(index, representative, [(expectations[0], group)])
         row = np.arange(len(view.w))
-        if len(row) * expectations[0].U.shape[-1] > 4 * MAX_CELL_OUTCOMES:
+        if len(row) * expectations[0].payoffs.shape[-1] > 4 * MAX_CELL_OUTCOMES:
             return None
-        return UtilityCells(row, row, [(one, one.rank) for one in expectations])
+        return UtilityCells(row, row, [(expectation, expectation.rank) for expectation in expectations])
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The utility and the range of its payoffs."""
-        tables = [one.U for one in self._expectations(view).values()]
+        payoffs = [expectation.payoffs for expectation in self._expectations(view).values()]
         setting_name = "cost" if self.cost is not None else "utility"
         setting = getattr(self, setting_name)
         return {
             setting_name: getattr(setting, "__name__", "a function") if callable(setting) else setting,
-            "payoffs": [float(min(U.min() for U in tables)), float(max(U.max() for U in tables))],
+            "payoffs": [float(min(table.min() for table in payoffs)), float(max(table.max() for table in payoffs))],
         }
 
     def notes(self, view: View) -> list[Note]:
         """Note if the utility does not depend on the outcome."""
-        if any((one.U != one.U[..., :1]).any() for one in self._expectations(view).values()):
+        if any(
+            (expectation.payoffs != expectation.payoffs[..., :1]).any()
+            for expectation in self._expectations(view).values()
+        ):
             return []
         return [Note("TN134", "The utility is the same for all outcomes, so the error is 0.")]
 
     def _expectations(self, view: View) -> dict[str, ExpectedUtility]:
+        """The utilities by name."""
         require_single_rows(view, self.name)
         P = view.P
-        tables = resolve_payoffs(self.utility, self.cost, P, view, self.name)
-        return {name: ExpectedUtility(view, P, U) for name, U in tables.items()}
+        payoffs = resolve_payoffs(self.utility, self.cost, P, view, self.name)
+        return {name: ExpectedUtility(view, P, table) for name, table in payoffs.items()}
 
 
 class ExpectedUtility:
-    """One utility of one view: payoffs, and rows ordered by expected utility."""
+    """One utility of one view: the payoff of each outcome, and the rank of each row by expected utility."""
 
-    def __init__(self, view: View, P: Array, U: Array) -> None:
-        self.view, self.U = view, U  # (m,) or (n, m)
-        v = P @ U if U.ndim == 1 else np.einsum("nk,nk->n", P, U)
+    def __init__(self, view: View, P: Array, payoffs: Array) -> None:
+        self.view, self.payoffs = view, payoffs  # (m,) or (n, m)
+        v = P @ payoffs if payoffs.ndim == 1 else np.einsum("nk,nk->n", P, payoffs)
         rows = np.flatnonzero(view.w > 0)
         order = rows[np.argsort(v[rows], kind="stable")]
         # Mathematically equal expectations may differ in their last digits; they count as one score.
-        new = np.diff(v[order]) > UTILITY_TOLERANCE * max(float(np.abs(U).max()), np.finfo(float).tiny)
+        is_new = np.diff(v[order]) > UTILITY_TOLERANCE * max(float(np.abs(payoffs).max()), np.finfo(float).tiny)
         self.rank = np.zeros(len(v), dtype=np.int64)  # of each row's expected utility; rows of weight 0 are ignored
-        self.rank[order] = np.concatenate(([0], np.cumsum(new)))
+        self.rank[order] = np.concatenate(([0], np.cumsum(is_new)))
 
     def value(self) -> float:
         """Range of the cumulative sums of realized minus expected utility over increasing expectations."""
@@ -162,14 +168,14 @@ class ExpectedUtility:
         residual = self.residual(view.p.astype(np.float64, copy=False), view.y)
         return float(_cumulative_range(np.bincount(self.rank, view.w * residual)) / view.total)
 
-    def residual(self, wp: Array, wy: Array, of: Array | slice = slice(None)) -> Array:
+    def residual(self, wp: Array, wy: Array, rows: Array | slice = slice(None)) -> Array:
         """Realized minus expected utility, from predicted and observed sums of each outcome by row (…, n[, m])."""
-        U = self.U if self.U.ndim == 1 else self.U[of]
+        payoffs = self.payoffs if self.payoffs.ndim == 1 else self.payoffs[rows]
         if not self.view.joint:
-            gain = U[..., 1].astype(np.float64) - U[..., 0]
-            return np.asarray(gain * (wy - wp))
-        U = np.broadcast_to(U.astype(np.float64, copy=False), (wy.shape[-2], wy.shape[-1]))
-        return np.asarray(np.einsum("...nk,nk->...n", wy, U) - np.einsum("...nk,nk->...n", wp, U))
+            payoff_difference = payoffs[..., 1].astype(np.float64) - payoffs[..., 0]
+            return np.asarray(payoff_difference * (wy - wp))
+        payoffs = np.broadcast_to(payoffs.astype(np.float64, copy=False), (wy.shape[-2], wy.shape[-1]))
+        return np.asarray(np.einsum("...nk,nk->...n", wy, payoffs) - np.einsum("...nk,nk->...n", wp, payoffs))
 
     def cells(self) -> tuple[Array, Array, Array] | None:
         """Cells of rows with equal payoffs and similar expectations.
@@ -177,8 +183,8 @@ class ExpectedUtility:
         Returns the cell of each row, and a row and the rank of each cell.
         """
         kind = np.zeros(len(self.rank), dtype=np.int64)
-        if self.U.ndim == 2:
-            kinds, kind = np.unique(self.U, axis=0, return_inverse=True)
+        if self.payoffs.ndim == 2:
+            kinds, kind = np.unique(self.payoffs, axis=0, return_inverse=True)
             kind = kind.reshape(-1)
             if len(kinds) > MAX_PAYOFF_KINDS:
                 return None
@@ -186,53 +192,68 @@ class ExpectedUtility:
         middle = (np.cumsum(mass) - mass / 2) / mass.sum()
         groups = MAX_DISTINCT_UTILITIES if len(mass) > MAX_DISTINCT_UTILITIES else len(mass)
         while True:
-            coarse = np.arange(len(mass)) if groups == len(mass) else (middle * groups).astype(np.int64)
-            group = coarse[self.rank]
-            _, first, index = np.unique(group * MAX_PAYOFF_KINDS + kind, return_index=True, return_inverse=True)
-            if len(first) * self.U.shape[-1] <= MAX_CELL_OUTCOMES or groups <= 256:
-                return index.reshape(-1), first, group[first]
+            group_of_rank = np.arange(len(mass)) if groups == len(mass) else (middle * groups).astype(np.int64)
+            group = group_of_rank[self.rank]
+            _, representative, index = np.unique(
+                group * MAX_PAYOFF_KINDS + kind, return_index=True, return_inverse=True
+            )
+            if len(representative) * self.payoffs.shape[-1] <= MAX_CELL_OUTCOMES or groups <= 256:
+                return index.reshape(-1), representative, group[representative]
             groups = min(groups, MAX_DISTINCT_UTILITIES) // 2
 
 
 class UtilityCells:
-    """The error as a function of sums per cell of one view, for one or several utilities."""
+    """The error as a function of sums per cell of one view, for one or several utilities.
 
-    def __init__(self, index: Array, first: Array, ranked: list[tuple[ExpectedUtility, Array]]) -> None:
-        self.index, self.first, self.size = index, first, len(first)
-        self.expectations = [one for one, _ in ranked]
-        orders = [np.argsort(rank, kind="stable") for _, rank in ranked]
-        ends = [np.flatnonzero(np.diff(rank[o], append=-1)) for (_, rank), o in zip(ranked, orders, strict=True)]
-        self.runs = list(zip(orders, ends, strict=True))
+    `index` (n,) is the cell of each row and `representative` (cells,) a row of each cell. Each utility comes with the
+    rank of each cell by its expected utility, (cells,).
+    """
+
+    def __init__(
+        self, index: Array, representative: Array, expectations_with_ranks: list[tuple[ExpectedUtility, Array]]
+    ) -> None:
+        self.index, self.first, self.size = index, representative, len(representative)
+        self.expectations = [expectation for expectation, _ in expectations_with_ranks]
+        orders = [np.argsort(rank, kind="stable") for _, rank in expectations_with_ranks]
+        segment_ends = [
+            np.flatnonzero(np.diff(rank[order], append=-1))
+            for (_, rank), order in zip(expectations_with_ranks, orders, strict=True)
+        ]
+        self.runs = list(zip(orders, segment_ends, strict=True))
 
     def value(self) -> float:
         """The error of the view, with all distinct expectations."""
-        return max(one.value() for one in self.expectations)
+        return max(expectation.value() for expectation in self.expectations)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per cell."""
-        total = w.sum(axis=-1)[..., None]
-        return self._largest([residual / total for residual in self._residuals(wp, wy)])
+        total_weight = w.sum(axis=-1)[..., None]
+        return self._largest([residual / total_weight for residual in self._residuals(wp, wy)])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """Return the seminorm of the difference between drawn and observed residuals."""
         dw, dwp, dwy = draws
-        total = dw.sum(axis=-1)[..., None]
+        drawn_weight = dw.sum(axis=-1)[..., None]
         pairs = zip(self._residuals(dwp, dwy), self._residuals(wp, wy), strict=True)
-        return self._largest([drawn / total - observed / w.sum() for drawn, observed in pairs])
+        return self._largest(
+            [drawn_residual / drawn_weight - observed_residual / w.sum() for drawn_residual, observed_residual in pairs]
+        )
 
     def _residuals(self, wp: Array, wy: Array) -> list[Array]:
-        return [one.residual(wp, wy, self.first) for one in self.expectations]
+        """Realized minus expected utility of each cell, (…, cells), for each utility."""
+        return [expectation.residual(wp, wy, self.first) for expectation in self.expectations]
 
     def _largest(self, residuals: list[Array]) -> Array:
+        """Largest gap over all utilities, (…,), from their residuals by cell (…, cells)."""
         ranges = [
-            _cumulative_range(np.cumsum(residual[..., order], axis=-1)[..., ends], summed=True)
-            for residual, (order, ends) in zip(residuals, self.runs, strict=True)
+            _cumulative_range(np.cumsum(residual[..., order], axis=-1)[..., segment_ends], summed=True)
+            for residual, (order, segment_ends) in zip(residuals, self.runs, strict=True)
         ]
         return np.asarray(np.max(ranges, axis=0))
 
 
 def _cumulative_range(x: Array, *, summed: bool = False) -> Array:
-    """Largest minus smallest cumulative sum, including the start at 0."""
+    """Largest minus smallest cumulative sum of x (…, m), including the start at 0; `summed` if x are the sums."""
     path = x if summed else np.cumsum(x, axis=-1)
     return np.asarray(np.maximum(path.max(axis=-1), 0.0) - np.minimum(path.min(axis=-1), 0.0))
 
@@ -284,6 +305,7 @@ def resolve_payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name:
 
 
 def _named_payoffs(utility: str, P: Array, view: View) -> Array:
+    """Payoffs of "top", "top-k" or "class:c", (m,) or (n, m)."""
     m = P.shape[1]
     if utility.startswith("class:"):
         c = int(utility.removeprefix("class:"))
@@ -301,6 +323,7 @@ def _named_payoffs(utility: str, P: Array, view: View) -> Array:
 
 
 def _payoff_error(view: View, m: int, got: str, fix: str) -> InputError:
+    """Error for payoffs that do not match the m outcomes of the view."""
     return InputError(
         "TO205", f"A utility needs a payoff for each of the {m} outcomes of the lens {view.name}.", got, fix
     )

@@ -1,1 +1,1 @@
-"""Shared parts of decision-based estimators: costs, optimal actions and out-of-sample calibrators."""
+"""Costs with their optimal actions, and gains of out-of-fold calibrators, as decision-based estimators need them."""

@@ -58,8 +58,8 @@ class Costs:
         self.table = np.asarray(table, dtype=np.float64)  # (A, m) or (n, A, m)
         if row is not None and not callable(cost) and self.table.ndim == 3 and len(self.table) == len(view.w):
             self.table = self.table[row]
-        good = self.table.ndim in (2, 3) and self.table.shape[-1] == m and np.isfinite(self.table).all()
-        if not good or (self.table.ndim == 3 and len(self.table) != n):
+        is_valid = self.table.ndim in (2, 3) and self.table.shape[-1] == m and np.isfinite(self.table).all()
+        if not is_valid or (self.table.ndim == 3 and len(self.table) != n):
             raise InputError(
                 "TO205",
                 f"{name} needs a cost for each of the {m} outcomes of the lens {view.name}.",
@@ -69,8 +69,8 @@ class Costs:
         self.tie = TIE_TOLERANCE * max(float(np.abs(self.table).max()), np.finfo(float).tiny)
 
     @property
-    def actions(self) -> int:
-        """Number of actions."""
+    def n_actions(self) -> int:
+        """Number of actions, the rows of a cost table."""
         return self.table.shape[-2]
 
     def optimal_actions(self, P: Array, instead_of: Array | None = None) -> Array:
@@ -95,22 +95,26 @@ class Costs:
         """Probabilities of the second of two outcomes at which the optimal action changes: (probability, from, to)."""
         if self.table.ndim != 2 or self.table.shape[1] != 2:
             return []
-        low, rise = self.table[:, 0], self.table[:, 1] - self.table[:, 0]  # the expected cost of a at p: low + p rise
+        intercept, slope = (
+            self.table[:, 0],
+            self.table[:, 1] - self.table[:, 0],
+        )  # expected cost at p: intercept + slope · p
         changes: list[tuple[float, int, int]] = []
-        at = 0.0
+        last_threshold = 0.0
         action = int(self.optimal_actions(np.array([[1.0, 0.0]]))[0])
         while True:
-            flatter = np.flatnonzero(rise < rise[action])
+            flatter = np.flatnonzero(slope < slope[action])
             if not len(flatter):
                 return changes
-            where = (low[flatter] - low[action]) / (rise[action] - rise[flatter])
-            first = max(float(where.min()), at)
-            if first >= 1:
+            crossings = (intercept[flatter] - intercept[action]) / (slope[action] - slope[flatter])
+            next_threshold = max(float(crossings.min()), last_threshold)
+            if next_threshold >= 1:
                 return changes
-            tied = flatter[where <= first + 1e-12]
-            following = int(tied[rise[tied].argmin()])
-            changes.append((first, action, following))
-            at, action = first, following
+            tied = flatter[crossings <= next_threshold + 1e-12]
+            next_action = int(tied[slope[tied].argmin()])
+            changes.append((next_threshold, action, next_action))
+            last_threshold, action = next_threshold, next_action
 
     def _expected_costs(self, P: Array) -> Array:
+        """Expected cost of each action, (n, actions), under the probabilities P (n, m)."""
         return P @ self.table.T if self.table.ndim == 2 else np.einsum("nk,nak->na", P, self.table)

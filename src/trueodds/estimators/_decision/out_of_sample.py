@@ -42,18 +42,18 @@ class OutOfSample(Mean):
     """
 
     needs_rows: ClassVar[bool] = True
-    supports_clusters: ClassVar[bool] = False  # a fold would judge rows whose siblings taught the fit
+    supports_clusters: ClassVar[bool] = False  # rows of one cluster could be used for fitting and for evaluation
     exemptions: ClassVar[dict[str, str]] = {
         "row order": "which rows share a fold depends on their order",
         "weight two": "the copies of a row fall into different folds",
     }
-    recovered_quantity_text: ClassVar[str] = "error"  # in the note on the interval
-    expected_value_text: ClassVar[str] = "0"  # of a calibrated model, in the same note
-    default_vector_calibrator: ClassVar[str] = "temperature"  # the calibrator of vectors where none is named
-    calibrator: str | CalibratorSpec | None = None
-    folds: Folds = 5
+    recovered_quantity_text: ClassVar[str] = "error"  # name of the quantity in the note on the interval
+    expected_value_text: ClassVar[str] = "0"  # its expected value for a calibrated model, in the same note
+    default_vector_calibrator: ClassVar[str] = "temperature"  # default calibrator of vectors
+    calibrator: str | CalibratorSpec | None = None  # None: isotonic or `default_vector_calibrator`, see `spec_for`
+    folds: Folds = 5  # number of folds, at most the number of rows
     fit_on: Annotated[str, OneOf(FIT_ON)] = "earlier"
-    rng: Seed = 0
+    rng: Seed = 0  # seed of the assignment of rows to folds
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,10 +66,10 @@ class OutOfSample(Mean):
 
     def spec_for(self, view: View) -> CalibratorSpec:
         """The calibrator. The default is isotonic for one score and temperature for vectors."""
-        named = self.calibrator or (self.default_vector_calibrator if view.joint else "isotonic")
-        made: CalibratorSpec = named if isinstance(named, CalibratorSpec) else CALIBRATORS.make(named, {})
-        made.check_classes(view.p.shape[1] if view.joint else 2)
-        return made
+        setting = self.calibrator or (self.default_vector_calibrator if view.joint else "isotonic")
+        spec: CalibratorSpec = setting if isinstance(setting, CalibratorSpec) else CALIBRATORS.make(setting, {})
+        spec.check_classes(view.p.shape[1] if view.joint else 2)
+        return spec
 
     def out_of_fold(self, view: View) -> OutOfFoldRows:
         """Rows of positive weight with an out-of-fold fit, cached for the value, its parts and its test."""
@@ -78,6 +78,7 @@ class OutOfSample(Mean):
         return view.cached((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._fit_folds(view, spec))
 
     def _fit_folds(self, view: View, spec: CalibratorSpec) -> OutOfFoldRows:
+        """Fit the calibrator once per fold, and evaluate it on the rows of the fold."""
         row = np.flatnonzero(view.w > 0)
         P, Y, w = view.P[row], view.Y[row], view.w[row]
         rows: Probabilities = P
@@ -85,17 +86,17 @@ class OutOfSample(Mean):
             rows, spec = LogProbabilities(view.log_P[row]), lower_min_prob_for_logs(spec)
         folds = min(int(self.folds), len(row))
         fold = np.random.default_rng(int(self.rng)).permutation(len(row)) % max(folds, 1)
-        Q, mask = np.empty(P.shape), np.zeros(len(row), dtype=bool)
-        for f in range(folds):
-            out = fold == f
-            fit = fold < f if self.fit_on == "earlier" else ~out
-            if fit.any():
+        recalibrated, mask = np.empty(P.shape), np.zeros(len(row), dtype=bool)
+        for number in range(folds):
+            evaluated = fold == number
+            fitted = fold < number if self.fit_on == "earlier" else ~evaluated
+            if fitted.any():
                 # A mean weight of 1, so that a calibrator's penalty weighs as much as without weights.
-                scaled = w[fit] * (fit.sum() / w[fit].sum())
-                Q[out] = fit_and_apply(spec, rows[fit], Y[fit], scaled, rows[out])
-                mask |= out
+                scaled = w[fitted] * (fitted.sum() / w[fitted].sum())
+                recalibrated[evaluated] = fit_and_apply(spec, rows[fitted], Y[fitted], scaled, rows[evaluated])
+                mask |= evaluated
         scale = float(w.sum() / w[mask].sum()) if mask.any() else 1.0
-        return OutOfFoldRows(row[mask], P[mask], Y[mask], Q[mask], scale)
+        return OutOfFoldRows(row[mask], P[mask], Y[mask], recalibrated[mask], scale)
 
     def values_by_outcome(self, out_of_fold: OutOfFoldRows, view: View) -> Array:
         """Value that each evaluated row would have with each outcome, (j, m)."""

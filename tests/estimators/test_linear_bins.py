@@ -16,7 +16,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measure_views
 from trueodds.estimators.binned import BinnedError
-from trueodds.estimators.linear_binning import LinearBinError, LinearShares
+from trueodds.estimators.linear_binning import LinearBinError, LinearWeights
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -35,10 +35,10 @@ def study() -> dict[str, Any]:
 def shares(error: LinearBinError, score: float) -> list[float]:
     """How much of one score goes to each bin."""
     view = View([score], [1.0])
-    parts = LinearShares(error, error.edges(view), np.array([score]))
+    parts = LinearWeights(error, error.edges(view), np.array([score]))
     out = np.zeros(parts.size + 1)
-    out[parts.bin[0]] += 1 - parts.up[0]
-    out[parts.bin[0] + 1] += parts.up[0]
+    out[parts.bin[0]] += 1 - parts.upper_weight[0]
+    out[parts.bin[0] + 1] += parts.upper_weight[0]
     return out[: parts.size].tolist()
 
 
@@ -201,10 +201,10 @@ def test_the_noise_floor_is_that_of_the_shared_sums_and_below_the_unshared(base:
     rng = np.random.default_rng(1)
     p = rng.uniform(0.1, 0.9, 2000)
     error = LinearBinError(8, base)
-    parts = LinearShares(error, error.edges(View(p, p)), p)
+    parts = LinearWeights(error, error.edges(View(p, p)), p)
     omega = np.zeros((2000, parts.size + 1))
-    omega[np.arange(2000), parts.bin] = 1 - parts.up
-    omega[np.arange(2000), parts.bin + 1] += parts.up
+    omega[np.arange(2000), parts.bin] = 1 - parts.upper_weight
+    omega[np.arange(2000), parts.bin + 1] += parts.upper_weight
     variance = (omega**2 * (p * (1 - p))[:, None]).sum(axis=0)
     noise_floor = (2 / np.pi) ** 0.5 * np.sqrt(variance).sum() / 2000
     settings: dict[str, Any] = {"bins": 8, "partition": base, "resamples": 50}

@@ -115,36 +115,36 @@ class LinearBinError(UnbinnedError):
         """The error, exact for rows and for cells that contain no center. Draws use at most 4,096 groups of scores."""
         return LinearSums(self, view)
 
-    def evaluate_selections(self, of: Selections) -> Array:
+    def evaluate_selections(self, selections: Selections) -> Array:
         """The errors of all selections, each with its own bins."""
-        if not of.is_vectorizable:
-            return super().evaluate_selections(of)
-        edges = self.edges(of.first_view, of)
+        if not selections.is_vectorizable:
+            return super().evaluate_selections(selections)
+        edges = self.edges(selections.first_view, selections)
         if self.mapping == "one-bin":
-            _, wp, wy = of.sums_by_bin(edges[:, 1:-1], self.closed)
+            _, wp, wy = selections.sums_by_bin(edges[:, 1:-1], self.closed)
             residual = wy - wp
         else:
             centers = np.sort((edges[:, :-1] + edges[:, 1:]) / 2, axis=1)
-            residual = sum_linear_shares(*of.sorted_scores, centers, self.closed, self.weights == "swapped")
-        return np.asarray(np.abs(residual).sum(axis=1) / of.first_view.total)
+            residual = sum_linear_shares(*selections.sorted_scores, centers, self.closed, self.weights == "swapped")
+        return np.asarray(np.abs(residual).sum(axis=1) / selections.first_view.total)
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """Sum over bins of the absolute residual of each bin."""
-        parts = LinearShares(self, self.edges(view), s)
-        starts = np.flatnonzero(np.diff(parts.bin, prepend=-1))
-        own = parts.bin[starts]
+        weights = LinearWeights(self, self.edges(view), s)
+        starts = np.flatnonzero(np.diff(weights.bin, prepend=-1))
+        occupied_bins = weights.bin[starts]
 
         def statistic(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
-            up = residual * parts.up
-            bins = np.zeros((*residual.shape[:-1], parts.size + 1))
-            bins[..., own] = np.add.reduceat(residual - up, starts, axis=-1)
-            bins[..., own + 1] += np.add.reduceat(up, starts, axis=-1)
+            upper_residual = residual * weights.upper_weight
+            bins = np.zeros((*residual.shape[:-1], weights.size + 1))
+            bins[..., occupied_bins] = np.add.reduceat(residual - upper_residual, starts, axis=-1)
+            bins[..., occupied_bins + 1] += np.add.reduceat(upper_residual, starts, axis=-1)
             return np.asarray(np.abs(bins).sum(axis=-1))
 
         return statistic
 
-    def edges(self, view: View, of: Selections | None = None) -> Array:
+    def edges(self, view: View, selections: Selections | None = None) -> Array:
         """Lower end of the range, edges between bins, and 1. Equal-mass edges may coincide.
 
         With selections, the result has the edges of each selection, (selections or 1, bins + 1).
@@ -152,12 +152,14 @@ class LinearBinError(UnbinnedError):
         low, k = lower_limit(view, self.range), self.count(view)
         if self.base == "uniform":
             edges = np.asarray(low + np.arange(k + 1) / k * (1 - low))
-            return edges if of is None else edges[None]
+            return edges if selections is None else edges[None]
         unit = view.unit_weight
-        step = view.total / k if unit is None else round(view.total / unit) // k * unit
-        before, after = (of or sort_by_partition_value(view)).scores_at_weight(np.arange(1, k) * step)
-        ends = np.ones((*before.shape[:-1], 1))
-        return np.concatenate((low * ends, (before + after) / 2, ends), axis=-1)
+        weight_per_bin = view.total / k if unit is None else round(view.total / unit) // k * unit
+        last_scores, next_scores = (selections or sort_by_partition_value(view)).scores_at_weight(
+            np.arange(1, k) * weight_per_bin
+        )
+        ones = np.ones((*last_scores.shape[:-1], 1))
+        return np.concatenate((low * ones, (last_scores + next_scores) / 2, ones), axis=-1)
 
     def count(self, view: View) -> int:
         """Number of bins for this view. Equal-mass bins never exceed the number of rows."""
@@ -180,28 +182,30 @@ class LinearBinError(UnbinnedError):
         return [Note("TN113", "The nearer center has the smaller weight, which reproduces a bug of the released code.")]
 
 
-class LinearShares:
-    """Lower bin of each score, and the share that goes to the next bin."""
+class LinearWeights:
+    """The two bins of each score s (m,): the lower bin, and the weight of the next one, `upper_weight` (m,)."""
 
     def __init__(self, error: LinearBinError, edges: Array, s: Array) -> None:
         side: Literal["left", "right"] = "left" if error.closed == "right" else "right"
         if error.mapping == "one-bin":
             self.size = len(edges) - 1
             self.bin = np.searchsorted(edges[1:-1], s, side)
-            self.up = np.zeros(len(s))
+            self.upper_weight = np.zeros(len(s))
             return
         centers = np.unique((edges[:-1] + edges[1:]) / 2)
         self.size = len(centers)
-        # On a center either gap will do for a score, but a cell that ends there lies below.
-        above = np.searchsorted(centers, s, side)
-        self.bin = np.maximum(above - 1, 0)
-        inside = (above > 0) & (above < self.size)
-        following = np.append(centers[1:], np.inf)[self.bin]
-        self.up = np.where(inside, upper_share(s, centers[self.bin], following, error.weights == "swapped"), 0.0)
+        # A score on a center may count in either gap, but a cell that ends there lies below.
+        upper_bin = np.searchsorted(centers, s, side)
+        self.bin = np.maximum(upper_bin - 1, 0)
+        inside = (upper_bin > 0) & (upper_bin < self.size)
+        next_center = np.append(centers[1:], np.inf)[self.bin]
+        self.upper_weight = np.where(
+            inside, upper_share(s, centers[self.bin], next_center, error.weights == "swapped"), 0.0
+        )
 
 
 class LinearSums(DistinctScores):
-    """Sums of one view for linear binning. The value is exact for cells too."""
+    """Residual sums of one view for linear binning; the value is exact for the cells of a tally, too."""
 
     def value(self) -> float:
         """The error. Uniform centers use Σw(y − p) and Σwp(y − p), which determine how a cell is shared."""
@@ -211,16 +215,18 @@ class LinearSums(DistinctScores):
         if error.mapping == "one-bin":
             bins = view.binned(Bins(edges, error.closed))
             return float(np.abs(bins.w * (bins.y - bins.p)).sum() / view.total)
-        if error.base != "uniform":  # centers as close as rounding, by which no sum can be divided
-            return super().value()  # score by score; where they divide cells, each counts at its mean
+        if error.base != "uniform":  # centers can be so close that dividing by their distance is inaccurate
+            return super().value()  # by distinct score; a cell that contains a center counts at its mean
         centers = np.unique((edges[:-1] + edges[1:]) / 2)
         gaps = view.binned(Bins(np.concatenate(([-np.inf], centers, [np.inf])), error.closed))
-        above, residual = gaps.bin_index, gaps.w * (gaps.y - gaps.p)
-        assert above is not None
-        inside, below = (above > 0) & (above < len(centers)), np.maximum(above - 1, 0)
-        width = np.append(np.diff(centers), 1.0)[below]
-        upper_part = (gaps.sums("wpy") - gaps.sums("wpp") - centers[below] * residual) / width
-        up = np.where(inside, residual - upper_part if error.weights == "swapped" else upper_part, 0.0)
+        upper_bin, residual = gaps.bin_index, gaps.w * (gaps.y - gaps.p)
+        assert upper_bin is not None
+        inside, lower_bin = (upper_bin > 0) & (upper_bin < len(centers)), np.maximum(upper_bin - 1, 0)
+        width = np.append(np.diff(centers), 1.0)[lower_bin]
+        upper_part = (gaps.sums("wpy") - gaps.sums("wpp") - centers[lower_bin] * residual) / width
+        upper_residual = np.where(inside, residual - upper_part if error.weights == "swapped" else upper_part, 0.0)
         size = len(centers) + 1
-        total = np.bincount(below, residual - up, size) + np.bincount(below + 1, up, size)
-        return float(np.abs(total).sum() / view.total)
+        residual_sums = np.bincount(lower_bin, residual - upper_residual, size) + np.bincount(
+            lower_bin + 1, upper_residual, size
+        )
+        return float(np.abs(residual_sums).sum() / view.total)

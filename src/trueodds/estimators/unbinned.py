@@ -18,12 +18,12 @@ from trueodds.lenses.view import View
 
 ScoreStatistic = Callable[[Array, Array, Array], Array]
 
-MAX_DISTINCT_SCORES = 4096  # distinct scores in draws; with more, neighbors share a group (never in the value itself)
+MAX_DISTINCT_SCORES = 4096  # maximum number of distinct scores in draws; neighbors among more share a group
 
 
 @dataclass(frozen=True)
 class UnbinnedError(Estimator):
-    """Base class of errors that depend only on sums at each distinct score, so that tied rows have no order.
+    """Base class of errors that depend only on sums at each distinct score, so that the order of ties is irrelevant.
 
     `evaluate_scores` fixes everything that depends only on the predictions and returns the statistic as a function of
     shares. If the statistic is a norm, linear inside, the interval uses the norm of the noise of the resamples.
@@ -32,7 +32,7 @@ class UnbinnedError(Estimator):
     interval: ClassVar[str | None] = "residual-norm"
     lower_bound: ClassVar[float] = 0.0
     upper_bound: ClassVar[float] = 1.0
-    is_norm: ClassVar[bool] = True  # subadditive in (w, wp, wy) taken together
+    is_norm: ClassVar[bool] = True  # whether the statistic is a seminorm of the vector (w, wp, wy)
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """The statistic at the sorted distinct scores `s` (m,), which hold the `share` (m,) of the weight.
@@ -65,10 +65,10 @@ class DistinctScores:
     def shares(self) -> tuple[Array, Array, Array, Array]:
         """Sorted distinct scores, and Σw, Σwp and Σwy at each as shares of the total weight."""
         s, w, wy = sort_by_score(self.view).sums_by_score()
-        total = w.sum()
+        total_weight = w.sum()
         wp = w * s
         for sums in (w, wp, wy):
-            sums /= total
+            sums /= total_weight
         return s, w, wp, wy
 
     def value(self) -> float:
@@ -80,37 +80,38 @@ class DistinctScores:
     def groups(self) -> ScoreGroups:
         """Groups of equal or neighboring scores for draws."""
         s, w, wy = sort_by_score(self.view).sums_by_score()
-        first, total = group_starts(w, MAX_DISTINCT_SCORES), w.sum()
-        shares = [np.add.reduceat(x, first) / total for x in (w, w * s, wy)]
+        starts, total_weight = group_starts(w, MAX_DISTINCT_SCORES), w.sum()
+        shares = [np.add.reduceat(x, starts) / total_weight for x in (w, w * s, wy)]
         # The groups keep the order of their scores; equal scores keep the score itself, free of rounding.
-        at = s if len(first) == len(s) else shares[1] / shares[0]
-        return ScoreGroups(s[first], at, *shares)
+        mean_scores = s if len(starts) == len(s) else shares[1] / shares[0]
+        return ScoreGroups(s[starts], mean_scores, *shares)
 
     @cached_property
     def size(self) -> int:
-        """Number of groups."""
-        return len(self.groups.at)
+        """Number of groups of scores."""
+        return len(self.groups.mean_scores)
 
     @cached_property
     def index(self) -> Array:
-        """The group of each row."""
-        return find_scores(self.view.p, self.groups.first)
+        """The group of each row, (n,)."""
+        return find_scores(self.view.p, self.groups.lowest_scores)
 
     @cached_property
     def statistic_at_groups(self) -> ScoreStatistic:
-        """The statistic at the groups."""
-        return self.error.evaluate_scores(self.groups.at, self.groups.w, self.view)
+        """The statistic as a function of the sums of the groups."""
+        return self.error.evaluate_scores(self.groups.mean_scores, self.groups.w, self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per group. A draw equal to the observed outcomes has the observed value.
 
-        Groups, and the coarser grids of some readers, change the value slightly. Without the offset, ties with the
+        Groups, and the coarser grids of some statistics, change the value slightly. Without the offset, ties with the
         observed value would be missed, and a test that counts them would exceed its nominal level.
         """
         return np.maximum(self.statistic_at_groups(*_divide_by_total(w, wp, wy)) + self._grouping_offset, 0.0)
 
     @cached_property
     def _grouping_offset(self) -> float:
+        """The observed value minus the statistic of the observed sums of the groups."""
         groups = self.groups
         difference = self.error.value(self.view) - self.statistic_at_groups(groups.w, groups.wp, groups.wy).item()
         return difference if math.isfinite(difference) else 0.0
@@ -120,20 +121,21 @@ class DistinctScores:
         if not self.error.is_norm:
             return None
         pairs = zip(_divide_by_total(*draws), _divide_by_total(w, wp, wy), strict=True)
-        return self.statistic_at_groups(*(drawn - observed for drawn, observed in pairs))
+        return self.statistic_at_groups(*(drawn_shares - observed_shares for drawn_shares, observed_shares in pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreGroups:
-    """Groups of sorted scores: single scores up to DISTINCT of them, else groups of about equal weight."""
+    """Groups of sorted scores: single scores up to MAX_DISTINCT_SCORES of them, else groups of about equal weight."""
 
-    first: Array  # (m,) the lowest score of each
-    at: Array  # (m,) its mean score
-    w: Array  # (m,) Σw, and Σwp and Σwy, as shares of the total weight
-    wp: Array
-    wy: Array
+    lowest_scores: Array  # (m,) lowest score of each group
+    mean_scores: Array  # (m,) mean score of each group
+    w: Array  # (m,) Σw as a share of the total weight
+    wp: Array  # (m,) Σwp, divided by the total weight
+    wy: Array  # (m,) Σwy, divided by the total weight
 
 
 def _divide_by_total(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
-    total = w.sum(axis=-1, keepdims=True)
-    return w / total, wp / total, wy / total
+    """Divide the sums (…, m) by the total weight of each draw."""
+    total_weight = w.sum(axis=-1, keepdims=True)
+    return w / total_weight, wp / total_weight, wy / total_weight

@@ -100,7 +100,7 @@ def test_the_family_keeps_its_level_for_overlapping_groups():
         preds = Predictions(y, p, group=group)
         groups = [group for partition in subgroup_partitions(preds, 2) for group in partition.groups]
         adjusted = joint_group_pvalues(preds, groups, ece, lens, "mean", 99, 0.05, np.random.default_rng(seed))
-        rejected += min(adjusted.joint) <= 0.05
+        rejected += min(adjusted.adjusted) <= 0.05
         alone += min(adjusted.pvalues) <= 0.05
     assert rejected <= binom.ppf(0.999, 200, 0.05)
     assert alone > 30

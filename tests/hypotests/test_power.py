@@ -84,12 +84,12 @@ def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
     preds = classes(k=5)
     alone = sets(consistency(), preds, "confidence", n=200)
     all_classes = sets(consistency(), preds, "confidence", n=200)
-    all_classes.population.alone, all_classes.population.sample_lens, all_classes.population._rows = (
+    all_classes.population.is_single_score, all_classes.population.sample_lens, all_classes.population._rows = (
         False,
         all_classes.population.lens,
         preds,
     )
-    assert alone.population.alone
+    assert alone.population.is_single_score
     assert abs(alone.rejection_rate(0.6) - all_classes.rejection_rate(0.6)) < 0.12
 
 

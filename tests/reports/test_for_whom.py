@@ -70,7 +70,7 @@ def test_the_groups_by_hand():
 def test_holm_where_draws_do_not_hang_together():
     # 3 · .01, then 2 · .02, then .5
     adjusted = adjust_by_holm([0.02, 0.5, 0.01], 0.001)
-    assert adjusted.joint == pytest.approx([0.04, 0.5, 0.03])
+    assert adjusted.adjusted == pytest.approx([0.04, 0.5, 0.03])
     assert (adjusted.min_detectable, adjusted.min_pvalue, adjusted.has_joint_draws) == (
         [None] * 3,
         pytest.approx(0.003),

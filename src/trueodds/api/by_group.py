@@ -189,7 +189,7 @@ def by_group(
         group_results.groups,
         overall,
         group_results.gaps,
-        group_results.widest,
+        group_results.widest_gaps,
         group_tests.multicalibration,
         level,
         group_tests.null,

@@ -162,7 +162,7 @@ class Cox(ViewTest):
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
             return line.statistic(self.part, self._form, wy)
 
-        return CellFunction.of_rows(view, reader)
+        return CellFunction.from_rows(view, reader)
 
 
 def _summarize_estimates(parts: dict[str, dict[str, float]]) -> str:

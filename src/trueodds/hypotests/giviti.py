@@ -145,7 +145,7 @@ class GiViTI(ViewTest):
         curve = self.curve(view)
         statistic, pvalue = float("nan"), float("nan")
         if curve.null_distribution is not None:
-            statistic, pvalue = curve.reached, float(curve.null_distribution.upper_tail(curve.reached))
+            statistic, pvalue = curve.statistic, float(curve.null_distribution.upper_tail(curve.statistic))
         logits = curve.logits
         effect = float(logits.w @ np.abs(curve.probabilities - logits.p) / logits.w.sum())
         settings: dict[str, Any] = {
@@ -170,7 +170,7 @@ class GiViTI(ViewTest):
                 log_surprise[mask] = np.nan if of is None else of.negative_log_pvalue(reached[mask])
             return log_surprise
 
-        return CellFunction.of_rows(view, reader)
+        return CellFunction.from_rows(view, reader)
 
     def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
         notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]

@@ -45,9 +45,9 @@ class GroupAssessment:
     """Results of all subgroups, and the gaps between them."""
 
     groups: tuple[Group, ...]
-    sides: tuple[ComparedModel, ...]
+    group_errors: tuple[ComparedModel, ...]
     gaps: tuple[Gap, ...]
-    widest: tuple[Gap, ...]
+    widest_gaps: tuple[Gap, ...]
     notes: tuple[Note, ...]
 
 
@@ -65,7 +65,7 @@ def assess_groups(
     groups = [group for partition in partitions for group in partition.groups]
     sides, group_results = [], []
     for number, (group, p, joint, min_detectable) in enumerate(
-        zip(groups, group_pvalues.pvalues, group_pvalues.joint, group_pvalues.min_detectable, strict=True)
+        zip(groups, group_pvalues.pvalues, group_pvalues.adjusted, group_pvalues.min_detectable, strict=True)
     ):
         side = question.error_of_group(preds, group, number)
         status = _group_status(side, joint, min_effect, alpha)

@@ -32,7 +32,7 @@ class GroupPValues:
     """p-values and minimum detectable errors of all subgroups."""
 
     pvalues: list[float]  # unadjusted
-    joint: list[float]  # step-down adjusted over all subgroups
+    adjusted: list[float]  # step-down adjusted over all subgroups
     min_detectable: list[float | None]
     min_pvalue: float  # smallest possible p-value
     multicalibration: MulticalibrationError | None

@@ -256,7 +256,7 @@ class Mcllo(ViewTest):
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             return odds.score_statistics(wy if view.joint else np.stack([w - wy, wy], axis=-1))
 
-        return CellFunction.of_rows(view, reader)
+        return CellFunction.from_rows(view, reader)
 
     def _result(self, view: View, units: IndependentUnits | None, variance_settings: dict[str, Any]) -> ViewResult:
         odds = MclloModel.from_view(view, self.baseline, self.min_prob, self.name, units)

@@ -98,7 +98,7 @@ def score_cells(view: View, score: str) -> CellFunction:
         violated = ruled & (np.abs(observed - must) > tolerance)
         return np.where(violated.any(axis=(-2, -1) if view.joint else -1), np.inf, z)
 
-    return CellFunction.of_rows(view, reader)
+    return CellFunction.from_rows(view, reader)
 
 
 def impossible_outcomes(view: View) -> Array:

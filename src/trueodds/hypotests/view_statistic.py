@@ -42,9 +42,9 @@ class CellFunction:
         self.view, self.index, self.size, self.function = view, index, size, reader
 
     @classmethod
-    def of_rows(cls, view: View, reader: StatisticFunction) -> CellFunction:
+    def from_rows(cls, view: View, function: StatisticFunction) -> CellFunction:
         """Use every row (or cell of a tally) as its own cell."""
-        return cls(view, np.arange(len(view)), len(view), reader)
+        return cls(view, np.arange(len(view)), len(view), function)
 
     def value(self) -> float:
         """The observed statistic."""

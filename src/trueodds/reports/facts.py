@@ -148,7 +148,7 @@ def facts_of_rows(
             rng,
             lambda share: progress(0.55 + 0.15 * share, "measuring subgroups"),
         )
-        tests = [add_groups(tests[0], group_tests.joint, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
+        tests = [add_groups(tests[0], group_tests.adjusted, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
     errors = reconcile_intervals(answered[2:], tests, preds.k, alpha)
     standard = standard_measures(preds, level, rng)
     in_the_large, z = _in_the_large(preds)

@@ -127,7 +127,7 @@ def measure_groups(
     group_results = assess_groups(
         question, preds, whom.partitions, group_tests, whom.min_effect, alpha, progress=progress
     )
-    right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
+    right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.group_errors)
     return AuditGroups(
         group_results.groups,
         right,
@@ -136,7 +136,7 @@ def measure_groups(
         whom.min_effect,
         question.interval_spec.level,
         alpha,
-        group_results.widest,
+        group_results.widest_gaps,
         group_tests.multicalibration,
         (*group_tests.notes, *group_results.notes),
     )

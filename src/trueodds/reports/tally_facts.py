@@ -104,7 +104,7 @@ def _groups(
     )
     groups = []
     for (column, value, part), estimate, p, joint in zip(
-        parts, estimates, group_tests.pvalues, group_tests.joint, strict=True
+        parts, estimates, group_tests.pvalues, group_tests.adjusted, strict=True
     ):
         ends = estimate.interval
         low, high = (None, None) if ends is None else (ends.low, ends.high)

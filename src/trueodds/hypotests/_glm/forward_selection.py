@@ -122,7 +122,7 @@ class CalibrationCurve:
     fit: LogitRegressionFit
     degree: int
     wy: Array  # (n,)
-    reached: float  # D
+    statistic: float  # D
     null_distribution: SelectionNullDistribution | None  # null distribution of D given the degree
 
     @property

@@ -31,9 +31,9 @@ def mcllo_notes(odds: MclloModel, view: View, min_prob: float, form: str) -> tup
     if odds.n_clipped:
         text = f"min_prob={min_prob:g} clipped the probabilities of {odds.n_clipped:,} of {view.n_rows:,} rows."
         note_list.append(Note("TN106", text))
-    if odds.missed:
+    if odds.n_impossible:
         text = (
-            f"{odds.missed:,} observed outcomes had predicted probability 0. This alone rejects calibration; the"
+            f"{odds.n_impossible:,} observed outcomes had predicted probability 0. This alone rejects calibration; the"
             " statistic describes the clipped probabilities only."
         )
         note_list.append(Note("TN235", text))

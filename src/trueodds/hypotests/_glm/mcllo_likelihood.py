@@ -39,7 +39,7 @@ class MclloModel:
     n: Array  # (n,) rows in each cell
     baseline: int
     n_clipped: int  # number of rows clipped at min_prob
-    missed: int  # number of rows with an observed outcome of predicted probability 0
+    n_impossible: int  # number of rows with an observed outcome of predicted probability 0
     units: IndependentUnits | None = (
         None  # independent units for the variance of the scores; None for the model variance
     )
@@ -113,7 +113,7 @@ class MclloModel:
     @property
     def rank(self) -> int:
         """Degrees of freedom: the rank of the null variance of the scores."""
-        return int(self.by_model.shape[1])
+        return int(self.model_whitening.shape[1])
 
     @cached_property
     def n_identified(self) -> int:
@@ -127,7 +127,7 @@ class MclloModel:
     @cached_property
     def has_enough_units(self) -> bool:
         """Whether there are enough units to estimate the variance in each of these directions."""
-        return self.units is None or (self.white.shape[1] == self.rank and self.units.n_units > self.rank)
+        return self.units is None or (self.score_whitening.shape[1] == self.rank and self.units.n_units > self.rank)
 
     @cached_property
     def mle(self) -> Minimum:
@@ -137,15 +137,15 @@ class MclloModel:
         )
 
     @cached_property
-    def white(self) -> Array:
+    def score_whitening(self) -> Array:
         """Whitening matrix (d, rank) of the scores; directions without variance are dropped."""
         if self.units is None:
-            return self.by_model
+            return self.model_whitening
         S = self.units.sums(self.x[:, self.free_classes], (self.w[:, None] * (self.Y - self.P))[:, self.free_classes])
         return whitening_matrix(self.units.bias_correction * S.T @ S)
 
     @cached_property
-    def by_model(self) -> Array:
+    def model_whitening(self) -> Array:
         """Whitening matrix of the scores under the model variance."""
         return whitening_matrix(
             self.identity_likelihood.hessian
@@ -169,7 +169,7 @@ class MclloModel:
 
     def score_statistics(self, wy: Array) -> Array:
         """Score statistic of each of many outcomes, standardized by the variance of the scores, (draws,)."""
-        return np.asarray(((self.scores(wy) @ self.white) ** 2).sum(axis=1))
+        return np.asarray(((self.scores(wy) @ self.score_whitening) ** 2).sum(axis=1))
 
     @cached_property
     def effective_n(self) -> float:
@@ -210,7 +210,7 @@ def effective_sample_size(odds: MclloModel) -> float:
     """
     k, rank = odds.P.shape[1], odds.rank
     slopes, shifts = np.zeros((2, k, rank))
-    slopes[odds.free_classes], shifts[odds.free_classes] = odds.by_model[::2], odds.by_model[1::2]
+    slopes[odds.free_classes], shifts[odds.free_classes] = odds.model_whitening[::2], odds.model_whitening[1::2]
     squared_weight, total = np.divide(odds.ww, odds.n, out=np.zeros(len(odds.n)), where=odds.n > 0), 0.0
     rows = max(1, _ELEMENTS_PER_BLOCK // (k * max(rank, 1)))
     for start in range(0, len(odds.P), rows):
@@ -243,7 +243,7 @@ def mcllo_statistics(odds: MclloModel, form: str | None = None) -> dict[str, flo
     """
     by_form: dict[str, float] = {}
     slope = odds.identity_likelihood.gradient
-    by_meat = float(((slope @ odds.white) ** 2).sum()) if odds.has_enough_units else NAN
+    by_meat = float(((slope @ odds.score_whitening) ** 2).sum()) if odds.has_enough_units else NAN
     if form in (None, "score"):
         by_form["score"] = by_meat
     if form in (None, "likelihood-ratio"):

@@ -49,9 +49,9 @@ POWER_TOLERANCE = 0.005  # tolerance of a simulated power, which is smaller than
 class PowerPlan(Settings):
     """Settings of a power analysis: target power, level, effect and kind of miscalibration.
 
-    >>> PowerPlan().n_data_sets(1000, alone=True), PowerPlan().n_data_sets(10**6, alone=True)
+    >>> PowerPlan().n_data_sets(1000, is_single_score=True), PowerPlan().n_data_sets(10**6, is_single_score=True)
     (1000, 200)
-    >>> PowerPlan(simulations=50).n_data_sets(1000, alone=True)
+    >>> PowerPlan(simulations=50).n_data_sets(1000, is_single_score=True)
     50
     """
 
@@ -73,9 +73,9 @@ class PowerPlan(Settings):
                 "For example power=0.8.",
             )
 
-    def n_data_sets(self, n: int, *, alone: bool) -> int:
+    def n_data_sets(self, n: int, *, is_single_score: bool) -> int:
         """Number of simulated data sets of n rows; fewer for large n."""
-        return self.simulations or min(1000 if alone else 400, max(200, MAX_TOTAL_ROWS // n))
+        return self.simulations or min(1000 if is_single_score else 400, max(200, MAX_TOTAL_ROWS // n))
 
 
 PLAN_SETTINGS = ("simulations", "distortion", "direction")  # settings of the simulation, beside those of the test
@@ -170,7 +170,7 @@ class _PowerCurve:
 
     def n_data_sets(self, n: int) -> int:
         """Number of simulated data sets of n rows."""
-        return self.plan.n_data_sets(n, alone=self.population.alone)
+        return self.plan.n_data_sets(n, is_single_score=self.population.is_single_score)
 
     def _asymptotic_power(self, n: int, x: float) -> float:
         """Power by the non-central χ² distribution, with the likelihood gain of the true probabilities at n rows."""

@@ -84,9 +84,9 @@ class Population:
         blank = np.zeros(preds.P.shape if preds.kind == "multilabel" else preds.n, dtype=np.int64)
         self._rows = preds.with_labels(blank) if preds.y is None else preds
         self.views = lens.views(self._rows)
-        self.alone = len(self.views) == 1 and not self.views[0].joint and preds.kind != "multilabel"
+        self.is_single_score = len(self.views) == 1 and not self.views[0].joint and preds.kind != "multilabel"
         self.sample_lens: Lens = lens
-        if self.alone:  # dropping the other classes saves time
+        if self.is_single_score:  # dropping the other classes saves time
             (view,) = self.views
             self.sample_lens = ScoreLens(lens, view.name, view.classes)
             self._rows = Predictions(blank, view.p, weight=preds.weight)
@@ -94,7 +94,7 @@ class Population:
     def true_probabilities(self, x: float) -> Array:
         """True probabilities at distortion x: of the single event (n,), or of every class (n, K)."""
         R = self.distortion.true_probabilities(self.preds, x)
-        return self.view_probabilities(R)[0] if self.alone else R
+        return self.view_probabilities(R)[0] if self.is_single_score else R
 
     def view_probabilities(self, R: Array) -> list[Array]:
         """True probabilities of each view."""
@@ -133,7 +133,7 @@ class Population:
         rows = np.random.default_rng([*seed, 0]).integers(0, self.n, n)
         u = np.random.default_rng([*seed, 1])
         drawn = self._rows[rows]
-        if self.alone:
+        if self.is_single_score:
             return drawn.with_labels(u.random(n) < truth[rows])
         if self.preds.kind == "multilabel":
             return drawn.with_labels(u.random((n, truth.shape[1])) < truth[rows])

@@ -98,7 +98,7 @@ def measure_power(cell: PowerCell, plan: PowerPlan) -> Mapping[str, Any]:
         P, Y = cell.rows(rng)
         odds = MclloModel.from_view(View(p=P, y=Y), -1, 0.0, "mcllo")
         for name, form in TEST_FORMS.items():
-            samples[name].append(chdtrc(odds.white.shape[1], mcllo_statistics(odds, form)[form]))
+            samples[name].append(chdtrc(odds.score_whitening.shape[1], mcllo_statistics(odds, form)[form]))
         errors = odds.mle.theta - cell.truth
         if odds.covariance is not None:
             samples["off"].append(errors)

@@ -297,7 +297,7 @@ class ThresholdedError(Estimator):
     normalize: Literal["kept", "all"] = "kept"
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 
@@ -376,8 +376,7 @@ class ThresholdedSums:
     def gap_weights(self) -> Array:
         """Weight of each range in the error; 0 for the cell of the excluded rows."""
         w: Array = self.sums[0].astype(np.float64)
-        total_weight = w.sum()
-        w[-1] = 0.0
+        total_weight, w[-1] = w.sum(), 0.0
         return w / (max(float(w.sum()), 1e-300) if self.normalizes_above_threshold else total_weight)
 
     def value(self) -> float:

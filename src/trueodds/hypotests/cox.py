@@ -116,19 +116,19 @@ class Cox(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
-        line = _CalibrationRegression.from_view(view, self.min_prob)
-        parts = line.parts(self._form)
+        regression = _CalibrationRegression.from_view(view, self.min_prob)
+        parts = regression.parts(self._form)
         tested = parts[self.part]
         effect = {
-            "joint": line.weighted_mean(np.abs(line.fitted_probs - line.logits.p)),
-            "in-the-large": line.weighted_mean(view.y - view.p),
-            "slope": line.weighted_mean(np.abs(line.fitted_probs - line.intercept_only_probs)),
+            "joint": regression.weighted_mean(np.abs(regression.fitted_probs - regression.logits.p)),
+            "in-the-large": regression.weighted_mean(view.y - view.p),
+            "slope": regression.weighted_mean(np.abs(regression.fitted_probs - regression.intercept_only_probs)),
         }
         settings: dict[str, Any] = {"part": self.part, "form": self._form, "min_prob": self.min_prob}
+        notes = (*regression.logits.notes(view, self.min_prob), *regression.notes)
         return ViewResult(
-            tested["statistic"], tested["pvalue"], effect[self.part], parts, settings,
-            (*line.logits.notes(view, self.min_prob), *line.notes), line.doubts(self.part, self._form),
-            _summarize_estimates(parts),
+            tested["statistic"], tested["pvalue"], effect[self.part], parts, settings, notes,
+            regression.doubts(self.part, self._form), _summarize_estimates(parts),
         )  # fmt: skip
 
     def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
@@ -137,13 +137,13 @@ class Cox(ViewTest):
         Standard errors use the variance under the fitted probabilities, with squared weights. For shares of votes, and
         for rows in clusters (`cluster`, (n,)), they use the sandwich of the residuals.
         """
-        line = _CalibrationRegression.from_view(view, self.min_prob)
+        regression = _CalibrationRegression.from_view(view, self.min_prob)
         if cluster is None and has_vote_shares(view):
             cluster = np.arange(len(view))
-        (intercept, slope), (intercept_se, slope_se) = line.estimates(line.regression_fit, cluster)
-        (large, _), (large_se, _) = line.estimates(line.shift_fit, cluster)
+        (intercept, slope), (intercept_se, slope_se) = regression.estimates(regression.regression_fit, cluster)
+        (in_the_large, _), (in_the_large_se, _) = regression.estimates(regression.shift_fit, cluster)
         return {
-            "in_the_large": (large, large_se),
+            "in_the_large": (in_the_large, in_the_large_se),
             "intercept": (intercept, intercept_se),
             "slope": (slope, slope_se),
         }
@@ -157,12 +157,12 @@ class Cox(ViewTest):
 
     def cell_statistic(self, view: View) -> CellFunction:
         """The statistic of the tested part as a function of the outcomes of all rows."""
-        line = _CalibrationRegression.from_view(view, self.min_prob)
+        regression = _CalibrationRegression.from_view(view, self.min_prob)
 
-        def reader(_w: Array, _wp: Array, wy: Array) -> Array:
-            return line.statistic(self.part, self._form, wy)
+        def statistic(_w: Array, _wp: Array, wy: Array) -> Array:
+            return regression.statistic(self.part, self._form, wy)
 
-        return CellFunction.from_rows(view, reader)
+        return CellFunction.from_rows(view, statistic)
 
 
 def _summarize_estimates(parts: dict[str, dict[str, float]]) -> str:
@@ -172,8 +172,8 @@ def _summarize_estimates(parts: dict[str, dict[str, float]]) -> str:
     for part, name in (("in-the-large", "in_the_large"), ("joint", "intercept"), ("joint", "slope")):
         value, error = parts[part][name], parts[part][f"{name}_se"]
         if np.isfinite(value) and np.isfinite(error):
-            ends = f"{format_number(value - z * error)}, {format_number(value + z * error)}"
-            texts.append(f"{name.replace('_', ' ')} {format_number(value)} [{ends}]")
+            interval = f"{format_number(value - z * error)}, {format_number(value + z * error)}"
+            texts.append(f"{name.replace('_', ' ')} {format_number(value)} [{interval}]")
     return f"{', '.join(texts)} 95%" if texts else ""
 
 
@@ -191,8 +191,8 @@ class _CalibrationRegression:
     def from_view(cls, view: View, min_prob: float) -> _CalibrationRegression:
         logits = Logits.from_view(view, min_prob, "cox")
         powers, wy = LogitPolynomials.from_logits(logits, 1), (view.w * view.y)[None]
-        shift, both = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
-        return cls(logits, powers, wy, shift, both)
+        shift, regression = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
+        return cls(logits, powers, wy, shift, regression)
 
     def weighted_mean(self, values: Array) -> float:
         """Weighted mean."""
@@ -220,17 +220,17 @@ class _CalibrationRegression:
         if self.powers.degree == 0:
             return np.full(len(wy), np.nan)
         shift = fit_logistic(columns[:, :1], logits.x, logits.w, wy)
-        c = expit(logits.x + shift.beta[:, :1] * columns[:, 0])
-        v = c * (1 - c)
-        bread, x = v * logits.w, columns[:, 1]
-        x = x - ((bread @ x) / np.maximum(bread.sum(1), 1e-300))[:, None]
-        score = ((wy - logits.w * c) * x).sum(1)
-        bread, meat = (bread * x**2).sum(1), (v * logits.ww * x**2).sum(1)
-        identified = meat > 1e-12 * weight_scale(logits.w)  # the columns are in units of 1/√w
+        shifted_probs = expit(logits.x + shift.beta[:, :1] * columns[:, 0])
+        variance = shifted_probs * (1 - shifted_probs)
+        information, x = variance * logits.w, columns[:, 1]
+        x = x - ((information @ x) / np.maximum(information.sum(1), 1e-300))[:, None]
+        score = ((wy - logits.w * shifted_probs) * x).sum(1)
+        information, score_variance = (information * x**2).sum(1), (variance * logits.ww * x**2).sum(1)
+        identified = score_variance > 1e-12 * weight_scale(logits.w)  # the columns are in units of 1/√w
         if form == "score":
-            return np.divide(score**2, meat, out=np.zeros(len(wy)), where=identified)
-        more = fit_logistic(columns, logits.x, logits.w, wy).gain - shift.gain
-        return 2 * more * np.divide(bread, meat, out=np.ones(len(wy)), where=identified)
+            return np.divide(score**2, score_variance, out=np.zeros(len(wy)), where=identified)
+        gain = fit_logistic(columns, logits.x, logits.w, wy).gain - shift.gain
+        return 2 * gain * np.divide(information, score_variance, out=np.ones(len(wy)), where=identified)
 
     def parts(self, form: str) -> dict[str, dict[str, float]]:
         """Statistic, degrees of freedom, p-value and estimates of each part."""
@@ -239,11 +239,11 @@ class _CalibrationRegression:
             statistic = float(self.statistic(part, form, self.wy)[0])
             pvalue = float(chdtrc(df, max(statistic, 0.0))) if df else float("nan")
             by_part[part] = {"statistic": statistic, "df": float(df), "pvalue": pvalue}
-        (a, b), (a_se, b_se) = self.estimates(self.regression_fit)
-        (large, _), (large_se, _) = self.estimates(self.shift_fit)
-        by_part["joint"] |= {"intercept": a, "intercept_se": a_se, "slope": b, "slope_se": b_se}
-        by_part["in-the-large"] |= {"in_the_large": large, "in_the_large_se": large_se}
-        by_part["slope"] |= {"slope": b, "slope_se": b_se}
+        (intercept, slope), (intercept_se, slope_se) = self.estimates(self.regression_fit)
+        (in_the_large, _), (in_the_large_se, _) = self.estimates(self.shift_fit)
+        by_part["joint"] |= {"intercept": intercept, "intercept_se": intercept_se, "slope": slope, "slope_se": slope_se}
+        by_part["in-the-large"] |= {"in_the_large": in_the_large, "in_the_large_se": in_the_large_se}
+        by_part["slope"] |= {"slope": slope, "slope_se": slope_se}
         return by_part
 
     def estimates(self, fit: LogitRegressionFit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
@@ -257,16 +257,18 @@ class _CalibrationRegression:
             return [float("nan")] * 2, [float("nan")] * 2
         columns, logits = self.powers.columns[:, :m], self.logits
         q = fit.probabilities(columns, logits.x)
-        bread, meat = (columns.T @ ((q * (1 - q) * weight)[:, None] * columns) for weight in (logits.w, logits.ww))
+        information, score_variance = (
+            columns.T @ ((q * (1 - q) * weight)[:, None] * columns) for weight in (logits.w, logits.ww)
+        )
         if cluster is not None:
             scores = (self.wy[0] - logits.w * q)[:, None] * columns
             sums = np.stack([np.bincount(cluster, column) for column in scores.T], axis=1)
-            units = len(np.unique(cluster))
-            meat = sums.T @ sums * (units / (units - m) if units > m else np.nan)
-        turned = self.powers.raw[:m, :m] @ np.linalg.inv(bread)
-        none = [float("nan")] * (2 - m)
-        b, variance = self.powers.coefficients(fit.beta[0]), np.diag(turned @ meat @ turned.T)
-        return [*b.tolist(), *none], [*np.sqrt(variance).tolist(), *none]
+            n_clusters = len(np.unique(cluster))
+            score_variance = sums.T @ sums * (n_clusters / (n_clusters - m) if n_clusters > m else np.nan)
+        transform = self.powers.monomial_coefficients[:m, :m] @ np.linalg.inv(information)
+        missing = [float("nan")] * (2 - m)
+        b, variance = self.powers.coefficients(fit.beta[0]), np.diag(transform @ score_variance @ transform.T)
+        return [*b.tolist(), *missing], [*np.sqrt(variance).tolist(), *missing]
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -283,12 +285,12 @@ class _CalibrationRegression:
             "in-the-large": self.powers.n_coin_tosses[:1],
             "slope": self.powers.n_coin_tosses[1:],
         }[part]
-        min_tosses, worst = MIN_EFFECTIVE_N_AND_ERROR_PERCENT[part if part == "in-the-large" else form]
+        min_tosses, max_error_percent = MIN_EFFECTIVE_N_AND_ERROR_PERCENT[part if part == "in-the-large" else form]
         reasons = []
         if len(tosses) and tosses.min() < min_tosses:
             reasons.append(
                 f"The tested parameters have the information of {tosses.min():.2g} fair coin tosses; with fewer than"
-                f" {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
+                f" {min_tosses}, up to {max_error_percent} % of calibrated models were rejected at 5 %."
             )
         if (
             form == "likelihood-ratio"

@@ -129,16 +129,16 @@ class GiViTI(ViewTest):
         logits = Logits.from_view(view, self.min_prob, self.name)
         powers, wy = LogitPolynomials.from_logits(logits, self.max_degree), (view.w * view.y)[None]
         start = min(self.start, powers.degree)
-        (degree,), (reached,) = select_degree(logits, powers, wy, start, self._form)
+        (degree,), (statistic,) = select_degree(logits, powers, wy, start, self._form)
         fit = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
         return CalibrationCurve(
-            logits, powers, fit, int(degree), wy[0], float(reached), self.null_distribution(start, int(degree))
+            logits, powers, fit, int(degree), wy[0], float(statistic), self.null_distribution(start, int(degree))
         )
 
     def null_distribution(self, start: int, degree: int) -> SelectionNullDistribution | None:
         """Null distribution of D given the degree; None without degrees of freedom."""
-        base = start + 1 - (2 if self.fitted else 0)
-        return forward_null_distribution(base, degree - start) if base > 0 else None
+        base_df = start + 1 - (2 if self.fitted else 0)
+        return forward_null_distribution(base_df, degree - start) if base_df > 0 else None
 
     def evaluate(self, view: View) -> ViewResult:
         """D, its p-value given the degree, and the curve."""
@@ -161,16 +161,18 @@ class GiViTI(ViewTest):
         powers = LogitPolynomials.from_logits(logits, self.max_degree)
         start = min(self.start, powers.degree)
 
-        def reader(_w: Array, _wp: Array, wy: Array) -> Array:
-            degrees, reached = select_degree(logits, powers, wy, start, self._form)
+        def log_surprise_of_draws(_w: Array, _wp: Array, wy: Array) -> Array:
+            degrees, statistics = select_degree(logits, powers, wy, start, self._form)
             log_surprise = np.full(len(wy), np.nan)
             for degree in np.unique(degrees):
-                of = self.null_distribution(start, int(degree))
+                null_distribution = self.null_distribution(start, int(degree))
                 mask = degrees == degree
-                log_surprise[mask] = np.nan if of is None else of.negative_log_pvalue(reached[mask])
+                log_surprise[mask] = (
+                    np.nan if null_distribution is None else null_distribution.negative_log_pvalue(statistics[mask])
+                )
             return log_surprise
 
-        return CellFunction.from_rows(view, reader)
+        return CellFunction.from_rows(view, log_surprise_of_draws)
 
     def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
         notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]
@@ -183,7 +185,7 @@ class GiViTI(ViewTest):
         return tuple(notes)
 
     def _doubts(self, curve: CalibrationCurve) -> tuple[str, ...]:
-        tosses, (min_tosses, worst) = (
+        tosses, (min_tosses, max_error_percent) = (
             curve.powers.n_coin_tosses[: self.start + 2].min(),
             MIN_EFFECTIVE_N_AND_ERROR_PERCENT[self._form],
         )
@@ -191,7 +193,7 @@ class GiViTI(ViewTest):
         if tosses < min_tosses:
             reasons.append(
                 f"The first coefficients have the information of {tosses:.2g} fair coin tosses; with fewer than"
-                f" {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
+                f" {min_tosses}, up to {max_error_percent} % of calibrated models were rejected at 5 %."
             )
         if self._form == "likelihood-ratio" and not curve.fit.finite[0]:
             reasons.append("No finite maximum likelihood estimate exists, and the limit of D is not χ².")

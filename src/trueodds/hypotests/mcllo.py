@@ -191,7 +191,7 @@ class Mcllo(ViewTest):
 
     def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
         """Description of the asymptotic distribution, with its degrees of freedom if they are equal for all views."""
-        df = {float(one.parts["joint"]["df"]) for lens_results in results for one in lens_results}
+        df = {float(result.parts["joint"]["df"]) for lens_results in results for result in lens_results}
         is_hotelling = clustered or self.variance == "empirical"
         return describe_degrees_of_freedom(
             self.clustered_null if clustered else self.asymptotic_null,
@@ -251,63 +251,63 @@ class Mcllo(ViewTest):
 
     def cell_statistic(self, view: View) -> CellFunction:
         """The score statistic as a function of the outcomes of all rows."""
-        odds = MclloModel.from_view(view, self.baseline, self.min_prob, self.name)
+        model = MclloModel.from_view(view, self.baseline, self.min_prob, self.name)
 
-        def reader(w: Array, _wp: Array, wy: Array) -> Array:
-            return odds.score_statistics(wy if view.joint else np.stack([w - wy, wy], axis=-1))
+        def score_statistics(w: Array, _wp: Array, wy: Array) -> Array:
+            return model.score_statistics(wy if view.joint else np.stack([w - wy, wy], axis=-1))
 
-        return CellFunction.from_rows(view, reader)
+        return CellFunction.from_rows(view, score_statistics)
 
     def _result(self, view: View, units: IndependentUnits | None, variance_settings: dict[str, Any]) -> ViewResult:
-        odds = MclloModel.from_view(view, self.baseline, self.min_prob, self.name, units)
-        refuse_in_sample(odds, view, self.name)
-        if self.prior != DEFAULT_PRIOR and not (odds.has_unit_weights and units is None):
-            why = "weights" if units is None else str(variance_settings["variance"])
+        model = MclloModel.from_view(view, self.baseline, self.min_prob, self.name, units)
+        refuse_in_sample(model, view, self.name)
+        if self.prior != DEFAULT_PRIOR and not (model.has_unit_weights and units is None):
+            reason = "weights" if units is None else str(variance_settings["variance"])
             raise InputError(
                 "TO205", "There is no posterior probability with weights, clusters or the empirical variance.",
-                f"prior={self.prior!r} with {why}", "Omit prior.",
+                f"prior={self.prior!r} with {reason}", "Omit prior.",
             )  # fmt: skip
-        form, all_statistics = self._form(odds), mcllo_statistics(odds)
-        df = odds.n_identified if form == "likelihood-ratio" else odds.rank
-        joint = {
+        form, all_statistics = self._form(model), mcllo_statistics(model)
+        df = model.n_identified if form == "likelihood-ratio" else model.rank
+        joint_part = {
             "statistic": all_statistics[form],
             "df": float(df),
-            "pvalue": tail_probability(odds, df, all_statistics[form], form),
+            "pvalue": tail_probability(model, df, all_statistics[form], form),
         }
-        joint |= {name.replace("-", "_"): value for name, value in all_statistics.items()}
-        if odds.estimate_covariance is not None and odds.estimate_covariance.effective_units is not None:
-            joint["units"] = odds.estimate_covariance.effective_units
-        if odds.has_unit_weights and units is None:
-            evidence = df * np.log(max(odds.n.sum(), 1)) - likelihood_gain(odds)
-            joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
-        odds_by_baseline = partial(MclloModel.from_view, view, min_prob=self.min_prob, name=self.name, units=units)
-        odds_by_min_prob = partial(MclloModel.from_view, view, self.baseline, name=self.name, units=units)
-        by_baseline, range_of_p = (
-            compare_baselines(odds, odds_by_baseline, form) if self.baselines and view.joint else ({}, ())
+        joint_part |= {name.replace("-", "_"): value for name, value in all_statistics.items()}
+        if model.estimate_covariance is not None and model.estimate_covariance.effective_units is not None:
+            joint_part["units"] = model.estimate_covariance.effective_units
+        if model.has_unit_weights and units is None:
+            evidence = df * np.log(max(model.n.sum(), 1)) - likelihood_gain(model)
+            joint_part["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
+        model_with_baseline = partial(MclloModel.from_view, view, min_prob=self.min_prob, name=self.name, units=units)
+        model_with_min_prob = partial(MclloModel.from_view, view, self.baseline, name=self.name, units=units)
+        baseline_parts, range_notes = (
+            compare_baselines(model, model_with_baseline, form) if self.baselines and view.joint else ({}, ())
         )
         parts = {
-            "joint": joint, **parameter_tests(odds), **class_parameters(odds, joint=view.joint),
-            **compare_min_probs(odds, odds_by_min_prob, self.min_prob, form), **by_baseline,
+            "joint": joint_part, **parameter_tests(model), **class_parameters(model, is_joint_view=view.joint),
+            **compare_min_probs(model, model_with_min_prob, self.min_prob, form), **baseline_parts,
         }  # fmt: skip
-        effect = float(odds.w @ np.abs(odds.fitted_probs - view.P).sum(axis=1)) / (2 * float(odds.w.sum()))
-        fit_notes = in_sample_notes(odds, all_statistics[form], df, count_units(odds, form))
+        effect = float(model.w @ np.abs(model.fitted_probs - view.P).sum(axis=1)) / (2 * float(model.w.sum()))
+        fit_notes = in_sample_notes(model, all_statistics[form], df, count_units(model, form))
         settings = {
             "form": form,
-            "baseline": odds.baseline,
+            "baseline": model.baseline,
             "min_prob": self.min_prob,
             **variance_settings,
             "prior": self.prior,
         }
         return ViewResult(
-            joint["statistic"], joint["pvalue"], effect, parts, settings | {"baselines": self.baselines},
-            (*mcllo_notes(odds, view, self.min_prob, form), *fit_notes, *range_of_p), asymptotic_doubts(odds, form),
+            joint_part["statistic"], joint_part["pvalue"], effect, parts, settings | {"baselines": self.baselines},
+            (*mcllo_notes(model, view, self.min_prob, form), *fit_notes, *range_notes), asymptotic_doubts(model, form),
         )  # fmt: skip
 
-    def _form(self, odds: MclloModel) -> str:
+    def _form(self, model: MclloModel) -> str:
         """The requested form, or the one whose size is closest to the nominal level."""
         if self.form is not None or self.null == "redraw":
             return self.form or "score"
-        if odds.units is None or not odds.mle.converged:
+        if model.units is None or not model.mle.converged:
             return "likelihood-ratio"
-        n_units = count_units(odds, "wald")
-        return "score" if odds.covariance is None or n_units is None or n_units <= odds.rank else "wald"
+        n_units = count_units(model, "wald")
+        return "score" if model.covariance is None or n_units is None or n_units <= model.rank else "wald"

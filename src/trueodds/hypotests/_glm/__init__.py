@@ -1,1 +1,1 @@
-"""Likelihood methods of the logistic tests: logits, fits, forward selection, calibration belt and MCLLO."""
+"""Likelihoods of the tests that regress outcomes on log odds: logistic fits, forward selection, belt and MCLLO."""

@@ -18,17 +18,20 @@ from trueodds.lenses.view import View
 MAX_LOG_ODDS = 40.0  # log odds beyond which a probability rounds to 0 or 1
 MIN_RELATIVE_EIGENVALUE = 1e-12  # smallest eigenvalue of the Hessian, relative to the largest one
 MAX_LOG_ODDS_STEP = 100.0  # maximum change of log odds in one step
-_ELEMENTS_PER_BLOCK = 2**22  # array elements in memory at once
+MAX_ITER, MAX_HALVINGS = 200, 60  # maximum number of Newton steps, and of halvings of one step
+BOUNDARY_TOLERANCE = 1e-8  # tolerance of the log-likelihood on the boundary, relative to its drop from the maximum
+STEP_TOLERANCE = 1e-11  # relative change of the log odds below which the iteration has converged
+_ELEMENTS_PER_BLOCK = 2**22  # maximum number of array elements in memory at once: 32 MB
 
 
 @dataclass(frozen=True, slots=True)
 class BeltSegment:
     """Range of probabilities in which the belt lies on one side of the diagonal."""
 
-    level: float
+    level: float  # confidence level of the belt
     side: str  # "above": the model underpredicts; "below": it overpredicts
-    start: float
-    stop: float
+    start: float  # lower end of the range
+    stop: float  # upper end of the range
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,12 +39,12 @@ class Belt:
     """The belt at a grid of probabilities, with the corresponding test."""
 
     table: Mapping[str, Array]  # p, curve, and for each level low and high, such as low_0.8 and high_0.8
-    levels: tuple[float, ...]
-    segments: tuple[BeltSegment, ...]
-    degree: int
-    statistic: float
-    pvalue: float
-    n: int
+    levels: tuple[float, ...]  # confidence levels
+    segments: tuple[BeltSegment, ...]  # ranges where the belt excludes the diagonal, for each level
+    degree: int  # selected degree of the curve
+    statistic: float  # D of the GiViTI test
+    pvalue: float  # its p-value
+    n: int  # number of rows
     notes: tuple[Note, ...] = ()
 
 
@@ -86,12 +89,15 @@ def fit_belt(
         )
     p = _belt_points(points, curve)
     x = np.log(p) - np.log1p(-p)
-    at = np.vander(x, curve.degree + 1, increasing=True) @ curve.powers.raw[: curve.degree + 1, : curve.degree + 1]
-    table = {"p": p, "curve": expit(x + at @ curve.fit.beta[0])}
+    m = curve.degree + 1
+    directions = np.vander(x, m, increasing=True) @ curve.powers.monomial_coefficients[:m, :m]
+    table = {"p": p, "curve": expit(x + directions @ curve.fit.beta[0])}
     segments: list[BeltSegment] = []
     for level in levels:
         drop = curve.null_distribution.quantile(level) / 2
-        low, high = (expit(x + side * _maximize_in_region(curve, side * at, drop, side * x)) for side in (-1.0, 1.0))
+        low, high = (
+            expit(x + sign * _maximize_in_region(curve, sign * directions, drop, sign * x)) for sign in (-1.0, 1.0)
+        )
         table |= {f"low_{level:g}": low, f"high_{level:g}": high}
         segments += [*_positive_segments(level, "above", p, low - p), *_positive_segments(level, "below", p, p - high)]
     return Belt(
@@ -99,64 +105,94 @@ def fit_belt(
     )
 
 
-def _maximize_in_region(curve: CalibrationCurve, at: Array, drop: float, offset: Array) -> Array:
-    """Maximize a·β over the region where the log-likelihood is within `drop` of its maximum, for each row a.
+def _maximize_in_region(curve: CalibrationCurve, directions: Array, drop: float, offset: Array) -> Array:
+    """Maximize a·β over the region where the log-likelihood is within `drop` of its maximum, (k,).
 
-    Each step maximizes over the region of the second-order approximation of the log-likelihood, which is Newton's
-    method on the Lagrangian. A step that leaves the region by far is halved.
+    `directions` (k, m) has one a per row, and `offset` (k,) the log odds to which a·β is added. The maximum is infinite
+    if the sum exceeds MAX_LOG_ODDS. Each step maximizes over the region of the second-order approximation of the
+    log-likelihood, which is Newton's method on the Lagrangian. A step that leaves the region by far is halved.
     """
-    rows = max(1, _ELEMENTS_PER_BLOCK // len(curve.logits.w))
-    parts = [slice(start, start + rows) for start in range(0, len(at), rows)]
-    return np.concatenate([_maximize_on_boundary(curve, at[part], drop, offset[part]) for part in parts])
+    block_size = max(1, _ELEMENTS_PER_BLOCK // len(curve.logits.w))
+    blocks = [slice(start, start + block_size) for start in range(0, len(directions), block_size)]
+    return np.concatenate([_maximize_on_boundary(curve, directions[block], drop, offset[block]) for block in blocks])
 
 
-def _maximize_on_boundary(curve: CalibrationCurve, at: Array, drop: float, offset: Array) -> Array:
-    beta = np.repeat(curve.bounded_maximum(drop / 2)[None], len(at), axis=0)
-    value, slope, hessian = curve.likelihood(beta)
-    max_gain, allowed = float(curve.fit.gain[0]), np.full(len(at), drop)
+def _maximize_on_boundary(curve: CalibrationCurve, directions: Array, drop: float, offset: Array) -> Array:
+    """`_maximize_in_region` for directions (k, m) whose iterations fit into memory at once."""
+    beta = np.repeat(curve.bounded_maximum(drop / 2)[None], len(directions), axis=0)
+    value, gradient, hessian = curve.likelihood(beta)
+    max_gain, allowed_drop = float(curve.fit.gain[0]), np.full(len(directions), drop)
     if not np.array_equal(curve.logits.w, curve.logits.ww):
-        allowed *= curve.sandwich_ratio(at)
-    reached, going = np.full(len(at), -np.inf), np.arange(len(at))
-    for _ in range(200):
-        values, turns = np.linalg.eigh(hessian)
-        values = np.maximum(values, MIN_RELATIVE_EIGENVALUE * values[:, -1:] + 1e-200)
-        back, out = (np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, side) for side in (slope, at[going]))
-        top = value + 0.5 * (slope * back).sum(1)
-        room = np.maximum(top - (max_gain - allowed[going]), 0.0)
-        step = back + out * np.sqrt(2 * room / (out * at[going]).sum(1))[:, None]
-        step *= np.minimum(1.0, MAX_LOG_ODDS_STEP / np.maximum(np.abs((step * at[going]).sum(1)), 1e-200))[:, None]
-        for _half in range(60):
-            new, new_slope, new_hessian = curve.likelihood(beta + step)
-            wild = ~(max_gain - new <= 4 * allowed[going])
-            if not wild.any():
-                break
-            step[wild] /= 2
-        moved = (step * at[going]).sum(1)
-        beta, value, slope, hessian = beta + step, new, new_slope, new_hessian
-        eta = (beta * at[going]).sum(1)
-        endless = eta + offset[going] > MAX_LOG_ODDS
-        short = max_gain - value - allowed[going]
-        within = short <= 1e-8 * allowed[going]
-        reached[going[within]] = np.maximum(reached[going], eta)[within]
-        settled = (np.abs(moved) <= 1e-11 * (1 + np.abs(eta))) & (np.abs(short) <= 1e-8 * allowed[going])
-        reached[going[endless]] = np.inf
-        done = settled | endless
-        beta, value, slope, hessian, going = beta[~done], value[~done], slope[~done], hessian[~done], going[~done]
-        if not len(going):
+        allowed_drop *= curve.sandwich_ratio(directions)
+    maxima, active = np.full(len(directions), -np.inf), np.arange(len(directions))
+    for _ in range(MAX_ITER):
+        a, allowed = directions[active], allowed_drop[active]
+        step = _newton_step_to_boundary(a, value, gradient, hessian, max_gain - allowed)
+        step, value, gradient, hessian = _halve_long_steps(curve, beta, step, max_gain, 4 * allowed)
+        change = (step * a).sum(1)
+        beta = beta + step
+        eta = (beta * a).sum(1)
+        excess_drop = max_gain - value - allowed
+        is_inside = excess_drop <= BOUNDARY_TOLERANCE * allowed
+        maxima[active[is_inside]] = np.maximum(maxima[active], eta)[is_inside]
+        is_infinite = eta + offset[active] > MAX_LOG_ODDS
+        maxima[active[is_infinite]] = np.inf
+        has_converged = (np.abs(change) <= STEP_TOLERANCE * (1 + np.abs(eta))) & (
+            np.abs(excess_drop) <= BOUNDARY_TOLERANCE * allowed
+        )
+        goes_on = ~(has_converged | is_infinite)
+        beta, value, gradient, hessian = beta[goes_on], value[goes_on], gradient[goes_on], hessian[goes_on]
+        active = active[goes_on]
+        if not len(active):
             break
-    return reached
+    return maxima
+
+
+def _newton_step_to_boundary(a: Array, value: Array, gradient: Array, hessian: Array, min_value: Array) -> Array:
+    """Step (k, m) to the maximum of a·β where the second-order approximation is at least `min_value` (k,).
+
+    `value` (k,), `gradient` (k, m) and the negative `hessian` (k, m, m) define the approximation. The change of a·β is
+    at most MAX_LOG_ODDS_STEP.
+    """
+    eigenvalues, eigenvectors = np.linalg.eigh(hessian)
+    eigenvalues = np.maximum(eigenvalues, MIN_RELATIVE_EIGENVALUE * eigenvalues[:, -1:] + 1e-200)
+    to_maximum, to_boundary = (
+        np.einsum("dij,dj,dkj,dk->di", eigenvectors, 1 / eigenvalues, eigenvectors, x) for x in (gradient, a)
+    )
+    maximum = value + 0.5 * (gradient * to_maximum).sum(1)
+    max_drop = np.maximum(maximum - min_value, 0.0)
+    step = to_maximum + to_boundary * np.sqrt(2 * max_drop / (to_boundary * a).sum(1))[:, None]
+    return np.asarray(
+        step * np.minimum(1.0, MAX_LOG_ODDS_STEP / np.maximum(np.abs((step * a).sum(1)), 1e-200))[:, None]
+    )
+
+
+def _halve_long_steps(
+    curve: CalibrationCurve, beta: Array, step: Array, max_gain: float, max_drop: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Halve steps (k, m) until the log-likelihood drops by at most `max_drop` (k,); with the likelihood after them."""
+    for _ in range(MAX_HALVINGS):
+        value, gradient, hessian = curve.likelihood(beta + step)
+        is_too_long = ~(max_gain - value <= max_drop)
+        if not is_too_long.any():
+            break
+        step[is_too_long] /= 2
+    return step, value, gradient, hessian
 
 
 def _positive_segments(level: float, side: str, p: Array, gap: Array) -> list[BeltSegment]:
-    """Intervals where `gap` is positive, with zeros by linear interpolation."""
+    """Intervals of p (k,) where `gap` (k,) is positive, with zeros by linear interpolation."""
     positive = gap > 0
-    turns = np.flatnonzero(np.diff(positive.astype(int)))
-    crossings = p[turns] + (p[turns + 1] - p[turns]) * gap[turns] / (gap[turns] - gap[turns + 1])
+    sign_changes = np.flatnonzero(np.diff(positive.astype(int)))
+    crossings = p[sign_changes] + (p[sign_changes + 1] - p[sign_changes]) * gap[sign_changes] / (
+        gap[sign_changes] - gap[sign_changes + 1]
+    )
     ends = np.concatenate([p[:1] if positive[0] else [], crossings, p[-1:] if positive[-1] else []])
-    return [BeltSegment(level, side, float(a), float(b)) for a, b in ends.reshape(-1, 2)]
+    return [BeltSegment(level, side, float(start), float(stop)) for start, stop in ends.reshape(-1, 2)]
 
 
 def _belt_points(points: Any, curve: CalibrationCurve) -> Array:
+    """Sorted probabilities at which the belt is evaluated, from their number or the probabilities themselves."""
     if isinstance(points, (int, np.integer)) and not isinstance(points, bool) and points >= 2:
         predicted = curve.logits.p[curve.logits.w > 0]
         return np.linspace(predicted.min(), predicted.max(), int(points))
@@ -164,6 +200,7 @@ def _belt_points(points: Any, curve: CalibrationCurve) -> Array:
 
 
 def _validate_levels(what: str, values: Any) -> Array:
+    """The values as an array; raises InputError unless they lie strictly between 0 and 1."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array) or not ((array > 0) & (array < 1)).all():
         raise InputError(

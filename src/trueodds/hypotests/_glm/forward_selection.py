@@ -15,10 +15,11 @@ from trueodds.core.typing import Array
 from trueodds.hypotests._glm.logistic import LogitRegressionFit, logistic_statistics
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 
-SELECTION_LEVEL = 0.95
-SELECTION_THRESHOLD = float(chdtri(1, 1 - SELECTION_LEVEL))  # minimum gain of one more degree, 3.84
-_INTEGRATION_END = 40.0  # in √(x − n_selected · SELECTION_THRESHOLD): beyond it the tail underflows
+SELECTION_LEVEL = 0.95  # confidence level of the test of each additional degree
+SELECTION_THRESHOLD = float(chdtri(1, 1 - SELECTION_LEVEL))  # minimum gain in the statistic by one more degree, 3.84
+_INTEGRATION_END = 40.0  # largest √(x − n_selected · SELECTION_THRESHOLD), beyond which the tail underflows
 _LEGENDRE_NODES, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(96)
+_CHEBYSHEV_DEGREE = 160  # degree at which the interpolation of G is exact to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,20 +42,20 @@ class SelectionNullDistribution:
 
     base_df: int  # 1 or 2: degrees of freedom of the starting model
     n_selected: int  # number of selection steps
-    smooth: Callable[[Array], Array]  # G of z in [0, _INTEGRATION_END]
+    scaled_tail: Callable[[Array], Array]  # G as a function of z in [0, _INTEGRATION_END]
 
     def upper_tail(self, x: Any) -> Any:
-        """P(D > x)."""
+        """P(D > x), the p-value of the statistic x."""
         return np.exp(-self.negative_log_pvalue(x))
 
     def negative_log_pvalue(self, x: Any) -> Any:
         """−log P(D > x), which orders values whose probability is too small for a float."""
         excess = np.asarray(x, dtype=np.float64) - self.n_selected * SELECTION_THRESHOLD
         z = np.sqrt(np.clip(excess, 0.0, _INTEGRATION_END**2))
-        return np.where(excess <= 0, 0.0, np.maximum(np.asarray(x) / 2 - np.log(self.smooth(z)), 0.0))
+        return np.where(excess <= 0, 0.0, np.maximum(np.asarray(x) / 2 - np.log(self.scaled_tail(z)), 0.0))
 
     def quantile(self, level: float) -> float:
-        """The `level` quantile of D."""
+        """Quantile of D at this level, by bisection."""
         low, high = 0.0, self.n_selected * SELECTION_THRESHOLD + _INTEGRATION_END**2
         while high - low > 1e-13 * high:
             middle = (low + high) / 2
@@ -65,23 +66,26 @@ class SelectionNullDistribution:
 
 
 @cache
-def forward_null_distribution(base: int, terms: int) -> SelectionNullDistribution:
-    """Null distribution after `terms` selection steps."""
-    if terms == 0:
-        return SelectionNullDistribution(base, 0, np.ones_like if base == 2 else _scaled_half_normal_tail)
-    before, done, alpha = forward_null_distribution(base, terms - 1).smooth, terms - 1, 1 - SELECTION_LEVEL
+def forward_null_distribution(base_df: int, n_selected: int) -> SelectionNullDistribution:
+    """Null distribution after `n_selected` selection steps from a model with `base_df` degrees of freedom."""
+    if n_selected == 0:
+        return SelectionNullDistribution(base_df, 0, np.ones_like if base_df == 2 else _scaled_half_normal_tail)
+    previous_tail, alpha = forward_null_distribution(base_df, n_selected - 1).scaled_tail, 1 - SELECTION_LEVEL
 
-    def following(z: Array) -> Array:
+    def next_tail(z: Array) -> Array:
+        """G of one more selection step, at z (k,)."""
         radius = np.sqrt(SELECTION_THRESHOLD + z**2)
-        half = np.arctan(z / np.sqrt(SELECTION_THRESHOLD)) / 2
-        angles = half[..., None] * (1 + _LEGENDRE_NODES)
-        at = np.minimum(radius[..., None] * np.sin(angles), _INTEGRATION_END)
-        swept = half * ((before(at) * at) @ _LEGENDRE_WEIGHTS)
+        half_angle = np.arctan(z / np.sqrt(SELECTION_THRESHOLD)) / 2
+        angles = half_angle[..., None] * (1 + _LEGENDRE_NODES)
+        previous_z = np.minimum(radius[..., None] * np.sin(angles), _INTEGRATION_END)
+        integral = half_angle * ((previous_tail(previous_z) * previous_z) @ _LEGENDRE_WEIGHTS)
         return (
-            2 * swept / np.sqrt(2 * np.pi) + np.exp(done * SELECTION_THRESHOLD / 2) * erfcx(radius / np.sqrt(2))
+            2 * integral / np.sqrt(2 * np.pi)
+            + np.exp((n_selected - 1) * SELECTION_THRESHOLD / 2) * erfcx(radius / np.sqrt(2))
         ) / alpha
 
-    return SelectionNullDistribution(base, terms, Chebyshev.interpolate(following, 160, domain=[0.0, _INTEGRATION_END]))
+    tail = Chebyshev.interpolate(next_tail, _CHEBYSHEV_DEGREE, domain=[0.0, _INTEGRATION_END])
+    return SelectionNullDistribution(base_df, n_selected, tail)
 
 
 def _scaled_half_normal_tail(z: Array) -> Array:
@@ -90,44 +94,46 @@ def _scaled_half_normal_tail(z: Array) -> Array:
 
 
 def select_degree(logits: Logits, powers: LogitPolynomials, wy: Array, start: int, form: str) -> tuple[Array, Array]:
-    """Forward selection for many outcome vectors (draws, n): the selected degree and its statistic.
+    """Forward selection for many outcome vectors `wy` (draws, n): the selected degrees and their statistics, (draws,).
 
-    Beginning at `start`, the degree increases as long as the statistic gains at least `STEP`.
+    Beginning at `start`, the degree increases as long as the statistic gains at least SELECTION_THRESHOLD.
     """
-    ladder = None
+    score_statistics = None
     if form == "score":  # one pass computes the scores of all degrees
-        ladder = np.cumsum(powers.scores(wy - logits.w * logits.p)[1], axis=1)
+        score_statistics = np.cumsum(powers.scores(wy - logits.w * logits.p)[1], axis=1)
 
-    def at(step: int, rows: Array) -> Array:
-        return logistic_statistics(logits, powers, wy[rows], step, form) if ladder is None else ladder[rows, step]
+    def statistics_of_degree(degree: int, draws: Array) -> Array:
+        if score_statistics is not None:
+            return score_statistics[draws, degree]
+        return logistic_statistics(logits, powers, wy[draws], degree, form)
 
-    degree, going = np.full(len(wy), start), np.arange(len(wy))
-    reached = at(start, going)
-    for following in range(start + 1, powers.degree + 1):
-        higher = at(following, going)
-        further = higher - reached[going] >= SELECTION_THRESHOLD
-        going = going[further]
-        if not len(going):
+    degrees, active = np.full(len(wy), start), np.arange(len(wy))
+    statistics = statistics_of_degree(start, active)
+    for next_degree in range(start + 1, powers.degree + 1):
+        higher_statistics = statistics_of_degree(next_degree, active)
+        continues = higher_statistics - statistics[active] >= SELECTION_THRESHOLD
+        active = active[continues]
+        if not len(active):
             break
-        degree[going], reached[going] = following, higher[further]
-    return degree, reached
+        degrees[active], statistics[active] = next_degree, higher_statistics[continues]
+    return degrees, statistics
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CalibrationCurve:
     """Polynomial of the predicted log odds selected by forward selection."""
 
-    logits: Logits
-    powers: LogitPolynomials
-    fit: LogitRegressionFit
-    degree: int
-    wy: Array  # (n,)
+    logits: Logits  # predicted log odds of each row
+    powers: LogitPolynomials  # polynomials of these log odds
+    fit: LogitRegressionFit  # maximum likelihood fit of the selected degree
+    degree: int  # selected degree
+    wy: Array  # (n,) weighted outcomes
     statistic: float  # D
     null_distribution: SelectionNullDistribution | None  # null distribution of D given the degree
 
     @property
     def probabilities(self) -> Array:
-        """Fitted probability of each row."""
+        """Fitted probability of each row, (n,)."""
         return self.fit.probabilities(self.powers.columns, self.logits.x)
 
     @property
@@ -143,9 +149,10 @@ class CalibrationCurve:
     def likelihood(self, beta: Array) -> tuple[Array, Array, Array]:
         """Log-likelihood (draws,) relative to the null, its gradient and negative Hessian, at each β (draws, m)."""
         columns, logits = self.powers.columns[:, : beta.shape[1]], self.logits
-        move = beta @ columns.T
-        q = expit(logits.x + move)
-        value = move @ self.wy - (np.logaddexp(0.0, logits.x + move) - np.logaddexp(0.0, logits.x)) @ logits.w
+        eta_change = beta @ columns.T
+        q = expit(logits.x + eta_change)
+        loss = np.logaddexp(0.0, logits.x + eta_change) - np.logaddexp(0.0, logits.x)
+        value = eta_change @ self.wy - loss @ logits.w
         hessian = np.einsum("dn,ni,nj->dij", logits.w * q * (1 - q), columns, columns, optimize=True)
         return value, (self.wy - logits.w * q) @ columns, hessian
 
@@ -154,15 +161,17 @@ class CalibrationCurve:
         maximum, low, high = self.fit.beta[0], 0.0, 1.0
         for _ in range(0 if self.fit.finite[0] else 50):
             middle = (low + high) / 2
-            near = self.fit.gain[0] - self.likelihood(middle * maximum[None])[0][0] <= drop
-            low, high = (low, middle) if near else (middle, high)
+            is_within = self.fit.gain[0] - self.likelihood(middle * maximum[None])[0][0] <= drop
+            low, high = (low, middle) if is_within else (middle, high)
         return high * maximum
 
-    def sandwich_ratio(self, at: Array) -> Array:
-        """Sandwich variance of each a·β̂ divided by its information-based variance."""
+    def sandwich_ratio(self, directions: Array) -> Array:
+        """Sandwich variance of a·β̂ over its information-based variance for each a of `directions` (k, m), (k,)."""
         beta = self.fit.beta
         columns, logits = self.powers.columns[:, : beta.shape[1]], self.logits
         q = self.fit.probabilities(columns, logits.x)
-        bread, meat = (columns.T @ ((q * (1 - q) * weight)[:, None] * columns) for weight in (logits.w, logits.ww))
-        turned = np.linalg.solve(bread, at.T)
-        return np.einsum("mg,mk,kg->g", turned, meat, turned) / (at.T * turned).sum(0)
+        information, score_variance = (
+            columns.T @ ((q * (1 - q) * weight)[:, None] * columns) for weight in (logits.w, logits.ww)
+        )
+        solved = np.linalg.solve(information, directions.T)
+        return np.einsum("mg,mk,kg->g", solved, score_variance, solved) / (directions.T * solved).sum(0)

@@ -13,15 +13,15 @@ from trueodds.core.typing import Array
 from trueodds.hypotests._glm.logits import LogitPolynomials, Logits
 
 LogisticForm = Literal["likelihood-ratio", "score"]
-CONVERGENCE_TOLERANCE = 1e-11  # convergence tolerance: predicted gain in log-likelihood of the next Newton step
-MAX_ITER = 120
+CONVERGENCE_TOLERANCE = 1e-11  # predicted gain in log-likelihood of the next Newton step, in units of `weight_scale`
+STALLED_TOLERANCE = 1e-3  # the same tolerance if the log-likelihood stops increasing because of rounding errors
+MIN_RELATIVE_GAIN = 1e-13  # relative increase of the log-likelihood below which it has stopped increasing
+MAX_ITER, MAX_HALVINGS = 120, 60  # maximum number of Newton steps, and of halvings of one step
 MAX_RELATIVE_STEP = 4.0  # maximum step, as a multiple of the largest log odds
-STALLED_TOLERANCE = 1e-3  # tolerance if the log-likelihood stops increasing because of rounding errors
-MIN_HESSIAN_EIGENVALUE = 1e-15  # smallest eigenvalue of the scaled Hessian
-MIN_CURVATURE = 1e-100  # smallest curvature along an axis
-MIN_INFORMATION_SHARE = (
-    1e-6  # share of the null information along a direction below which the maximum counts as infinite
-)
+MIN_HESSIAN_EIGENVALUE = 1e-15  # lower limit of the eigenvalues of the scaled Hessian
+MIN_CURVATURE = 1e-100  # lower limit of the curvature along an axis
+# Share of the null information along a direction below which the maximum counts as infinite.
+MIN_INFORMATION_SHARE = 1e-6
 
 
 def logistic_statistics(logits: Logits, powers: LogitPolynomials, wy: Array, degree: int, form: str) -> Array:
@@ -31,15 +31,14 @@ def logistic_statistics(logits: Logits, powers: LogitPolynomials, wy: Array, deg
     divided by the one standardized by their information, which restores the χ² distribution. Source: Pace, Salvan &
     Sartori (2011).
     """
-    information_whitening, by_meat = (
+    information_statistics, variance_statistics = (
         scores[:, : degree + 1].sum(1) for scores in powers.scores(wy - logits.w * logits.p)
     )
     if form == "score":
-        return by_meat
+        return variance_statistics
     gain = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy).gain
-    return (
-        2 * gain * np.divide(by_meat, information_whitening, out=np.ones_like(by_meat), where=information_whitening > 0)
-    )
+    ones, is_defined = np.ones_like(variance_statistics), information_statistics > 0
+    return 2 * gain * np.divide(variance_statistics, information_statistics, out=ones, where=is_defined)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,47 +77,53 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> LogitReg
     residuals, can make the likelihood unbounded; the gain is then infinite.
     """
     draws, m = len(wy), columns.shape[1]
-    first, second = np.triu_indices(m)
-    pairs = columns[:, first] * columns[:, second]
-    base, unit = w * _softplus(offset), weight_scale(w)
-    finite, left, lost = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
+    row, column = np.triu_indices(m)
+    column_products = columns[:, row] * columns[:, column]
+    null_loss, tolerance_unit = w * _softplus(offset), weight_scale(w)
+    finite, active, unbounded = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
     beta, gain, eta = _starting_values(columns, offset, w, wy)
     for _ in range(MAX_ITER):
-        y = wy[left]
+        y = wy[active]
         q = expit(eta)
-        slope = (y - w * q) @ columns
-        packed = (w * q * (1 - q)) @ pairs
-        hessian = np.empty((len(left), m, m))
-        hessian[:, first, second] = hessian[:, second, first] = packed
-        scale = 1 / np.sqrt(
-            np.maximum(np.einsum("dii->di", hessian), MIN_CURVATURE)
-        )  # equal curvature along every axis
-        values, turns = np.linalg.eigh(hessian * scale[:, :, None] * scale[:, None])
-        values = np.maximum(values, MIN_HESSIAN_EIGENVALUE)
-        step = scale * np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, scale * slope)
-        promise = np.einsum("dm,dm->d", slope, step)
-        move = step @ columns.T
+        gradient = (y - w * q) @ columns
+        packed = (w * q * (1 - q)) @ column_products
+        hessian = np.empty((len(active), m, m))
+        hessian[:, row, column] = hessian[:, column, row] = packed
+        newton_step = _newton_step(gradient, hessian)
+        predicted_gain = np.einsum("dm,dm->d", gradient, newton_step)
+        eta_step = newton_step @ columns.T
         max_eta = np.abs(eta).max(axis=1, initial=1.0)
         step_size = np.minimum(
-            1.0, MAX_RELATIVE_STEP * max_eta / np.maximum(np.abs(move).max(axis=1, initial=0.0), 1e-300)
+            1.0, MAX_RELATIVE_STEP * max_eta / np.maximum(np.abs(eta_step).max(axis=1, initial=0.0), 1e-300)
         )
-        for _half in range(60):
-            there = eta + step_size[:, None] * move
-            risen = (y * (there - offset) - (w * _softplus(there) - base)).sum(1)
-            worse = ~(risen >= gain[left] - 1e-11 * (unit + gain[left]))
-            if not worse.any():
+        for _halving in range(MAX_HALVINGS):
+            new_eta = eta + step_size[:, None] * eta_step
+            new_gain = (y * (new_eta - offset) - (w * _softplus(new_eta) - null_loss)).sum(1)
+            too_long = ~(new_gain >= gain[active] - CONVERGENCE_TOLERANCE * (tolerance_unit + gain[active]))
+            if not too_long.any():
                 break
-            step_size = np.where(worse, step_size / 2, step_size)
-        beta[left] += step_size[:, None] * step
-        still = risen <= gain[left] * (1 + 1e-13)
-        gain[left] = np.maximum(gain[left], risen)
-        done = (promise <= CONVERGENCE_TOLERANCE * unit) | (still & (promise <= STALLED_TOLERANCE * unit))
-        finite[left[done]] = np.linalg.eigvalsh(hessian[done])[:, 0] > MIN_INFORMATION_SHARE
-        eta, left, lost = there[~done], left[~done], left[~done & ~(promise <= STALLED_TOLERANCE * unit)]
-        if not len(left):
+            step_size = np.where(too_long, step_size / 2, step_size)
+        beta[active] += step_size[:, None] * newton_step
+        has_stalled = new_gain <= gain[active] * (1 + MIN_RELATIVE_GAIN)
+        gain[active] = np.maximum(gain[active], new_gain)
+        is_nearly_converged = predicted_gain <= STALLED_TOLERANCE * tolerance_unit
+        converged = (predicted_gain <= CONVERGENCE_TOLERANCE * tolerance_unit) | (has_stalled & is_nearly_converged)
+        finite[active[converged]] = np.linalg.eigvalsh(hessian[converged])[:, 0] > MIN_INFORMATION_SHARE
+        eta, unbounded, active = new_eta[~converged], active[~converged & ~is_nearly_converged], active[~converged]
+        if not len(active):
             break
-    gain[lost[((wy[lost] < 0) | (wy[lost] > w)).any(axis=1)]] = np.inf
+    gain[unbounded[((wy[unbounded] < 0) | (wy[unbounded] > w)).any(axis=1)]] = np.inf
     return LogitRegressionFit(gain, beta, finite)
+
+
+def _newton_step(gradient: Array, hessian: Array) -> Array:
+    """Newton steps (draws, m) from gradients (draws, m) and negative Hessians (draws, m, m)."""
+    scale = 1 / np.sqrt(np.maximum(np.einsum("dii->di", hessian), MIN_CURVATURE))  # equal curvature along every axis
+    eigenvalues, eigenvectors = np.linalg.eigh(hessian * scale[:, :, None] * scale[:, None])
+    eigenvalues = np.maximum(eigenvalues, MIN_HESSIAN_EIGENVALUE)
+    return np.asarray(
+        scale * np.einsum("dij,dj,dkj,dk->di", eigenvectors, 1 / eigenvalues, eigenvectors, scale * gradient)
+    )
 
 
 def weight_scale(w: Array) -> float:
@@ -128,18 +133,21 @@ def weight_scale(w: Array) -> float:
 
 
 def _starting_values(columns: Array, offset: Array, w: Array, wy: Array) -> tuple[Array, Array, Array]:
-    """Starting values: β, the gain and the log odds."""
+    """Starting values of each draw: β (draws, m), the gain (draws,) and the log odds (draws, n)."""
     beta, gain = np.zeros((len(wy), columns.shape[1])), np.zeros(len(wy))
     eta = np.broadcast_to(offset, wy.shape).copy()
     scale = np.abs(columns).max(axis=0, initial=1e-300)
-    even = -np.linalg.lstsq(columns / scale, offset, rcond=None)[0] / scale
-    level = offset + columns @ even
-    if len(offset) and np.abs(level).max() <= 1e-6 * np.abs(offset).max():
-        risen = wy @ (level - offset) - float((w * (_softplus(level) - _softplus(offset))).sum())
-        better = risen > 0
-        beta[better], gain[better], eta[better] = even, risen[better], level
+    beta_of_zero_logits = -np.linalg.lstsq(columns / scale, offset, rcond=None)[0] / scale
+    zero_logits = offset + columns @ beta_of_zero_logits
+    if len(offset) and np.abs(zero_logits).max() <= 1e-6 * np.abs(offset).max():
+        gain_of_zero_logits = wy @ (zero_logits - offset) - float(
+            (w * (_softplus(zero_logits) - _softplus(offset))).sum()
+        )
+        better = gain_of_zero_logits > 0
+        beta[better], gain[better], eta[better] = beta_of_zero_logits, gain_of_zero_logits[better], zero_logits
     return beta, gain, eta
 
 
 def _softplus(eta: Array) -> Array:
+    """log(1 + e^η) without overflow."""
     return np.logaddexp(0.0, eta)

@@ -17,7 +17,9 @@ MinProb = Annotated[float, Range(1e-15, 0.5, closed="left")] | Annotated[float, 
 ADDED_INFORMATION = 1e-20  # information added to each row, relative to its weight
 MIN_INFORMATION = 1e-100  # lower limit of the information per weight, so that powers of the columns are finite
 MAX_SCORE = 1e50  # upper limit of the scores of nearly impossible outcomes, so that their powers are finite
-ROUNDING, TINY = 1e-24, 1e-160
+MIN_RELATIVE_STD = 1e-12  # standard deviation of the logits, relative to their mean, below which they count as equal
+MIN_RELATIVE_SIZE = 1e-9  # norm of an orthogonalized column, relative to the original one, below which it is dropped
+MIN_RELATIVE_VARIANCE, MIN_VARIANCE = 1e-24, 1e-160  # lower limits of a conditional variance, which may be rounded to 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -46,20 +48,20 @@ class Logits:
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with probability 0 or 1",
                 "Pass min_prob=, for example 1e-6, or use the tests spiegelhalter or consistency.",
             )
-        moved = np.zeros(len(w), dtype=bool)
+        clipped = np.zeros(len(w), dtype=bool)
         p, q = (np.where(mask, prob.astype(np.float64), 0.5) for prob in (view.p, view.q))
         if min_prob:
-            moved = (logs < np.log(min_prob)).any(axis=1)
+            clipped = (logs < np.log(min_prob)).any(axis=1)
             logs = np.clip(logs, np.log(min_prob), np.log1p(-min_prob))
             p, q = (np.clip(prob, min_prob, 1 - min_prob) for prob in (p, q))
-        v, ww = p * q, view.sums("ww")
-        bread, meat = w * v, ww * v
+        variance, ww = p * q, view.sums("ww")
+        information, score_variance = w * variance, ww * variance
         if not view.is_rows:
-            inside = mask & ~moved
-            bread = np.where(inside, np.maximum(view.w * view.p - view.sums("wpp"), 0.0), bread)
-            meat = np.where(inside, view.sums("wwv"), meat)
+            inside = mask & ~clipped
+            information = np.where(inside, np.maximum(view.w * view.p - view.sums("wpp"), 0.0), information)
+            score_variance = np.where(inside, view.sums("wwv"), score_variance)
         x = logs[:, 1] - logs[:, 0]
-        return cls(p, x, w, ww, bread, meat, ww / np.maximum(view.n, 1.0), int(view.n[moved].sum()))
+        return cls(p, x, w, ww, information, score_variance, ww / np.maximum(view.n, 1.0), int(view.n[clipped].sum()))
 
     def notes(self, view: View, min_prob: float) -> tuple[Note, ...]:
         """A note on the number of clipped rows."""
@@ -74,7 +76,7 @@ class LogitPolynomials:
     """Polynomials of the logit x up to a degree, orthonormal in the null information, and their scores."""
 
     columns: Array  # (n, m + 1), one per degree; fewer than requested if x has few distinct values
-    raw: Array  # (m + 1, m + 1): column j is Σ_i raw[i, j] x^i
+    monomial_coefficients: Array  # (m + 1, m + 1): column j is Σ_i monomial_coefficients[i, j] x^i
     information_whitening: Array  # (m + 1, m + 1) lower triangular: whitens the scores by the information
     variance_whitening: Array  # (m + 1, m + 1) whitens the scores by their variance
     n_coin_tosses: Array  # (m + 1,) number of fair coin tosses whose sum has the same excess kurtosis as the score
@@ -88,40 +90,48 @@ class LogitPolynomials:
         weight = logits.information / information + ADDED_INFORMATION * weight if information > 0 else weight
         center = float(weight @ logits.x)
         scale = float(np.sqrt(weight @ (logits.x - center) ** 2))
-        distinct = scale > 1e-12 * max(1.0, abs(center))
+        distinct = scale > MIN_RELATIVE_STD * max(1.0, abs(center))
         x = (logits.x - center) / (scale if distinct else 1.0)
-        columns, raw = [np.ones(len(weight))], [np.eye(1, degree + 1)[0]]
+        columns, coefficients = [np.ones(len(weight))], [np.eye(1, degree + 1)[0]]
         for _ in range(degree if distinct else 0):
             column = x * columns[-1]
-            terms = (np.roll(raw[-1], 1) - center * raw[-1]) / scale
+            terms = (np.roll(coefficients[-1], 1) - center * coefficients[-1]) / scale
             full_size = np.sqrt(weight @ column**2)
             for _twice in range(2):
-                for earlier, its in zip(columns, raw, strict=True):
-                    share = weight @ (column * earlier)
-                    column, terms = column - share * earlier, terms - share * its
+                for earlier, earlier_terms in zip(columns, coefficients, strict=True):
+                    projection = weight @ (column * earlier)
+                    column, terms = column - projection * earlier, terms - projection * earlier_terms
             size = np.sqrt(weight @ column**2)
-            if size <= 1e-9 * full_size:
+            if size <= MIN_RELATIVE_SIZE * full_size:
                 break
             columns.append(column / size)
-            raw.append(terms / size)
-        total = np.sqrt(max(information, MIN_INFORMATION * logits.w.sum()))
-        made, m = np.stack(columns, axis=1) / total, len(columns)
-        bread, meat = (made.T @ (weights[:, None] * made) for weights in (logits.information, logits.score_variance))
+            coefficients.append(terms / size)
+        root_information = np.sqrt(max(information, MIN_INFORMATION * logits.w.sum()))
+        scaled_columns, m = np.stack(columns, axis=1) / root_information, len(columns)
+        score_information, score_variance = (
+            scaled_columns.T @ (weights[:, None] * scaled_columns)
+            for weights in (logits.information, logits.score_variance)
+        )
         # For rare outcomes the fourth cumulant of y is about its variance, so rows with a large fourth power dominate.
-        peaked, squared_variance = (logits.score_variance * logits.squared_weight) @ made**4, np.diag(meat) ** 2
-        n_coin_tosses = np.divide(4 * squared_variance, peaked, out=np.zeros(m), where=peaked > 0)
+        fourth_moment = (logits.score_variance * logits.squared_weight) @ scaled_columns**4
+        squared_variance = np.diag(score_variance) ** 2
+        n_coin_tosses = np.divide(4 * squared_variance, fourth_moment, out=np.zeros(m), where=fourth_moment > 0)
         return cls(
-            made, np.stack(raw, axis=1)[:m] / total, _inverse_cholesky(bread), _inverse_cholesky(meat), n_coin_tosses
+            scaled_columns,
+            np.stack(coefficients, axis=1)[:m] / root_information,
+            _inverse_cholesky(score_information),
+            _inverse_cholesky(score_variance),
+            n_coin_tosses,
         )
 
     @property
     def degree(self) -> int:
-        """The highest power."""
+        """Degree of the polynomials, at most the requested one."""
         return self.columns.shape[1] - 1
 
     def coefficients(self, beta: Array) -> Array:
         """Coefficients of 1, x, x², … in the fitted log odds x + Xβ."""
-        b = self.raw[: len(beta), : len(beta)] @ beta
+        b = self.monomial_coefficients[: len(beta), : len(beta)] @ beta
         b[1:2] += 1.0
         return b
 
@@ -132,17 +142,17 @@ class LogitPolynomials:
         degree of freedom.
         """
         scores = residuals @ self.columns
-        information_whitening, by_meat = (
+        information_scores, variance_scores = (
             np.clip(scores @ root.T, -MAX_SCORE, MAX_SCORE) ** 2
             for root in (self.information_whitening, self.variance_whitening)
         )
-        return information_whitening, by_meat
+        return information_scores, variance_scores
 
 
 def _inverse_cholesky(covariance: Array) -> Array:
-    """Inverse Cholesky factor; a variance below the rounding error of its column is replaced by that error."""
+    """Inverse Cholesky factor of a covariance (m, m); variances below the rounding error of their column are raised."""
     root = np.zeros_like(covariance)
-    for j, own in enumerate(covariance.diagonal()):
+    for j, variance in enumerate(covariance.diagonal()):
         root[j, :j] = np.linalg.solve(root[:j, :j], covariance[:j, j])
-        root[j, j] = np.sqrt(max(own - root[j, :j] @ root[j, :j], ROUNDING * own, TINY))
+        root[j, j] = np.sqrt(max(variance - root[j, :j] @ root[j, :j], MIN_RELATIVE_VARIANCE * variance, MIN_VARIANCE))
     return np.linalg.inv(root)

@@ -25,73 +25,73 @@ MIN_EFFECTIVE_N_PER_DF, MAX_ERROR_PERCENT = 3, 34
 MIN_UNITS_PER_DF, MAX_SCORE_ERROR_PERCENT = 10, 21
 
 
-def mcllo_notes(odds: MclloModel, view: View, min_prob: float, form: str) -> tuple[Note, ...]:
+def mcllo_notes(model: MclloModel, view: View, min_prob: float, form: str) -> tuple[Note, ...]:
     """Notes on clipped rows, impossible outcomes, and unidentified parameters."""
-    note_list = []
-    if odds.n_clipped:
-        text = f"min_prob={min_prob:g} clipped the probabilities of {odds.n_clipped:,} of {view.n_rows:,} rows."
-        note_list.append(Note("TN106", text))
-    if odds.n_impossible:
+    notes = []
+    if model.n_clipped:
+        text = f"min_prob={min_prob:g} clipped the probabilities of {model.n_clipped:,} of {view.n_rows:,} rows."
+        notes.append(Note("TN106", text))
+    if model.n_impossible:
         text = (
-            f"{odds.n_impossible:,} observed outcomes had predicted probability 0. This alone rejects calibration; the"
+            f"{model.n_impossible:,} observed outcomes had predicted probability 0. This alone rejects calibration; the"
             " statistic describes the clipped probabilities only."
         )
-        note_list.append(Note("TN235", text))
-    if (odds.n_identified if form == "likelihood-ratio" else odds.rank) < len(odds.identity):
+        notes.append(Note("TN235", text))
+    if (model.n_identified if form == "likelihood-ratio" else model.rank) < len(model.identity):
         text = (
             "The predictions have too few distinct values to identify all shifts and slopes; only the identified"
             " parameters are tested."
         )
-        note_list.append(Note("TN218", text))
-    elif not odds.mle.converged:
+        notes.append(Note("TN218", text))
+    elif not model.mle.converged:
         text = (
             "No finite maximum likelihood estimate exists, because the predictions separate the outcomes or some"
             " classes were not observed. The likelihood is evaluated at its limit. A small penalty gives finite"
             " estimates: to.fit(preds, 'mcllo', penalty=0.5)."
         )
-        note_list.append(Note("TN217", text))
-    if odds.units is not None:
-        n_units = count_units(odds, form)
+        notes.append(Note("TN217", text))
+    if model.units is not None:
+        n_units = count_units(model, form)
         assert n_units is not None
-        if not odds.has_enough_units or (form != "score" and odds.mle.converged and odds.covariance is None):
+        if not model.has_enough_units or (form != "score" and model.mle.converged and model.covariance is None):
             text = (
-                f"{odds.units.n_units:,} independent rows or clusters with weight are too few to estimate the variance"
-                f" of the scores in {odds.rank} directions, so the test is undefined."
+                f"{model.units.n_units:,} independent rows or clusters with weight are too few to estimate the variance"
+                f" of the scores in {model.rank} directions, so the test is undefined."
             )
-            note_list.append(Note("TN237", text))
-        elif n_units <= odds.rank:
+            notes.append(Note("TN237", text))
+        elif n_units <= model.rank:
             text = (
-                f"{odds.units.n_units:,} independent rows or clusters of unequal size have an effective number of"
-                f" {n_units:.2g}, too few to estimate the variance in {odds.rank} directions, so the test is undefined."
-                " Use null='redraw', which does not estimate it."
+                f"{model.units.n_units:,} independent rows or clusters of unequal size have an effective number of"
+                f" {n_units:.2g}, too few to estimate the variance in {model.rank} directions, so the test is"
+                " undefined. Use null='redraw', which does not estimate it."
             )
-            note_list.append(Note("TN237", text))
-    return tuple(note_list)
+            notes.append(Note("TN237", text))
+    return tuple(notes)
 
 
-def asymptotic_doubts(odds: MclloModel, form: str) -> tuple[str, ...]:
+def asymptotic_doubts(model: MclloModel, form: str) -> tuple[str, ...]:
     """Reasons why the asymptotic distribution is inaccurate for these rows."""
     reasons = []
-    n_units = count_units(odds, form)
+    n_units = count_units(model, form)
     if n_units is not None:
-        equal = (
+        effective_units = (
             n_units
-            if odds.estimate_covariance is None or odds.estimate_covariance.effective_units is None
-            else odds.estimate_covariance.effective_units
+            if model.estimate_covariance is None or model.estimate_covariance.effective_units is None
+            else model.estimate_covariance.effective_units
         )
-        if form == "score" and equal < MIN_UNITS_PER_DF * odds.rank:
+        if form == "score" and effective_units < MIN_UNITS_PER_DF * model.rank:
             reasons.append(
-                f"The effective number of rows or clusters behind the variance of the scores is {equal:.2g}; below"
-                f" {MIN_UNITS_PER_DF * odds.rank}, {MIN_UNITS_PER_DF} per degree of freedom, the score test rejected"
-                f" up to {MAX_SCORE_ERROR_PERCENT} % of calibrated models at 5 %."
+                f"The effective number of rows or clusters behind the variance of the scores is {effective_units:.2g};"
+                f" below {MIN_UNITS_PER_DF * model.rank}, {MIN_UNITS_PER_DF} per degree of freedom, the score test"
+                f" rejected up to {MAX_SCORE_ERROR_PERCENT} % of calibrated models at 5 %."
             )
-    elif odds.effective_n < MIN_EFFECTIVE_N_PER_DF * odds.rank:
+    elif model.effective_n < MIN_EFFECTIVE_N_PER_DF * model.rank:
         reasons.append(
-            f"The effective sample size is {odds.effective_n:.2g} rows; below {MIN_EFFECTIVE_N_PER_DF * odds.rank},"
+            f"The effective sample size is {model.effective_n:.2g} rows; below {MIN_EFFECTIVE_N_PER_DF * model.rank},"
             f" {MIN_EFFECTIVE_N_PER_DF} per degree of freedom, up to {MAX_ERROR_PERCENT} % of calibrated models were"
             " rejected at 5 %."
         )
-    if form != "score" and not odds.mle.converged:
+    if form != "score" and not model.mle.converged:
         reasons.append("No finite maximum likelihood estimate exists, and the limit of the statistic is not χ².")
     return tuple(reasons)
 
@@ -109,12 +109,13 @@ def describe_degrees_of_freedom(distribution: str, df: set[float], kind: str) ->
 
 
 def _pluralize(kind: str) -> str:
-    first, *rest = kind.split(" ", 1)
-    return " ".join([f"{first}s", *rest])
+    """Plural of a noun that an optional complement follows, as in "degrees of freedom"."""
+    noun, *complement = kind.split(" ", 1)
+    return " ".join([f"{noun}s", *complement])
 
 
 def compare_baselines(
-    odds: MclloModel, against: Callable[[int], MclloModel], form: str
+    model: MclloModel, model_with_baseline: Callable[[int], MclloModel], form: str
 ) -> tuple[dict[str, dict[str, float]], tuple[Note, ...]]:
     """Statistic, p-value and changes of the fit with each class as the baseline, and a note on their range.
 
@@ -122,39 +123,40 @@ def compare_baselines(
     rows (weighted) and classes.
     """
     parts: dict[str, dict[str, float]] = {}
-    for j in range(odds.P.shape[1]):
-        other = odds if j == odds.baseline else against(j)
-        statistic = mcllo_statistics(other, form)[form]
-        moved = np.abs(other.fitted_probs - odds.fitted_probs)[odds.w > 0]
+    for j in range(model.P.shape[1]):
+        other_model = model if j == model.baseline else model_with_baseline(j)
+        statistic = mcllo_statistics(other_model, form)[form]
+        changes = np.abs(other_model.fitted_probs - model.fitted_probs)[model.w > 0]
         parts[f"baseline:{j}"] = {
             "statistic": statistic,
-            "pvalue": tail_probability(other, other.rank, statistic, form),
-            "largest_change": float(moved.max()),
-            "mean_change": float(odds.w[odds.w > 0] @ moved.mean(axis=1) / odds.w.sum()),
+            "pvalue": tail_probability(other_model, other_model.rank, statistic, form),
+            "largest_change": float(changes.max()),
+            "mean_change": float(model.w[model.w > 0] @ changes.mean(axis=1) / model.w.sum()),
         }
-    return parts, (Note("TN236", _describe_range(parts, odds.baseline)),)
+    return parts, (Note("TN236", _describe_range(parts, model.baseline)),)
 
 
 def compare_min_probs(
-    odds: MclloModel, at: Callable[..., MclloModel], min_prob: float, form: str
+    model: MclloModel, model_with_min_prob: Callable[..., MclloModel], min_prob: float, form: str
 ) -> dict[str, dict[str, float]]:
     """Statistic and p-value at a tenth and at ten times `min_prob`, if it clipped any row."""
     parts: dict[str, dict[str, float]] = {}
-    for other in (min_prob / 10, min_prob * 10):
-        if odds.n_clipped and other < 1 / odds.P.shape[1]:
-            there = at(min_prob=other)
-            statistic = mcllo_statistics(there, form)[form]
-            parts[f"floor:{other:g}"] = {
+    for other_min_prob in (min_prob / 10, min_prob * 10):
+        if model.n_clipped and other_min_prob < 1 / model.P.shape[1]:
+            other_model = model_with_min_prob(min_prob=other_min_prob)
+            statistic = mcllo_statistics(other_model, form)[form]
+            parts[f"floor:{other_min_prob:g}"] = {
                 "statistic": statistic,
-                "pvalue": tail_probability(there, there.rank, statistic, form),
+                "pvalue": tail_probability(other_model, other_model.rank, statistic, form),
             }
     return parts
 
 
 def _describe_range(result: dict[str, dict[str, float]], chosen: int) -> str:
-    p = [one["pvalue"] for one in result.values()]
+    """The range of p-values and the largest change over all baselines, in words."""
+    p = [parts_of_baseline["pvalue"] for parts_of_baseline in result.values()]
     defined = [x for x in p if not np.isnan(x)]
-    change = max(one["largest_change"] for one in result.values())
+    change = max(parts_of_baseline["largest_change"] for parts_of_baseline in result.values())
     text = (
         f"With each of the {len(result)} classes as the baseline, p ranges from {format_number(min(defined))} to"
         f" {format_number(max(defined))}"
@@ -167,15 +169,14 @@ def _describe_range(result: dict[str, dict[str, float]], chosen: int) -> str:
     )
 
 
-ZERO_SCORE_TOLERANCE = (
-    1e-7  # scores of a converged fit (or its float32) relative to the sum of absolute contributions of the rows
-)
+# Scores of a converged fit (or its float32), relative to the sum of the absolute contributions of the rows.
+ZERO_SCORE_TOLERANCE = 1e-7
 MAX_DENOMINATOR = 1000  # largest denominator of a simple fraction
 MIN_LOWER_TAIL = 1e-6  # lower tail probability of the statistic below which a note is added
 _MAX_INSPECTED = 2000  # maximum number of probabilities that are tested for simple fractions
 
 
-def refuse_in_sample(odds: MclloModel, view: View, name: str) -> None:
+def refuse_in_sample(model: MclloModel, view: View, name: str) -> None:
     """Raise InputError for predictions whose score is 0 by construction.
 
     Maps with the same baseline form a group, so after the maximum likelihood map the best map is the identity and every
@@ -185,22 +186,22 @@ def refuse_in_sample(odds: MclloModel, view: View, name: str) -> None:
     observed frequency of each value. Neither is refused, nor is any score that rounding cannot explain; see
     `in_sample_notes`.
     """
-    if not _has_zero_scores(odds) or not _is_not_by_chance(odds, view):
+    if not _has_zero_scores(model) or not _is_not_by_chance(model, view):
         return
     raise InputError(
         "TO206",
         f"These predictions were fitted to the same outcomes: the statistic of {name} is 0 by construction.",
-        f"scores of 0 up to rounding in all {odds.rank} directions, {view.n_rows:,} rows",
+        f"scores of 0 up to rounding in all {model.rank} directions, {view.n_rows:,} rows",
         "Test held-out rows, or test the predictions before the fit: to.test(preds, 'cross_fitted').",
     )
 
 
-def in_sample_notes(odds: MclloModel, statistic: float, df: int, units: float | None) -> tuple[Note, ...]:
+def in_sample_notes(model: MclloModel, statistic: float, df: int, units: float | None) -> tuple[Note, ...]:
     """Note for a statistic that is improbably small, as after a rounded, penalized or binned fit to the same rows.
 
     Predictions with no more distinct values than parameters are exempt, because it can happen by chance there.
     """
-    if len(np.unique(odds.x[odds.w > 0], axis=0)) <= len(odds.identity):
+    if len(np.unique(model.x[model.w > 0], axis=0)) <= len(model.identity):
         return ()
     p = lower_tail(statistic, df, units)
     if not p < MIN_LOWER_TAIL:  # also for NaN
@@ -212,16 +213,19 @@ def in_sample_notes(odds: MclloModel, statistic: float, df: int, units: float | 
     return (Note("TN238", text),)
 
 
-def _has_zero_scores(odds: MclloModel) -> bool:
+def _has_zero_scores(model: MclloModel) -> bool:
     """Whether every score is 0 up to rounding, with contributions of both signs and all directions identified."""
-    if not 0 < odds.rank == len(odds.identity):
+    if not 0 < model.rank == len(model.identity):
         return False
-    r, x = np.abs(odds.w[:, None] * (odds.Y - odds.P))[:, odds.free_classes], np.abs(odds.x)[:, odds.free_classes]
-    pulls = np.stack([(r * x).sum(axis=0), r.sum(axis=0)], axis=1).reshape(-1)
-    return bool((np.abs(odds.identity_likelihood.gradient) <= ZERO_SCORE_TOLERANCE * pulls).all())
+    residuals, x = (
+        np.abs(model.w[:, None] * (model.Y - model.P))[:, model.free_classes],
+        np.abs(model.x)[:, model.free_classes],
+    )
+    contributions = np.stack([(residuals * x).sum(axis=0), residuals.sum(axis=0)], axis=1).reshape(-1)
+    return bool((np.abs(model.identity_likelihood.gradient) <= ZERO_SCORE_TOLERANCE * contributions).all())
 
 
-def _is_not_by_chance(odds: MclloModel, view: View) -> bool:
+def _is_not_by_chance(model: MclloModel, view: View) -> bool:
     """Whether scores of 0 cannot be due to chance, given the number and the kind of distinct predictions."""
     mask = view.w > 0
     predicted, observed, w = (
@@ -231,7 +235,7 @@ def _is_not_by_chance(odds: MclloModel, view: View) -> bool:
     )
     rows, index = np.unique(predicted, axis=0, return_inverse=True)
     index, rounding = index.reshape(-1), 4 * float(np.finfo(predicted.dtype).eps)
-    if len(rows) <= len(odds.identity) or _are_simple_fractions(rows, rounding):
+    if len(rows) <= len(model.identity) or _are_simple_fractions(rows, rounding):
         return False
     mass = np.bincount(index, w)
     rates = np.stack([np.bincount(index, w * column) for column in observed.T], axis=1) / mass[:, None]
@@ -240,6 +244,6 @@ def _is_not_by_chance(odds: MclloModel, view: View) -> bool:
 
 def _are_simple_fractions(rows: Array, rounding: float) -> bool:
     """Whether all probabilities (or a sample of them) are fractions with a small denominator."""
-    some = np.linspace(0, len(rows) - 1, min(len(rows), max(1, _MAX_INSPECTED // rows.shape[1]))).astype(np.int64)
-    x, denominators = rows[some].astype(np.float64).reshape(-1, 1), np.arange(1, MAX_DENOMINATOR + 1)
+    sample = np.linspace(0, len(rows) - 1, min(len(rows), max(1, _MAX_INSPECTED // rows.shape[1]))).astype(np.int64)
+    x, denominators = rows[sample].astype(np.float64).reshape(-1, 1), np.arange(1, MAX_DENOMINATOR + 1)
     return bool((np.abs(x * denominators - np.rint(x * denominators)) <= rounding * denominators).any(axis=1).all())

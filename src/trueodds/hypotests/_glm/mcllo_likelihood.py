@@ -24,7 +24,7 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
 
-SUPREMUM_TOLERANCE = 1e-9  # tolerance in nats of a supremum that is not attained
+SUPREMUM_TOLERANCE = 1e-9  # tolerance in nats of a supremum of the log-likelihood that is not attained
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +33,14 @@ class MclloModel:
 
     P: Array  # (n, K) tested probabilities: clipped and normalized
     x: Array  # (n, K) log odds against the baseline; 0 for rows without weight
-    Y: Array  # (n, K)
+    Y: Array  # (n, K) observed outcomes, or shares of votes
     w: Array  # (n,) Σw
     ww: Array  # (n,) Σw²
     n: Array  # (n,) rows in each cell
-    baseline: int
+    baseline: int  # index of the baseline class
     n_clipped: int  # number of rows clipped at min_prob
     n_impossible: int  # number of rows with an observed outcome of predicted probability 0
-    units: IndependentUnits | None = (
-        None  # independent units for the variance of the scores; None for the model variance
-    )
+    units: IndependentUnits | None = None  # units whose sums give the variance of the scores; None: model variance
 
     @classmethod
     def from_view(
@@ -64,12 +62,12 @@ class MclloModel:
                 "Pass min_prob=, for example 1e-6, or use the tests skce or consistency.",
             )
         missed = (zero & (Y > 0)).any(axis=1)
-        moved = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain
+        clipped = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain
         logs = floored_logs(LogProbabilities(logs), max(min_prob, MIN_PROB_OF_LOGITS))
         x = logs - logs[:, [base]]
         return cls(
             softmax(logs), x, Y, view.w, view.sums("ww"), view.n, base,
-            int(view.n[moved].sum()), int(view.n[missed].sum()), units,
+            int(view.n[clipped].sum()), int(view.n[missed].sum()), units,
         )  # fmt: skip
 
     @property
@@ -79,12 +77,12 @@ class MclloModel:
 
     @cached_property
     def has_unit_weights(self) -> bool:
-        """Whether every row weighs 1."""
+        """Whether every row has weight 1."""
         return bool((self.w == self.ww).all())
 
     @cached_property
     def identity(self) -> Array:
-        """γ = 1, τ = 0."""
+        """The parameters γ = 1 and τ = 0 of a calibrated model, (d,)."""
         return np.tile([1.0, 0.0], len(self.free_classes))
 
     @cached_property
@@ -98,16 +96,16 @@ class MclloModel:
         return np.asfortranarray(self.x)[:, :, None], np.asfortranarray(self.Y)
 
     def likelihood_sums(self, theta: Array, *, squared: bool = False) -> Likelihood:
-        """Negative log-likelihood with its derivatives; `squared` weights every row by Σw²."""
+        """Negative log-likelihood and its derivatives at θ (d,); `squared` weights every row by Σw²."""
         full_theta = np.zeros(2 * self.P.shape[1])
         full_theta[self._free_positions] = theta
-        at = softmax_by_class(*self._column_major_data, self.ww if squared else self.w, full_theta)
-        hessian = at.hessian[self._free_positions[:, None], self._free_positions]
-        return Likelihood(at.value, at.gradient[self._free_positions], hessian, at.weight, at.n)
+        sums = softmax_by_class(*self._column_major_data, self.ww if squared else self.w, full_theta)
+        hessian = sums.hessian[self._free_positions[:, None], self._free_positions]
+        return Likelihood(sums.value, sums.gradient[self._free_positions], hessian, sums.weight, sums.n)
 
     @cached_property
     def identity_likelihood(self) -> Likelihood:
-        """At the identity."""
+        """Negative log-likelihood with its derivatives at the identity."""
         return self.likelihood_sums(self.identity)
 
     @property
@@ -146,7 +144,7 @@ class MclloModel:
 
     @cached_property
     def model_whitening(self) -> Array:
-        """Whitening matrix of the scores under the model variance."""
+        """Whitening matrix (d, rank) of the scores under the model variance."""
         return whitening_matrix(
             self.identity_likelihood.hessian
             if self.has_unit_weights
@@ -155,17 +153,17 @@ class MclloModel:
 
     @cached_property
     def fitted_probs(self) -> Array:
-        """Fitted probabilities of each row, (n, K)."""
+        """Probabilities of each row at the maximum likelihood estimates, (n, K)."""
         eta = np.zeros_like(self.x)
         eta[:, self.free_classes] = self.x[:, self.free_classes] * self.mle.theta[::2] + self.mle.theta[1::2]
         return softmax(eta)
 
     def scores(self, wy: Array) -> Array:
         """Σw(y − p)x and Σw(y − p) by class, for each of many outcomes (draws, n, K), (draws, d)."""
-        both = np.stack([np.einsum("dnk,nk->dk", wy, self.x), wy.sum(axis=1)], axis=2)
+        class_scores = np.stack([np.einsum("dnk,nk->dk", wy, self.x), wy.sum(axis=1)], axis=2)
         wp = self.w[:, None] * self.P
-        both -= np.stack([(wp * self.x).sum(axis=0), wp.sum(axis=0)], axis=1)
-        return both[:, self.free_classes].reshape(len(wy), -1)
+        class_scores -= np.stack([(wp * self.x).sum(axis=0), wp.sum(axis=0)], axis=1)
+        return class_scores[:, self.free_classes].reshape(len(wy), -1)
 
     def score_statistics(self, wy: Array) -> Array:
         """Score statistic of each of many outcomes, standardized by the variance of the scores, (draws,)."""
@@ -199,41 +197,45 @@ class MclloModel:
         return sandwich if whitening_matrix(sandwich.covariance).shape[1] == self.rank else None
 
 
-_ELEMENTS_PER_BLOCK = 2**18  # array elements in memory at once
+_ELEMENTS_PER_BLOCK = 2**18  # maximum number of array elements in memory at once: 2 MB
 
 
-def effective_sample_size(odds: MclloModel) -> float:
+def effective_sample_size(model: MclloModel) -> float:
     """Effective sample size: d² divided by the sum of the squared norms of the whitened scores of single rows.
 
     It is n for n equally informative rows, and about the number of rare outcomes if these dominate the information. The
     squared norms are expectations under the model.
     """
-    k, rank = odds.P.shape[1], odds.rank
+    k, rank = model.P.shape[1], model.rank
     slopes, shifts = np.zeros((2, k, rank))
-    slopes[odds.free_classes], shifts[odds.free_classes] = odds.model_whitening[::2], odds.model_whitening[1::2]
-    squared_weight, total = np.divide(odds.ww, odds.n, out=np.zeros(len(odds.n)), where=odds.n > 0), 0.0
-    rows = max(1, _ELEMENTS_PER_BLOCK // (k * max(rank, 1)))
-    for start in range(0, len(odds.P), rows):
-        part = slice(start, start + rows)
-        P = odds.P[part]
-        pulls = odds.x[part, :, None] * slopes + shifts
-        pulls -= np.einsum("nk,nkr->nr", P, pulls)[:, None]
-        sizes = squared_weight[part, None] * (pulls**2).sum(axis=2)
+    slopes[model.free_classes], shifts[model.free_classes] = model.model_whitening[::2], model.model_whitening[1::2]
+    squared_weight, sum_of_fourth_powers = (
+        np.divide(model.ww, model.n, out=np.zeros(len(model.n)), where=model.n > 0),
+        0.0,
+    )
+    block_size = max(1, _ELEMENTS_PER_BLOCK // (k * max(rank, 1)))
+    for start in range(0, len(model.P), block_size):
+        block = slice(start, start + block_size)
+        P = model.P[block]
+        whitened_scores = model.x[block, :, None] * slopes + shifts
+        whitened_scores -= np.einsum("nk,nkr->nr", P, whitened_scores)[:, None]
+        squared_norms = squared_weight[block, None] * (whitened_scores**2).sum(axis=2)
         with np.errstate(over="ignore", invalid="ignore"):  # an overflow gives an effective sample size of 0
-            total += float((odds.n[part, None] * P * sizes**2).sum())
-    return rank**2 / total if total > 0 else 0.0
+            sum_of_fourth_powers += float((model.n[block, None] * P * squared_norms**2).sum())
+    return rank**2 / sum_of_fourth_powers if sum_of_fourth_powers > 0 else 0.0
 
 
 FORMS = ("likelihood-ratio", "wald", "score")
 NAN = float("nan")
+MAX_EXPONENT = 700.0  # largest τ for which δ = exp(τ) is finite
 
 
-def likelihood_gain(odds: MclloModel) -> float:
+def likelihood_gain(model: MclloModel) -> float:
     """Twice the gain in log-likelihood, without adjustment."""
-    return max(2 * (odds.identity_likelihood.value - odds.mle.likelihood.value), 0.0)
+    return max(2 * (model.identity_likelihood.value - model.mle.likelihood.value), 0.0)
 
 
-def mcllo_statistics(odds: MclloModel, form: str | None = None) -> dict[str, float]:
+def mcllo_statistics(model: MclloModel, form: str | None = None) -> dict[str, float]:
     """The three statistics, or only that of `form`.
 
     With weights the likelihood ratio is multiplied by the score statistic standardized by the variance of the scores,
@@ -241,87 +243,95 @@ def mcllo_statistics(odds: MclloModel, form: str | None = None) -> dict[str, flo
     Sartori (2011). If the variance is estimated from units, the same ratio of Wald statistics is used, because the
     variance at the maximum likelihood estimate is not inflated by miscalibration.
     """
-    by_form: dict[str, float] = {}
-    slope = odds.identity_likelihood.gradient
-    by_meat = float(((slope @ odds.score_whitening) ** 2).sum()) if odds.has_enough_units else NAN
-    if form in (None, "score"):
-        by_form["score"] = by_meat
+    statistics: dict[str, float] = {}
     if form in (None, "likelihood-ratio"):
-        by_bread = (
-            by_meat
-            if odds.has_unit_weights and odds.units is None
-            else wald_statistic(slope, odds.identity_likelihood.hessian)
-        )
-        if odds.units is not None and odds.covariance is not None:
-            deviation = odds.mle.theta - odds.identity
-            by_meat, by_bread = (
-                wald_statistic(deviation, odds.covariance),
-                float(deviation @ odds.mle.likelihood.hessian @ deviation),
-            )
-        by_form["likelihood-ratio"] = likelihood_gain(odds) * (by_meat / by_bread if by_bread > 0 else 1.0)
+        statistics["likelihood-ratio"] = _adjusted_likelihood_ratio(model)
     if form in (None, "wald"):
-        by_form["wald"] = (
-            NAN if odds.covariance is None else wald_statistic(odds.mle.theta - odds.identity, odds.covariance)
+        statistics["wald"] = (
+            NAN if model.covariance is None else wald_statistic(model.mle.theta - model.identity, model.covariance)
         )
-    return {name: by_form[name] for name in FORMS if name in by_form}
+    if form in (None, "score"):
+        statistics["score"] = _score_statistic(model)
+    return statistics
 
 
-def count_units(odds: MclloModel, form: str) -> float | None:
+def _score_statistic(model: MclloModel) -> float:
+    """Score statistic, standardized by the variance of the scores; NaN with too few units."""
+    gradient = model.identity_likelihood.gradient
+    return float(((gradient @ model.score_whitening) ** 2).sum()) if model.has_enough_units else NAN
+
+
+def _adjusted_likelihood_ratio(model: MclloModel) -> float:
+    """Likelihood ratio times a statistic standardized by the variance over the same one by the information."""
+    if model.units is not None and model.covariance is not None:
+        deviation = model.mle.theta - model.identity
+        by_variance = wald_statistic(deviation, model.covariance)
+        by_information = float(deviation @ model.mle.likelihood.hessian @ deviation)
+    else:
+        by_variance = by_information = _score_statistic(model)
+        if not model.has_unit_weights or model.units is not None:
+            by_information = wald_statistic(model.identity_likelihood.gradient, model.identity_likelihood.hessian)
+    return likelihood_gain(model) * (by_variance / by_information if by_information > 0 else 1.0)
+
+
+def count_units(model: MclloModel, form: str) -> float | None:
     """Effective number of units for the null distribution of a form; None with the model variance.
 
     The score uses the variance at the null, where all G units count equally.
     """
-    if odds.units is None:
+    if model.units is None:
         return None
     return (
-        float(odds.units.n_units)
-        if form == "score" or odds.estimate_covariance is None
-        else odds.estimate_covariance.effective_units
+        float(model.units.n_units)
+        if form == "score" or model.estimate_covariance is None
+        else model.estimate_covariance.effective_units
     )
 
 
-def tail_probability(odds: MclloModel, df: int, statistic: float, form: str = "wald") -> float:
+def tail_probability(model: MclloModel, df: int, statistic: float, form: str = "wald") -> float:
     """Upper tail probability: of χ², or of Hotelling's T² if the variance is estimated from units."""
-    return upper_tail(statistic, df, count_units(odds, form))
+    return upper_tail(statistic, df, count_units(model, form))
 
 
-def parameter_tests(odds: MclloModel) -> dict[str, dict[str, float]]:
+def parameter_tests(model: MclloModel) -> dict[str, dict[str, float]]:
     """Wald tests of subsets of the parameters."""
-    m = len(odds.free_classes)
-    deviation, gammas, taus = odds.mle.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
+    m = len(model.free_classes)
+    deviation, gammas, taus = model.mle.theta - model.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
     contrasts = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
-    return {name: _wald_statistic(odds, which, deviation) for name, which in contrasts.items()}
+    return {name: _wald_statistic(model, contrast, deviation) for name, contrast in contrasts.items()}
 
 
-def class_parameters(odds: MclloModel, *, joint: bool) -> dict[str, dict[str, float]]:
+def class_parameters(model: MclloModel, *, is_joint_view: bool) -> dict[str, dict[str, float]]:
     """Shift and slope of each class; for a binary view of its event."""
-    m, by_class = len(odds.free_classes), []
-    deviation = odds.mle.theta - odds.identity
-    wide = critical_value(count_units(odds, "wald"))
+    m, by_class = len(model.free_classes), []
+    deviation = model.mle.theta - model.identity
+    quantile = critical_value(count_units(model, "wald"))
     for i in range(m):
         parameters: dict[str, float] = {}
-        for name, at in (("tau", 2 * i + 1), ("gamma", 2 * i)):
+        for name, index in (("tau", 2 * i + 1), ("gamma", 2 * i)):
             value, se = NAN, NAN
-            if odds.covariance is not None:
-                value, se = float(odds.mle.theta[at]), float(np.sqrt(odds.covariance[at, at]))
+            if model.covariance is not None:
+                value, se = float(model.mle.theta[index]), float(np.sqrt(model.covariance[index, index]))
             parameters |= {
                 name: value,
                 f"{name}_se": se,
-                f"{name}_low": value - wide * se,
-                f"{name}_high": value + wide * se,
+                f"{name}_low": value - quantile * se,
+                f"{name}_high": value + quantile * se,
             }
-        for end in ("", "_low", "_high"):
-            parameters[f"delta{end}"] = float(np.exp(np.minimum(parameters[f"tau{end}"], 700.0)))
-        by_class.append(parameters | _wald_statistic(odds, np.eye(2 * m)[2 * i : 2 * i + 2], deviation))
-    for one, p in zip(by_class, holm([one["pvalue"] for one in by_class]), strict=True):
-        one["holm"] = p
-    names = [f"class:{j}" for j in odds.free_classes] if joint else ["event"]
-    return dict(zip(names, by_class, strict=True))
+        for suffix in ("", "_low", "_high"):
+            parameters[f"delta{suffix}"] = float(np.exp(np.minimum(parameters[f"tau{suffix}"], MAX_EXPONENT)))
+        by_class.append(parameters | _wald_statistic(model, np.eye(2 * m)[2 * i : 2 * i + 2], deviation))
+    adjusted_pvalues = holm([parameters["pvalue"] for parameters in by_class])
+    for parameters, adjusted_pvalue in zip(by_class, adjusted_pvalues, strict=True):
+        parameters["holm"] = adjusted_pvalue
+    class_names = [f"class:{j}" for j in model.free_classes] if is_joint_view else ["event"]
+    return dict(zip(class_names, by_class, strict=True))
 
 
-def _wald_statistic(odds: MclloModel, which: Array, deviation: Array) -> dict[str, float]:
-    df = len(which)
-    if odds.covariance is None:
+def _wald_statistic(model: MclloModel, contrast: Array, deviation: Array) -> dict[str, float]:
+    """Wald test that `contrast` (df, d) times the deviation (d,) from the identity is 0."""
+    df = len(contrast)
+    if model.covariance is None:
         return {"statistic": NAN, "df": float(df), "pvalue": NAN}
-    statistic = wald_statistic(which @ deviation, which @ odds.covariance @ which.T)
-    return {"statistic": statistic, "df": float(df), "pvalue": tail_probability(odds, df, statistic)}
+    statistic = wald_statistic(contrast @ deviation, contrast @ model.covariance @ contrast.T)
+    return {"statistic": statistic, "df": float(df), "pvalue": tail_probability(model, df, statistic)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -17,6 +16,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score, require_single_rows
 from trueodds.hypotests.base import REDRAW_MODES, FractionProgress, HypothesisTest, independence_notes
 from trueodds.hypotests.multiple_testing import PValues
+from trueodds.hypotests.null_draws import draw_null_statistics
 from trueodds.hypotests.view_statistic import ViewResult, shared_settings
 from trueodds.hypotests.view_verdict import VerdictContext, family_verdict, largest_pvalues, lens_verdict
 from trueodds.hypotests.votes import TWICE_THE_MEAN_TEXT, average_votes, draw_vote_labels, prepare_votes
@@ -27,16 +27,12 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import (
     DRAWN_LABELS_TEXT,
     SIGN_FLIPS_TEXT,
-    cluster_correlation,
     null_description,
-    null_draws,
 )
 from trueodds.tallies.tally import Tally
 
 NULL_DISTRIBUTIONS = ("asymptotic", "redraw")
-DEFAULT_RESAMPLES = 999  # default number of draws
-MAX_RESAMPLES, MAX_LABELS = 4_999, 10**8  # maximum number of draws, and of labels, for borderline p-values
-BORDERLINE_PVALUES = (0.005, 0.15)  # p-values for which more draws are made by default
+DEFAULT_RESAMPLES = 999  # default number of null draws
 CLUSTERED_LABELS_TEXT = (
     "labels drawn from the predicted probabilities, independently of those of other clusters, predictions kept fixed"
 )
@@ -46,8 +42,8 @@ CLUSTERED_LABELS_TEXT = (
 class ViewTest(HypothesisTest):
     """Base class of tests with one statistic per view; family-wise p-values are Holm's, or joint with redraws.
 
-    A subclass implements `on` (the result of one view) and `cells` (the same statistic for many draws). The settings
-    `null`, `redraw` and `resamples` are shared by all subclasses.
+    A subclass implements `evaluate` (the result of one view) and `cell_statistic` (the same statistic for many draws).
+    The settings `null`, `redraw` and `resamples` are shared by all subclasses.
     """
 
     accepts_joint_views: ClassVar[bool] = False  # whether a view may have a probability vector per row
@@ -55,16 +51,14 @@ class ViewTest(HypothesisTest):
     null_distributions: ClassVar[tuple[str, ...]] = NULL_DISTRIBUTIONS  # available null distributions
     simulated_nulls: ClassVar[tuple[str, ...]] = ("redraw",)  # null distributions that use `resamples` draws
     asymptotic_null: ClassVar[str] = ""  # the asymptotic distribution, in words that follow "labels drawn …, so that"
-    clustered_null: ClassVar[str] = (
-        ""  # the distribution in `by_clusters`, in such words; empty if rows must be independent
-    )
-    joint_null: ClassVar[str] = (
-        ""  # how the statistics of a view are combined, in words that follow the null hypothesis
-    )
+    # The distribution in `evaluate_with_clusters`, in such words; empty if rows must be independent.
+    clustered_null: ClassVar[str] = ""
+    # How the statistics of a view are combined, in words that follow the null hypothesis.
+    joint_null: ClassVar[str] = ""
 
-    null: str = "asymptotic"
-    redraw: Annotated[str, OneOf(REDRAW_MODES)] = "labels"
-    resamples: Resamples | None = DEFAULT_RESAMPLES
+    null: str = "asymptotic"  # one of `null_distributions`
+    redraw: Annotated[str, OneOf(REDRAW_MODES)] = "labels"  # what is drawn with null="redraw"
+    resamples: Resamples | None = DEFAULT_RESAMPLES  # number of null draws; None: more of them for borderline p-values
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,19 +123,7 @@ class ViewTest(HypothesisTest):
         progress: FractionProgress | None = None,
     ) -> list[Verdict]:
         """Verdicts on the family of lenses and on each of them, from the same draws; a single verdict for one lens."""
-        summed = preds.cluster if self.null == "asymptotic" and self.clustered_null else None
-        if preds.cluster is not None and self.null != "redraw" and summed is None:
-            null_text = "The asymptotic distribution" if self.null == "asymptotic" else f"null={self.null!r}"
-            raise InputError(
-                "TO205",
-                f"{null_text} of {self.name} assumes independent rows, and these rows are clustered.",
-                f"cluster= with null={self.null!r}",
-                (
-                    "Use null='redraw', which flips the signs of whole clusters."
-                    if "redraw" in self.null_distributions
-                    else "Keep one row per cluster."
-                ),
-            )
+        self._refuse_clusters(preds)
         preds, notes = prepare_votes(preds, self.redraw)
         notes = [
             *preds.notes,
@@ -150,80 +132,104 @@ class ViewTest(HypothesisTest):
             *independence_notes(preds),
         ]
         families = [slice(None), *(slice(i, i + 1) for i in range(len(lenses)) if len(lenses) > 1)]
-        if self.null != "redraw":
-            estimands, results = self._asymptotic_results(preds, lenses, rng, summed)
-            null_text = (
-                f"{DRAWN_LABELS_TEXT if summed is None else CLUSTERED_LABELS_TEXT}, so that"
-                f" {self.describe_null(results, clustered=summed is not None)}"
-            )
-            null_text += TWICE_THE_MEAN_TEXT if preds.votes is not None and summed is None else ""
-            return [self._build_verdict(estimands[some], results[some], None, null_text, notes) for some in families]
-        estimands = [Estimand(_TestStatistic(self), lens, lens.views(preds)) for lens in lenses]
-        sets = self._null_draws(preds, estimands, rng, progress)
-        joint = preds.kind != "multilabel"
-        null_min_pvalue = (
-            0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
-        )  # of G clusters: 2^(1 − G)
-        results = self._add_draw_results(estimands, self._evaluate_views(estimands, rng), sets)
-        null = null_description(preds, self.redraw) + self.joint_null
-        summaries = [self._summarize_all_draws(estimands, draws) for draws in sets]
+        if self.null == "redraw":
+            return self._redraw_verdicts(preds, lenses, families, notes, rng, progress)
+        return self._asymptotic_verdicts(preds, lenses, families, notes, rng)
 
-        def verdict(some: slice) -> Verdict:
-            pvalue_sets = [
-                self.pvalues(estimands[some], of_lenses[some], joint_views=joint, joint_lenses=joint)
-                for of_lenses in summaries
-            ]
-            return self._build_verdict(
-                estimands[some], results[some], pvalue_sets, null, notes, null_min_pvalue, sets[0][0].shape[1]
-            )
+    def _refuse_clusters(self, preds: Predictions) -> None:
+        """Raise InputError for clustered rows if the null distribution assumes independent rows."""
+        if preds.cluster is None or self.null == "redraw" or self._uses_clusters:
+            return
+        null_text = "The asymptotic distribution" if self.null == "asymptotic" else f"null={self.null!r}"
+        raise InputError(
+            "TO205",
+            f"{null_text} of {self.name} assumes independent rows, and these rows are clustered.",
+            f"cluster= with null={self.null!r}",
+            (
+                "Use null='redraw', which flips the signs of whole clusters."
+                if "redraw" in self.null_distributions
+                else "Keep one row per cluster."
+            ),
+        )
 
-        return [verdict(some) for some in families]
+    @property
+    def _uses_clusters(self) -> bool:
+        """Whether the null distribution is an asymptotic one of independent clusters, if there are clusters."""
+        return self.null == "asymptotic" and bool(self.clustered_null)
 
-    def _null_draws(
+    def _asymptotic_verdicts(
         self,
         preds: Predictions,
-        estimands: Sequence[Estimand],
+        lenses: Sequence[Lens],
+        families: Sequence[slice],
+        notes: Sequence[Note],
+        rng: np.random.Generator,
+    ) -> list[Verdict]:
+        """Verdicts on slices of the lenses by a null distribution without redrawn labels."""
+        cluster = preds.cluster if self._uses_clusters else None
+        estimands, results = self._asymptotic_results(preds, lenses, rng, cluster)
+        null_text = (
+            f"{DRAWN_LABELS_TEXT if cluster is None else CLUSTERED_LABELS_TEXT}, so that"
+            f" {self.describe_null(results, clustered=cluster is not None)}"
+        )
+        null_text += TWICE_THE_MEAN_TEXT if preds.votes is not None and cluster is None else ""
+        return [self._build_verdict(estimands[family], results[family], None, null_text, notes) for family in families]
+
+    def _redraw_verdicts(
+        self,
+        preds: Predictions,
+        lenses: Sequence[Lens],
+        families: Sequence[slice],
+        notes: Sequence[Note],
         rng: np.random.Generator,
         progress: FractionProgress | None,
-    ) -> list[list[Array]]:
-        """Draws of each view of each lens under each null distribution, with more of them for borderline p-values."""
-        samplers = [functools.partial(null_draws, redraw=self.redraw)]
-        if preds.cluster is not None and preds.kind != "multilabel":
-            # Sign flips have no variance in a bin without any event; labels redrawn with correlation do.
-            samplers.append(functools.partial(null_draws, cluster_share=cluster_correlation(preds, estimands)))
-        first = self.resamples or DEFAULT_RESAMPLES
-        sets = [sampler(preds, estimands, first, rng, progress=progress) for sampler in samplers]
-        more = 0 if self.resamples else min(MAX_RESAMPLES, MAX_LABELS // max(1, preds.n)) - first
-        if more > 0:
-            joint = preds.kind != "multilabel"
-            p = max(
-                self.pvalues(
-                    estimands, self._summarize_all_draws(estimands, draws), joint_views=joint, joint_lenses=joint
-                ).family_pvalue
-                for draws in sets
+    ) -> list[Verdict]:
+        """Verdicts on slices of the lenses from the same null draws."""
+        estimands = [Estimand(_TestStatistic(self), lens, lens.views(preds)) for lens in lenses]
+        is_joint = preds.kind != "multilabel"
+
+        def family_pvalue(draws: Sequence[Array]) -> float:
+            lens_summaries = self._summarize_all_draws(estimands, draws)
+            return self.pvalues(estimands, lens_summaries, joint_views=is_joint, joint_lenses=is_joint).family_pvalue
+
+        draws_by_null = draw_null_statistics(
+            preds, estimands, self.redraw, self.resamples or DEFAULT_RESAMPLES, rng, progress,
+            None if self.resamples else family_pvalue,
+        )  # fmt: skip
+        # With sign flips of G clusters the smallest possible p-value is 2^(1 − G).
+        null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
+        results = self._add_draw_results(estimands, self._evaluate_views(estimands, rng), draws_by_null)
+        null_text = null_description(preds, self.redraw) + self.joint_null
+        summaries = [self._summarize_all_draws(estimands, draws) for draws in draws_by_null]
+        verdicts, resamples = [], draws_by_null[0][0].shape[1]
+        for family in families:
+            null_pvalues = [
+                self.pvalues(estimands[family], of_lenses[family], joint_views=is_joint, joint_lenses=is_joint)
+                for of_lenses in summaries
+            ]
+            verdicts.append(
+                self._build_verdict(
+                    estimands[family], results[family], null_pvalues, null_text, notes, null_min_pvalue, resamples
+                )
             )
-            if BORDERLINE_PVALUES[0] <= p <= BORDERLINE_PVALUES[1]:
-                for draws, sampler in zip(sets, samplers, strict=True):
-                    added = sampler(preds, estimands, more, rng, progress=progress)
-                    draws[:] = [np.concatenate(both, axis=1) for both in zip(draws, added, strict=True)]
-        return sets
+        return verdicts
 
     def _asymptotic_results(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, cluster: Array | None
     ) -> tuple[list[Estimand], list[list[ViewResult]]]:
         """Asymptotic results; with votes, averaged over many draws of one vote per row."""
-        sets = [preds] if preds.votes is None or cluster is not None else draw_vote_labels(preds, rng)
-        every = []
-        for rows in sets:
+        labelings = [preds] if preds.votes is None or cluster is not None else draw_vote_labels(preds, rng)
+        results_by_labels = []
+        for rows in labelings:
             estimands = [Estimand(_TestStatistic(self), lens, lens.views(rows)) for lens in lenses]
-            every.append(self._evaluate_views(estimands, rng, cluster))
-        if len(every) == 1:
-            return estimands, every[0]
-        views = [
-            [[results[i][v] for results in every] for v in range(len(estimand.views))]
+            results_by_labels.append(self._evaluate_views(estimands, rng, cluster))
+        if len(results_by_labels) == 1:
+            return estimands, results_by_labels[0]
+        results_by_view = [
+            [[results[i][v] for results in results_by_labels] for v in range(len(estimand.views))]
             for i, estimand in enumerate(estimands)
         ]
-        return estimands, [[average_votes(one) for one in lens_views] for lens_views in views]
+        return estimands, [[average_votes(results) for results in lens_views] for lens_views in results_by_view]
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """Test the cells of a tally, each treated as rows with its mean prediction."""
@@ -250,22 +256,22 @@ class ViewTest(HypothesisTest):
         if self.null != "redraw":
             null_text = f"{DRAWN_LABELS_TEXT}, so that {self.describe_null(results, clustered=False)}"
             return self._build_verdict(estimands, results, None, null_text, notes)
-        drawn = [
+        draws_of_lenses = [
             measure.tally_null_draws(tally, estimand, self.resamples or DEFAULT_RESAMPLES, rng)
             for estimand in estimands
         ]
         notes.append(
             Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
         )
-        pvalues = self.pvalues(
+        null_pvalues = self.pvalues(
             estimands,
-            self._summarize_all_draws(estimands, [draws for draws, _ in drawn]),
-            joint_views=all(joint for _, joint in drawn),
+            self._summarize_all_draws(estimands, [draws for draws, _ in draws_of_lenses]),
+            joint_views=all(joint for _, joint in draws_of_lenses),
             joint_lenses=False,
         )
-        null = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
-        results = self._add_draw_results(estimands, results, [[draws for draws, _ in drawn]])
-        return self._build_verdict(estimands, results, [pvalues], null + self.joint_null, notes)
+        null_text = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
+        results = self._add_draw_results(estimands, results, [[draws for draws, _ in draws_of_lenses]])
+        return self._build_verdict(estimands, results, [null_pvalues], null_text + self.joint_null, notes)
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
         """The statistic of each view, if labels are redrawn."""
@@ -283,7 +289,10 @@ class ViewTest(HypothesisTest):
         return draws
 
     def _summarize_all_draws(self, estimands: Sequence[Estimand], draws: Sequence[Array]) -> list[Any]:
-        return [self.summarize_draws(estimand, drawn) for estimand, drawn in zip(estimands, draws, strict=True)]
+        """Result of `summarize_draws` for each lens."""
+        return [
+            self.summarize_draws(estimand, lens_draws) for estimand, lens_draws in zip(estimands, draws, strict=True)
+        ]
 
     def pvalues(
         self, estimands: Sequence[Estimand], summaries: Sequence[Any], *, joint_views: bool, joint_lenses: bool
@@ -294,6 +303,7 @@ class ViewTest(HypothesisTest):
     def _evaluate_views(
         self, estimands: Sequence[Estimand], rng: np.random.Generator, cluster: Array | None = None
     ) -> list[list[ViewResult]]:
+        """Result of each view of each lens; raises InputError for views that the test does not support."""
         for view in (view for estimand in estimands for view in estimand.views):
             if not self.accepts_joint_views:
                 require_one_score(view, self.name)
@@ -304,12 +314,18 @@ class ViewTest(HypothesisTest):
         return [[self.evaluate_with_draws(view, rng) for view in estimand.views] for estimand in estimands]
 
     def _add_draw_results(
-        self, estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], sets: Sequence[Sequence[Array]]
+        self,
+        estimands: Sequence[Estimand],
+        results: Sequence[Sequence[ViewResult]],
+        draws_by_null: Sequence[Sequence[Array]],
     ) -> list[list[ViewResult]]:
+        """Results with what `add_draw_results` adds; `draws_by_null` has the draws of each lens per distribution."""
         return [
             [
-                self.add_draw_results(one, estimand.views[v], estimand.values[v], [draws[i][v] for draws in sets])
-                for v, one in enumerate(results[i])
+                self.add_draw_results(
+                    result, estimand.views[v], estimand.values[v], [draws[i][v] for draws in draws_by_null]
+                )
+                for v, result in enumerate(results[i])
             ]
             for i, estimand in enumerate(estimands)
         ]
@@ -318,30 +334,32 @@ class ViewTest(HypothesisTest):
         self,
         estimands: Sequence[Estimand],
         results: Sequence[Sequence[ViewResult]],
-        pvalue_sets: Sequence[PValues] | None,
+        null_pvalues: Sequence[PValues] | None,
         null: str,
         notes: Sequence[Note],
         null_min_pvalue: float = 0.0,
         resamples: int | None = None,
     ) -> Verdict:
         """Verdict from the results of the views and, if labels were redrawn, their p-values."""
-        asymptotic = pvalue_sets is None
-        if pvalue_sets is None:
-            pvalue_sets = [PValues.from_asymptotic([[one.pvalue for one in lens_results] for lens_results in results])]
-        pvalues = largest_pvalues(pvalue_sets, null_min_pvalue)
+        asymptotic = null_pvalues is None
+        if null_pvalues is None:
+            null_pvalues = [
+                PValues.from_asymptotic([[result.pvalue for result in lens_results] for lens_results in results])
+            ]
+        pvalues = largest_pvalues(null_pvalues, null_min_pvalue)
         settings: dict[str, Any] = {"null": self.null} | ({} if asymptotic else {"redraw": self.redraw})
         min_pvalue = None
         if self.null in self.simulated_nulls:
             settings["resamples"] = resamples = resamples or self.resamples or DEFAULT_RESAMPLES
             min_pvalue = max(1 / (1 + resamples), pvalues.smallest_pvalue) * (1 if asymptotic else pvalues.claims)
-        view_results = [one for lens_results in results for one in lens_results]
-        notes = [*notes, *(note for one in view_results for note in one.notes)]
+        view_results = [result for lens_results in results for result in lens_results]
+        notes = [*notes, *(note for result in view_results for note in result.notes)]
         if asymptotic:
-            doubts = dict.fromkeys(doubt for one in view_results for doubt in one.doubts)
+            doubts = dict.fromkeys(doubt for result in view_results for doubt in result.doubts)
             notes += [
                 Note("TN212", f"{doubt} Use {self.recommended_alternative}, which keeps its level.") for doubt in doubts
             ]
-        settings |= shared_settings([one.settings_used for one in view_results])
+        settings |= shared_settings([result.settings_used for result in view_results])
         context = VerdictContext(
             self.name,
             null,
@@ -359,7 +377,7 @@ class _TestStatistic(Estimator):
     """Adapter that presents the statistic of a test as an estimator for the null draws."""
 
     name: ClassVar[str] = "surprise"
-    test: ViewTest
+    test: ViewTest  # the test whose statistic is presented
 
     @property
     def needs_rows(self) -> bool:  # type: ignore[override]
@@ -376,5 +394,5 @@ class _TestStatistic(Estimator):
         return self.cell_statistic(view).value()
 
     def cell_statistic(self, view: View) -> CellStatistic:
-        """The cells of the test."""
+        """The statistic of the test on cells, for many draws."""
         return self.test.cell_statistic(view)

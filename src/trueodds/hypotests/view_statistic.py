@@ -98,11 +98,17 @@ class ScaledCells:
 def view_parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Array) -> dict[str, dict[str, float]]:
     """Statistic, p-value, Holm's p-value and effect of each view."""
     return {
-        name: {"statistic": one.statistic, "pvalue": float(p), "holm": h, "effect": one.effect}
-        for name, one, p, h in zip(names, results, pvalues, holm([float(p) for p in pvalues]), strict=True)
+        name: {"statistic": result.statistic, "pvalue": float(p), "holm": adjusted_pvalue, "effect": result.effect}
+        for name, result, p, adjusted_pvalue in zip(
+            names, results, pvalues, holm([float(p) for p in pvalues]), strict=True
+        )
     }
 
 
 def shared_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Settings that are equal for all views."""
-    return {key: value for key, value in settings[0].items() if all(other.get(key) == value for other in settings)}
+    return {
+        key: value
+        for key, value in settings[0].items()
+        if all(view_settings.get(key) == value for view_settings in settings)
+    }

@@ -30,18 +30,18 @@ class VerdictContext:
 def largest_pvalues(null_pvalues: Sequence[PValues], min_pvalue: float) -> PValues:
     """Return the largest p-values under several null distributions, none of them below `min_pvalue`."""
     of_views = [
-        np.max([np.maximum(one.pvalues[i], min_pvalue) for one in null_pvalues], axis=0)
+        np.max([np.maximum(pvalues.pvalues[i], min_pvalue) for pvalues in null_pvalues], axis=0)
         for i in range(len(null_pvalues[0].pvalues))
     ]
     of_lens = [
-        float(np.max([min_pvalue, *(one.lens_pvalues[i] for one in null_pvalues)]))
+        float(np.max([min_pvalue, *(pvalues.lens_pvalues[i] for pvalues in null_pvalues)]))
         for i in range(len(null_pvalues[0].lens_pvalues))
     ]
     return PValues(
         of_views,
         of_lens,
-        float(np.max([min_pvalue, *(one.family_pvalue for one in null_pvalues)])),
-        max(min_pvalue, *(one.smallest_pvalue for one in null_pvalues)),
+        float(np.max([min_pvalue, *(pvalues.family_pvalue for pvalues in null_pvalues)])),
+        max(min_pvalue, *(pvalues.smallest_pvalue for pvalues in null_pvalues)),
         null_pvalues[0].claims,
     )
 

@@ -62,20 +62,20 @@ def twice_the_mean(pvalues: Sequence[float]) -> float:
 def average_votes(results: Sequence[ViewResult]) -> ViewResult:
     """Average the results over draws of one vote per row, with a combined p-value and without a summary."""
 
-    def mean(name: str, values: Sequence[float]) -> float:
+    def combine(name: str, values: Sequence[float]) -> float:
         return twice_the_mean(values) if name in ("pvalue", "holm") else float(np.mean(values))
 
-    first = results[0]
+    first_result = results[0]
     parts = {
-        part: {name: mean(name, [one.parts[part][name] for one in results]) for name in numbers}
-        for part, numbers in first.parts.items()
-        if all(part in one.parts for one in results)
+        part: {name: combine(name, [result.parts[part][name] for result in results]) for name in numbers}
+        for part, numbers in first_result.parts.items()
+        if all(part in result.parts for result in results)
     }
     return replace(
-        first,
-        statistic=mean("statistic", [one.statistic for one in results]),
-        pvalue=mean("pvalue", [one.pvalue for one in results]),
-        effect=mean("effect", [one.effect for one in results]),
+        first_result,
+        statistic=combine("statistic", [result.statistic for result in results]),
+        pvalue=combine("pvalue", [result.pvalue for result in results]),
+        effect=combine("effect", [result.effect for result in results]),
         parts=parts,
         summary="",
     )

@@ -12,6 +12,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.power_results import Power
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.settings import Positive, check
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests._power.power import LIMITS_LEVEL, MAX_ROWS, MIN_ROWS
@@ -19,9 +20,9 @@ from trueodds.lenses.base import Lens
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.measure import estimate_error
 
-DATA_SETS_PER_WIDTH = 16  # resampled data sets per estimate of the mean width
-MAX_ITERATIONS = 5  # maximum number of iterations
-WIDTH_TOLERANCE = 0.02  # relative to the target width
+DATA_SETS_PER_WIDTH = 16  # number of resampled data sets per estimate of the mean width
+MAX_ITERATIONS = 5  # maximum number of sample sizes that are tried
+WIDTH_TOLERANCE = 0.02  # tolerance of the mean width, relative to the target width
 
 
 def rows_for_width(
@@ -53,65 +54,88 @@ def rows_for_width(
     width = check("width", width, Positive)
     interval_spec = IntervalSpec(level=1 - alpha)
     estimate = estimate_error(preds, estimator, lens, aggregate, interval_spec, rng)
-    now = _interval_width(estimate)
-    if not math.isfinite(now):
-        why = next((note.text for note in estimate.notes if note.code == "TN201"), "it is infinite")
+    current_width = _interval_width(estimate)
+    if not math.isfinite(current_width):
+        reason = next((note.text for note in estimate.notes if note.code == "TN201"), "it is infinite")
         raise InputError(
             "TO205",
             "The estimator has no interval with a finite width.",
-            f"{estimator.name} through {lens}: {why}",
+            f"{estimator.name} through {lens}: {reason}",
             "Choose an error with an interval, such as ece, rmsce or brier.",
         )
-    n, tried, widths = _next_sample_size(preds.n, now, width), 0, np.full(DATA_SETS_PER_WIDTH, np.nan)
-    for round_ in range(MAX_ITERATIONS):
-        tried = min(n, MAX_ROWS)
-        for s in range(DATA_SETS_PER_WIDTH):
-            sample = preds[rng.integers(0, preds.n, tried)]
-            widths[s] = _interval_width(estimate_error(sample, estimator, lens, aggregate, interval_spec, rng))
-            if progress:
-                progress((round_ + (s + 1) / DATA_SETS_PER_WIDTH) / MAX_ITERATIONS)
-        mean = float(np.nanmean(widths)) if np.isfinite(widths).any() else now * math.sqrt(preds.n / tried)
-        n = _next_sample_size(tried, mean, width)
-        if abs(mean - width) <= WIDTH_TOLERANCE * width or (tried == MAX_ROWS and n > tried):
-            break
-    if progress:
-        progress(1.0)
-    extrapolated = n > MAX_ROWS
-    finite_widths = widths[np.isfinite(widths)]
-    half_width = (
-        float(
-            stdtrit(len(finite_widths) - 1, LIMITS_LEVEL / 2 + 0.5)
-            * finite_widths.std(ddof=1)
-            / math.sqrt(len(finite_widths))
-        )
-        if len(finite_widths) > 1
-        else 0.0
-    )
+
+    def simulate_width(n: int) -> float:
+        """Width of the interval for n rows resampled from the predictions."""
+        sample = preds[rng.integers(0, preds.n, n)]
+        return _interval_width(estimate_error(sample, estimator, lens, aggregate, interval_spec, rng))
+
+    n, n_tried, widths, mean_width = _search_sample_size(simulate_width, preds.n, current_width, width, progress)
+    is_extrapolated = n > MAX_ROWS
+    half_width = _half_width_of_limits(widths[np.isfinite(widths)])
     settings = dict(estimate.settings) | {
-        "width_now": now,
-        "tried": tried,
-        "width_tried": mean,
+        "width_now": current_width,
+        "tried": n_tried,
+        "width_tried": mean_width,
         "simulations": DATA_SETS_PER_WIDTH,
     }
     return Power(
-        estimator.name, "width", str(lens), preds.n, alpha, float(width), required=n if extrapolated else tried,
-        limits=Interval(mean - half_width, mean + half_width, LIMITS_LEVEL, "t"), settings=settings,
-        notes=(*estimate.notes, *_width_notes(extrapolated=extrapolated)),
+        estimator.name, "width", str(lens), preds.n, alpha, float(width), required=n if is_extrapolated else n_tried,
+        limits=Interval(mean_width - half_width, mean_width + half_width, LIMITS_LEVEL, "t"), settings=settings,
+        notes=(*estimate.notes, *_width_notes(is_extrapolated=is_extrapolated)),
     )  # fmt: skip
 
 
+def _search_sample_size(
+    simulate_width: Callable[[int], float],
+    n_rows: int,
+    current_width: float,
+    target_width: float,
+    progress: Callable[[float], None] | None,
+) -> tuple[int, int, Array, float]:
+    """Search the number of rows with the target width, beginning at the `current_width` of `n_rows` rows.
+
+    Returns the number of rows by the square-root rule, the last simulated number of rows, its simulated widths
+    (DATA_SETS_PER_WIDTH,), and their mean.
+    """
+    n, widths = _next_sample_size(n_rows, current_width, target_width), np.full(DATA_SETS_PER_WIDTH, np.nan)
+    for iteration in range(MAX_ITERATIONS):
+        n_tried = min(n, MAX_ROWS)
+        for s in range(DATA_SETS_PER_WIDTH):
+            widths[s] = simulate_width(n_tried)
+            if progress:
+                progress((iteration + (s + 1) / DATA_SETS_PER_WIDTH) / MAX_ITERATIONS)
+        mean_width = (
+            float(np.nanmean(widths)) if np.isfinite(widths).any() else current_width * math.sqrt(n_rows / n_tried)
+        )
+        n = _next_sample_size(n_tried, mean_width, target_width)
+        if abs(mean_width - target_width) <= WIDTH_TOLERANCE * target_width or (n_tried == MAX_ROWS and n > n_tried):
+            break
+    if progress:
+        progress(1.0)
+    return n, n_tried, widths, mean_width
+
+
+def _half_width_of_limits(widths: Array) -> float:
+    """Half the width of the confidence limits of a mean of simulated widths, by Student's t; 0 for a single one."""
+    if len(widths) <= 1:
+        return 0.0
+    return float(stdtrit(len(widths) - 1, LIMITS_LEVEL / 2 + 0.5) * widths.std(ddof=1) / math.sqrt(len(widths)))
+
+
 def _interval_width(estimate: Estimate) -> float:
+    """Total width of the interval of an estimate; NaN without an interval."""
     return math.nan if estimate.interval is None else estimate.interval.high - estimate.interval.low
 
 
-def _next_sample_size(n: int, now: float, width: float) -> int:
-    """Number of rows by the square-root rule."""
-    return max(MIN_ROWS, math.ceil(n * (now / width) ** 2))
+def _next_sample_size(n: int, width: float, target_width: float) -> int:
+    """Number of rows with the target width, if n rows have this width and it decreases with the root of n."""
+    return max(MIN_ROWS, math.ceil(n * (width / target_width) ** 2))
 
 
-def _width_notes(*, extrapolated: bool) -> list[Note]:
+def _width_notes(*, is_extrapolated: bool) -> list[Note]:
+    """Notes on the resampled rows, and on an extrapolated number of rows."""
     notes = [Note("TN233", "This applies to similar rows; it was simulated with rows resampled from these.")]
-    if extrapolated:
+    if is_extrapolated:
         text = (
             f"No data sets of more than {MAX_ROWS:,} rows were simulated; the required number of rows is extrapolated."
         )

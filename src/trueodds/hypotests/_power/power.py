@@ -35,14 +35,18 @@ from trueodds.resampling.poisson_binomial import clopper_pearson_limits
 PowerFunction = Callable[[float], float]
 
 LIMITS_LEVEL = 0.95  # confidence level of the limits of a simulated power
-MAX_ROWS = 200_000  # maximum size of a simulated data set; beyond, the power is extrapolated
-MAX_TOTAL_ROWS = 10**8  # maximum total rows of all data sets of one size
-MIN_ROWS = 5  # minimum size of a simulated data set
+MAX_ROWS = 200_000  # maximum number of rows of a simulated data set; beyond, the power is extrapolated
+MAX_TOTAL_ROWS = 10**8  # maximum total number of rows of all data sets of one size
+MIN_ROWS = 5  # minimum number of rows of a simulated data set
 ASYMPTOTIC_NOTE = (
     " The power is asymptotic and deviates by a few percentage points with hundreds of rows; use simulations= to "
     "simulate it."
 )
 POWER_TOLERANCE = 0.005  # tolerance of a simulated power, which is smaller than its simulation error
+ASYMPTOTIC_POWER_TOLERANCE = 1e-9  # tolerance of an asymptotic power
+MAX_ASYMPTOTIC_ROWS = 1e15  # maximum number of rows if the power is asymptotic
+MAX_GROWTH_FACTOR = 20.0  # factor by which √n grows if the power does not exceed the level
+ROUGH_TOLERANCE_FACTOR, ROUGH_DATA_SET_FACTOR = 10, 4  # a rough search has a larger tolerance, and fewer data sets
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,13 @@ class PowerPlan(Settings):
     50
     """
 
-    n: Annotated[int, Range(MIN_ROWS, 10**9)] | None = None
-    power: Probability = 0.8
-    effect: Probability | None = None
-    alpha: Level = 0.05
-    simulations: Annotated[int, Range(20, 10**8)] | None = None
-    distortion: DistortionKind = "temperature"
-    direction: DistortionDirection = "over"
+    n: Annotated[int, Range(MIN_ROWS, 10**9)] | None = None  # number of rows; None: that of the predictions
+    power: Probability = 0.8  # target power
+    effect: Probability | None = None  # error to detect; None: the smallest detectable one is computed
+    alpha: Level = 0.05  # level of the test
+    simulations: Annotated[int, Range(20, 10**8)] | None = None  # number of data sets; None: see `n_data_sets`
+    distortion: DistortionKind = "temperature"  # kind of miscalibration
+    direction: DistortionDirection = "over"  # overprediction or underprediction
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,9 +94,9 @@ def n_null_draws_for_level(alpha: float) -> int:
     return max(200, 100 * math.ceil(0.1 / alpha)) - 1
 
 
-def check_power_settings(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
+def check_power_settings(test: Any, estimator: Any, width: float | None, test_settings: Mapping[str, Any]) -> None:
     """Raise InputError if settings of an interval width and of a test are combined."""
-    specified = [name for name, value in others.items() if value is not None]
+    specified = [name for name, value in test_settings.items() if value is not None]
     if width is not None and (test != DEFAULT or specified):
         got = ", ".join([*specified, *([] if test == DEFAULT else [f"test {describe(test)}"])])
         raise InputError(
@@ -152,20 +156,20 @@ class _PowerCurve:
         (view,) = population.views if len(population.views) == 1 else (None,)
         asymptotic = isinstance(test, ViewTest) and test.null == "asymptotic" and plan.simulations is None
         asymptotic = asymptotic and population.preds.weight is None  # weights change the asymptotic distribution
-        self.degrees = test.degrees_of_freedom(view) if asymptotic and view is not None else None
-        self._tried = 0.0
-        self._sets: SimulatedPower | None = None
+        self.df = test.degrees_of_freedom(view) if asymptotic and view is not None else None
+        self._n_evaluated = 0.0
+        self._simulation: SimulatedPower | None = None
 
     def power_at(self, n: int, x: float, *, roughly: bool = False) -> float:
         """The power at n rows and distortion x."""
-        if self.degrees is not None:
+        if self.df is not None:
             return self._asymptotic_power(n, x)
-        count = self.n_data_sets(n) // 4 if roughly else self.n_data_sets(n)
-        if self._sets is None or self._sets.n != n or self._sets.count < count:
+        count = self.n_data_sets(n) // ROUGH_DATA_SET_FACTOR if roughly else self.n_data_sets(n)
+        if self._simulation is None or self._simulation.n != n or self._simulation.count < count:
             progress = self._report_progress if self.progress else None
-            self._sets = SimulatedPower(self.test, self.population, n, self.plan.alpha, count, self.key, progress)
-        power = self._sets.rejection_rate(x, count)
-        self._tried += 1
+            self._simulation = SimulatedPower(self.test, self.population, n, self.plan.alpha, count, self.key, progress)
+        power = self._simulation.rejection_rate(x, count)
+        self._n_evaluated += 1
         return power
 
     def n_data_sets(self, n: int) -> int:
@@ -176,16 +180,16 @@ class _PowerCurve:
         """Power by the non-central χ² distribution, with the likelihood gain of the true probabilities at n rows."""
         (view,), truth = self.population.views, self.population.true_probabilities(x)
         assert isinstance(self.test, ViewTest)
-        assert self.degrees is not None
+        assert self.df is not None
         gain = max(self.test.evaluate(view.with_y(truth)).statistic, 0.0) * n / self.population.n
-        return float(1 - chndtr(chdtri(self.degrees, self.plan.alpha), self.degrees, gain))
+        return float(1 - chndtr(chdtri(self.df, self.plan.alpha), self.df, gain))
 
     def smallest_detectable_distortion(self, n: int) -> Power:
         """Smallest distortion that has the target power at n rows."""
         self.power_at(n, 0.0)  # generates all data sets
         start = self._distortion_with_effect(min(self._starting_distortion(n), 0.9 * self.population.max_effect))
         x, _ = self._solve_for_power(
-            lambda x: self.power_at(n, x, roughly=True), start, MAX_DISTORTION, 10 * self.tolerance
+            lambda x: self.power_at(n, x, roughly=True), start, MAX_DISTORTION, ROUGH_TOLERANCE_FACTOR * self.tolerance
         )
         x, power = self._solve_for_power(lambda x: self.power_at(n, x), x, MAX_DISTORTION, self.tolerance)
         reached = power >= self.plan.power - self.tolerance
@@ -193,40 +197,44 @@ class _PowerCurve:
 
     def required_rows(self, n: int, effect: float) -> Power:
         """Power at n rows, and the number of rows for the target power."""
-        x, upper_bound = (
-            self._distortion_with_effect(effect),
-            math.sqrt(self.max_rows if self.degrees is not None else max(self.max_rows, n)),
-        )
+        x = self._distortion_with_effect(effect)
+        max_rows = self.max_rows if self.df is not None else max(self.max_rows, n)
         power = self.power_at(n, x)
-        before = self._sets
-        start = math.sqrt(n) * min(max(self._row_growth_factor(power), 0.25), 4.0)
+        simulation_of_n = self._simulation
+        root = math.sqrt(n) * min(max(self._row_growth_factor(power), 0.25), 4.0)
         for roughly in (True, False):
-            at = lambda root, roughly=roughly: self.power_at(_rows_at_root(root), x, roughly=roughly)  # noqa: E731
-            start, share = self._solve_for_power(at, start, upper_bound, (10 if roughly else 1) * self.tolerance)
-        self._sets = before  # the reported power is that at n rows
-        required, more = _rows_at_root(start), {"power_at_needed": share}
-        if share >= self.plan.power - self.tolerance:
-            return self._build_result("rows", n, power, effect, required, x, more)
-        if share <= 2 * self.plan.alpha:
-            return self._build_result("rows", n, power, effect, None, x, more)
-        required = math.ceil(required * self._row_growth_factor(share) ** 2)
-        return self._build_result("rows", n, power, effect, required, x, more | {"extrapolated": True})
+            tolerance = self.tolerance * (ROUGH_TOLERANCE_FACTOR if roughly else 1)
+            root, power_at_root = self._solve_for_power(
+                lambda root, roughly=roughly: self.power_at(_rows_at_root(root), x, roughly=roughly),  # type: ignore[misc]
+                root,
+                math.sqrt(max_rows),
+                tolerance,
+            )
+        self._simulation = simulation_of_n  # the reported power is that at n rows
+        required, details = _rows_at_root(root), {"power_at_needed": power_at_root}
+        if power_at_root >= self.plan.power - self.tolerance:
+            return self._build_result("rows", n, power, effect, required, x, details)
+        if power_at_root <= 2 * self.plan.alpha:
+            return self._build_result("rows", n, power, effect, None, x, details)
+        required = math.ceil(required * self._row_growth_factor(power_at_root) ** 2)
+        return self._build_result("rows", n, power, effect, required, x, details | {"extrapolated": True})
 
     @property
     def tolerance(self) -> float:
         """Tolerance of the power in the root search."""
-        return POWER_TOLERANCE if self.degrees is None else 1e-9
+        return POWER_TOLERANCE if self.df is None else ASYMPTOTIC_POWER_TOLERANCE
 
     @property
     def max_rows(self) -> float:
         """Maximum number of rows in the root search."""
-        return MAX_ROWS if self.degrees is None else 1e15
+        return MAX_ROWS if self.df is None else MAX_ASYMPTOTIC_ROWS
 
     def _solve_for_power(
-        self, share: PowerFunction, start: float, upper_bound: float, tolerance: float
+        self, power_of: PowerFunction, start: float, upper_bound: float, tolerance: float
     ) -> tuple[float, float]:
+        """Argument at which `power_of` has the target power, and the power there."""
         return find_root(
-            share,
+            power_of,
             start,
             self.plan.power,
             upper_bound,
@@ -236,10 +244,12 @@ class _PowerCurve:
             x_tolerance=min(tolerance, 0.01),
         )
 
-    def _row_growth_factor(self, share: float) -> float:
+    def _row_growth_factor(self, power: float) -> float:
         """Factor by which √n must grow from this power to the target power."""
-        gained = _normal_score(share) - _normal_score(self.plan.alpha)
-        return (_normal_score(self.plan.power) - _normal_score(self.plan.alpha)) / gained if gained > 0 else 20.0
+        gain = _normal_score(power) - _normal_score(self.plan.alpha)
+        return (
+            (_normal_score(self.plan.power) - _normal_score(self.plan.alpha)) / gain if gain > 0 else MAX_GROWTH_FACTOR
+        )
 
     def _starting_distortion(self, n: int) -> float:
         """Starting value: the error that the mean of n residuals detects."""
@@ -249,9 +259,9 @@ class _PowerCurve:
 
     def _distortion_with_effect(self, effect: float) -> float:
         """Size of the distortion with this effect."""
-        largest, at = self.population.max_effect, self.population.effect
+        largest, effect_of = self.population.max_effect, self.population.effect
         return find_root(
-            at,
+            effect_of,
             effect / largest,
             effect,
             MAX_DISTORTION,
@@ -261,37 +271,47 @@ class _PowerCurve:
             x_tolerance=1e-9,
         )[0]
 
-    def _report_progress(self, part: float) -> None:
+    def _report_progress(self, fraction: float) -> None:
+        """Report progress when this fraction of the current simulation is done."""
         assert self.progress is not None
-        done = self._tried + part
-        self.progress(done / (done + 3))  # the number of iterations is unknown in advance
+        n_done = self._n_evaluated + fraction
+        self.progress(n_done / (n_done + 3))  # the number of iterations is unknown in advance
 
     def _build_result(
-        self, question: str, n: int, power: float, effect: float, required: int | None, x: float, more: dict[str, Any]
+        self,
+        question: str,
+        n: int,
+        power: float,
+        effect: float,
+        required: int | None,
+        x: float,
+        details: dict[str, Any],
     ) -> Power:
+        """The result with its limits, settings and notes; `details` are added to the settings."""
         plan, population = self.plan, self.population
-        settings: dict[str, Any] = {"distortion": plan.distortion, "direction": plan.direction, "size": x} | more
+        settings: dict[str, Any] = {"distortion": plan.distortion, "direction": plan.direction, "size": x} | details
         if plan.distortion == "shift" and population.preds.k > 2 and population.preds.kind != "multilabel":
             settings["shifted"] = "predicted class"
         limits = None
-        if self.degrees is not None:
-            settings |= {"distribution": f"non-central chi-squared, {self.degrees} degrees of freedom"}
-        elif self._sets is not None:
-            limits = power_limits(power, self._sets.count)
-            settings |= {"simulations": self._sets.count} | self._sets.settings_used
+        if self.df is not None:
+            settings |= {"distribution": f"non-central chi-squared, {self.df} degrees of freedom"}
+        elif self._simulation is not None:
+            limits = power_limits(power, self._simulation.count)
+            settings |= {"simulations": self._simulation.count} | self._simulation.settings_used
         if statistic := getattr(self.test, "statistic", None):
             settings = {"statistic": getattr(statistic, "name", statistic)} | settings
         return Power(
             self.test.name, question, str(population.lens), n, plan.alpha, plan.power, power, effect, required, limits,
-            settings, tuple(self._notes(required, question, more)),
+            settings, tuple(self._notes(required, question, details)),
         )  # fmt: skip
 
-    def _notes(self, required: int | None, question: str, more: dict[str, Any]) -> list[Note]:
+    def _notes(self, required: int | None, question: str, details: dict[str, Any]) -> list[Note]:
+        """Notes on the kind of error, on rows that no distortion changes, and on extrapolation."""
         notes = [
             Note(
                 "TN233",
                 "This power applies to similar rows and to this kind of error. It can differ for other errors of the"
-                " same size." + (ASYMPTOTIC_NOTE if self.degrees is not None else ""),
+                " same size." + (ASYMPTOTIC_NOTE if self.df is not None else ""),
             )
         ]
         if fixed := self.population.distortion.n_certain(self.population.preds):
@@ -301,7 +321,7 @@ class _PowerCurve:
                     f"{fixed:,} rows have predicted probabilities of exactly 0 and 1, which no distortion changes.",
                 )
             )
-        if question == "rows" and (required is None or more.get("extrapolated")):
+        if question == "rows" and (required is None or details.get("extrapolated")):
             text = f"No data sets of more than {max(MAX_ROWS, self.population.n):,} rows were simulated"
             text += (
                 "; the required number of rows is extrapolated."
@@ -312,20 +332,21 @@ class _PowerCurve:
         return notes
 
 
-def power_limits(share: float, count: int) -> Interval:
+def power_limits(power: float, count: int) -> Interval:
     """Clopper-Pearson limits of a proportion simulated `count` times.
 
     >>> print(power_limits(0.8, 1000))
     [0.7738, 0.8244] 95%
     """
-    low, high = clopper_pearson_limits(round(share * count), count, (1 - LIMITS_LEVEL) / 2)
+    low, high = clopper_pearson_limits(round(power * count), count, (1 - LIMITS_LEVEL) / 2)
     return Interval(float(low), float(high), LIMITS_LEVEL, "clopper-pearson")
 
 
-def _normal_score(share: float) -> float:
+def _normal_score(power: float) -> float:
     """Normal quantile of a power, which grows about linearly with the distortion and with √n."""
-    return float(ndtri(min(max(share, 1e-4), 1 - 1e-4)))
+    return float(ndtri(min(max(power, 1e-4), 1 - 1e-4)))
 
 
 def _rows_at_root(root: float) -> int:
+    """Number of rows whose square root is `root`, the variable in which the power is nearly linear."""
     return max(MIN_ROWS, math.ceil(root * root - 1e-9))

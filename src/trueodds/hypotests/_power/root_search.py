@@ -30,29 +30,29 @@ def find_root(
     3.0
     """
     target = linearize(level)
-    low, high = (0.0, zero_value), None
+    lower, upper = (0.0, zero_value), None
     x = min(start, upper_bound)
     for _ in range(60):
         value = curve(x)
         if abs(value - level) <= value_tolerance:
             return x, value
         if value >= level:
-            high = (x, value)
+            upper = (x, value)
         elif x >= upper_bound:
             return x, value
         else:
-            low = (x, value)
-        bottom, (right, top) = linearize(low[1]), high or low
-        if high is None:
-            gained = bottom - linearize(zero_value)
-            factor = (target - linearize(zero_value)) / gained if gained > 0 else 4.0
+            lower = (x, value)
+        lower_score, (upper_x, upper_value) = linearize(lower[1]), upper or lower
+        if upper is None:
+            gain = lower_score - linearize(zero_value)
+            factor = (target - linearize(zero_value)) / gain if gain > 0 else 4.0
             x = min(upper_bound, x * min(max(1.02 * factor, 1.05), 4.0))
             continue
-        width = right - low[0]
-        if width <= x_tolerance * right:
+        width = upper_x - lower[0]
+        if width <= x_tolerance * upper_x:
             break
-        rise = linearize(top) - bottom
-        part = (target - bottom) / rise if rise > 0 else 0.5
-        x = low[0] + width * min(max(part, 0.05), 0.95)
-    assert high is not None
-    return high
+        score_difference = linearize(upper_value) - lower_score
+        fraction = (target - lower_score) / score_difference if score_difference > 0 else 0.5
+        x = lower[0] + width * min(max(fraction, 0.05), 0.95)
+    assert upper is not None
+    return upper

@@ -93,15 +93,15 @@ class Population:
 
     def true_probabilities(self, x: float) -> Array:
         """True probabilities at distortion x: of the single event (n,), or of every class (n, K)."""
-        R = self.distortion.true_probabilities(self.preds, x)
-        return self.view_probabilities(R)[0] if self.is_single_score else R
+        P = self.distortion.true_probabilities(self.preds, x)
+        return self.view_probabilities(P)[0] if self.is_single_score else P
 
-    def view_probabilities(self, R: Array) -> list[Array]:
+    def view_probabilities(self, P: Array) -> list[Array]:
         """True probabilities of each view."""
         if self.preds.kind == "multilabel":
-            return [R[:, c] for c in self.lens.columns(self._rows)]
+            return [P[:, c] for c in self.lens.columns(self._rows)]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
-        return [o.outcome_shares(R, m) for o, m in zip(self._outcomes, widths, strict=True)]
+        return [outcomes.outcome_shares(P, m) for outcomes, m in zip(self._outcomes, widths, strict=True)]
 
     @cached_property
     def _outcomes(self) -> list[Any]:
@@ -132,13 +132,13 @@ class Population:
         """n rows drawn with replacement, with labels drawn from the truth; random numbers are shared by all truths."""
         rows = np.random.default_rng([*seed, 0]).integers(0, self.n, n)
         u = np.random.default_rng([*seed, 1])
-        drawn = self._rows[rows]
+        sampled = self._rows[rows]
         if self.is_single_score:
-            return drawn.with_labels(u.random(n) < truth[rows])
+            return sampled.with_labels(u.random(n) < truth[rows])
         if self.preds.kind == "multilabel":
-            return drawn.with_labels(u.random((n, truth.shape[1])) < truth[rows])
+            return sampled.with_labels(u.random((n, truth.shape[1])) < truth[rows])
         labels = (np.cumsum(truth[rows], axis=1) <= u.random(n)[:, None]).sum(axis=1)
-        return drawn.with_labels(np.minimum(labels, truth.shape[1] - 1))
+        return sampled.with_labels(np.minimum(labels, truth.shape[1] - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +188,11 @@ class SimulatedPower:
         self.test, self.population, self.n, self.alpha, self.count = test, population, n, alpha, count
         self.key, self.progress = key, progress
         self._plain, self._null = population.true_probabilities(0.0), {}  # type: tuple[Array, dict[int, Array]]
-        first = self._sample_data_set(self._plain, 0)
-        test(first, [population.sample_lens], np.random.default_rng(key))  # raises InputError for unsuitable data
-        self.redraws_labels = test.estimand(first, population.sample_lens) is not None
+        first_sample = self._sample_data_set(self._plain, 0)
+        test(
+            first_sample, [population.sample_lens], np.random.default_rng(key)
+        )  # raises InputError for unsuitable data
+        self.redraws_labels = test.estimand(first_sample, population.sample_lens) is not None
         self.draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
         n_draws = count * self.draws * len(population.views)
         self.pools_draws = self.redraws_labels and (count * n * self.draws > MAX_LABELS or n_draws > MAX_DRAWS)

@@ -15,7 +15,7 @@ def test_step_down_by_hand():
     # a lies .73 standard deviations above its mean, b .45: a comes first. Least of both: 2, 4, 1, 1, so 3 of 4 are as
     # surprising as a. Among b alone 2 of 4 are, which may not be less than what came before it.
     both = JointDraws(np.array([5.0, 3.0]), np.array([[1.0, 2.0, 6.0], [1.0, 4.0, 2.0]]))
-    assert both.alone.tolist() == [0.5, 0.5]
+    assert both.unadjusted.tolist() == [0.5, 0.5]
     assert both.adjusted.tolist() == [0.75, 0.75]
 
 
@@ -23,7 +23,7 @@ def test_one_claim_is_not_adjusted():
     draws = np.random.default_rng(0).normal(size=199)
     for observed in (-1.0, 0.3, 2.2, 9.0):
         one = JointDraws(np.array([observed]), draws[None])
-        assert one.adjusted[0] == one.alone[0] == pytest.approx(pvalue(observed, draws))
+        assert one.adjusted[0] == one.unadjusted[0] == pytest.approx(pvalue(observed, draws))
 
 
 def test_a_duplicate_claim_costs_nothing():
@@ -39,17 +39,17 @@ def test_no_adjusted_p_is_below_its_own_or_above_holms():
         draws = rng.normal(size=(5, 399)) + 0.7 * rng.normal(size=399)
         observed = rng.normal(1, 1.2, 5)
         joint_draws = JointDraws(observed, draws)
-        assert (joint_draws.adjusted >= joint_draws.alone).all()
+        assert (joint_draws.adjusted >= joint_draws.unadjusted).all()
         # Holm adds the shares of draws; here a draw that lies far out for two claims counts once.
-        assert (joint_draws.adjusted <= np.array(holm(joint_draws.alone.tolist())) + 1e-12).all()
+        assert (joint_draws.adjusted <= np.array(holm(joint_draws.unadjusted.tolist())) + 1e-12).all()
 
 
 def test_an_undefined_statistic_stays_undefined_and_costs_nothing():
     draws = np.random.default_rng(3).normal(size=(2, 99))
     joint_draws = JointDraws(np.array([2.5, np.nan]), draws)
     assert np.isnan(joint_draws.adjusted[1])
-    assert np.isnan(joint_draws.alone[1])
-    assert joint_draws.adjusted[0] == joint_draws.alone[0]
+    assert np.isnan(joint_draws.unadjusted[1])
+    assert joint_draws.adjusted[0] == joint_draws.unadjusted[0]
     assert joint_draws.min_detectable(0.05)[1] is None or np.isnan(joint_draws.observed[1])
 
 

@@ -44,10 +44,10 @@ def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
 class GroupAssessment:
     """Results of all subgroups, and the gaps between them."""
 
-    groups: tuple[Group, ...]
-    group_errors: tuple[ComparedModel, ...]
-    gaps: tuple[Gap, ...]
-    widest_gaps: tuple[Gap, ...]
+    groups: tuple[Group, ...]  # result of each subgroup
+    group_errors: tuple[ComparedModel, ...]  # error of each subgroup with its rows and views
+    gaps: tuple[Gap, ...]  # requested gaps: between pairs of subgroups, or to the rest
+    widest_gaps: tuple[Gap, ...]  # widest gap of each column
     notes: tuple[Note, ...]
 
 
@@ -63,13 +63,15 @@ def assess_groups(
 ) -> GroupAssessment:
     """Error, p-values and status of every subgroup of the partitions, and the gaps of each partition."""
     groups = [group for partition in partitions for group in partition.groups]
-    sides, group_results = [], []
-    for number, (group, p, joint, min_detectable) in enumerate(
+    group_errors, group_results = [], []
+    for number, (group, p, adjusted, min_detectable) in enumerate(
         zip(groups, group_pvalues.pvalues, group_pvalues.adjusted, group_pvalues.min_detectable, strict=True)
     ):
-        side = question.error_of_group(preds, group, number)
-        status = _group_status(side, joint, min_effect, alpha)
-        estimate = _with_noise_floor(side, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None)
+        group_error = question.error_of_group(preds, group, number)
+        status = _group_status(group_error, adjusted, min_effect, alpha)
+        estimate = _with_noise_floor(
+            group_error, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None
+        )
         group_results.append(
             Group(
                 group.column,
@@ -77,19 +79,19 @@ def assess_groups(
                 group.label,
                 estimate,
                 p,
-                joint,
+                adjusted,
                 min_detectable,
                 status,
-                *_mean_prediction_and_event_rate(side),
+                *_mean_prediction_and_event_rate(group_error),
             )
         )
-        sides.append(side)
+        group_errors.append(group_error)
         if progress is not None:
             progress((number + 1) / len(groups))
-    differences, widest = _group_gaps(question, preds, partitions, sides, against)
+    differences, widest = _group_gaps(question, preds, partitions, group_errors, against)
     return GroupAssessment(
         tuple(group_results),
-        tuple(sides),
+        tuple(group_errors),
         differences,
         widest,
         (*_notes_on_untested(partitions), *group_notes(group_results, alpha, joint=group_pvalues.has_joint_draws)),
@@ -97,7 +99,12 @@ def assess_groups(
 
 
 def classify_status(
-    joint: float, low: float | None, high: float | None, min_effect: float, alpha: float, best_value: float = 0.0
+    adjusted_pvalue: float,
+    low: float | None,
+    high: float | None,
+    min_effect: float,
+    alpha: float,
+    best_value: float = 0.0,
 ) -> str:
     """`miscalibrated`, `within` or `undecided`; without an interval the status is never `within`.
 
@@ -106,84 +113,92 @@ def classify_status(
     >>> classify_status(0.5, None, None, 0.05, 0.05)
     'undecided'
     """
-    if joint <= alpha + 1e-12:
+    if adjusted_pvalue <= alpha + 1e-12:
         return "miscalibrated"
     if low is not None and high is not None and max(abs(low - best_value), abs(high - best_value)) < min_effect:
         return "within"
     return "undecided"
 
 
-def _with_noise_floor(side: ComparedModel, noise_floor: float | None) -> Estimate:
+def _with_noise_floor(group_error: ComparedModel, noise_floor: float | None) -> Estimate:
     """Replace the noise floor by that of the joint draws, if both are means over redrawn labels."""
-    estimate, estimator = side.estimate, side.estimand.estimator
-    drawn = estimator.null_draws_of == "labels" and all(
-        estimator.expected_if_calibrated(view) is None for view in side.estimand.views
+    estimate, estimator = group_error.estimate, group_error.estimand.estimator
+    is_mean_of_draws = estimator.null_draws_of == "labels" and all(
+        estimator.expected_if_calibrated(view) is None for view in group_error.estimand.views
     )
-    if noise_floor is None or estimate.noise_floor is None or not drawn or side.preds.votes is not None:
+    if (
+        noise_floor is None
+        or estimate.noise_floor is None
+        or not is_mean_of_draws
+        or group_error.preds.votes is not None
+    ):
         return estimate
     return replace(estimate, noise_floor=noise_floor)
 
 
-def _mean_prediction_and_event_rate(side: ComparedModel) -> tuple[float | None, float | None]:
+def _mean_prediction_and_event_rate(group_error: ComparedModel) -> tuple[float | None, float | None]:
     """Mean predicted probability and event rate; None if the lens has several views, or vectors."""
-    view, *more = side.estimand.views
-    if more or view.joint:
+    view, *other_views = group_error.estimand.views
+    if other_views or view.joint:
         return None, None
     return float(view.w @ view.p / view.total), float(view.w @ view.y / view.total)
 
 
-def _group_status(side: ComparedModel, joint: float, min_effect: float, alpha: float) -> str:
-    ends = side.estimate.interval
-    low, high = (None, None) if ends is None else (ends.low, ends.high)
-    return classify_status(joint, low, high, min_effect, alpha, side.estimand.estimator.best_value)
+def _group_status(group_error: ComparedModel, adjusted_pvalue: float, min_effect: float, alpha: float) -> str:
+    """Status of one subgroup from its adjusted p-value and the interval of its error."""
+    interval = group_error.estimate.interval
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return classify_status(adjusted_pvalue, low, high, min_effect, alpha, group_error.estimand.estimator.best_value)
 
 
 def _group_gaps(
     question: gaps.GroupErrors,
     rows: Predictions,
     partitions: Sequence[SubgroupPartition],
-    sides: Sequence[ComparedModel],
+    group_errors: Sequence[ComparedModel],
     against: str,
 ) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """The requested gaps, and the widest gap of each column."""
-    every, widest, start = [], [], 0
+    gaps_of_columns, widest_gaps, start = [], [], 0
     for partition in partitions:
-        partition_sides, names = (
-            sides[start : start + len(partition.groups)],
+        partition_errors, labels = (
+            group_errors[start : start + len(partition.groups)],
             [group.label for group in partition.groups],
         )
-        start += len(partition_sides)
-        two = gaps.pairwise_gaps(question, rows, partition.groups, partition_sides)
-        shown = two if against == "pairs" else gaps.gaps_to_rest(question, rows, partition.groups, partition_sides)
-        every += [
+        start += len(partition_errors)
+        pairwise = gaps.pairwise_gaps(question, rows, partition.groups, partition_errors)
+        requested = (
+            pairwise if against == "pairs" else gaps.gaps_to_rest(question, rows, partition.groups, partition_errors)
+        )
+        gaps_of_columns += [
             Gap(
                 partition.column,
-                names[gap.first],
-                names[gap.second] if against == "pairs" else "rest",
+                labels[gap.first],
+                labels[gap.second] if against == "pairs" else "rest",
                 gap.value,
                 gap.interval,
             )
-            for gap in shown
+            for gap in requested
         ]
-        if (widest_gap := gaps.find_widest_gap(two, question.interval_spec.level)) is not None:
-            widest.append(
-                Gap(partition.column, names[widest_gap[0]], names[widest_gap[1]], widest_gap[2], widest_gap[3])
+        if (widest_gap := gaps.find_widest_gap(pairwise, question.interval_spec.level)) is not None:
+            widest_gaps.append(
+                Gap(partition.column, labels[widest_gap[0]], labels[widest_gap[1]], widest_gap[2], widest_gap[3])
             )
-    return tuple(every), tuple(widest)
+    return tuple(gaps_of_columns), tuple(widest_gaps)
 
 
 def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
     """Notes on groups that were not tested, and on empty combinations."""
     notes = []
     for partition in partitions:
-        for left, why in (
+        for untested, reason in (
             (partition.smaller, "not among the 50 largest"),
             (partition.weightless, "without weight"),
         ):
-            if left:
+            if untested:
                 text = (
-                    f"Groups of {partition.column} not tested, {why}: {len(left):,}"
-                    f" ({_name_groups([one.label for one in left])})."
+                    f"Groups of {partition.column} not tested, {reason}: {len(untested):,}"
+                    f" ({_name_groups([group.label for group in untested])})."
                 )
                 notes.append(Note("TN151", text))
         if partition.empty:
@@ -197,27 +212,32 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
     `joint` says that all subgroups were tested on joint draws; otherwise the minimum detectable error is unknown.
     """
     notes = []
-    single = [group.label for group in groups if group.n == 1]
-    if single:
-        text = f"No interval for groups of one row: {_name_groups(single)}."
+    single_row_groups = [group.label for group in groups if group.n == 1]
+    if single_row_groups:
+        text = f"No interval for groups of one row: {_name_groups(single_row_groups)}."
         notes.append(Note("TN150", text))
-    open_ = [group for group in groups if group.status == "undecided"]
-    if open_:
-        blind = [group.label for group in open_ if group.min_detectable is None]
-        more = f" No possible error of {_name_groups(blind)} would have been significant." if blind and joint else ""
-        how = (
+    undecided = [group for group in groups if group.status == "undecided"]
+    if undecided:
+        undetectable = [group.label for group in undecided if group.min_detectable is None]
+        undetectable_text = (
+            f" No possible error of {_name_groups(undetectable)} would have been significant."
+            if undetectable and joint
+            else ""
+        )
+        detectable_text = (
             ' "detectable from" (`min_detectable`) is the smallest error that would have been significant.'
             if joint
             else ""
         )
         text = (
-            f"Undecided at {format_percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not"
-            f" rejected is not necessarily calibrated.{how}{more}"
+            f"Undecided at {format_percent(1 - alpha)}: {len(undecided)} of {len(groups)} groups. A group that is not"
+            f" rejected is not necessarily calibrated.{detectable_text}{undetectable_text}"
         )
         notes.append(Note("TN153", text))
     return notes
 
 
 def _name_groups(labels: Sequence[str]) -> str:
-    more = [f"{len(labels) - MAX_NAMED_GROUPS} more"] if len(labels) > MAX_NAMED_GROUPS else []
-    return "; ".join([*labels[:MAX_NAMED_GROUPS], *more])
+    """The first labels, and the number of the others."""
+    rest = [f"{len(labels) - MAX_NAMED_GROUPS} more"] if len(labels) > MAX_NAMED_GROUPS else []
+    return "; ".join([*labels[:MAX_NAMED_GROUPS], *rest])

@@ -33,10 +33,10 @@ class GroupPValues:
 
     pvalues: list[float]  # unadjusted
     adjusted: list[float]  # step-down adjusted over all subgroups
-    min_detectable: list[float | None]
+    min_detectable: list[float | None]  # smallest error that would be significant; None if there is none
     min_pvalue: float  # smallest possible p-value
-    multicalibration: MulticalibrationError | None
-    null: str  # empty if the subgroups were drawn independently
+    multicalibration: MulticalibrationError | None  # None if the lens has several views, or vectors
+    null: str  # description of the null distribution; empty if the subgroups were drawn independently
     notes: list[Note]
     noise_floors: Sequence[float] = ()  # mean error of each subgroup over the same draws
 
@@ -50,8 +50,8 @@ class GroupPValues:
 class GroupEstimands:
     """Estimands of the subgroups: the error of each, and the cumulative errors for multicalibration."""
 
-    labels: list[str]
-    estimands: list[Estimand]
+    labels: list[str]  # label of each subgroup
+    estimands: list[Estimand]  # error of each subgroup
     cumulative: list[Estimand]  # empty if the lens has several views, or vectors
 
     @classmethod
@@ -88,92 +88,114 @@ def joint_group_pvalues(
     With votes the signs of the residuals of whole rows are flipped. With clusters the larger p-value of two null
     distributions counts, as in `consistency`.
     """
-    hard, notes = prepare_votes(preds)
-    claims = GroupEstimands.from_groups(hard, groups, estimator, lens, aggregate)
-    if hard.kind == "multilabel" and len(claims.estimands[0].views) > 1:
+    labeled, notes = prepare_votes(preds)
+    estimands = GroupEstimands.from_groups(labeled, groups, estimator, lens, aggregate)
+    if labeled.kind == "multilabel" and len(estimands.estimands[0].views) > 1:
         raise InputError(
             "TO408",
             "Multilabel outcomes are drawn independently per label, so their aggregate error has no null distribution"
             " by group.",
-            f"{hard.k} labels through {lens}",
+            f"{labeled.k} labels through {lens}",
             "Use one label: lens='class:NAME'.",
         )
-    nulls = [null_draws(hard, claims.all_estimands, resamples, rng, progress=progress)]
-    if hard.cluster is not None and hard.kind != "multilabel":
-        nulls.append(
+    draws_by_null = [null_draws(labeled, estimands.all_estimands, resamples, rng, progress=progress)]
+    if labeled.cluster is not None and labeled.kind != "multilabel":
+        draws_by_null.append(
             null_draws(
-                hard, claims.all_estimands, resamples, rng, cluster_share=cluster_correlation(hard, claims.estimands)
+                labeled,
+                estimands.all_estimands,
+                resamples,
+                rng,
+                cluster_share=cluster_correlation(labeled, estimands.estimands),
             )
         )
-    return group_pvalues_from_draws(hard, claims, nulls, alpha, notes)
+    return group_pvalues_from_draws(labeled, estimands, draws_by_null, alpha, notes)
 
 
 def group_pvalues_from_draws(
-    hard: Predictions,
-    claims: GroupEstimands,
-    nulls: Sequence[Sequence[Array]],
+    labeled: Predictions,
+    group_estimands: GroupEstimands,
+    draws_by_null: Sequence[Sequence[Array]],
     alpha: float,
     notes: Sequence[Note] = (),
 ) -> GroupPValues:
     """p-values of the subgroups from the draws of all estimands; the larger one of several null distributions."""
-    estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)
-    as_loss = estimands[0].estimator.as_loss
-    observed = np.array([float(estimand.combine_views(as_loss(estimand.values))) for estimand in estimands])
-    joint_draws = [
-        JointDraws(
-            observed,
-            np.array(
-                [estimand.combine_views(as_loss(drawn)) for estimand, drawn in zip(estimands, null, strict=False)]
-            ),
-        )
-        for null in nulls
-    ]
-    min_pvalue = 1 / (1 + nulls[0][0].shape[1])
-    if hard.cluster is not None:
-        min_pvalue = max(min_pvalue, 2.0 ** -float(hard.cluster.max()))
-    # Sign-flipped residuals need not be possible outcomes, so attainable errors come from redrawn labels only.
-    by_labels = joint_draws[1:] if hard.cluster is not None else joint_draws
-    shown = [max(observed[i], *(joint.largest_draw(i) for joint in by_labels)) for i in range(len(estimands))]
-
-    @cache
-    def upper_bound(i: int) -> float:
-        return max(shown[i], largest_attainable_error(estimands[i], hard))
-
-    def can_be(i: int, error: float | None) -> bool:
-        return (
-            error is not None
-            and _smallest_attainable_pvalue(hard, estimands[i]) <= alpha
-            and (error <= shown[i] or error <= upper_bound(i))
-        )
-
-    min_detectable = [joint.min_detectable(alpha, upper_bound) for joint in joint_draws]
+    estimands, notes = group_estimands.estimands, list(notes)
+    joint_draws = [_joint_draws(estimands, draws) for draws in draws_by_null]
+    min_pvalue = 1 / (1 + draws_by_null[0][0].shape[1])
+    if labeled.cluster is not None:
+        min_pvalue = max(min_pvalue, 2.0 ** -float(labeled.cluster.max()))
     error = None
-    if cumulative:
-        error = multicalibration_error(cumulative, [null[len(estimands) :] for null in nulls], claims.labels)
+    if group_estimands.cumulative:
+        cumulative_draws = [draws[len(estimands) :] for draws in draws_by_null]
+        error = multicalibration_error(group_estimands.cumulative, cumulative_draws, group_estimands.labels)
         if np.isinf(error.sigma):
             text = f"All probabilities of {error.worst} are 0 or 1, so one contradicting outcome makes p = 0."
             notes.append(Note("TN223", text))
     return GroupPValues(
-        np.max([joint.alone for joint in joint_draws], axis=0).tolist(),
+        np.max([joint.unadjusted for joint in joint_draws], axis=0).tolist(),
         np.max([joint.adjusted for joint in joint_draws], axis=0).tolist(),
-        [
-            max(x for x in some if x is not None) if all(can_be(i, x) for x in some) else None
-            for i, some in enumerate(zip(*min_detectable, strict=True))
-        ],
+        _min_detectable_errors(labeled, estimands, joint_draws, alpha),
         min_pvalue,
         error,
-        null_description(hard),
-        [*notes, *independence_notes(hard)],
-        [float(estimand.combine_views(drawn).mean()) for estimand, drawn in zip(estimands, nulls[0], strict=False)],
+        null_description(labeled),
+        [*notes, *independence_notes(labeled)],
+        [
+            float(estimand.combine_views(draws).mean())
+            for estimand, draws in zip(estimands, draws_by_null[0], strict=False)
+        ],
     )
 
 
-def _smallest_attainable_pvalue(hard: Predictions, estimand: Estimand) -> float:
+def _joint_draws(estimands: Sequence[Estimand], draws: Sequence[Array]) -> JointDraws:
+    """The losses of all subgroups with their joint null draws; `draws` has one array (views, B) per estimand."""
+    as_loss = estimands[0].estimator.as_loss
+    return JointDraws(
+        np.array([float(estimand.combine_views(as_loss(estimand.values))) for estimand in estimands]),
+        np.array(
+            [
+                estimand.combine_views(as_loss(estimand_draws))
+                for estimand, estimand_draws in zip(estimands, draws, strict=False)
+            ]
+        ),
+    )
+
+
+def _min_detectable_errors(
+    labeled: Predictions, estimands: Sequence[Estimand], joint_draws: Sequence[JointDraws], alpha: float
+) -> list[float | None]:
+    """Smallest error of each subgroup that would be significant under all null distributions; None if impossible."""
+    # Sign-flipped residuals need not be possible outcomes, so attainable errors come from redrawn labels only.
+    draws_of_labels = joint_draws[1:] if labeled.cluster is not None else joint_draws
+    attained = [
+        max(joint_draws[0].observed[i], *(joint.largest_draw(i) for joint in draws_of_labels))
+        for i in range(len(estimands))
+    ]
+
+    @cache
+    def upper_bound(i: int) -> float:
+        return max(attained[i], largest_attainable_error(estimands[i], labeled))
+
+    def is_attainable(i: int, error: float | None) -> bool:
+        return (
+            error is not None
+            and _smallest_attainable_pvalue(labeled, estimands[i]) <= alpha
+            and (error <= attained[i] or error <= upper_bound(i))
+        )
+
+    thresholds_by_null = [joint.min_detectable(alpha, upper_bound) for joint in joint_draws]
+    return [
+        max(x for x in thresholds if x is not None) if all(is_attainable(i, x) for x in thresholds) else None
+        for i, thresholds in enumerate(zip(*thresholds_by_null, strict=True))
+    ]
+
+
+def _smallest_attainable_pvalue(labeled: Predictions, estimand: Estimand) -> float:
     """Smallest possible p-value: with sign flips, 2^(1 − G) for G clusters in the subgroup."""
-    return 0.0 if hard.cluster is None else 2.0 ** (1 - len(np.unique(hard.cluster[estimand.views[0].w > 0])))
+    return 0.0 if labeled.cluster is None else 2.0 ** (1 - len(np.unique(labeled.cluster[estimand.views[0].w > 0])))
 
 
-MAX_CONSTANT_OUTCOMES = 10  # number of classes tried as the outcome of every row
+MAX_CONSTANT_OUTCOMES = 10  # maximum number of classes that are tried as the outcome of all rows
 
 
 def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:
@@ -190,6 +212,7 @@ def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:
 
 
 def _trial_views(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View, ...]]:
+    """The views of the estimand with each of the candidate outcomes."""
     if len(estimand.views) == 1:
         (view,) = estimand.views
         for y in _candidate_outcomes(view.p):
@@ -204,6 +227,6 @@ def _candidate_outcomes(p: Array) -> Iterator[Array]:
     if p.ndim == 1:
         yield from (np.zeros(len(p)), np.ones(len(p)), (p < 0.5).astype(np.float64), (p >= 0.5).astype(np.float64))
         return
-    every = np.arange(p.shape[1])
-    for label in (p.argmin(axis=1), p.argmax(axis=1), *(np.full(len(p), c) for c in every[:MAX_CONSTANT_OUTCOMES])):
-        yield (label[:, None] == every).astype(np.float64)
+    classes = np.arange(p.shape[1])
+    for label in (p.argmin(axis=1), p.argmax(axis=1), *(np.full(len(p), c) for c in classes[:MAX_CONSTANT_OUTCOMES])):
+        yield (label[:, None] == classes).astype(np.float64)

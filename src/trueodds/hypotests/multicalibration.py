@@ -82,23 +82,24 @@ def cumulative_error_estimands(preds: Predictions, lens: Lens, groups: Sequence[
 
 
 def multicalibration_error(
-    estimands: Sequence[Estimand], nulls: Sequence[Sequence[Array]], labels: Sequence[str]
+    estimands: Sequence[Estimand], draws_by_null: Sequence[Sequence[Array]], labels: Sequence[str]
 ) -> MulticalibrationError:
     """Return the error of `cumulative_error_estimands` from draws (1, B); the larger p-value of several null draws."""
-    units = np.array([null_standard_deviation(estimand.views[0]) for estimand in estimands])
-    observed = _standardize_errors(np.array([estimand.values[0] for estimand in estimands]), units)
+    std_errors = np.array([null_standard_deviation(estimand.views[0]) for estimand in estimands])
+    observed = _standardize_errors(np.array([estimand.values[0] for estimand in estimands]), std_errors)
     largest = [
-        _standardize_errors(np.array([drawn[0] for drawn in draws]), units[:, None]).max(axis=0) for draws in nulls
+        _standardize_errors(np.array([view_draws[0] for view_draws in draws]), std_errors[:, None]).max(axis=0)
+        for draws in draws_by_null
     ]
     worst = int(np.argmax(observed))
-    named = dict(zip([ALL_ROWS, *labels], map(float, observed), strict=True))
+    error_by_group = dict(zip([ALL_ROWS, *labels], map(float, observed), strict=True))
     return MulticalibrationError(
-        _scale_by_sigma(float(observed[worst]), float(units[0])),
+        _scale_by_sigma(float(observed[worst]), float(std_errors[0])),
         float(observed[worst]),
         max(pvalue(float(observed[worst]), null_maxima) for null_maxima in largest),
-        list(named)[worst],
-        _scale_by_sigma(float(largest[0].mean()), float(units[0])),
-        named,
+        list(error_by_group)[worst],
+        _scale_by_sigma(float(largest[0].mean()), float(std_errors[0])),
+        error_by_group,
     )
 
 
@@ -111,13 +112,13 @@ def null_standard_deviation(view: View) -> float:
     return math.sqrt(max(float(view.sums("wwv").sum()), 0.0)) / view.total
 
 
-def _standardize_errors(errors: Array, units: Array) -> Array:
+def _standardize_errors(errors: Array, std_errors: Array) -> Array:
     """Errors in standard errors; a positive error without variance is infinite."""
-    some = np.broadcast_to(units > 0, errors.shape)
+    has_variance = np.broadcast_to(std_errors > 0, errors.shape)
     certain = np.where(errors > 1e-12, np.inf, 0.0)
-    return np.where(some, np.divide(errors, units, out=np.zeros_like(errors), where=some), certain)
+    return np.where(has_variance, np.divide(errors, std_errors, out=np.zeros_like(errors), where=has_variance), certain)
 
 
-def _scale_by_sigma(sigma: float, one: float) -> float:
+def _scale_by_sigma(sigma: float, std_error: float) -> float:
     """Convert standard errors to probability; infinity is kept."""
-    return sigma if math.isinf(sigma) else sigma * one
+    return sigma if math.isinf(sigma) else sigma * std_error

@@ -126,7 +126,7 @@ class JointDraws:
     the smallest possible p-value stays 1/(1 + B) for many hypotheses. Source: Westfall & Young (1993).
 
     >>> both = JointDraws(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
-    >>> both.alone.tolist(), both.adjusted.tolist()
+    >>> both.unadjusted.tolist(), both.adjusted.tolist()
     ([0.25, 1.0], [0.25, 1.0])
     """
 
@@ -141,7 +141,7 @@ class JointDraws:
         self._zscores = np.array([zscore for _, zscore in ranks]).reshape(
             pool.shape
         )  # standard deviations above the mean
-        self.alone = np.where(self._defined, self._above[:, 0] / self.size, np.nan)
+        self.unadjusted = np.where(self._defined, self._above[:, 0] / self.size, np.nan)
 
     @property
     def adjusted(self) -> Array:

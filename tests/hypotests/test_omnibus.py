@@ -109,7 +109,7 @@ def test_squares_of_vectors_leave_out_each_rows_own():
     leaves = VectorLeaves(View(P, Y))
     V, R = P * (1 - P), Y - P
     scale = V.sum() / V.sum(axis=0)
-    node = leaves.nodes.of(leaves.index, 4)
+    node = leaves.nodes.node_of_cell(leaves.index, 4)
     assert len(np.unique(node)) == 4
     expected = sum(((R[node == g].sum(axis=0) ** 2 - (R[node == g] ** 2).sum(axis=0)) * scale).sum() for g in range(4))
     assert Omnibus().cell_statistic(View(P, Y)).value()[5] == pytest.approx(expected, rel=1e-9)
@@ -141,7 +141,7 @@ def test_p_values_of_a_fitted_law_follow_their_order_and_are_right_for_that_law(
     p = np.exp(log_pvalues(z, Component("z", 1)))
     assert (np.diff(p[np.argsort(np.abs(z))]) <= 0).all()
     assert np.quantile(p, [0.01, 0.05, 0.5]) == pytest.approx([0.01, 0.05, 0.5], rel=0.15)
-    chi = np.exp(log_pvalues(rng.chisquare(4, 20_000) - 4, Component("u", 1, degrees=4, squares=True)))
+    chi = np.exp(log_pvalues(rng.chisquare(4, 20_000) - 4, Component("u", 1, df=4, is_centered=True)))
     assert np.quantile(chi, [0.01, 0.05, 0.5]) == pytest.approx([0.01, 0.05, 0.5], rel=0.2)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -21,74 +20,91 @@ from trueodds.lenses.view import View
 class Component:
     """One component statistic of a combined test."""
 
-    name: str
-    weight: float
-    degrees: int = 0  # degrees of freedom of χ²; 0 for a two-sided normal statistic
-    squares: bool = False  # whether it is centered, as squares without their diagonal terms are
-    among: int = 1  # number of normal statistics of which it is the maximum
+    name: str  # key of its result in the parts
+    weight: float  # weight of its p-value in the harmonic mean
+    df: int = 0  # degrees of freedom of χ²; 0 for a two-sided normal statistic
+    is_centered: bool = False  # whether its mean is 0, as that of squares without their diagonal terms
+    n_maximum: int = 1  # number of normal statistics of which it is the maximum
 
 
-CELLS = 256  # maximum number of equal-mass cells
-ELEMENTS = 2**12  # total number of cells of all classes, with at least as many per class as the finest scale has nodes
+MAX_CELLS = 256  # maximum number of equal-mass cells of a binary view
+MAX_TOTAL_CELLS = 2**12  # number of cells of all classes together, unless the finest scale has more nodes per class
 NODE_COUNTS = (2, 4, 8, 16, 32, 64)  # numbers of nodes in which residuals are squared
 BINARY_COMPONENTS = (
     Component("level", 0.2),
     Component("slope", 0.2),
-    Component("level and slope", 0.2, degrees=2),
-    *(Component(f"squares in {m} nodes", 0.4 / len(NODE_COUNTS), degrees=m, squares=True) for m in NODE_COUNTS),
+    Component("level and slope", 0.2, df=2),
+    *(Component(f"squares in {m} nodes", 0.4 / len(NODE_COUNTS), df=m, is_centered=True) for m in NODE_COUNTS),
 )
 
-TINY = 1e-100  # replaces a variance of 0, so that statistics of impossible outcomes are large and finite
+MIN_VARIANCE = 1e-100  # replaces a variance of 0, so that statistics of impossible outcomes are large and finite
+MIN_NODE_VARIANCE = 1e-12  # lower limit of the variance of a node, relative to the total variance
 MIN_PROB = 1e-300  # lower limit of probabilities in logarithms
 
 
 class BinaryCells:
-    """Cells of a binary view with the coefficients of the component statistics."""
+    """Cells of a binary view with the coefficients of the component statistics.
+
+    `index` (n,) is the cell of each row among `size` cells, ordered by score.
+    """
 
     def __init__(self, view: View) -> None:
-        cells = EqualMass(min(CELLS, max(max(NODE_COUNTS), ELEMENTS // max(view.classes, 1)))).fit(view)
+        n_cells = min(MAX_CELLS, max(max(NODE_COUNTS), MAX_TOTAL_CELLS // max(view.classes, 1)))
+        cells = EqualMass(n_cells).fit(view)
         _, self.index, self.size = _renumber_occupied(cells.index(view.partition_values), cells.size)
-        p = view.p.astype(np.float64)
-
-        def summed(x: Array) -> Array:
-            return np.bincount(self.index, x, self.size)
-
-        self.variance = summed(np.maximum(view.sums("wwv"), 0.0))
-        logit = np.log(np.maximum(p, MIN_PROB)) - np.log(np.maximum(view.q, MIN_PROB))
-        self.slope = _cell_mean(summed, logit, view.sums("wwv"), view.w)
-        total = max(self.variance.sum(), TINY)
-        ww = view.sums("ww")
-        if has_vote_shares(view):  # squared residuals do not change when their signs are flipped
-            per_outcome, without_outcome = np.zeros(self.size), summed(view.sums("wwr"))
-        else:  # w²(y − p)² = w²(y (1 − 2p) + p²), as a line in the cell's outcomes
-            per_outcome = summed(ww * (1 - 2 * p)) / np.maximum(summed(view.w), TINY)
-            without_outcome = summed(ww * p * p)
-        mass = np.cumsum(summed(view.w))
+        self.variance = self._sum_by_cell(np.maximum(view.sums("wwv"), 0.0))
+        mass = np.cumsum(self._sum_by_cell(view.w))
         self.nodes = Nodes([_starts(mass, m) for m in NODE_COUNTS if m <= self.size], self.size)
-        precision = [1 / np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
-        of_cell = np.array([self.nodes.broadcast_to_cells(x, self.size) for x in precision]).reshape(-1, self.size)
-        self.precision = of_cell[:, :, None]
-        self.diagonal, self.diagonal_without = (of_cell * per_outcome).T, of_cell @ without_outcome
-        total_variance, slopes = self.variance.sum(), (self.slope**2 * self.variance).sum()
-        centered = self.slope - (self.slope @ self.variance) / total
-        self.linear = np.stack(
+        self.linear = self._linear_coefficients(view)
+        self.precision, self.diagonal_slope, self.diagonal_constant = self._square_coefficients(view)
+
+    def _sum_by_cell(self, x: Array) -> Array:
+        """Sum of x (n,) over the rows of each cell, (cells,)."""
+        return np.bincount(self.index, x, self.size)
+
+    def _linear_coefficients(self, view: View) -> Array:
+        """Coefficients (cells, 3) of the residual sums in the level, the slope and the centered slope."""
+        variance = self.variance
+        logit = np.log(np.maximum(view.p.astype(np.float64), MIN_PROB)) - np.log(np.maximum(view.q, MIN_PROB))
+        slope = _cell_mean(self._sum_by_cell, logit, view.sums("wwv"), view.w)
+        total_variance, slope_variance = variance.sum(), (slope**2 * variance).sum()
+        centered = slope - (slope @ variance) / max(total_variance, MIN_VARIANCE)
+        return np.stack(
             [
-                np.full(self.size, 1 / np.sqrt(max(total_variance, TINY))),
-                self.slope / np.sqrt(max(slopes, TINY)),
-                centered / np.sqrt(max((centered**2 * self.variance).sum(), TINY)),
+                np.full(self.size, 1 / np.sqrt(max(total_variance, MIN_VARIANCE))),
+                slope / np.sqrt(max(slope_variance, MIN_VARIANCE)),
+                centered / np.sqrt(max((centered**2 * variance).sum(), MIN_VARIANCE)),
             ],
             axis=1,
         )
+
+    def _square_coefficients(self, view: View) -> tuple[Array, Array, Array]:
+        """Coefficients of the squares in the nodes of each scale.
+
+        They are the weights of the squares (scales, cells, 1), and the slope (cells, scales) and the constant (scales,)
+        of the sum of their diagonal terms as a line in Σwy.
+        """
+        p, ww = view.p.astype(np.float64), view.sums("ww")
+        if has_vote_shares(view):  # squared residuals do not change when their signs are flipped
+            per_outcome, without_outcome = np.zeros(self.size), self._sum_by_cell(view.sums("wwr"))
+        else:  # w²(y − p)² = w²(y (1 − 2p) + p²), as a line in the cell's outcomes
+            mass = np.maximum(self._sum_by_cell(view.w), MIN_VARIANCE)
+            per_outcome, without_outcome = self._sum_by_cell(ww * (1 - 2 * p)) / mass, self._sum_by_cell(ww * p * p)
+        min_variance = MIN_NODE_VARIANCE * max(self.variance.sum(), MIN_VARIANCE)
+        precision = [1 / np.maximum(x, min_variance) for x in self.nodes.sums(self.variance)]
+        cell_precision = np.array([self.nodes.broadcast_to_cells(x, self.size) for x in precision])
+        cell_precision = cell_precision.reshape(-1, self.size)
+        return cell_precision[:, :, None], (cell_precision * per_outcome).T, cell_precision @ without_outcome
 
     def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
         """Component statistics of each draw, (…, components); NaN for scales finer than the cells."""
         residual = wy - wp
         level, slope, centered = np.moveaxis(residual @ self.linear, -1, 0)
-        out = np.full((*level.shape, len(BINARY_COMPONENTS)), np.nan)
-        out[..., 0], out[..., 1], out[..., 2] = level, slope, level**2 + centered**2
+        statistics = np.full((*level.shape, len(BINARY_COMPONENTS)), np.nan)
+        statistics[..., 0], statistics[..., 1], statistics[..., 2] = level, slope, level**2 + centered**2
         squares = self.nodes.squares(residual[..., None], self.precision)
-        out[..., 3 : 3 + squares.shape[-1]] = squares - (wy @ self.diagonal + self.diagonal_without)
-        return out
+        statistics[..., 3 : 3 + squares.shape[-1]] = squares - (wy @ self.diagonal_slope + self.diagonal_constant)
+        return statistics
 
 
 class Nodes:
@@ -100,11 +116,11 @@ class Nodes:
     def __init__(self, starts: Sequence[Array], cells: int) -> None:
         self.starts = starts
         self.is_last = np.zeros((len(starts), cells), dtype=bool)
-        for marks, first in zip(self.is_last, reversed(starts), strict=True):
-            marks[np.append(first[1:], cells) - 1] = True
-        self.within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
+        for is_last, scale_starts in zip(self.is_last, reversed(starts), strict=True):
+            is_last[np.append(scale_starts[1:], cells) - 1] = True
+        self.first_children = [np.searchsorted(finer, coarser) for coarser, finer in pairwise(starts)]
 
-    def of(self, cell: Array, max_nodes: int) -> Array:
+    def node_of_cell(self, cell: Array, max_nodes: int) -> Array:
         """Node of each cell at the finest scale with at most `max_nodes` nodes; 0 if there is none."""
         scales = [scale for scale in self.starts if len(scale) <= max_nodes]
         return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
@@ -119,8 +135,8 @@ class Nodes:
         if not self.starts:
             return []
         by_scale = [np.add.reduceat(x, self.starts[-1])]
-        for within in reversed(self.within):
-            by_scale.append(np.add.reduceat(by_scale[-1], within))
+        for first_children in reversed(self.first_children):
+            by_scale.append(np.add.reduceat(by_scale[-1], first_children))
         return by_scale[::-1]
 
     def squares(self, x: Array, weights: Array) -> Array:
@@ -144,11 +160,11 @@ def has_vote_shares(view: View) -> bool:
     return view.is_rows and bool(((view.y > 0) & (view.y < 1)).any())
 
 
-def _cell_mean(summed: Any, x: Array, weight: Array, fallback: Array) -> Array:
-    """Weighted mean of x in each cell; `fallback` weights are used in cells of total weight 0."""
-    weights, others = summed(weight), summed(fallback)
-    plain = summed(x * fallback) / np.maximum(others, TINY)
-    return np.where(weights > 0, summed(x * weight) / np.where(weights > 0, weights, 1.0), plain)
+def _cell_mean(sum_by_cell: Callable[[Array], Array], x: Array, weight: Array, fallback: Array) -> Array:
+    """Weighted mean of x (n,) in each cell; `fallback` weights are used in cells of total weight 0."""
+    weights, fallback_weights = sum_by_cell(weight), sum_by_cell(fallback)
+    fallback_mean = sum_by_cell(x * fallback) / np.maximum(fallback_weights, MIN_VARIANCE)
+    return np.where(weights > 0, sum_by_cell(x * weight) / np.where(weights > 0, weights, 1.0), fallback_mean)
 
 
 def _starts(mass: Array, nodes: int) -> Array:
@@ -159,7 +175,8 @@ def _starts(mass: Array, nodes: int) -> Array:
     return starts
 
 
-VECTOR_ELEMENTS = 2**14  # maximum number of leaves times classes
+MAX_LEAF_OUTCOMES = 2**14  # maximum number of leaves times classes
+MIN_CLASS_SHARE = 1e-3  # lower limit of the variance share of a class among K, times K
 VECTOR_SCALES = {4: 0.1, 8: 0.1, 16: 0.15, 64: 0.07, 256: 0.03}  # weights of squared residuals by number of nodes
 
 
@@ -167,55 +184,40 @@ def vector_components(classes: int) -> tuple[Component, ...]:
     """Component statistics for vectors of `classes` classes."""
     return (
         Component("temperature", 0.2),
-        Component("largest level", 0.08, among=classes),
-        Component("levels", 0.12, degrees=classes - 1),
-        Component("largest slope", 0.05, among=classes),
-        Component("slopes", 0.1, degrees=classes),
+        Component("largest level", 0.08, n_maximum=classes),
+        Component("levels", 0.12, df=classes - 1),
+        Component("largest slope", 0.05, n_maximum=classes),
+        Component("slopes", 0.1, df=classes),
         *(
-            Component(f"squares in {m} nodes", weight, degrees=m * (classes - 1), squares=True)
+            Component(f"squares in {m} nodes", weight, df=m * (classes - 1), is_centered=True)
             for m, weight in VECTOR_SCALES.items()
         ),
     )
 
 
 class VectorLeaves:
-    """Leaves of a tree over probability vectors with the coefficients of the component statistics."""
+    """Leaves of a tree over probability vectors with the coefficients of the component statistics.
+
+    `index` (n,) is the leaf of each row among `size` leaves.
+    """
 
     def __init__(self, view: View) -> None:
         k = view.p.shape[1]
-        depth = int(np.log2(max(VECTOR_ELEMENTS // k, 4)))
+        depth = int(np.log2(max(MAX_LEAF_OUTCOMES // k, 4)))
         P = view.p.astype(np.float64)
-        place = nested_cells(P, depth)
-        occupied, self.index, self.size = _renumber_occupied(place, 2**depth)
+        occupied, self.index, self.size = _renumber_occupied(nested_cells(P, depth), 2**depth)
         w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
-        mass = np.maximum(np.bincount(self.index, w, self.size), TINY)
-
-        def summed(x: Array) -> Array:
-            return np.bincount(self.index, x, self.size)
-
-        def sums_of_class(c: int) -> tuple[Array, ...]:
-            """By leaf: variance, mean logarithm, mean log odds, and squared residuals per outcome and without."""
-            p = np.ascontiguousarray(P[:, c])
-            v = p * (1 - p)
-            logs = np.log(np.maximum(p, MIN_PROB))
-            odds = logs - np.log(np.maximum(1 - p, MIN_PROB))
-            variance = summed(ww * v)
-
-            def mean(x: Array) -> Array:
-                by_variance = summed(ww * v * x) / np.where(variance > 0, variance, 1.0)
-                return np.where(variance > 0, by_variance, summed(w * x) / mass)
-
-            return variance, mean(logs), mean(odds), summed(ww * (1 - 2 * p)), summed(ww * p * p)
-
+        mass = np.maximum(np.bincount(self.index, w, self.size), MIN_VARIANCE)
         variance, logs, slope, per_outcome, without_outcome = (
-            np.stack(sums, axis=1) for sums in zip(*map_items(sums_of_class, range(k)), strict=True)
+            np.stack(sums, axis=1)
+            for sums in zip(*map_items(lambda c: self._sums_of_class(P[:, c], w, ww, mass), range(k)), strict=True)
         )
-        total = np.maximum(variance.sum(axis=0), TINY)
+        total = np.maximum(variance.sum(axis=0), MIN_VARIANCE)
         self.logs = logs.ravel()
         slope -= (slope * variance).sum(axis=0) / total
-        self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), TINY))
+        self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), MIN_VARIANCE))
         self.level = 1 / np.sqrt(total)
-        self.scale = 1 / np.maximum(total / total.sum(), 1e-3 / k)  # of squares, by class
+        self.scale = 1 / np.maximum(total / total.sum(), MIN_CLASS_SHARE / k)  # of squares, by class
         if has_vote_shares(view):
             self.per_outcome = np.zeros(self.size * k)
             self.without_outcome = float((ww[:, None] * (view.y - P) ** 2 @ self.scale).sum())
@@ -230,22 +232,44 @@ class VectorLeaves:
         self.nodes = Nodes(starts, self.size)
         self.node_weights = np.broadcast_to(self.scale, (len(starts), self.size, k))
 
+    def _sums_of_class(self, p: Array, w: Array, ww: Array, mass: Array) -> tuple[Array, ...]:
+        """Sums by leaf (leaves,) for the probabilities p (n,) of one class, whose leaves have the weight `mass`.
+
+        They are the variance, the mean logarithm, the mean log odds, and the slope and the constant of the squared
+        residuals as a line in the outcomes.
+        """
+        p = np.ascontiguousarray(p)
+        v = p * (1 - p)
+        logs = np.log(np.maximum(p, MIN_PROB))
+        log_odds = logs - np.log(np.maximum(1 - p, MIN_PROB))
+
+        def sum_by_leaf(x: Array) -> Array:
+            return np.bincount(self.index, x, self.size)
+
+        variance = sum_by_leaf(ww * v)
+
+        def mean(x: Array) -> Array:
+            by_variance = sum_by_leaf(ww * v * x) / np.where(variance > 0, variance, 1.0)
+            return np.where(variance > 0, by_variance, sum_by_leaf(w * x) / mass)
+
+        return variance, mean(logs), mean(log_odds), sum_by_leaf(ww * (1 - 2 * p)), sum_by_leaf(ww * p * p)
+
     def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
         """Component statistics of each draw, (…, components); NaN for scales finer than the leaves."""
         residual = wy - wp
-        flat = (*residual.shape[:-2], -1)
         level = residual.sum(axis=-2) * self.level
         slope = np.einsum("...lk,lk->...k", residual, self.slope)
-        values = [
-            residual.reshape(flat) @ self.logs,
+        linear_and_quadratic = [
+            residual.reshape((*residual.shape[:-2], -1)) @ self.logs,
             np.abs(level).max(axis=-1),
             (level**2).sum(axis=-1),
             np.abs(slope).max(axis=-1),
             (slope**2).sum(axis=-1),
         ]
-        single = wy.reshape((*wy.shape[:-2], -1)) @ self.per_outcome + self.without_outcome
-        squares = self.nodes.squares(residual, self.node_weights)
-        out = np.full((*values[0].shape, 5 + len(VECTOR_SCALES)), np.nan)
-        out[..., : len(values)] = np.stack(values, axis=-1)
-        out[..., len(values) : len(values) + squares.shape[-1]] = squares - single[..., None]
-        return out
+        diagonal = wy.reshape((*wy.shape[:-2], -1)) @ self.per_outcome + self.without_outcome
+        squares = self.nodes.squares(residual, self.node_weights) - diagonal[..., None]
+        m = len(linear_and_quadratic)
+        statistics = np.full((*level.shape[:-1], m + len(VECTOR_SCALES)), np.nan)
+        statistics[..., :m] = np.stack(linear_and_quadratic, axis=-1)
+        statistics[..., m : m + squares.shape[-1]] = squares
+        return statistics

@@ -14,10 +14,14 @@ from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests import nested_cells as binary
-from trueodds.hypotests import nested_cells as leaves
 from trueodds.hypotests.multiple_testing import PValues, smallest_pvalue
-from trueodds.hypotests.nested_cells import Component
+from trueodds.hypotests.nested_cells import (
+    BINARY_COMPONENTS,
+    BinaryCells,
+    Component,
+    VectorLeaves,
+    vector_components,
+)
 from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import CellFunction, ViewResult
 from trueodds.kernels.holm import holm
@@ -32,22 +36,22 @@ def log_pvalues(pool: Array, component: Component) -> Array:
     The distribution is normal or χ² with the mean and variance of the pool. It only needs to be approximately correct,
     because the combined p-value is compared with those of the same draws.
     """
-    if component.squares:
+    if component.is_centered:
         scale = pool.std()
         u = (pool - pool.mean()) / scale if scale > 0 else np.zeros_like(pool)
-        x = np.maximum(component.degrees + np.sqrt(2.0 * component.degrees) * u, 0.0)
-    elif component.degrees:
+        x = np.maximum(component.df + np.sqrt(2.0 * component.df) * u, 0.0)
+    elif component.df:
         mean = pool.mean()
-        x = pool * (component.degrees / mean) if mean > 0 else np.zeros_like(pool)
-    elif component.among > 1:
-        middle, expected = np.median(pool), -ndtri(0.5 * (1 - 0.5 ** (1 / component.among)))
-        z = pool * (expected / middle) if middle > 0 else np.zeros_like(pool)
-        return np.minimum(np.log(2.0 * component.among) + log_ndtr(-z), 0.0)
+        x = pool * (component.df / mean) if mean > 0 else np.zeros_like(pool)
+    elif component.n_maximum > 1:
+        median, expected = np.median(pool), -ndtri(0.5 * (1 - 0.5 ** (1 / component.n_maximum)))
+        z = pool * (expected / median) if median > 0 else np.zeros_like(pool)
+        return np.minimum(np.log(2.0 * component.n_maximum) + log_ndtr(-z), 0.0)
     else:
         scale = np.sqrt((pool * pool).mean())
         z = np.abs(pool) / scale if scale > 0 else np.zeros_like(pool)
         return np.minimum(np.log(2.0) + log_ndtr(-z), 0.0)
-    tail = chdtrc(component.degrees, x)
+    tail = chdtrc(component.df, x)
     return np.where(tail > 1e-300, np.log(np.maximum(tail, 1e-300)), -690.0 - 0.5 * (x - x.min()))
 
 
@@ -65,16 +69,18 @@ def surprisal(pool: Array) -> Array:
     if size <= upper:
         return pool
     sorted_pool = np.sort(pool, axis=-1)
-    out = np.empty_like(pool)
-    for where in np.ndindex(pool.shape[:-1]):
-        values, order = pool[where], sorted_pool[where]
+    result = np.empty_like(pool)
+    for index in np.ndindex(pool.shape[:-1]):
+        values, order = pool[index], sorted_pool[index]
         rank = size - np.searchsorted(order, values - TIE_TOLERANCE * np.abs(values), "left")
-        out[where] = -np.log(np.maximum(rank, 1) / size)
-        cut = order[size - upper]
-        scale = np.median(order[size - upper :] - cut) / np.log(2)
+        result[index] = -np.log(np.maximum(rank, 1) / size)
+        threshold = order[size - upper]
+        scale = np.median(order[size - upper :] - threshold) / np.log(2)
         if scale > 0:
-            out[where] = np.where(values > cut, np.log(size / upper) + (values - cut) / scale, out[where])
-    return np.where(np.isnan(pool), np.nan, out)
+            result[index] = np.where(
+                values > threshold, np.log(size / upper) + (values - threshold) / scale, result[index]
+            )
+    return np.where(np.isnan(pool), np.nan, result)
 
 
 def negative_log_harmonic_mean(log_p: Array, weights: Array) -> Array:
@@ -83,13 +89,13 @@ def negative_log_harmonic_mean(log_p: Array, weights: Array) -> Array:
     `log_p` (claims, …) and `weights` (claims,); NaN entries are skipped.
     """
     defined = ~np.isnan(log_p)
-    share = np.where(defined, np.reshape(weights, (-1, *[1] * (log_p.ndim - 1))), 0.0)
-    total = share.sum(axis=0)
+    defined_weights = np.where(defined, np.reshape(weights, (-1, *[1] * (log_p.ndim - 1))), 0.0)
+    total_weight = defined_weights.sum(axis=0)
     evidence = np.where(defined, -log_p, 0.0)
     largest = evidence.max(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = largest + np.log((share * np.exp(evidence - largest)).sum(axis=0) / total)
-    return np.where(total > 0, value, np.nan)
+        value = largest + np.log((defined_weights * np.exp(evidence - largest)).sum(axis=0) / total_weight)
+    return np.where(total_weight > 0, value, np.nan)
 
 
 def debiased_rms_error(view: View, node: Array) -> float:
@@ -103,22 +109,26 @@ def debiased_rms_error(view: View, node: Array) -> float:
     """
     size = int(node.max()) + 1
 
-    def summed(x: Array) -> Array:
+    def sum_by_node(x: Array) -> Array:
         return np.bincount(node, x, size)
 
     w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
     residual = (view.y - view.p).reshape(len(view), -1)
     squares = ww[:, None] * residual**2 if view.is_rows else view.sums("wwr")[:, None]
     square = sum(
-        float(mean_square(summed(w), summed(w * one), summed(own), summed(ww)))
-        for one, own in zip(residual.T, squares.T, strict=True)
+        float(
+            mean_square(
+                sum_by_node(w), sum_by_node(w * residual_of_class), sum_by_node(squares_of_class), sum_by_node(ww)
+            )
+        )
+        for residual_of_class, squares_of_class in zip(residual.T, squares.T, strict=True)
     )
     return float(np.sign(square) * np.sqrt(abs(square)))
 
 
-LENSES = {"classwise": 0.15, "canonical": 0.45}  # weights in a family
-OTHER_LENS = 0.4  # weight of any other lens
-NODES, NODES_OF_VECTORS = 16, 64  # number of nodes for the effect
+LENS_WEIGHTS = {"classwise": 0.15, "canonical": 0.45}  # weights of lenses in a family
+OTHER_LENS_WEIGHT = 0.4  # weight of any other lens
+MAX_NODES, MAX_VECTOR_NODES = 16, 64  # maximum number of nodes for the effect: of a score, and of vectors
 # Weights for several views: of the views one by one, and of the sums of their squared levels and of their slopes.
 VIEWS_WEIGHT, SUMS_WEIGHT = 0.4, 0.3
 
@@ -211,7 +221,7 @@ class Omnibus(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """The effect; statistic and p-value require the draws."""
         cells = self._cells(view)
-        node = cells.nodes.of(cells.index, NODES_OF_VECTORS if view.joint else NODES)
+        node = cells.nodes.node_of_cell(cells.index, MAX_VECTOR_NODES if view.joint else MAX_NODES)
         return ViewResult(float("nan"), float("nan"), debiased_rms_error(view, node))
 
     def error_estimator(self) -> Estimator:
@@ -220,33 +230,36 @@ class Omnibus(ViewTest):
 
     def cell_statistic(self, view: View) -> CellFunction:
         """Component statistics on the fine cells or leaves."""
-        made = self._cells(view)
-        return CellFunction(view, made.index, made.size, made.statistics)
+        cells = self._cells(view)
+        return CellFunction(view, cells.index, cells.size, cells.statistics)
 
-    def _cells(self, view: View) -> leaves.VectorLeaves | binary.BinaryCells:
-        return view.cached(self.name, lambda: (leaves.VectorLeaves if view.joint else binary.BinaryCells)(view))
+    def _cells(self, view: View) -> VectorLeaves | BinaryCells:
+        """The cells of a score, or the leaves of vectors, cached for the view."""
+        return view.cached(self.name, lambda: (VectorLeaves if view.joint else BinaryCells)(view))
 
     def add_draw_results(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """log T and the p-value of each component; the larger one of two null distributions."""
         components = _components(view)
         evidence = min(float(_evidence(components, _pool_draws(values, null_draws))[0]) for null_draws in draws)
-        single = [
+        pvalues = [
             max(pvalue(float(_absolute(component, x)), _absolute(component, null_draws[:, j])) for null_draws in draws)
             for j, (component, x) in enumerate(zip(components, values, strict=True))
         ]
         parts = {
-            component.name: {"statistic": float(x), "pvalue": p, "holm": h}
-            for component, x, p, h in zip(components, values, single, holm(single), strict=True)
+            component.name: {"statistic": float(x), "pvalue": p, "holm": adjusted_pvalue}
+            for component, x, p, adjusted_pvalue in zip(components, values, pvalues, holm(pvalues), strict=True)
             if not np.isnan(x)
         }
         return replace(result, statistic=evidence, parts=parts)
 
     def summarize_draws(self, estimand: Estimand, draws: Array) -> LensEvidence:
         """Return the evidence in the observed rows and in each draw."""
-        pools = [_pool_draws(values, one) for values, one in zip(estimand.values, draws, strict=True)]
+        pools = [_pool_draws(values, view_draws) for values, view_draws in zip(estimand.values, draws, strict=True)]
         components = _components(estimand.views[0])
-        of_views = np.stack([_evidence(components, pool) for pool in pools])
-        return LensEvidence(np.array([_rank(one) for one in of_views]), _combine_views(of_views, pools))
+        view_evidence = np.stack([_evidence(components, pool) for pool in pools])
+        return LensEvidence(
+            np.array([_rank(view_draws) for view_draws in view_evidence]), _combine_views(view_evidence, pools)
+        )
 
     def pvalues(
         self,
@@ -257,19 +270,21 @@ class Omnibus(ViewTest):
         joint_lenses: bool,
     ) -> PValues:
         """p-values of the lenses and of the family, which combines the lenses if their draws are joint."""
-        views, claims = [one.pvalues for one in summaries], [one.evidence for one in summaries]
+        views, evidence = [summary.pvalues for summary in summaries], [summary.evidence for summary in summaries]
         of_lens = [
             _rank(claim) if joint_views or len(p) == 1 else smallest_pvalue(holm(list(p)))
-            for claim, p in zip(claims, views, strict=True)
+            for claim, p in zip(evidence, views, strict=True)
         ]
         joint = joint_views and (joint_lenses or len(estimands) == 1)
         if len(estimands) == 1:
-            return PValues(views, of_lens, of_lens[0], _min_pvalue(claims[0]), 1 if joint else len(views[0]))
+            return PValues(views, of_lens, of_lens[0], _min_pvalue(evidence[0]), 1 if joint else len(views[0]))
         if not joint:
-            every = [float(p) for lens_pvalues in views for p in lens_pvalues] if not joint_views else of_lens
-            return PValues(views, of_lens, smallest_pvalue(holm(every)), min(map(_min_pvalue, claims)), len(every))
-        weights = np.array([LENSES.get(estimand.lens.name, OTHER_LENS) for estimand in estimands])
-        family_evidence = negative_log_harmonic_mean(-surprisal(np.stack(claims)), weights)
+            all_pvalues = [float(p) for lens_pvalues in views for p in lens_pvalues] if not joint_views else of_lens
+            return PValues(
+                views, of_lens, smallest_pvalue(holm(all_pvalues)), min(map(_min_pvalue, evidence)), len(all_pvalues)
+            )
+        weights = np.array([LENS_WEIGHTS.get(estimand.lens.name, OTHER_LENS_WEIGHT) for estimand in estimands])
+        family_evidence = negative_log_harmonic_mean(-surprisal(np.stack(evidence)), weights)
         return PValues(views, of_lens, _rank(family_evidence), _min_pvalue(family_evidence))
 
 
@@ -283,7 +298,7 @@ class LensEvidence:
 
 def _components(view: View) -> tuple[Component, ...]:
     """Component statistics of this kind of view."""
-    return leaves.vector_components(view.p.shape[1]) if view.joint else binary.BINARY_COMPONENTS
+    return vector_components(view.p.shape[1]) if view.joint else BINARY_COMPONENTS
 
 
 def _pool_draws(values: Array, draws: Array) -> Array:
@@ -301,10 +316,10 @@ def _combine_views(evidence: Array, pools: Sequence[Array]) -> Array:
     """log T of a lens, (1 + B,), from those of its views (views, 1 + B) and their levels and slopes."""
     if len(evidence) == 1:
         return evidence[0]
-    alone = negative_log_harmonic_mean(-surprisal(evidence), np.ones(len(evidence)))
+    views_evidence = negative_log_harmonic_mean(-surprisal(evidence), np.ones(len(evidence)))
     levels, slopes = (np.nansum([pool[:, j] ** 2 for pool in pools], axis=0) for j in (0, 1))
     return negative_log_harmonic_mean(
-        -surprisal(np.stack([alone, levels, slopes])), np.array([VIEWS_WEIGHT, SUMS_WEIGHT, SUMS_WEIGHT])
+        -surprisal(np.stack([views_evidence, levels, slopes])), np.array([VIEWS_WEIGHT, SUMS_WEIGHT, SUMS_WEIGHT])
     )
 
 
@@ -320,4 +335,5 @@ def _rank(claim: Array) -> float:
 
 
 def _absolute(component: Component, x: Array) -> Array:
-    return np.abs(x) if not component.degrees and not component.squares else x
+    """The statistic such that larger values are more extreme: the absolute value of a normal one."""
+    return np.abs(x) if not component.df and not component.is_centered else x

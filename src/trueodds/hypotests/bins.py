@@ -120,7 +120,7 @@ class BinByBin(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """Test every bin, and report the one with the smallest p-value."""
-        frozen, tails = self._null_tails(view)
+        fitted_bins, tails = self._null_tails(view)
         binned = tails.binned
         wy = (binned.w[:, None] if view.joint else binned.w) * binned.y
         p = np.exp(tails.log_p(wy))
@@ -137,7 +137,7 @@ class BinByBin(ViewTest):
         if (p == 0).any() and np.isinf(table["statistic"]).any():
             text = "All probabilities of a bin are 0 or 1, so one contradicting outcome makes p = 0."
             notes.append(Note("TN223", text))
-        names, strongest = _bin_names(frozen, tails.bin_index), order[0]
+        names, strongest = _bin_names(fitted_bins, tails.bin_index), order[0]
         parts = {names[b]: {key: float(x[b]) for key, x in table.items()} for b in np.sort(order[:MAX_LISTED_BINS])}
         partition = self.partition or default_partition(view)
         settings = {"partition": str(partition), "occupied_bins": len(order), "smallest_bin": int(binned.n.min())}
@@ -153,13 +153,13 @@ class BinByBin(ViewTest):
 
     def cell_statistic(self, view: View) -> CellFunction:
         """Negative smallest log p-value of all bins."""
-        frozen, tails = self._null_tails(view)
+        fitted_bins, tails = self._null_tails(view)
         bin_axis = -2 if view.joint else -1
 
-        def reader(_w: Array, _wp: Array, wy: Array) -> Array:
+        def largest_surprisal(_w: Array, _wp: Array, wy: Array) -> Array:
             return np.asarray(-tails.log_p(np.take(wy, tails.bin_index, axis=bin_axis)).min(axis=-1))
 
-        return CellFunction(view, frozen.index(view.partition_values), frozen.size, reader)
+        return CellFunction(view, fitted_bins.index(view.partition_values), fitted_bins.size, largest_surprisal)
 
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the min-p adjusted p-value of each bin."""
@@ -171,38 +171,38 @@ class BinByBin(ViewTest):
 
     def _null_tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
         partition = self.partition or default_partition(view)
-        frozen = view.cached(partition, lambda: partition.fit(view))
-        if view.joint and (numbers := frozen.size * view.p.shape[1] ** 2) > MAX_COVARIANCE_ELEMENTS:
+        fitted_bins = view.cached(partition, lambda: partition.fit(view))
+        if view.joint and (n_elements := fitted_bins.size * view.p.shape[1] ** 2) > MAX_COVARIANCE_ELEMENTS:
             raise InputError(
                 "TO205",
                 "The covariance matrices of all cells do not fit into memory.",
-                f"{frozen.size:,} cells of {view.p.shape[1]} outcomes, {numbers:,} elements",
+                f"{fitted_bins.size:,} cells of {view.p.shape[1]} outcomes, {n_elements:,} elements",
                 "Use a larger min_size, or lens='classwise'.",
             )
-        make = VectorTails if view.joint else CountTails
-        return frozen, make(view, frozen.index(view.partition_values), frozen.size)
+        tails_class = VectorTails if view.joint else CountTails
+        return fitted_bins, tails_class(view, fitted_bins.index(view.partition_values), fitted_bins.size)
 
 
 def _bin_gaps(binned: View) -> dict[str, Array]:
     """n, predicted, observed and gap of each bin; for vectors those of the class with the largest gap."""
     p, y = binned.p, binned.y
-    which = {}
+    class_column = {}
     if binned.joint:
         worst_class = np.argmax(np.abs(y - p), axis=1)
-        which = {"class": worst_class}
+        class_column = {"class": worst_class}
         p, y = (np.take_along_axis(x, worst_class[:, None], axis=1)[:, 0] for x in (p, y))
-    return {"n": binned.n, **which, "predicted": p, "observed": y, "gap": y - p}
+    return {"n": binned.n, **class_column, "predicted": p, "observed": y, "gap": y - p}
 
 
-def _bin_names(frozen: FittedPartition, bin_index: Array) -> dict[int, str]:
+def _bin_names(fitted_bins: FittedPartition, bin_index: Array) -> dict[int, str]:
     """Names of the bins: the interval of each bin, or the index of each cell."""
-    if not isinstance(frozen, Bins):
-        return {b: f"cell {s}" for b, s in enumerate(bin_index)}
-    names, (first, last) = {}, ("(", "]") if frozen.closed == "right" else ("[", ")")
-    for b, s in enumerate(bin_index):
-        open_, shut = ("[" if s == 0 else first), ("]" if s == frozen.size - 1 else last)
-        names[b] = f"{open_}{frozen.edges[s]:.6g}, {frozen.edges[s + 1]:.6g}{shut}"
-    return names
+    if not isinstance(fitted_bins, Bins):
+        return {b: f"cell {number}" for b, number in enumerate(bin_index)}
+    bin_names, (left_bracket, right_bracket) = {}, ("(", "]") if fitted_bins.closed == "right" else ("[", ")")
+    for b, number in enumerate(bin_index):
+        left, right = ("[" if number == 0 else left_bracket), ("]" if number == fitted_bins.size - 1 else right_bracket)
+        bin_names[b] = f"{left}{fitted_bins.edges[number]:.6g}, {fitted_bins.edges[number + 1]:.6g}{right}"
+    return bin_names
 
 
 def _asymptotic_warnings(tails: CountTails | VectorTails) -> tuple[str, ...]:

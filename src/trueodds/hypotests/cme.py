@@ -53,30 +53,30 @@ def choose_locations(view: View, count: int) -> TestLocations:
     P, w = prediction_matrix(view)[mask], view.w[mask]
     count = max(1, min(count, len(P) // ROWS_PER_LOCATION))
     order = hashed_order(P)
-    at = P[order[positions_by_weight(w[order], count)]]
+    points = P[order[positions_by_weight(w[order], count)]]
     outcome = np.ones(count, dtype=np.int64)
     if view.joint:
         u = (np.arange(count) + 0.5) / count
-        outcome = np.minimum((np.cumsum(at, axis=1) <= u[:, None]).sum(axis=1), at.shape[1] - 1)
-    _, first = np.unique(np.column_stack([at, outcome]), axis=0, return_index=True)
-    return TestLocations(at[np.sort(first)], outcome[np.sort(first)])
+        outcome = np.minimum((np.cumsum(points, axis=1) <= u[:, None]).sum(axis=1), points.shape[1] - 1)
+    _, first_of_duplicates = np.unique(np.column_stack([points, outcome]), axis=0, return_index=True)
+    return TestLocations(points[np.sort(first_of_duplicates)], outcome[np.sort(first_of_duplicates)])
 
 
 def validate_locations(view: View, locations: Any) -> TestLocations:
     """Validate the locations passed by the caller."""
-    at, outcome = as_array(locations[0], "the locations T"), as_array(locations[1], "the outcomes s")
+    points, outcome = as_array(locations[0], "the locations T"), as_array(locations[1], "the outcomes s")
     m = view.p.shape[1] if view.joint else 1
-    if not view.joint and at.ndim == 2 and at.shape[1] == 2:
-        at = at[:, 1]
-    at = as_float_array(at.reshape(len(at), -1), "the locations T").astype(np.float64)
-    if at.ndim != 2 or not len(at) or at.shape[1] != m or outcome.shape != (len(at),):
+    if not view.joint and points.ndim == 2 and points.shape[1] == 2:
+        points = points[:, 1]
+    points = as_float_array(points.reshape(len(points), -1), "the locations T").astype(np.float64)
+    if points.ndim != 2 or not len(points) or points.shape[1] != m or outcome.shape != (len(points),):
         raise InputError(
             "TO205",
             "The shape of the locations does not fit the view.",
-            f"T {at.shape} and s {outcome.shape} for {max(m, 2)} outcomes",
+            f"T {points.shape} and s {outcome.shape} for {max(m, 2)} outcomes",
             f"Pass T {'(J, ' + str(m) + ')' if view.joint else '(J,)'} and s (J,).",
         )
-    if not (np.isfinite(at).all() and (at >= 0).all() and (at <= 1).all()):
+    if not (np.isfinite(points).all() and (points >= 0).all() and (points <= 1).all()):
         raise InputError(
             "TO203", "Locations T must lie in [0, 1].", "a value outside [0, 1]", "Pass points of the simplex."
         )
@@ -84,7 +84,7 @@ def validate_locations(view: View, locations: Any) -> TestLocations:
         raise InputError(
             "TO203", "Outcomes s must be column indices.", describe(outcome.tolist()), f"Use 0 to {max(m, 2) - 1}."
         )
-    return TestLocations(at, outcome.astype(np.int64))
+    return TestLocations(points, outcome.astype(np.int64))
 
 
 EIGENVALUE_TOLERANCE = 1e-9  # relative to the largest eigenvalue of a correlation matrix: smaller ones count as 0
@@ -104,8 +104,8 @@ class QuadraticForm:
 class EmbeddingResiduals:
     """Kernel-weighted residuals at the locations, for each row."""
 
-    def __init__(self, view: View, places: TestLocations, similar: Array) -> None:
-        self.view, self.locations, self.kernel_values = view, places, similar  # (n, J)
+    def __init__(self, view: View, locations: TestLocations, kernel_values: Array) -> None:
+        self.view, self.locations, self.kernel_values = view, locations, kernel_values  # (n, J)
         self.index, self.size = np.arange(len(view)), len(view)
 
     def quadratic_form(self) -> QuadraticForm:
@@ -121,10 +121,10 @@ class EmbeddingResiduals:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """Q of each draw."""
 
-        def work(a: int, b: int) -> Array:
-            return self._quadratic_form(self.locations.residuals(wy[a:b] - wp)).q
+        def quadratic_forms(start: int, stop: int) -> Array:
+            return self._quadratic_form(self.locations.residuals(wy[start:stop] - wp)).q
 
-        return np.concatenate([np.empty(0), *map_blocks(work, len(wy), self._draws_per_block)])
+        return np.concatenate([np.empty(0), *map_blocks(quadratic_forms, len(wy), self._draws_per_block)])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the statistic is not an error with a confidence interval."""
@@ -138,11 +138,11 @@ class EmbeddingResiduals:
     def _statistic_of_labels(self, labels: Array) -> Array:
         w, predicted = self.view.w[:, None], self.view.p[:, self.locations.outcome].astype(np.float64)
 
-        def work(a: int, b: int) -> Array:
-            observed = labels.T[a:b, :, None] == self.locations.outcome
+        def quadratic_forms(start: int, stop: int) -> Array:
+            observed = labels.T[start:stop, :, None] == self.locations.outcome
             return self._quadratic_form(w * (observed - predicted)).q
 
-        return np.concatenate([np.empty(0), *map_blocks(work, labels.shape[1], self._draws_per_block)])
+        return np.concatenate([np.empty(0), *map_blocks(quadratic_forms, labels.shape[1], self._draws_per_block)])
 
     @property
     def _draws_per_block(self) -> int:
@@ -153,52 +153,58 @@ class EmbeddingResiduals:
 
         Rows with rare outcomes dominate a combination of locations that depends on them alone.
         """
-        view, s = self.view, self.locations.outcome
+        view, outcome = self.view, self.locations.outcome
         P = view.P
-        named = np.unique(s)
-        rest = np.maximum(1 - P[:, named].sum(axis=1), 0.0)
-        cases = [(P[:, c], s == c) for c in named] + [(rest, np.zeros(len(s), dtype=bool))]
-        kernel_weights, predicted = view.w[:, None] * self.kernel_values, P[:, s]
-        cov = np.zeros((len(s), len(s)))
-        for chance, observed in cases:
+        tested_outcomes = np.unique(outcome)
+        other_probability = np.maximum(1 - P[:, tested_outcomes].sum(axis=1), 0.0)
+        cases = [(P[:, c], outcome == c) for c in tested_outcomes] + [
+            (other_probability, np.zeros(len(outcome), dtype=bool))
+        ]
+        kernel_weights, predicted = view.w[:, None] * self.kernel_values, P[:, outcome]
+        cov = np.zeros((len(outcome), len(outcome)))
+        for probability, observed in cases:
             d = kernel_weights * (observed - predicted)
-            cov += (chance[:, None] * d).T @ d
+            cov += (probability[:, None] * d).T @ d
         scale = np.diag(cov) > 0
         scale = np.where(scale, 1 / np.sqrt(np.where(scale, np.diag(cov), 1.0)), 0.0)
         values, vectors = np.linalg.eigh(cov * scale[:, None] * scale)
         mask = values > EIGENVALUE_TOLERANCE * max(values[-1], EIGENVALUE_TOLERANCE)
         whiten = (scale[:, None] * vectors)[:, mask] / np.sqrt(values[mask])
-        fourth = 0.0
-        for chance, observed in cases:
-            lengths = (((kernel_weights * (observed - predicted)) @ whiten) ** 2).sum(axis=1)
-            fourth += float(chance @ lengths**2)
-        return float(mask.sum() ** 2 / fourth) if fourth > 0 else 0.0
+        fourth_moment = 0.0
+        for probability, observed in cases:
+            squared_norms = (((kernel_weights * (observed - predicted)) @ whiten) ** 2).sum(axis=1)
+            fourth_moment += float(probability @ squared_norms**2)
+        return float(mask.sum() ** 2 / fourth_moment) if fourth_moment > 0 else 0.0
 
     def _quadratic_form(self, residuals: Array) -> QuadraticForm:
         """Quadratic form from w (y − p) of the outcome of each location, (draws, n, J)."""
-        d = residuals * self.kernel_values
+        weighted_residuals = residuals * self.kernel_values
         w, n = self.view.w, float((self.view.w > 0).sum())
-        mean = d.sum(axis=1) / w.sum()
+        mean = weighted_residuals.sum(axis=1) / w.sum()
         if n < 2:  # the covariance of one row is undefined
-            return QuadraticForm(np.full(len(d), np.nan), np.zeros(len(d), dtype=np.int64), mean)
-        square = np.swapaxes(d, 1, 2) @ d
-        cross = np.einsum("i,bij->bj", w, d)[:, :, None] * mean[:, None, :]
+            return QuadraticForm(
+                np.full(len(weighted_residuals), np.nan), np.zeros(len(weighted_residuals), dtype=np.int64), mean
+            )
+        squares = np.swapaxes(weighted_residuals, 1, 2) @ weighted_residuals
+        cross = np.einsum("i,bij->bj", w, weighted_residuals)[:, :, None] * mean[:, None, :]
         with np.errstate(divide="ignore", invalid="ignore"):
-            around = square - cross - np.swapaxes(cross, 1, 2) + (w @ w) * mean[:, :, None] * mean[:, None, :]
-            cov = around * (n / (n - 1)) / w.sum() ** 2
-        return _standardized_quadratic_form(mean, cov, np.einsum("bjj->bj", square) / w.sum() ** 2)
+            centered_squares = (
+                squares - cross - np.swapaxes(cross, 1, 2) + (w @ w) * mean[:, :, None] * mean[:, None, :]
+            )
+            cov = centered_squares * (n / (n - 1)) / w.sum() ** 2
+        return _standardized_quadratic_form(mean, cov, np.einsum("bjj->bj", squares) / w.sum() ** 2)
 
 
-def _standardized_quadratic_form(mean: Array, cov: Array, size: Array) -> QuadraticForm:
+def _standardized_quadratic_form(mean: Array, cov: Array, mean_squares: Array) -> QuadraticForm:
     """μ' S⁺ μ and the rank of S on the correlation scale; infinite for a nonzero mean without variance."""
     variance = np.einsum("bjj->bj", cov)
-    varies = variance > MIN_RELATIVE_VARIANCE * size
+    varies = variance > MIN_RELATIVE_VARIANCE * mean_squares
     scale = np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
     values, vectors = np.linalg.eigh(np.nan_to_num(cov) * scale[:, :, None] * scale[:, None, :])
-    counts = values > EIGENVALUE_TOLERANCE * np.maximum(values[:, -1:], EIGENVALUE_TOLERANCE)
-    along = np.einsum("bjk,bj->bk", vectors, mean * scale)
-    q = (along**2 / np.where(counts, values, np.inf)).sum(axis=1)
-    return QuadraticForm(np.where(((size > 0) & ~varies).any(axis=1), np.inf, q), counts.sum(axis=1), mean)
+    is_positive = values > EIGENVALUE_TOLERANCE * np.maximum(values[:, -1:], EIGENVALUE_TOLERANCE)
+    projections = np.einsum("bjk,bj->bk", vectors, mean * scale)
+    q = (projections**2 / np.where(is_positive, values, np.inf)).sum(axis=1)
+    return QuadraticForm(np.where(((mean_squares > 0) & ~varies).any(axis=1), np.inf, q), is_positive.sum(axis=1), mean)
 
 
 MIN_ROWS_PER_LOCATION = 60  # effective rows per location above which the size of the χ² test is about nominal
@@ -290,8 +296,8 @@ class MeanEmbedding(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """Q, its χ² p-value, and the mean residual at the locations."""
-        near = self.cell_statistic(view)
-        form, count = near.quadratic_form(), len(near.locations.outcome)
+        residuals = self.cell_statistic(view)
+        form, count = residuals.quadratic_form(), len(residuals.locations.outcome)
         q, rank = float(form.q[0]), int(form.rank[0])
         p = float(chdtrc(rank, q)) if rank else float("nan") if np.isnan(q) else float(q == 0)
         ucme = float((form.mean[0] ** 2).mean())
@@ -301,7 +307,7 @@ class MeanEmbedding(ViewTest):
         elif rank < count:
             text = f"The covariance at {count} test locations has rank {rank}, which is the degrees of freedom."
             notes.append(Note("TN220", text))
-        if self.null == "asymptotic" and (rows_per_location := near.effective_n() / count) < MIN_ROWS_PER_LOCATION:
+        if self.null == "asymptotic" and (rows_per_location := residuals.effective_n() / count) < MIN_ROWS_PER_LOCATION:
             doubts.append(
                 f"The effective sample size per test location is {rows_per_location:.2g} rows, and χ² rejects too"
                 " often."
@@ -313,13 +319,13 @@ class MeanEmbedding(ViewTest):
 
     def cell_statistic(self, view: View) -> EmbeddingResiduals:
         """Q as a function of redrawn outcomes; large values are extreme."""
-        places = (
+        locations = (
             choose_locations(view, self.locations)
             if isinstance(self.locations, int)
             else validate_locations(view, self.locations)
         )
         return EmbeddingResiduals(
-            view, places, self._similarity(view).gram_matrix(prediction_matrix(view), places.points)
+            view, locations, self._similarity(view).gram_matrix(prediction_matrix(view), locations.points)
         )
 
     def _similarity(self, view: View) -> SimilarityKernel:
@@ -327,6 +333,6 @@ class MeanEmbedding(ViewTest):
         return view.cached(key, lambda: similarity_kernels.kernel_for_view(self.kernel, self.bandwidth, view))
 
     def _settings_used(self, view: View, count: int) -> dict[str, Any]:
-        named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
-        width = {"bandwidth": self._similarity(view).bandwidth} if isinstance(self.kernel, str) else {}
-        return {"locations": count, "kernel": named, **width}
+        kernel_name = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
+        bandwidth_setting = {"bandwidth": self._similarity(view).bandwidth} if isinstance(self.kernel, str) else {}
+        return {"locations": count, "kernel": kernel_name, **bandwidth_setting}

@@ -101,8 +101,8 @@ class Consistency(HypothesisTest):
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Consistency:
         """Create the test from the settings of `to.test`; all other settings belong to the statistic."""
-        own = {name: settings.pop(name) for name in settings_of(cls) if name in settings}
-        statistic = own.pop("statistic", "ece")
+        own_settings = {name: settings.pop(name) for name in settings_of(cls) if name in settings}
+        statistic = own_settings.pop("statistic", "ece")
         if isinstance(statistic, str):
             statistic = ESTIMATORS.make(statistic, settings)
         elif settings:
@@ -112,7 +112,7 @@ class Consistency(HypothesisTest):
                 ", ".join(settings),
                 "Pass them to the instance.",
             )
-        return cls(statistic=statistic, **own)
+        return cls(statistic=statistic, **own_settings)
 
     def __call__(
         self,
@@ -149,13 +149,13 @@ class Consistency(HypothesisTest):
         estimands = [
             measure.tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses
         ]
-        drawn = [measure.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
+        draws_of_lenses = [measure.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
         note = Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
         notes = [*(note for estimand in estimands for note in measure.tally_notes(tally, estimand)), note]
         null = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
         return verdict_from_draws(
-            estimands, [draws for draws, _ in drawn], null, self._settings_used(statistic, estimands), notes,
-            joint_views=all(joint for _, joint in drawn), joint_lenses=False,
+            estimands, [draws for draws, _ in draws_of_lenses], null, self._settings_used(statistic, estimands), notes,
+            joint_views=all(joint for _, joint in draws_of_lenses), joint_lenses=False,
         )  # fmt: skip
 
     def error_estimator(self) -> Estimator:

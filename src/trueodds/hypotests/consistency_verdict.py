@@ -28,11 +28,11 @@ def statistic_settings(statistic: Estimator, estimands: Sequence[Estimand]) -> d
     settings = statistic.settings_used(estimands[0].views[0])
     if len(estimands) == 1 and len(estimands[0].views) == 1:
         return settings
-    same = all(estimand.views[0].joint == estimands[0].views[0].joint for estimand in estimands)
+    equal_kinds = all(estimand.views[0].joint == estimands[0].views[0].joint for estimand in estimands)
     return {
         key: value
         for key, value in settings.items()
-        if not key.endswith(("_bins", "_bin")) and (same or key != "partition")
+        if not key.endswith(("_bins", "_bin")) and (equal_kinds or key != "partition")
     }
 
 
@@ -82,8 +82,10 @@ def _larger_pvalue(a: Verdict, b: Verdict) -> Verdict:
         name: {**part, **{key: max(part[key], b.parts[name][key]) for key in ("pvalue", "holm")}}
         for name, part in a.parts.items()
     }
-    both = [p for p in (a.family_pvalue, b.family_pvalue) if p is not None]
-    return replace(a, pvalue=max(a.pvalue, b.pvalue), family_pvalue=max(both) if both else None, parts=parts)
+    family_pvalues = [p for p in (a.family_pvalue, b.family_pvalue) if p is not None]
+    return replace(
+        a, pvalue=max(a.pvalue, b.pvalue), family_pvalue=max(family_pvalues) if family_pvalues else None, parts=parts
+    )
 
 
 def verdict_from_draws(
@@ -104,8 +106,8 @@ def verdict_from_draws(
     it exceeds 1/(1 + B).
     """
     claims = [
-        lens_result_from_draws(estimand, drawn, joint=joint_views)
-        for estimand, drawn in zip(estimands, draws, strict=True)
+        lens_result_from_draws(estimand, lens_draws, joint=joint_views)
+        for estimand, lens_draws in zip(estimands, draws, strict=True)
     ]
     min_pvalue = max(1 / (1 + draws[0].shape[1]), null_min_pvalue)
     notes = [
@@ -170,31 +172,46 @@ def build_verdict(
 
 def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
     """Verdict from all labelings: the p-value is exact and has no lower limit."""
-    values, chances = enumerate_labelings(preds, estimands)
+    values, probabilities = enumerate_labelings(preds, estimands)
     claims = [
-        _exact_lens_result(estimand, estimand_values, chances)
+        _exact_lens_result(estimand, estimand_values, probabilities)
         for estimand, estimand_values in zip(estimands, values, strict=True)
     ]
-    observed, drawn = (np.concatenate([getattr(one, name) for one in claims]) for name in ("values", "draws"))
-    _, joint = exact_pvalues(observed, drawn, chances)
+    observed, all_values = (np.concatenate([getattr(claim, name) for claim in claims]) for name in ("values", "draws"))
+    _, joint = exact_pvalues(observed, all_values, probabilities)
     overall_pvalue = claims[0].pvalue if len(claims) == 1 else joint
     return build_verdict(estimands, claims, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds))
 
 
-def _exact_lens_result(estimand: Estimand, values: Array, chances: Array) -> LensResult:
-    raw, as_loss = estimand.values, estimand.estimator.as_loss
-    mean = float(estimand.combine_views(values) @ chances)
+def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) -> LensResult:
+    observed_values, as_loss = estimand.values, estimand.estimator.as_loss
+    mean = float(estimand.combine_views(values) @ probabilities)
     (overall_pvalue,), _ = exact_pvalues(
-        np.array([estimand.combine_views(as_loss(raw))]), estimand.combine_views(as_loss(values))[None], chances
+        np.array([estimand.combine_views(as_loss(observed_values))]),
+        estimand.combine_views(as_loss(values))[None],
+        probabilities,
     )
-    singles, joint = exact_pvalues(as_loss(raw), as_loss(values), chances)
+    view_pvalues, joint = exact_pvalues(as_loss(observed_values), as_loss(values), probabilities)
     parts = {
-        view.name: {"statistic": float(value), "pvalue": p, "holm": h, "noise_floor": float(drawn @ chances)}
-        for view, value, p, h, drawn in zip(estimand.views, raw, singles, holm(singles), values, strict=True)
+        view.name: {
+            "statistic": float(value),
+            "pvalue": p,
+            "holm": adjusted_pvalue,
+            "noise_floor": float(view_values @ probabilities),
+        }
+        for view, value, p, adjusted_pvalue, view_values in zip(
+            estimand.views, observed_values, view_pvalues, holm(view_pvalues), values, strict=True
+        )
     }
     family_p, parts = (joint, parts) if len(estimand.views) > 1 else (None, {})
     return LensResult(
-        float(estimand.combine_views(raw)), overall_pvalue, mean, as_loss(raw), as_loss(values), family_p, parts
+        float(estimand.combine_views(observed_values)),
+        overall_pvalue,
+        mean,
+        as_loss(observed_values),
+        as_loss(values),
+        family_p,
+        parts,
     )
 
 
@@ -213,19 +230,26 @@ class LensResult:
 
 def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> LensResult:
     """Test result of one lens from its draws, with its views as parts if there are several."""
-    raw = estimand.values
-    statistic, mean = float(estimand.combine_views(raw)), float(estimand.combine_views(draws).mean())
-    values, draws = estimand.estimator.as_loss(raw), estimand.estimator.as_loss(draws)
+    observed_values = estimand.values
+    statistic, mean = float(estimand.combine_views(observed_values)), float(estimand.combine_views(draws).mean())
+    values, draws = estimand.estimator.as_loss(observed_values), estimand.estimator.as_loss(draws)
     combined, observed = estimand.combine_views(draws), float(estimand.combine_views(values))
     if len(estimand.views) == 1:
         return LensResult(statistic, pvalue(observed, combined), mean, values, draws, None, {})
-    singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]
-    adjusted = holm(singles)
+    view_pvalues = [pvalue(float(value), view_draws) for value, view_draws in zip(values, draws, strict=True)]
+    adjusted = holm(view_pvalues)
     parts = {
-        view.name: {"statistic": float(value), "pvalue": p, "holm": h, "noise_floor": float(drawn.mean())}
-        for view, value, p, h, drawn in zip(estimand.views, values, singles, adjusted, draws, strict=True)
+        view.name: {
+            "statistic": float(value),
+            "pvalue": p,
+            "holm": adjusted_pvalue,
+            "noise_floor": float(view_draws.mean()),
+        }
+        for view, value, p, adjusted_pvalue, view_draws in zip(
+            estimand.views, values, view_pvalues, adjusted, draws, strict=True
+        )
     }
-    everything = family_pvalue(values, draws) if joint else min(adjusted)
+    family_p = family_pvalue(values, draws) if joint else min(adjusted)
     # Labels of one row may be dependent, but their draws are not, so a sum over labels has no null distribution.
-    overall_pvalue = pvalue(observed, combined) if joint else everything
-    return LensResult(statistic, overall_pvalue, mean, values, draws, everything, parts)
+    overall_pvalue = pvalue(observed, combined) if joint else family_p
+    return LensResult(statistic, overall_pvalue, mean, values, draws, family_p, parts)

@@ -42,14 +42,14 @@ class _CumulativeResidualTest(ViewTest):
 
     def evaluate(self, view: View) -> ViewResult:
         """The standardized error, its p-value, and the interval of scores where it is attained."""
-        unit, error = _null_standard_error(view), self.error_estimator().value(view)
-        if unit == 0:
+        std_error, error = _null_standard_error(view), self.error_estimator().value(view)
+        if std_error == 0:
             x = float("inf") if error > 0 else 0.0
             note = Note("TN223", "All probabilities are 0 or 1, so one contradicting outcome makes p = 0.")
             return ViewResult(x, float(error == 0), error, self._largest_residual_segment(view), notes=(note,))
         return ViewResult(
-            error / unit,
-            self.upper_tail(error / unit),
+            error / std_error,
+            self.upper_tail(error / std_error),
             error,
             self._largest_residual_segment(view),
             doubts=_asymptotic_warnings(view),
@@ -143,9 +143,9 @@ class KS(_CumulativeResidualTest):
 
     def _largest_residual_segment(self, view: View) -> dict[str, dict[str, float]]:
         s, path = _cumulative_residuals(self.error_estimator(), view)
-        rest = path[-1] - path
-        if self.start == "both" and np.abs(rest).max() > np.abs(path).max():
-            return _describe_segment(s, path, int(np.argmax(np.abs(rest))), len(path) - 1)
+        path_from_above = path[-1] - path
+        if self.start == "both" and np.abs(path_from_above).max() > np.abs(path).max():
+            return _describe_segment(s, path, int(np.argmax(np.abs(path_from_above))), len(path) - 1)
         return _describe_segment(s, path, 0, int(np.argmax(np.abs(path))))
 
 
@@ -223,13 +223,13 @@ def brownian_maximum_tail(x: float) -> float:
     >>> round(brownian_maximum_tail(2.2414), 4)
     0.05
     """
-    odd = 2 * np.arange(8) + 1
-    sign = np.where(odd % 4 == 1, 1.0, -1.0)
+    odd_numbers = 2 * np.arange(8) + 1
+    sign = np.where(odd_numbers % 4 == 1, 1.0, -1.0)
     if x > 1:
-        return float(4 * (sign * ndtr(-odd * x)).sum())
+        return float(4 * (sign * ndtr(-odd_numbers * x)).sum())
     if x <= 0:
         return 1.0
-    return float(1 - 4 / np.pi * (sign / odd * np.exp(-((odd * np.pi / x) ** 2) / 8)).sum())
+    return float(1 - 4 / np.pi * (sign / odd_numbers * np.exp(-((odd_numbers * np.pi / x) ** 2) / 8)).sum())
 
 
 def brownian_both_ends_tail(x: float) -> float:
@@ -243,11 +243,11 @@ def brownian_both_ends_tail(x: float) -> float:
     """
     if x < 0.15:
         return 1.0
-    k, odd = np.arange(1, 80), 2 * np.arange(80) + 1
-    total = (2 * (ndtr(-odd * x) - ndtr(-2 * odd * x)) / odd).sum()
-    total -= ((ndtr(-(2 * k + 1) * x) - ndtr(-4 * k * x)) / (2 * k - 1)).sum()
-    total -= ((ndtr(-(2 * k - 1) * x) - ndtr(-4 * k * x)) / (2 * k + 1)).sum()
-    return float(min(1.0, 2 * ndtr(-x) + 2 * total))
+    k, odd_numbers = np.arange(1, 80), 2 * np.arange(80) + 1
+    series = (2 * (ndtr(-odd_numbers * x) - ndtr(-2 * odd_numbers * x)) / odd_numbers).sum()
+    series -= ((ndtr(-(2 * k + 1) * x) - ndtr(-4 * k * x)) / (2 * k - 1)).sum()
+    series -= ((ndtr(-(2 * k - 1) * x) - ndtr(-4 * k * x)) / (2 * k + 1)).sum()
+    return float(min(1.0, 2 * ndtr(-x) + 2 * series))
 
 
 def brownian_range_tail(x: float) -> float:
@@ -282,17 +282,17 @@ def _describe_segment(s: Array, path: Array, start: int, stop: int) -> dict[str,
 
 
 def _asymptotic_warnings(view: View) -> tuple[str, ...]:
-    reasons, v = [], np.maximum(view.sums("wwv"), 0.0)
-    effective_n = float(v.sum()) / float(
-        (np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(v)))).max()
+    reasons, variance = [], np.maximum(view.sums("wwv"), 0.0)
+    effective_n = float(variance.sum()) / float(
+        (np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(variance)))).max()
     )
     if effective_n < MIN_EFFECTIVE_N:
         reasons.append(
             f"The variance of the outcomes has an effective size of {effective_n:.2g} rows, too few for the Brownian"
             " motion limit."
         )
-    _, at = np.unique(view.p, return_inverse=True)
-    largest_share = float(np.bincount(at, v).max() / v.sum())
+    _, score_index = np.unique(view.p, return_inverse=True)
+    largest_share = float(np.bincount(score_index, variance).max() / variance.sum())
     if largest_share > MAX_VARIANCE_SHARE:
         reasons.append(f"{largest_share:.0%} of the variance is at one score, so the p-value is too large.")
     return tuple(reasons)

@@ -115,23 +115,28 @@ class CrossFittedTest(ViewTest):
         """t, its one-sided p-value, and the mean gain."""
         out_of_sample = self.statistic.out_of_fold(view)
         w, by_outcome = view.w[out_of_sample.row], self.statistic.values_by_outcome(out_of_sample, view)
-        gained = (by_outcome * out_of_sample.Y).sum(axis=1)
+        gain = (by_outcome * out_of_sample.Y).sum(axis=1)
         expected = (by_outcome * out_of_sample.P).sum(axis=1)
-        null = float((w * w) @ np.maximum((by_outcome**2 * out_of_sample.P).sum(axis=1) - expected**2, 0.0))
+        null_variance = float((w * w) @ np.maximum((by_outcome**2 * out_of_sample.P).sum(axis=1) - expected**2, 0.0))
         settings, effect = self.statistic.settings_used(view), self.statistic.value(view)
         parts = {"error": self.statistic.parts(view)}
-        n = len(gained)
-        mean = float(w @ gained / w.sum()) if n else 0.0
-        std_error = float(np.sqrt(max(n / (n - 1) * ((w * (gained - mean)) ** 2).sum(), null))) if n > 1 else 0.0
+        n = len(gain)
+        mean = float(w @ gain / w.sum()) if n else 0.0
+        std_error = float(np.sqrt(max(n / (n - 1) * ((w * (gain - mean)) ** 2).sum(), null_variance))) if n > 1 else 0.0
         if std_error == 0:
             text = "All rows have the same gain from the cross-fitted calibrator, so the standard error is 0."
             p = 1.0 if mean <= 0 else float("nan")
             return ViewResult(0.0 if mean == 0 else float("nan"), p, effect, parts, settings, (Note("TN234", text),))
-        t = float(w @ gained) / std_error
-        moved = int((gained != 0).sum())
-        doubt = f"Only {moved:,} rows have a nonzero gain, too few for the mean to be approximately normal."
+        t = float(w @ gain) / std_error
+        n_nonzero = int((gain != 0).sum())
+        doubt = f"Only {n_nonzero:,} rows have a nonzero gain, too few for the mean to be approximately normal."
         return ViewResult(
-            t, float(stdtr(n - 1, -t)), effect, parts, settings, doubts=(doubt,) if moved < MIN_NONZERO_GAINS else ()
+            t,
+            float(stdtr(n - 1, -t)),
+            effect,
+            parts,
+            settings,
+            doubts=(doubt,) if n_nonzero < MIN_NONZERO_GAINS else (),
         )
 
 

@@ -27,20 +27,20 @@ def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, in
     """
     mask = w > 0
     scores, weights, rows = np.asarray(s, dtype=np.float64)[mask], w[mask], n[mask]
-    unit = weights.sum() / rows.sum()
-    even = bool((np.abs(weights - unit * rows) <= TIE_TOLERANCE * weights).all())
-    sorted_scores = SortedScores(scores, np.zeros(len(scores)), rows if even else weights)
+    weight_per_row = weights.sum() / rows.sum()
+    counts_rows = bool((np.abs(weights - weight_per_row * rows) <= TIE_TOLERANCE * weights).all())
+    sorted_scores = SortedScores(scores, np.zeros(len(scores)), rows if counts_rows else weights)
     i = np.arange(1, count)
-    if even:
+    if counts_rows:
         # Integer arithmetic: a quantile that equals a score must be exact, because that score lies in the lower group.
-        place = i * (round(rows.sum()) - 1)
-        low, part = place // count, place % count / count
-        last, following = sorted_scores.scores_at_weight(low + 1.0)
+        position = i * (round(rows.sum()) - 1)
+        lower, fraction = position // count, position % count / count
+        lower_score, upper_score = sorted_scores.scores_at_weight(lower + 1.0)
     else:
-        part = np.full(len(i), 0.5)
-        last, following = sorted_scores.scores_at_weight(i * weights.sum() / count)
-    cuts = last + part * (following - last)
-    edges = np.unique(np.concatenate(([scores.min()], cuts, [scores.max()])))
+        fraction = np.full(len(i), 0.5)
+        lower_score, upper_score = sorted_scores.scores_at_weight(i * weights.sum() / count)
+    thresholds = lower_score + fraction * (upper_score - lower_score)
+    edges = np.unique(np.concatenate(([scores.min()], thresholds, [scores.max()])))
     if len(edges) == 1:
         return np.zeros(len(s), dtype=np.int64), 1
     group = np.asarray(Bins(edges).index(np.asarray(s, dtype=np.float64)), dtype=np.int64)
@@ -104,10 +104,10 @@ class GroupResiduals:
     def statistic(self, _w: Array, wp: Array, wy: Array) -> Array:
         """Quadratic form summed over groups, from Σwp and Σwy (…, groups) or (…, groups, m)."""
         d = self.residuals(wp, wy)
-        total = np.zeros(d.shape[:-2])
+        quadratic_form = np.zeros(d.shape[:-2])
         for g, form in enumerate(self.form):
-            total += ((d[..., g, :] @ form) * d[..., g, :]).sum(axis=-1)
-        return np.where((np.abs(d) > self.tolerance).any(axis=(-2, -1)), np.inf, total)
+            quadratic_form += ((d[..., g, :] @ form) * d[..., g, :]).sum(axis=-1)
+        return np.where((np.abs(d) > self.tolerance).any(axis=(-2, -1)), np.inf, quadratic_form)
 
     def residuals(self, wp: Array, wy: Array) -> Array:
         """Σw(y − p) of each outcome, (…, groups, m)."""

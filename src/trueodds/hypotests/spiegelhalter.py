@@ -45,27 +45,33 @@ class ScoreSurplus:
 def score_z_test(view: View, score: str) -> ViewResult:
     """z of the excess score, its two-sided p-value, and a lower bound of the misplaced probability."""
     surplus = ScoreSurplus.from_view(view, score)
-    late, w = impossible_outcomes(view), view.w
-    endless = bool(late.any()) and (score == "log_loss" or surplus.std == 0)
+    is_impossible, w = impossible_outcomes(view), view.w
+    is_infinite = bool(is_impossible.any()) and (score == "log_loss" or surplus.std == 0)
     weights = w[:, None] if view.joint else w
-    total = float(surplus.sum_surplus(weights * view.p, weights * view.y))
+    surplus_sum = float(surplus.sum_surplus(weights * view.p, weights * view.y))
     underflowed = bool((w[:, None] * (view.P <= 0) * (view.Y > SCORE_TOLERANCE)).any())
-    beyond = surplus.std == 0 and not endless and underflowed
-    if surplus.std == 0 and not endless and not beyond:
+    underflow_decides = surplus.std == 0 and not is_infinite and underflowed
+    if surplus.std == 0 and not is_infinite and not underflow_decides:
         text = "The score has variance 0 under the predicted probabilities, so z is undefined."
         return ViewResult(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
-    z = float("inf") if endless else math.copysign(math.inf, total) if beyond else total / surplus.std
+    z = (
+        float("inf")
+        if is_infinite
+        else math.copysign(math.inf, surplus_sum)
+        if underflow_decides
+        else surplus_sum / surplus.std
+    )
     notes: tuple[Note, ...] = ()
-    if beyond:
+    if underflow_decides:
         notes = (Note("TN215", "Outcomes were observed whose predicted probability underflows, so z is infinite."),)
-    if late.any():
-        suffix = ", and z is infinite" if endless else ""
+    if is_impossible.any():
+        suffix = ", and z is infinite" if is_infinite else ""
         text = f"Outcomes with predicted probability 0 were observed, which is impossible under calibration{suffix}."
         notes = (Note("TN215", text),)
-    if score == "log_loss" and endless:  # the effect is defined by the rows whose loss can be infinite
-        effect = float(w[late].sum() / w[_rows_with_zero_probability(view)].sum())
+    if score == "log_loss" and is_infinite:  # the effect is defined by the rows whose loss can be infinite
+        effect = float(w[is_impossible].sum() / w[_rows_with_zero_probability(view)].sum())
     else:
-        effect = total / float(w @ surplus.score_range)
+        effect = surplus_sum / float(w @ surplus.score_range)
     doubts: tuple[str, ...] = ()
     if abs(surplus.skewness) > MAX_SKEWNESS:
         doubts = ("A few rows, or rare outcomes, dominate the variance of the score, so z is skewed.",)
@@ -75,36 +81,38 @@ def score_z_test(view: View, score: str) -> ViewResult:
 def score_cells(view: View, score: str) -> CellFunction:
     """|z| as a function of redrawn outcomes; infinite for an outcome of probability 0 if the score is unbounded."""
     surplus = ScoreSurplus.from_view(view, score)
-    watch = score == "log_loss" or surplus.std == 0
-    certain = _rows_with_zero_probability(view) & watch
+    checks_impossible = score == "log_loss" or surplus.std == 0
+    certain = _rows_with_zero_probability(view) & checks_impossible
     p, w = view.p[certain].astype(np.float64), view.w[certain]
     weight = w[:, None] if view.joint else w
     impossible = np.isneginf(view.log_P[certain])
-    ruled = impossible if view.joint else impossible.any(axis=1)
-    must = np.zeros_like(p) if view.joint else w * impossible[:, 0]  # the event is certain if its absence is impossible
+    has_fixed_outcome = impossible if view.joint else impossible.any(axis=1)
+    fixed_outcome = (
+        np.zeros_like(p) if view.joint else w * impossible[:, 0]
+    )  # the event is certain if its absence is impossible
     tolerance = weight * (SCORE_TOLERANCE + 4 * np.maximum(p - 1, 0.0))
 
     min_weight = float(view.w.min(where=view.w > 0, initial=np.inf))
 
-    def reader(_w: Array, wp: Array, wy: Array) -> Array:
+    def absolute_z(_w: Array, wp: Array, wy: Array) -> Array:
         if surplus.std > 0:
             z = np.abs(surplus.sum_surplus(wp, wy)) / surplus.std
         else:
-            beyond = np.abs(surplus.sum_surplus(wp, wy)) > min_weight / 2
-            z = np.where(beyond, np.inf, np.nan)
-        if not watch:
+            exceeds_rounding = np.abs(surplus.sum_surplus(wp, wy)) > min_weight / 2
+            z = np.where(exceeds_rounding, np.inf, np.nan)
+        if not checks_impossible:
             return z
         observed = wy[..., certain, :] if view.joint else wy[..., certain]
-        violated = ruled & (np.abs(observed - must) > tolerance)
+        violated = has_fixed_outcome & (np.abs(observed - fixed_outcome) > tolerance)
         return np.where(violated.any(axis=(-2, -1) if view.joint else -1), np.inf, z)
 
-    return CellFunction.from_rows(view, reader)
+    return CellFunction.from_rows(view, absolute_z)
 
 
 def impossible_outcomes(view: View) -> Array:
     """Rows whose observed outcome has predicted probability 0, (n,) bool."""
-    some = view.Y > (0 if view.joint else np.array([SCORE_TOLERANCE, 0]))
-    return np.asarray((np.isneginf(view.log_P) & some).any(axis=1) & (view.w > 0))
+    is_observed = view.Y > (0 if view.joint else np.array([SCORE_TOLERANCE, 0]))
+    return np.asarray((np.isneginf(view.log_P) & is_observed).any(axis=1) & (view.w > 0))
 
 
 def _rows_with_zero_probability(view: View) -> Array:
@@ -128,28 +136,31 @@ def _view_surplus(view: View, score: str) -> ScoreSurplus:
 def _vector_surplus(view: View, score: str) -> ScoreSurplus:
     p, logs = np.maximum(view.p, 0.0, dtype=np.float64), view.log_P
     possible = ~np.isneginf(logs)
-    s = -2 * p if score == "brier" else -np.where(possible, logs, 0.0)
-    share = p / p.sum(axis=1, keepdims=True)
-    coefficients = s - (share * s).sum(axis=1, keepdims=True)
-    coefficients[np.abs(coefficients) <= SCORE_TOLERANCE * np.abs(s).max(axis=1, keepdims=True)] = 0.0
+    scores = -2 * p if score == "brier" else -np.where(possible, logs, 0.0)
+    normalized_p = p / p.sum(axis=1, keepdims=True)
+    coefficients = scores - (normalized_p * scores).sum(axis=1, keepdims=True)
+    coefficients[np.abs(coefficients) <= SCORE_TOLERANCE * np.abs(scores).max(axis=1, keepdims=True)] = 0.0
     if score == "log_loss":
         coefficients[~possible] = 0.0
-        low = np.where(possible, s, np.inf).min(axis=1)
-        score_range = s.max(axis=1) - low  # s was set to 0, its minimum, for outcomes of probability 0
+        min_score = np.where(possible, scores, np.inf).min(axis=1)
+        score_range = scores.max(axis=1) - min_score  # s was set to 0, its minimum, for outcomes of probability 0
     else:
-        score_range = s.max(axis=1) - s.min(axis=1)
+        score_range = scores.max(axis=1) - scores.min(axis=1)
     ww = view.sums("ww")
-    second, third = (share * coefficients**2).sum(axis=1), (share * coefficients**3).sum(axis=1)
-    return ScoreSurplus(coefficients, score_range, *_std_and_skewness(view, ww * second, ww * third))
+    second_moment, third_moment = (
+        (normalized_p * coefficients**2).sum(axis=1),
+        (normalized_p * coefficients**3).sum(axis=1),
+    )
+    return ScoreSurplus(coefficients, score_range, *_std_and_skewness(view, ww * second_moment, ww * third_moment))
 
 
-def _std_and_skewness(view: View, second: Array, third: Array) -> tuple[float, float]:
+def _std_and_skewness(view: View, second_moment: Array, third_moment: Array) -> tuple[float, float]:
     """Standard deviation and skewness of the sum, from Σw² times the second and third moment of each row."""
-    std = float(np.sqrt(second.sum()))
+    std = float(np.sqrt(second_moment.sum()))
     if std == 0:
         return 0.0, 0.0
     w = np.divide(view.sums("ww"), view.w, out=np.zeros(len(view)), where=view.w > 0)
-    return std, float((w * third).sum() / std**3)
+    return std, float((w * third_moment).sum() / std**3)
 
 
 @dataclass(frozen=True)

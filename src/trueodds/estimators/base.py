@@ -28,7 +28,7 @@ class CellStatistic(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of cells."""
+        """Number of cells, `size` in the shapes below."""
         ...
 
     @property
@@ -37,7 +37,7 @@ class CellStatistic(Protocol):
         ...
 
     def value(self) -> float:
-        """The statistic of the view."""
+        """The statistic of the observed outcomes of the view."""
         ...
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -58,7 +58,7 @@ class Estimator(Settings):
     lens: ClassVar[str | None] = None  # default lens, if not the general default
     interval: ClassVar[str | None] = None  # what interval="auto" stands for; see resampling/intervals/method.py
     norm_power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
-    is_smooth: ClassVar[bool] = True  # far from 0 it behaves like a mean, so that its interval may be as short
+    is_smooth: ClassVar[bool] = True  # whether it behaves like a mean far from 0, so that its interval may be as short
     null_draws_of: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
     supports_clusters: ClassVar[bool] = True  # whether the rows may come in clusters
     is_averageable: ClassVar[bool] = True  # whether the values of several views make one number
@@ -73,7 +73,7 @@ class Estimator(Settings):
         return self.upper_bound
 
     def value(self, view: View) -> float:
-        """The estimate for one view."""
+        """Compute the estimate for one view."""
         raise NotImplementedError
 
     def values(self, views: Sequence[View]) -> Array:
@@ -155,11 +155,11 @@ class Mean(Estimator):
     needs_rows: ClassVar[bool] = True
 
     def row_scores(self, view: View) -> Array:
-        """Value of each row."""
+        """Value of each row, (n,)."""
         raise NotImplementedError
 
     def value(self, view: View) -> float:
-        """The weighted mean."""
+        """The weighted mean of `row_scores` over rows of positive weight; NaN without such rows."""
         mask = view.w > 0
         return float(view.w[mask] @ self.row_scores(view)[mask] / view.total) if mask.any() else math.nan
 
@@ -218,6 +218,7 @@ def aggregation_weights(views: Sequence[View], aggregate: str) -> Array:
 
 
 def _check_aggregate(aggregate: str) -> None:
+    """Raise InputError for an unknown aggregate."""
     if aggregate not in AGGREGATES:
         raise InputError(
             "TO203",
@@ -244,5 +245,5 @@ def measure_views(
     values = estimator.values(views)
     if len(views) == 1:
         return float(values[0]), {}
-    parts = {view.name: float(value) for view, value in zip(views, values, strict=True)}
-    return float(aggregate_values(values, aggregation_weights(views, aggregate), aggregate)), parts
+    values_by_view = {view.name: float(value) for view, value in zip(views, values, strict=True)}
+    return float(aggregate_values(values, aggregation_weights(views, aggregate), aggregate)), values_by_view

@@ -110,7 +110,7 @@ class BinnedError(Estimator):
         return cls(partition=as_partition(**partition_settings), **settings)
 
     def bin_sums(self, view: View) -> BinSums:
-        """Sums per bin of this view."""
+        """The bins of this view with their sums."""
         return BinSums(self, view, self.cells(view))
 
     def cells(self, view: View) -> FittedPartition:
@@ -132,11 +132,11 @@ class BinnedError(Estimator):
         if grouped is None:
             return super().values(views)
         classes, labels = grouped
-        one = self.bin_sums(views[0])
-        assert isinstance(one.cells, Bins)
-        table = classes.sums(one.cells.edges, one.cells.closed)[labels]
+        first_sums = self.bin_sums(views[0])
+        assert isinstance(first_sums.cells, Bins)
+        table = classes.sums(first_sums.cells.edges, first_sums.cells.closed)[labels]
         n, wp, wy = table[..., 0], table[..., 1], table[..., 2]
-        return one.error_from_sums(n, wp, wy, n >= self.min_count)
+        return first_sums.error_from_sums(n, wp, wy, n >= self.min_count)
 
     def evaluate_selections(self, selections: Selections) -> Array:
         """The errors of all selections of rows, each with bins of its own, vectorized if the partition supports it."""
@@ -148,23 +148,19 @@ class BinnedError(Estimator):
 
     def cell_statistic(self, view: View) -> CellStatistic | None:
         """The error as a function of sums per bin, with fixed bins; None if the partition depends on the labels."""
-        if self.partition_for(view).uses_outcomes:
-            return None
-        return self.bin_sums(view)
+        return None if self.partition_for(view).uses_outcomes else self.bin_sums(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Partition, distance and order that were used."""
-        partition = self.partition_for(view)
-        bin_sums = self.bin_sums(view)
-        binned = bin_sums.binned
-        worst = np.isinf(self.order)
-        ruled = getattr(partition, "bins", None) in BIN_RULES
+        partition, bin_sums = self.partition_for(view), self.bin_sums(view)
+        binned, is_maximum = bin_sums.binned, np.isinf(self.order)
+        has_bin_rule = getattr(partition, "bins", None) in BIN_RULES
         return {
             "partition": str(partition),
-            **({"bins": bin_sums.size} if ruled else {}),
+            **({"bins": bin_sums.size} if has_bin_rule else {}),
             "distance": str(as_distance(self.distance, self.order)),
-            "order": "inf" if worst else self.order,
-            **({"min_count": self.min_count} if worst else {}),
+            "order": "inf" if is_maximum else self.order,
+            **({"min_count": self.min_count} if is_maximum else {}),
             "occupied_bins": len(binned.w),
             "smallest_bin": int(binned.n.min()),
         }
@@ -180,9 +176,8 @@ class BinnedError(Estimator):
     def notes(self, view: View) -> list[Note]:
         """Notes on bins with few rows."""
         binned = self.bin_sums(view).binned
-        note_list = []
-        if n_small := int((binned.n < 10).sum()):
-            note_list.append(small_bins_note(n_small, len(binned.n)))
+        n_small = int((binned.n < 10).sum())
+        note_list = [small_bins_note(n_small, len(binned.n))] if n_small else []
         if np.isinf(self.order) and (binned.n < self.min_count).all():
             note_list.append(Note("TN107", f"No bin holds {self.min_count} rows, so the worst bin is undefined."))
         return [*note_list, *single_bin_note(view, binned)]
@@ -214,12 +209,12 @@ class BinSums:
 
     @cached_property
     def binned(self) -> View:
-        """View of the occupied bins."""
+        """The occupied bins as a view with one cell per bin."""
         return self.view.binned(self.cells)
 
     @cached_property
     def index(self) -> Array:
-        """Bin of each row."""
+        """The bin of each row, (n,)."""
         return self.cells.index(self.view.partition_values)
 
     @cached_property
@@ -231,7 +226,7 @@ class BinSums:
 
     @cached_property
     def bin_weight(self) -> Array:
-        """Weight of each bin."""
+        """Weight of each bin, (bins,), 0 for an empty bin."""
         weights = np.zeros(self.size)
         weights[self.binned.bin_index] = self.binned.w
         return weights
@@ -247,13 +242,14 @@ class BinSums:
 
     @property
     def _is_mean_gap(self) -> bool:
+        """Whether the error is the weighted mean of the absolute gaps of one score."""
         return self.error.order == 1 and not self.view.joint and str(self.distance) == "tv"
 
     def value(self) -> float:
         """The error of the view."""
         w, y, p = self.binned.w, self.binned.y, self.binned.p
-        eligible = self.binned.n >= self.error.min_count
-        return float(self._average(w[None], self.distance(p[None], y[None], self.view.joint), eligible)[0])
+        gap, eligible = self.distance(p[None], y[None], self.view.joint), self.binned.n >= self.error.min_count
+        return float(self._average(w[None], gap, eligible)[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw, from its sums per bin. Bins without weight are ignored."""
@@ -262,11 +258,12 @@ class BinSums:
     def error_from_sums(self, w: Array, wp: Array, wy: Array, eligible: Array) -> Array:
         """The error from sums over bins that may differ from the bins of this view.
 
-        `enough` marks the bins that are eligible as the worst bin.
+        `eligible` marks the bins that may be the worst bin.
         """
         return self._average(w, self._gap(w, wp, wy), eligible)
 
     def _gap(self, w: Array, wp: Array, wy: Array) -> Array:
+        """Distance between mean prediction and event rate of each bin, (…, bins); 0 without weight."""
         with np.errstate(divide="ignore", invalid="ignore"):
             mass = w[..., None] if self.view.joint else w
             gap = self.distance(wp / mass, wy / mass, self.view.joint)
@@ -283,15 +280,18 @@ class BinSums:
         return self._average(np.broadcast_to(w, dw.shape), np.where((w > 0) & (dw > 0), gap, 0.0), self.has_min_count)
 
     def _average(self, w: Array, gap: Array, eligible: Array) -> Array:
-        q = self.error.order
-        if np.isinf(q):
-            worst = np.where(eligible & (w > 0), gap, 0.0).max(axis=-1)
-            return np.asarray(np.where(eligible.any(axis=-1), worst, np.nan))  # no bin to judge by is not perfect
-        with np.errstate(invalid="ignore"):  # of a view without a row in a resample there is no error
+        """Average of the gaps (…, bins) with weights w (…, bins), by the power `order`."""
+        order = self.error.order
+        if np.isinf(order):
+            largest_gap = np.where(eligible & (w > 0), gap, 0.0).max(axis=-1)
+            return np.asarray(
+                np.where(eligible.any(axis=-1), largest_gap, np.nan)
+            )  # undefined, not 0, without an eligible bin
+        with np.errstate(invalid="ignore"):  # the error is NaN for a view without a row in a resample
             weights = w / w.sum(axis=-1, keepdims=True)
-        if q == 1:
+        if order == 1:
             return np.asarray((weights * gap).sum(axis=-1))
-        return power_mean(weights, gap, q)
+        return power_mean(weights, gap, order)
 
 
 @dataclass(frozen=True)

@@ -20,25 +20,31 @@ from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
 
 def _mean_brier_score(s: Array, w: Array, wy: Array, _logs: Array) -> Array:
+    """Mean Brier score (…,) of scores s (m,) from Σw and Σwy at each score, (…, m)."""
     return (w * s * s - 2 * s * wy + wy).sum(axis=-1)  # y² = y for each vote
 
 
 def _mean_log_loss(_s: Array, w: Array, wy: Array, logs: Array) -> Array:
-    ever, never = np.isneginf(logs).T
-    relief, surprise = -np.where(np.isneginf(logs), 0.0, logs).T
-    mean = (wy * surprise + (w - wy) * relief).sum(axis=-1)
-    # What rounding leaves of outcomes that a cell has none of must not meet the logarithm of 0.
-    impossible = (wy[..., never] > 1e-12 * w[..., never]).any(axis=-1)
-    impossible = impossible | (w[..., ever] - wy[..., ever] > 1e-12 * w[..., ever]).any(axis=-1)
-    return np.where(impossible, np.inf, mean)
+    """Mean log loss (…,) from Σw and Σwy at each score, (…, m), and log-probabilities `logs` (m, 2)."""
+    certain_event, impossible_event = np.isneginf(logs).T
+    non_event_loss, event_loss = -np.where(np.isneginf(logs), 0.0, logs).T
+    loss = (wy * event_loss + (w - wy) * non_event_loss).sum(axis=-1)
+    # Outcomes that do not occur in a cell can have a tiny weight by rounding, which must not make the loss infinite.
+    impossible = (wy[..., impossible_event] > 1e-12 * w[..., impossible_event]).any(axis=-1)
+    impossible = impossible | (w[..., certain_event] - wy[..., certain_event] > 1e-12 * w[..., certain_event]).any(
+        axis=-1
+    )
+    return np.where(impossible, np.inf, loss)
 
 
 def _expected_brier_score(rate: Array) -> Array:
+    """Expected Brier score of a correct event rate."""
     return rate * (1 - rate)
 
 
 def _entropy(rate: Array) -> Array:
-    rate = np.clip(rate, 0.0, 1.0)  # flipped residuals can carry a mean past the ends
+    """Entropy of a correct event rate in nats, its expected log loss."""
+    rate = np.clip(rate, 0.0, 1.0)  # with flipped residuals a mean can lie outside [0, 1]
     return entr(rate) + entr(1 - rate)
 
 
@@ -115,10 +121,10 @@ class Corp(UnbinnedError):
         The arguments are shares (…, m) at the scores s (m,), and `logs` (m, 2) are the log-probabilities of both
         outcomes at each score.
         """
-        mean, entropy = SCORES[self.score]
-        # A fitted rate is its block's mean outcome, so the score there is that of a rate which is right.
+        mean_score, entropy = SCORES[self.score]
+        # A fitted rate is the mean outcome of its block, so its score equals the expected score of a correct rate.
         recalibrated = (w * entropy(isotonic_means(w, wy))).sum(axis=-1)
-        return mean(s, w, wy, logs), recalibrated, entropy(wy.sum(axis=-1))
+        return mean_score(s, w, wy, logs), recalibrated, entropy(wy.sum(axis=-1))
 
     def evaluate_scores(self, s: Array, share: Array, view: View) -> ScoreStatistic:
         """MCB, with the isotonic regression refitted to every draw."""
@@ -158,10 +164,10 @@ class Corp(UnbinnedError):
             return 1.0
         s, w, _, wy = DistinctScores(self, view).shares()
         predicted_variance = float(w @ (s * (1 - s)))
-        left = (
+        remaining_variance = (
             float(w @ _expected_brier_score(isotonic_means(w, wy))) + noise_floor
         )  # what the fit took of the noise is noise, too
-        return min(1.0, (left / predicted_variance) ** (2 / 3)) if predicted_variance > 0 else 1.0
+        return min(1.0, (remaining_variance / predicted_variance) ** (2 / 3)) if predicted_variance > 0 else 1.0
 
     def _mean_logs(self, s: Array, view: View) -> Array:
         """Mean log-probabilities of both outcomes among the rows at each score, (m, 2).
@@ -180,7 +186,7 @@ class Corp(UnbinnedError):
             return np.where(mass > 0, sums / mass, np.log(np.stack([1 - s, s], axis=1)))
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The score that was used."""
+        """The proper score whose decomposition is computed."""
         return {"score": self.score}
 
     def notes(self, view: View) -> list[Note]:

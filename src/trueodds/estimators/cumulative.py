@@ -67,11 +67,16 @@ class CumulativeError(UnbinnedError):
         """Maximum over the ends of the runs of tied scores."""
 
         def max_absolute_sum(_w: Array, wp: Array, wy: Array) -> Array:
-            total = (wy - wp).sum(axis=-1)
-            up, down = _path_extremes(wy - wp)
+            total_residual = (wy - wp).sum(axis=-1)
+            largest_sum, negative_smallest_sum = _path_extremes(wy - wp)
             if self.start == "below":
-                return np.asarray(np.maximum(up, down))
-            return np.asarray(np.maximum(np.maximum(up, down), np.maximum(total + down, up - total)))
+                return np.asarray(np.maximum(largest_sum, negative_smallest_sum))
+            return np.asarray(
+                np.maximum(
+                    np.maximum(largest_sum, negative_smallest_sum),
+                    np.maximum(total_residual + negative_smallest_sum, largest_sum - total_residual),
+                )
+            )
 
         return max_absolute_sum
 
@@ -163,7 +168,7 @@ class CumulativeRange(UnbinnedError):
         return lambda _w, wp, wy: np.add(*_path_extremes(wy - wp))
 
 
-def _path_extremes(steps: Array) -> tuple[Array, Array]:
+def _path_extremes(residuals: Array) -> tuple[Array, Array]:
     """Maximum and minimum of the cumulative sums of these steps (…, m), which start at 0. The steps are overwritten."""
-    path = np.cumsum(steps, axis=-1, out=steps)
+    path = np.cumsum(residuals, axis=-1, out=residuals)
     return np.maximum(path.max(axis=-1), 0.0), np.maximum(-path.min(axis=-1), 0.0)

@@ -126,14 +126,17 @@ class DirichletError(Estimator):
         return note_list
 
 
-MAX_COMPARED_ROWS = 5_000  # rows that are compared with each other
-MAX_CACHE_BYTES = 2 * 10**8  # bytes of similarities that are kept between calls
-MAX_DOUBLE_PRECISION_ROWS = 1_000  # rows up to which draws are summed in double precision
-MAX_BLOCK_ESTIMATES = 2**21  # estimates of probabilities held at once
+MAX_COMPARED_ROWS = 5_000  # maximum number of rows that are compared with each other
+MAX_CACHE_BYTES = 2 * 10**8  # maximum size in bytes of the kernel values that are cached
+MAX_DOUBLE_PRECISION_ROWS = 1_000  # maximum number of rows with which draws are summed in double precision
+MAX_BLOCK_ESTIMATES = 2**21  # maximum number of estimated probabilities in memory at once: 16 MB
 
 
 class ComparedRows:
-    """Rows of one view for one error. Each row is a cell, and those outside the subsample share the last cell."""
+    """The error of one view as a function of the outcomes or weights of its rows, which are the cells of draws.
+
+    Rows outside the subsample share the last cell. `P` (n, m), `y` (n, m) and `w` (n,) are those of the subsample.
+    """
 
     def __init__(self, error: DirichletError, view: View) -> None:
         require_single_rows(view, error.name)
@@ -167,10 +170,10 @@ class ComparedRows:
     @cached_property
     def strips(self) -> list[tuple[slice, Array]] | None:
         """The kernels stored for draws; None if there are too many."""
-        views = 1 if self.view.joint else max(1, self.view.classes)  # as many may stand side by side
-        if len(self.rows) ** 2 * views * 4 > MAX_CACHE_BYTES:
+        n_views = 1 if self.view.joint else max(1, self.view.classes)  # as many may stand side by side
+        if len(self.rows) ** 2 * n_views * 4 > MAX_CACHE_BYTES:
             return None
-        return [(at, k.astype(self.dtype, copy=False)) for at, k in self.kernel.strips()]
+        return [(rows, k.astype(self.dtype, copy=False)) for rows, k in self.kernel.strips()]
 
     @property
     def dtype(self) -> type:
@@ -184,8 +187,8 @@ class ComparedRows:
         w = self.w / self.w.sum()
         outcomes = w[:, None] * self.y
         error = 0.0
-        for at, k in self.kernel.strips():
-            error += float(w[at] @ self._row_errors((k @ outcomes) / (k @ w)[:, None], at))
+        for rows, k in self.kernel.strips():
+            error += float(w[rows] @ self._row_errors((k @ outcomes) / (k @ w)[:, None], rows))
         return error
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -196,32 +199,35 @@ class ComparedRows:
         outcomes = wy[:, :n].reshape(len(wy), n, m)
         mass = w[:, :n] / w[:, :n].sum(axis=1, keepdims=True)
         outcomes = outcomes / w[:, :n].sum(axis=1)[:, None, None]
-        step = max(1, MAX_BLOCK_ESTIMATES // (n * m))
-        parts = [
-            self._errors(mass if len(w) == 1 else mass[a : a + step], outcomes[a : a + step])
-            for a in range(0, len(wy), step)
+        block_size = max(1, MAX_BLOCK_ESTIMATES // (n * m))
+        errors = [
+            self._errors(
+                mass if len(w) == 1 else mass[start : start + block_size], outcomes[start : start + block_size]
+            )
+            for start in range(0, len(wy), block_size)
         ]
-        return np.concatenate(parts)
+        return np.concatenate(errors)
 
     def _errors(self, w: Array, outcomes: Array) -> Array:
+        """The error of each draw (draws,) from weights (1 or draws, n) and weighted outcomes (draws, n, m)."""
         draws, n, m = outcomes.shape
         n_free = max(1, m - 1)  # the last class has what the others leave
-        flat: Array = np.ascontiguousarray(outcomes[:, :, :n_free].transpose(1, 0, 2), dtype=self.dtype).reshape(
-            n, draws * n_free
-        )
+        stacked_outcomes: Array = np.ascontiguousarray(
+            outcomes[:, :, :n_free].transpose(1, 0, 2), dtype=self.dtype
+        ).reshape(n, draws * n_free)
         mass: Array = np.ascontiguousarray(w.T, dtype=self.dtype)
         errors = np.zeros(draws)
-        for at, k in self.strips or self.kernel.strips():
-            with np.errstate(invalid="ignore"):  # a draw of one row alone tells nothing
-                r = (k @ flat).reshape(-1, draws, n_free) / (k @ mass)[:, :, None]
+        for rows, k in self.strips or self.kernel.strips():
+            with np.errstate(invalid="ignore"):  # the error of a draw of a single row is NaN
+                r = (k @ stacked_outcomes).reshape(-1, draws, n_free) / (k @ mass)[:, :, None]
             if m > 1:
                 r = np.concatenate([r, 1 - r.sum(axis=2, keepdims=True)], axis=2)
-            errors += (self._row_errors(r, at) * w.T[at]).sum(axis=0)
+            errors += (self._row_errors(r, rows) * w.T[rows]).sum(axis=0)
         return errors
 
-    def _row_errors(self, r: Array, at: slice) -> Array:
+    def _row_errors(self, r: Array, rows: slice) -> Array:
         """The error of each row, from estimates (rows, m) or (rows, draws, m)."""
-        p = self.P[at] if r.ndim == 2 else self.P[at, None, :]
+        p = self.P[rows] if r.ndim == 2 else self.P[rows, None, :]
         gap = np.abs(r - p)
         return np.asarray((gap if self.error.order == 1 else gap**self.error.order).sum(axis=-1))
 
@@ -232,19 +238,19 @@ class ComparedRows:
     def draw_errors(self, resamples: int, rng: np.random.Generator) -> Array:
         """The error when the rows of the sample are drawn with replacement."""
         n = len(self.rows)
-        block = max(1, MAX_BLOCK_ESTIMATES // (n * self.P.shape[1]))
+        block_size = max(1, MAX_BLOCK_ESTIMATES // (n * self.P.shape[1]))
         errors = []
-        for start in range(0, resamples, block):
-            drawn = rng.integers(0, n, (min(block, resamples - start), n))
-            w = np.stack([np.bincount(one, minlength=n) for one in drawn]) * self.w
+        for start in range(0, resamples, block_size):
+            drawn_rows = rng.integers(0, n, (min(block_size, resamples - start), n))
+            w = np.stack([np.bincount(rows_of_draw, minlength=n) for rows_of_draw in drawn_rows]) * self.w
             errors.append(self.statistic(w, w, w[..., None] * self.y))
         return np.concatenate(errors)
 
 
-BANDWIDTHS: Array = np.concatenate([np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)])
-MAX_BANDWIDTH_ROWS = 1_000  # rows by which the bandwidth is chosen
-ROWS_PER_STRIP = 256
-MIN_EXPONENT = -60.0  # exp of less, over the number of rows, is no number above 0 in single precision
+BANDWIDTHS: Array = np.concatenate([np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)])  # candidates
+MAX_BANDWIDTH_ROWS = 1_000  # maximum number of rows by which the bandwidth is chosen
+ROWS_PER_STRIP = 256  # number of rows whose kernel values are computed at once
+MIN_EXPONENT = -60.0  # exp of less, divided by the number of rows, underflows in single precision
 
 
 class DirichletKernel:
@@ -267,21 +273,21 @@ class DirichletKernel:
 
     def strips(self) -> Iterator[tuple[slice, Array]]:
         """For some rows at a time, the kernels of all others there, (rows, n), the largest of each row scaled to 1."""
-        added = self.constants(self.bandwidth)
-        scaled = (np.maximum(self.P, 0.0) / self.bandwidth).T
+        constants = self.constants(self.bandwidth)
+        exponents = (np.maximum(self.P, 0.0) / self.bandwidth).T
         n = len(self.P)
         for start in range(0, n, ROWS_PER_STRIP):
-            at = slice(start, min(start + ROWS_PER_STRIP, n))
-            k = self.log[at] @ scaled
-            k += added
-            own = (np.arange(at.stop - start), np.arange(start, at.stop))
-            k[own] = -np.inf
+            rows = slice(start, min(start + ROWS_PER_STRIP, n))
+            k = self.log[rows] @ exponents
+            k += constants
+            self_pairs = (np.arange(rows.stop - start), np.arange(start, rows.stop))
+            k[self_pairs] = -np.inf
             k -= k.max(axis=1, keepdims=True)
             # Far rows keep a trace, for the draws in which no near row came.
             np.maximum(k, MIN_EXPONENT, out=k)
             np.exp(k, out=k)
-            k[own] = 0.0
-            yield at, k
+            k[self_pairs] = 0.0
+            yield rows, k
 
 
 def count_rows_below(P: Array, min_prob: float) -> int:
@@ -290,6 +296,7 @@ def count_rows_below(P: Array, min_prob: float) -> int:
 
 
 def _as_columns(P: Array) -> Array:
+    """Probabilities of all outcomes, (n, m): a single score p becomes (p, 1 − p)."""
     return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
 
 
@@ -303,14 +310,16 @@ def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
         P, w = P[rows], w[rows]
     kernel = DirichletKernel(P, 1.0, min_prob)
     products = kernel.log @ np.maximum(kernel.P, 0.0).T
-    others = np.log(w.sum() - w)
+    other_weight = np.log(w.sum() - w)
     scores = []
-    for b in BANDWIDTHS:
-        k = products / b
-        k += kernel.constants(b) + np.log(w)
-        np.fill_diagonal(k, -np.inf)
-        top = k.max(axis=1)
-        scores.append(float(w @ (top + np.log(np.exp(k - top[:, None]).sum(axis=1)) - others)))
+    for bandwidth in BANDWIDTHS:
+        log_kernels = products / bandwidth
+        log_kernels += kernel.constants(bandwidth) + np.log(w)
+        np.fill_diagonal(log_kernels, -np.inf)
+        row_maxima = log_kernels.max(axis=1)
+        scores.append(
+            float(w @ (row_maxima + np.log(np.exp(log_kernels - row_maxima[:, None]).sum(axis=1)) - other_weight))
+        )
     max_score = max(scores)
     # The smallest of those that rounding cannot tell apart, so that no order of the rows can.
     tolerance = 1e-9 * float(w.sum())

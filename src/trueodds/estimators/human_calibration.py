@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.base import Mean, require_single_rows
 from trueodds.lenses.view import View
 
-MIN_VOTES = 30  # votes per row; below, what the votes alone add or hide is of the size of what is measured
+MIN_VOTES = 30  # votes per row below which the noise of the votes is as large as the differences measured
 
 
 @dataclass(frozen=True)
@@ -148,22 +148,23 @@ class EntropyError(VoteMean):
         return signs | super().parts(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Sign, base and correction."""
+        """Whether differences are signed, the base of the logarithm and the correction."""
         return {"signed": self.signed, "base": str(self.base), "correction": self.correction}
 
     def _entropy_differences(self, P: Array, V: Array, view: View) -> Array:
-        people = _entropy(V)
+        """Entropy of the prediction minus that of the votes of each row, (n,)."""
+        vote_entropy = _entropy(V)
         if self.correction:
-            people = people + self._miller_madow_correction(V, view)
-        gap: Array = _entropy(P) - people
+            vote_entropy = vote_entropy + self._miller_madow_correction(V, view)
+        gap: Array = _entropy(P) - vote_entropy
         return gap / np.log(2) if str(self.base) == "2" else gap
 
     def _miller_madow_correction(self, V: Array, view: View) -> Array:
         """Bias correction (number of classes with votes − 1) / (2 · votes), which is 0 for unanimous rows."""
-        more = (V > 0).sum(axis=1) - 1
+        extra_classes = (V > 0).sum(axis=1) - 1
         if view.votes is not None:
-            return more / (2.0 * view.votes)
-        if more[view.w > 0].any():
+            return extra_classes / (2.0 * view.votes)
+        if extra_classes[view.w > 0].any():
             raise InputError(
                 "TO205",
                 "The entropy correction needs the number of votes of each row.",
@@ -268,8 +269,8 @@ class RankAgreement(VoteMean):
         """1 for each row whose ranking agrees, else 0."""
         V = self._vote_counts(V, view)
         if self.ties == "index":
-            same = np.argsort(P, axis=1, kind="stable") == np.argsort(V, axis=1, kind="stable")
-            return same.all(axis=1).astype(np.float64)
+            equal_ranks = np.argsort(P, axis=1, kind="stable") == np.argsort(V, axis=1, kind="stable")
+            return equal_ranks.all(axis=1).astype(np.float64)
         # By falling votes, and falling probability within a tie: each drop in votes must then be one in probability.
         order = np.lexsort((-P, -V), axis=1)
         predicted, voted = (np.take_along_axis(values, order, axis=1) for values in (P, V))
@@ -284,7 +285,7 @@ class RankAgreement(VoteMean):
         return {"tie_rate": float(view.w[view.w > 0] @ tied / view.total)} | super().parts(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The rule for ties."""
+        """How classes with equally many votes are ranked."""
         return {"ties": self.ties}
 
     def _vote_counts(self, V: Array, view: View) -> Array:

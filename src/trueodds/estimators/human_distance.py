@@ -86,9 +86,9 @@ class HumanDistance(VoteMean):
         if view.votes is None and _has_shares(view.y[mask]).any():
             return None
         P = predicted_and_voted_shares(view)[0]
-        single = np.ones(len(P), dtype=bool) if view.votes is None else view.votes < 2
-        left = np.where(single, P.sum(axis=1) - np.square(P).sum(axis=1), 0.0)
-        return float(view.w[mask] @ left[mask] / view.total)
+        has_single_vote = np.ones(len(P), dtype=bool) if view.votes is None else view.votes < 2
+        label_variance = np.where(has_single_vote, P.sum(axis=1) - np.square(P).sum(axis=1), 0.0)
+        return float(view.w[mask] @ label_variance[mask] / view.total)
 
     def parts(self, view: View) -> dict[str, float]:
         """Order and size, which add up to the value, and the subtracted noise."""
@@ -113,11 +113,11 @@ class HumanDistance(VoteMean):
         if view.votes is None and _has_shares(y).any():
             text = "The number of votes is unknown, so their noise is not subtracted and the value is too high."
             return [*super().notes(view), Note("TN140", text)]
-        single = len(y) if view.votes is None else int((view.votes[view.w > 0] < 2).sum())
-        if single:
+        n_single = len(y) if view.votes is None else int((view.votes[view.w > 0] < 2).sum())
+        if n_single:
             text = (
-                f"{single:,} of {len(y):,} rows have a single vote, from which noise cannot be estimated, so nothing is"
-                " subtracted there."
+                f"{n_single:,} of {len(y):,} rows have a single vote, from which noise cannot be estimated, so nothing"
+                " is subtracted there."
             )
             return [Note("TN141", text)]
         return []
@@ -144,24 +144,27 @@ def squared_distance_to_vote_order(P: Array, V: Array) -> Array:
 def project_nonincreasing(x: Array) -> Array:
     """Nearest non-increasing vector of each row, (n, m), by pooling adjacent violators."""
     n, m = x.shape
-    total, size, last = np.zeros((n, m)), np.zeros((n, m), dtype=np.int64), np.full(n, -1)
+    block_sums, block_sizes, last_block = np.zeros((n, m)), np.zeros((n, m), dtype=np.int64), np.full(n, -1)
     rows = np.arange(n)
     for column in range(m):
-        last += 1
-        total[rows, last], size[rows, last] = x[:, column], 1
-        violators = rows[last > 0]
+        last_block += 1
+        block_sums[rows, last_block], block_sizes[rows, last_block] = x[:, column], 1
+        violators = rows[last_block > 0]
         while len(violators):
-            at = last[violators]
+            block = last_block[violators]
             # Means compared without dividing
-            up = total[violators, at] * size[violators, at - 1] > total[violators, at - 1] * size[violators, at]
-            violators, at = violators[up], at[up]
-            total[violators, at - 1] += total[violators, at]
-            size[violators, at - 1] += size[violators, at]
-            size[violators, at] = 0
-            last[violators] -= 1
-            violators = violators[last[violators] > 0]
-    blocks = size > 0
-    return np.repeat(total[blocks] / size[blocks], size[blocks]).reshape(n, m)
+            is_violator = (
+                block_sums[violators, block] * block_sizes[violators, block - 1]
+                > block_sums[violators, block - 1] * block_sizes[violators, block]
+            )
+            violators, block = violators[is_violator], block[is_violator]
+            block_sums[violators, block - 1] += block_sums[violators, block]
+            block_sizes[violators, block - 1] += block_sizes[violators, block]
+            block_sizes[violators, block] = 0
+            last_block[violators] -= 1
+            violators = violators[last_block[violators] > 0]
+    blocks = block_sizes > 0
+    return np.repeat(block_sums[blocks] / block_sizes[blocks], block_sizes[blocks]).reshape(n, m)
 
 
 def _vote_noise(V: Array, view: View) -> Array:

@@ -62,8 +62,8 @@ class InstanceError(Estimator):
 
     def error_from_sums(self, sums: Sums, _absent: tuple[float, float]) -> Array:
         """The error from the four sums. `_absent` holds the values of empty sides."""
-        yes, short, no, excess = sums
-        return divide_or(short + excess, yes + no, np.nan)
+        events, event_distance, non_events, non_event_distance = sums
+        return divide_or(event_distance + non_event_distance, events + non_events, np.nan)
 
     def empty_side_value(self, _if_right: tuple[float, float]) -> tuple[float, float]:
         """Value of an empty side in a draw, given its mean under calibration."""
@@ -79,27 +79,28 @@ class InstanceError(Estimator):
 
     def parts(self, view: View) -> dict[str, float]:
         """Mean distance on each side; NaN for an empty side."""
-        short, excess = mean_distance_by_outcome(distance_sums(view, self.name), (np.nan, np.nan))
-        return {"ice_pos": float(short), "ice_neg": float(excess)}
+        event_distance, non_event_distance = mean_distance_by_outcome(distance_sums(view, self.name), (np.nan, np.nan))
+        return {"ice_pos": float(event_distance), "ice_neg": float(non_event_distance)}
 
     def notes(self, view: View) -> list[Note]:
         """Note if a side has no rows."""
-        yes, _, no, _ = distance_sums(view, self.name)
-        if yes > 0 and no > 0:
+        events, _, non_events, _ = distance_sums(view, self.name)
+        if events > 0 and non_events > 0:
             return []
-        often, side = ("every row", "ice_neg") if yes > 0 else ("no row", "ice_pos")
-        return [Note("TN130", f"The event occurred in {often}: {self._without_a_side(side)}.")]
+        frequency, side = ("every row", "ice_neg") if events > 0 else ("no row", "ice_pos")
+        return [Note("TN130", f"The event occurred in {frequency}: {self._without_a_side(side)}.")]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """Number of views in which a side is empty."""
-        lacking = [view.name for view in views if InstanceError().notes(view)]
-        if not lacking:
+        one_sided = [view.name for view in views if InstanceError().notes(view)]
+        if not one_sided:
             return []
-        some = ", ".join(lacking[:3]) + (", …" if len(lacking) > 3 else "")
-        text = f"In {len(lacking)} of {len(views)} views ({some}) the event occurred always or never: "
+        view_names = ", ".join(one_sided[:3]) + (", …" if len(one_sided) > 3 else "")
+        text = f"In {len(one_sided)} of {len(views)} views ({view_names}) the event occurred always or never: "
         return [Note("TN130", f"{text}{self._without_a_side('that side')}.")]
 
     def _without_a_side(self, side: str) -> str:
+        """Clause of the note on a side without rows."""
         return f"{side} has no mean"
 
 
@@ -152,16 +153,16 @@ class MacroError(InstanceError):
     empty: Literal["nan", "zero"] = "nan"
 
     def error_from_sums(self, sums: Sums, absent: tuple[float, float]) -> Array:
-        """The mean of the two sides."""
-        short, excess = mean_distance_by_outcome(sums, absent)
-        return (short + excess) / 2
+        """The mean of the two sides, from the four sums."""
+        event_distance, non_event_distance = mean_distance_by_outcome(sums, absent)
+        return (event_distance + non_event_distance) / 2
 
     def empty_side_value(self, if_right: tuple[float, float]) -> tuple[float, float]:
         """Value of an empty side, which is 0 with `empty="zero"`."""
         return (0.0, 0.0) if self.empty == "zero" else if_right
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The value of an empty side."""
+        """How an empty side is treated."""
         return {"empty": self.empty}
 
     def parts(self, view: View) -> dict[str, float]:
@@ -181,6 +182,7 @@ class MacroError(InstanceError):
         return note_list
 
     def _without_a_side(self, side: str) -> str:
+        """Clause of the note on a side without rows."""
         if self.empty == "zero":
             return f"{side} is absent and counts as 0"
         return f"{side} has no mean, and MacroCE no value"
@@ -190,29 +192,29 @@ def distance_sums(view: View, name: str) -> Sums:
     """Σwy, Σwy(1−p), Σw(1−y), Σw(1−y)p of a view of rows or of cells."""
     require_one_score(view, name)
     w, y, p = view.w, view.y, view.p.astype(np.float64, copy=False)
-    yes, no = w * y, w * (1 - y)
+    events, non_events = w * y, w * (1 - y)
     if view.is_rows:  # no difference of sums, which would lose digits of p near 0 or 1
-        short, excess = yes * (1 - p), no * p
+        event_distance, non_event_distance = events * (1 - p), non_events * p
     else:
-        both = view.sums("wpy")
-        short, excess = yes - both, w * p - both
-    return float(yes.sum()), float(short.sum()), float(no.sum()), float(excess.sum())
+        weighted_p_of_events = view.sums("wpy")
+        event_distance, non_event_distance = events - weighted_p_of_events, w * p - weighted_p_of_events
+    return float(events.sum()), float(event_distance.sum()), float(non_events.sum()), float(non_event_distance.sum())
 
 
 def mean_distance_by_outcome(sums: Sums, absent: tuple[float, float]) -> tuple[Array, Array]:
     """Mean distance of rows with and without the event. Empty sides take the given values."""
-    yes, short, no, excess = sums
-    return divide_or(short, yes, absent[0]), divide_or(excess, no, absent[1])
+    events, event_distance, non_events, non_event_distance = sums
+    return divide_or(event_distance, events, absent[0]), divide_or(non_event_distance, non_events, absent[1])
 
 
-def divide_or(top: Any, bottom: Any, otherwise: Any) -> Array:
-    """Numerator over denominator, or the given value if the denominator is 0."""
-    there = np.asarray(bottom) > 0
-    return np.where(there, top / np.where(there, bottom, 1.0), otherwise)
+def divide_or(numerator: Any, denominator: Any, fallback: Any) -> Array:
+    """Quotient of two arrays, with the fallback where the denominator is 0."""
+    has_denominator = np.asarray(denominator) > 0
+    return np.where(has_denominator, numerator / np.where(has_denominator, denominator, 1.0), fallback)
 
 
 class ScoreGroupSums:
-    """Sorted groups of the scores of one view, independent of the labels, from which draws take their four sums.
+    """Sorted groups of the scores of one view as the cells of draws, from which the four sums are computed.
 
     Tied scores share a group. Up to 4,096 distinct scores are distinguished, fewer for many rows. Each group has the
     mean score of rows with and without the event under the predictions, so that the mean of null draws is exact for
@@ -224,23 +226,29 @@ class ScoreGroupSums:
         self.error, self.view = error, view
         max_groups = min(max(2**24 // len(view), 256), 4096)  # leaving each row out once costs rows · groups
         s, mass, _ = sort_by_score(view).sums_by_score()
-        first = group_starts(mass, max_groups)
-        self.index, self.size = find_scores(view.p, s[first]), len(first)
+        starts = group_starts(mass, max_groups)
+        self.index, self.size = find_scores(view.p, s[starts]), len(starts)
         w, wp, wpp = (np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.sums("wpp")))
         mean = divide_or(wp, w, 0.0)
         self.mean_prob_if_event = divide_or(wpp, _zero_within_rounding(wp, w, 1e-8), mean)
         self.mean_prob_if_no_event = divide_or(wp - wpp, _zero_within_rounding(w - wp, w, 1e-8), mean)
-        yes, no = mean_distance_by_outcome(self._sums(w, wp), (np.nan, np.nan))
-        self.absent = error.empty_side_value((float(yes), float(no)))
+        event_distance, non_event_distance = mean_distance_by_outcome(self._sums(w, wp), (np.nan, np.nan))
+        self.absent = error.empty_side_value((float(event_distance), float(non_event_distance)))
 
     def _sums(self, w: Array, wy: Array) -> Sums:
-        missed = w - wy
-        yes, no = wy.sum(axis=-1), missed.sum(axis=-1)
-        short, excess = (
+        """The four sums (…,) from Σw and Σwy of the groups, (…, groups)."""
+        non_event_weights = w - wy
+        events, non_events = wy.sum(axis=-1), non_event_weights.sum(axis=-1)
+        event_distance, non_event_distance = (
             (wy * (1 - self.mean_prob_if_event)).sum(axis=-1),
-            (missed * self.mean_prob_if_no_event).sum(axis=-1),
+            (non_event_weights * self.mean_prob_if_no_event).sum(axis=-1),
         )
-        return _zero_within_rounding(yes, yes + no, 1e-12), short, _zero_within_rounding(no, yes + no, 1e-12), excess
+        return (
+            _zero_within_rounding(events, events + non_events, 1e-12),
+            event_distance,
+            _zero_within_rounding(non_events, events + non_events, 1e-12),
+            non_event_distance,
+        )
 
     def value(self) -> float:
         """The error of the view, with all distinct scores."""
@@ -255,6 +263,6 @@ class ScoreGroupSums:
         return None
 
 
-def _zero_within_rounding(mass: Array, total: Array, share: float) -> Array:
+def _zero_within_rounding(mass: Array, total: Array, tolerance: float) -> Array:
     """The mass, or 0 if it is within rounding error of 0 relative to the total."""
-    return np.where(mass > share * total, mass, 0.0)
+    return np.where(mass > tolerance * total, mass, 0.0)

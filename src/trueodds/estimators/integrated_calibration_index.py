@@ -104,6 +104,7 @@ class IntegratedIndex(UnbinnedError):
         return lambda _w, wp, wy: self.summarize(np.abs(curve(wy - wp)), share, unit)
 
     def _local_smoother(self) -> LocalSmoother:
+        """Settings of the local regression, with the span of this estimator if given."""
         smoother = SMOOTHERS[self.smoother]
         return (
             smoother
@@ -112,7 +113,7 @@ class IntegratedIndex(UnbinnedError):
         )
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The smoother and its span."""
+        """The smoother and its span, if it has one."""
         return {
             "smoother": self.smoother,
             **({} if self.smoother == "isotonic" else {"span": self._local_smoother().span}),
@@ -307,16 +308,18 @@ def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Arra
     """
     order = np.argsort(x, axis=-1)
     sorted_values = np.take_along_axis(x, order, axis=-1)
-    upto = np.cumsum(np.take_along_axis(np.broadcast_to(share, x.shape), order, axis=-1), axis=-1)
+    cumulative_share = np.cumsum(np.take_along_axis(np.broadcast_to(share, x.shape), order, axis=-1), axis=-1)
     rank = level * (1 / unit - 1) if unit > 0 else 0.0
-    low = np.floor(rank + 1e-9)
-    after = (low + 0.5) * unit if unit > 0 else level - 1e-12  # half a row off, so that sums may round
-    lower = _weighted_quantile(sorted_values, upto, after)
-    if unit == 0 or rank - low < 1e-9:
-        return lower
-    return lower + (rank - low) * (_weighted_quantile(sorted_values, upto, after + unit) - lower)
+    lower_rank = np.floor(rank + 1e-9)
+    lower_share = (lower_rank + 0.5) * unit if unit > 0 else level - 1e-12  # half a row off, so that sums may round
+    lower_value = _weighted_quantile(sorted_values, cumulative_share, lower_share)
+    if unit == 0 or rank - lower_rank < 1e-9:
+        return lower_value
+    return lower_value + (rank - lower_rank) * (
+        _weighted_quantile(sorted_values, cumulative_share, lower_share + unit) - lower_value
+    )
 
 
-def _weighted_quantile(sorted_values: Array, upto: Array, share: float) -> Array:
-    place = np.minimum((upto < share).sum(axis=-1, keepdims=True), sorted_values.shape[-1] - 1)
-    return np.take_along_axis(sorted_values, place, axis=-1)[..., 0]
+def _weighted_quantile(sorted_values: Array, cumulative_share: Array, share: float) -> Array:
+    position = np.minimum((cumulative_share < share).sum(axis=-1, keepdims=True), sorted_values.shape[-1] - 1)
+    return np.take_along_axis(sorted_values, position, axis=-1)[..., 0]

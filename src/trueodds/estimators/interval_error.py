@@ -91,7 +91,7 @@ class IntervalError(UnbinnedError):
         return statistic
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The bandwidth setting."""
+        """The width of the intervals, or "auto" for the best one."""
         return {"bandwidth": self.bandwidth}
 
     def parts(self, view: View) -> dict[str, float]:
@@ -101,6 +101,7 @@ class IntervalError(UnbinnedError):
         return {"error": float(term[0]), "width": float(width[0])}
 
     def _terms(self, widths: WindowErrors, residual: Array) -> tuple[Array, Array]:
+        """Error on intervals and width, (draws,), for each row of residuals (draws, m)."""
         if self.bandwidth == "auto":
             return widths.minimize(residual)
         width = float(self.bandwidth)
@@ -128,14 +129,14 @@ class WindowErrors:
         The error increases as the width decreases, so the search ends when the error alone reaches the best sum.
         """
         term, width = np.abs(residual).sum(axis=1), np.zeros(len(residual))
-        left = np.flatnonzero(term > 0)
-        for halved in range(MAX_HALVINGS):
-            if not len(left):
+        active = np.flatnonzero(term > 0)
+        for n_halvings in range(MAX_HALVINGS):
+            if not len(active):
                 break
-            tried = 0.5**halved
-            errors = self.error(tried, residual[left])
-            min_sum = term[left] + width[left]
-            better = errors + tried < min_sum
-            term[left[better]], width[left[better]] = errors[better], tried
-            left = left[errors < min_sum]
+            narrower_width = 0.5**n_halvings
+            errors = self.error(narrower_width, residual[active])
+            min_sum = term[active] + width[active]
+            better = errors + narrower_width < min_sum
+            term[active[better]], width[active[better]] = errors[better], narrower_width
+            active = active[errors < min_sum]
         return term, width

@@ -101,24 +101,25 @@ class MixNMatchError(UnbinnedError):
 
         def statistic(w: Array, _wp: Array, wy: Array) -> Array:
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
-            step = max(1, MAX_BLOCK_VALUES // N_DRAW_CELLS)
-            return np.concatenate([self._draws(grid, n, *some) for some in _blocks_of_draws(w, wy, step)])
+            block_size = max(1, MAX_BLOCK_VALUES // N_DRAW_CELLS)
+            return np.concatenate([self._draws(grid, n, *sums) for sums in _blocks_of_draws(w, wy, block_size)])
 
         return statistic
 
     def _draws(self, grid: EvaluationGrid, n: float, w: Array, wy: Array) -> Array:
-        event_weights = np.maximum(wy, 0.0)  # draws that flip the sign of residuals may go below
-        total = np.maximum(event_weights.sum(axis=-1), 1e-300)
-        mean = (event_weights * grid.scores).sum(axis=-1) / total
-        square = (event_weights * (grid.scores - mean[:, None]) ** 2).sum(axis=-1) / total
-        width = np.maximum(np.sqrt(square) * (2 * n) ** -0.2, MIN_BANDWIDTH)
-        f, f1 = grid.kernel_sums((w, wy), width)
-        f = np.maximum(f, 0.0)  # a narrow kernel leaves ripples
-        gap = np.abs(grid.s * f - np.clip(f1, 0.0, f))
+        """The error of each draw (draws,) from Σw and Σwy by score, (1 or draws, m), of n effective rows."""
+        event_weights = np.maximum(wy, 0.0)  # negative in draws that flip the sign of residuals
+        event_weight = np.maximum(event_weights.sum(axis=-1), 1e-300)
+        mean = (event_weights * grid.scores).sum(axis=-1) / event_weight
+        variance = (event_weights * (grid.scores - mean[:, None]) ** 2).sum(axis=-1) / event_weight
+        width = np.maximum(np.sqrt(variance) * (2 * n) ** -0.2, MIN_BANDWIDTH)
+        density, event_density = grid.kernel_sums((w, wy), width)
+        density = np.maximum(density, 0.0)  # a narrow kernel leaves ripples
+        gap = np.abs(grid.s * density - np.clip(event_density, 0.0, density))
         if self.order != 1:
-            gap = (gap / np.maximum(f, MIN_DENSITY / N_DRAW_CELLS)) ** self.order * f
-        none = (w * grid.scores**self.order).sum(axis=-1)  # without events the error is the mean prediction
-        return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(f), none)
+            gap = (gap / np.maximum(density, MIN_DENSITY / N_DRAW_CELLS)) ** self.order * density
+        mean_prediction = (w * grid.scores**self.order).sum(axis=-1)  # without events the error is the mean prediction
+        return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(density), mean_prediction)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Kernel, order, and the grid of the draws."""
@@ -147,7 +148,7 @@ class MixNMatchError(UnbinnedError):
 class MixNMatchScores(DistinctScores):
     """Scores of one view: the published grid for the value, a coarser one for draws."""
 
-    error: MixNMatchError
+    error: MixNMatchError  # the settings of the error
 
     @property
     def bandwidth(self) -> float | None:
@@ -156,6 +157,7 @@ class MixNMatchScores(DistinctScores):
         return self._width(s, wy)
 
     def _width(self, s: Array, wy: Array) -> float | None:
+        """Bandwidth from the scores s (m,) and their events Σwy (m,); None without events."""
         return max(weighted_std(s, wy) * (2 * self.view.effective_n) ** -0.2, MIN_BANDWIDTH) if wy.sum() > 0 else None
 
     def value(self) -> float:
@@ -164,38 +166,40 @@ class MixNMatchScores(DistinctScores):
         order, width = self.error.order, self._width(scores, wy)
         if width is None:
             return float((w * scores**order).sum())
-        places = np.linspace(GRID_START, GRID_END, N_GRID_POINTS)
-        inside = np.flatnonzero((places >= 0) & (places <= 1))
-        s, rate = places[inside], wy.sum()
-        f, f1 = (_kernel_sums(scores, x, 3 * width)[inside] for x in (w, wy / rate))
-        known = np.maximum(f, f1) > MIN_DENSITY
-        observed = np.minimum(1.0, rate * f1 / np.where(known, f, 1.0))
-        return float(_trapezoid(np.where(known, np.abs(s - observed) ** order * f, 0.0)) / _trapezoid(f))
+        points = np.linspace(GRID_START, GRID_END, N_GRID_POINTS)
+        inside = np.flatnonzero((points >= 0) & (points <= 1))
+        s, event_rate = points[inside], wy.sum()
+        density, event_density = (_kernel_sums(scores, x, 3 * width)[inside] for x in (w, wy / event_rate))
+        has_density = np.maximum(density, event_density) > MIN_DENSITY
+        observed = np.minimum(1.0, event_rate * event_density / np.where(has_density, density, 1.0))
+        return float(
+            _trapezoid(np.where(has_density, np.abs(s - observed) ** order * density, 0.0)) / _trapezoid(density)
+        )
 
 
-def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
+def _kernel_sums(x: Array, mass: Array, radius: float) -> Array:
     """Σ mass · K(s − x) at every grid point s, with scores below 1/2 reflected at 0 and the others at 1.
 
     The kernel is a polynomial, so the contribution of a score to all grid points is a sum over powers of its distance
     to the nearest point. The result is exact, with one convolution per power.
     """
-    step = (GRID_END - GRID_START) / (N_GRID_POINTS - 1)
+    spacing = (GRID_END - GRID_START) / (N_GRID_POINTS - 1)
     powers = TRIWEIGHT.degree() + 1
-    around: Any = {"first": GRID_START - step / 2, "last": GRID_END + step / 2, "middle": 0.5}
+    range_of_cells: Any = {"first": GRID_START - spacing / 2, "last": GRID_END + spacing / 2, "middle": 0.5}
     moments = np.zeros((N_GRID_POINTS, powers))
     for image in (x, np.where(x < 0.5, -x, 2 - x)):
-        moments += cell_moments(image, lambda a, b: mass[a:b], N_GRID_POINTS, powers, **around)
-    moments *= (-step / half) ** np.arange(powers)  # from places in a cell to distances from them
+        moments += cell_moments(image, lambda a, b: mass[a:b], N_GRID_POINTS, powers, **range_of_cells)
+    moments *= (-spacing / radius) ** np.arange(powers)  # from places in a cell to distances from them
     lags = np.arange(N_GRID_POINTS)
-    u = np.concatenate([lags, lags - N_GRID_POINTS]) * step / half
-    near = np.abs(u) < 1
+    u = np.concatenate([lags, lags - N_GRID_POINTS]) * spacing / radius
+    is_within = np.abs(u) < 1
     wave: Any = 0.0
     term = TRIWEIGHT
-    for k in range(powers):
-        kernel = np.where(near, term(u), 0.0)
-        wave = wave + np.fft.rfft(moments[:, k], 2 * N_GRID_POINTS) * np.fft.rfft(kernel)
-        term = term.deriv() / (k + 1)
-    return np.fft.irfft(wave, 2 * N_GRID_POINTS)[:N_GRID_POINTS] * (35 / 32 / half)
+    for power in range(powers):
+        kernel = np.where(is_within, term(u), 0.0)
+        wave = wave + np.fft.rfft(moments[:, power], 2 * N_GRID_POINTS) * np.fft.rfft(kernel)
+        term = term.deriv() / (power + 1)
+    return np.fft.irfft(wave, 2 * N_GRID_POINTS)[:N_GRID_POINTS] * (35 / 32 / radius)
 
 
 class EvaluationGrid:
@@ -204,27 +208,28 @@ class EvaluationGrid:
     def __init__(self, scores: Array) -> None:
         self.scores = scores
         self.s = np.arange(N_DRAW_CELLS + 1) / N_DRAW_CELLS
-        place = np.clip(scores, 0.0, 1.0) * N_DRAW_CELLS
-        cell = np.minimum(np.maximum.accumulate(place.astype(np.int64)), N_DRAW_CELLS - 1)
-        self.upper = place - cell
+        position = np.clip(scores, 0.0, 1.0) * N_DRAW_CELLS
+        cell = np.minimum(np.maximum.accumulate(position.astype(np.int64)), N_DRAW_CELLS - 1)
+        self.upper = position - cell
         self.starts = np.flatnonzero(np.diff(cell, prepend=-1))
         self.cell = cell[self.starts]
-        # The line from −1 to 2, closed to a ring: no kernel that starts from −1/2 … 3/2 reaches round it.
+        # The interval from −1 to 2 is periodic; kernels around −1/2 … 3/2 do not reach around it.
         self.frequency = 2 * np.pi * np.arange(3 * N_DRAW_CELLS // 2 + 1) / 3
-        # Dividing by sinc² takes out, on average, what sharing between places smears.
-        self.sharper = np.sinc(np.arange(3 * N_DRAW_CELLS // 2 + 1) / (3 * N_DRAW_CELLS)) ** -2
+        # Linear binning multiplies the waves by sinc² on average, which dividing by it undoes.
+        self.correction = np.sinc(np.arange(3 * N_DRAW_CELLS // 2 + 1) / (3 * N_DRAW_CELLS)) ** -2
 
     def kernel_sums(self, masses: tuple[Array, ...], width: Array) -> list[Array]:
         """Kernel sums of each mass (draws, m) at the grid points, (draws, G + 1), with one bandwidth per draw."""
-        kernel = KERNELS["triweight"].transform(self.frequency * width[:, None]) * self.sharper
+        kernel = KERNELS["triweight"].transform(self.frequency * width[:, None]) * self.correction
         waves = (np.fft.rfft(self._ring(mass)) * kernel for mass in masses)
         return [np.fft.irfft(wave, 3 * N_DRAW_CELLS)[:, N_DRAW_CELLS : 2 * N_DRAW_CELLS + 1] for wave in waves]
 
     def _ring(self, mass: Array) -> Array:
+        """Mass (draws, m) binned linearly on the grid, with its reflections at 0 and 1, (draws, 3 · N_DRAW_CELLS)."""
         cells = np.zeros((len(mass), N_DRAW_CELLS + 1))
-        above = mass * self.upper
-        cells[:, self.cell] = np.add.reduceat(mass - above, self.starts, axis=-1)
-        cells[:, self.cell + 1] += np.add.reduceat(above, self.starts, axis=-1)
+        upper_mass = mass * self.upper
+        cells[:, self.cell] = np.add.reduceat(mass - upper_mass, self.starts, axis=-1)
+        cells[:, self.cell + 1] += np.add.reduceat(upper_mass, self.starts, axis=-1)
         ring = np.zeros((len(mass), 3 * N_DRAW_CELLS))
         half = N_DRAW_CELLS // 2
         ring[:, N_DRAW_CELLS : 2 * N_DRAW_CELLS + 1] = cells
@@ -233,10 +238,11 @@ class EvaluationGrid:
         return ring
 
 
-def _blocks_of_draws(w: Array, wy: Array, step: int) -> Iterator[tuple[Array, Array]]:
-    for start in range(0, len(wy), step):
-        yield (w if len(w) == 1 else w[start : start + step]), wy[start : start + step]
+def _blocks_of_draws(w: Array, wy: Array, block_size: int) -> Iterator[tuple[Array, Array]]:
+    for start in range(0, len(wy), block_size):
+        yield (w if len(w) == 1 else w[start : start + block_size]), wy[start : start + block_size]
 
 
 def _trapezoid(x: Array) -> Array:
+    """Trapezoidal sum of values (…, m) at equally spaced points, in units of their distance."""
     return np.asarray(x.sum(axis=-1) - (x[..., 0] + x[..., -1]) / 2)

@@ -169,6 +169,7 @@ class MeanEmbeddingError(LaplaceError):
         return SquaredKernelError(form="unbiased", kernel="tv-exponential", bandwidth=float(self.bandwidth))
 
     def _pairs(self, view: View) -> RowPairs:
+        """Pairs of rows for the unbiased form: those of the SKCE, with scalar instead of vector residuals."""
         pairs = self._squared.cell_statistic(view)
         pairs.residual_factor = 1.0
         return pairs
@@ -206,7 +207,7 @@ class MeanEmbeddingError(LaplaceError):
         return None if squared is None else (squared[0] / 2, squared[1])
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Bandwidth and form."""
+        """Bandwidth and form of the error."""
         return {**super().settings_used(view), "form": self.form}
 
     def notes(self, view: View) -> list[Note]:
@@ -224,8 +225,8 @@ class MeanEmbeddingError(LaplaceError):
         ]
         event_weight = float((view.w * view.y).sum())
         if min(event_weight, view.total - event_weight) <= 0:
-            every = "All rows have the event" if event_weight > 0 else "No row has the event"
-            note_list.append(Note("TN122", f"{every}, so the weighted form has only one of its two terms."))
+            who = "All rows have the event" if event_weight > 0 else "No row has the event"
+            note_list.append(Note("TN122", f"{who}, so the weighted form has only one of its two terms."))
         return note_list
 
 
@@ -235,14 +236,14 @@ def _kernel_decay(s: Array, bandwidth: float) -> Array:
         return np.concatenate(([0.0], np.exp(-np.diff(s) / bandwidth)))
 
 
-def _kernel_norm(e: Array, decay: Array) -> Array:
-    """Kernel norm of point masses e (…, m) at sorted scores."""
-    rows = e.reshape(-1, len(decay))
+def _kernel_norm(masses: Array, decay: Array) -> Array:
+    """Kernel norm (…,) of point masses (…, m) at sorted scores, with kernel values `decay` (m,) between neighbors."""
+    rows = masses.reshape(-1, len(decay))
     square = sum_exponential_kernel(rows, decay) + np.square(rows).sum(axis=1)
-    return np.sqrt(np.maximum(square, 0.0)).reshape(e.shape[:-1])  # below 0 only by rounding
+    return np.sqrt(np.maximum(square, 0.0)).reshape(masses.shape[:-1])  # below 0 only by rounding
 
 
 def _share_of_side(mass: Array) -> Array:
     """Each mass as a share of its side; 0 for an empty side."""
-    total = mass.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, mass / np.where(total > 0, total, 1.0), 0.0)
+    side_total = mass.sum(axis=-1, keepdims=True)
+    return np.where(side_total > 0, mass / np.where(side_total > 0, side_total, 1.0), 0.0)

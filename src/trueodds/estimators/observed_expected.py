@@ -20,14 +20,14 @@ class _FromTotals(Estimator):
     interval: ClassVar[str | None] = "bca"
     is_averageable: ClassVar[bool] = False  # values above and below the best value would cancel
 
-    def of_totals(self, w: Array, wp: Array, wy: Array) -> Array:
+    def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic from the total weight, Σwp and Σwy."""
         raise NotImplementedError
 
     def value(self, view: View) -> float:
-        """The estimate for one view."""
+        """The statistic of the two rates of the view."""
         observed, expected = self._rates(view)
-        return float(self.of_totals(np.array(1.0), np.array(expected), np.array(observed)))
+        return float(self.statistic_from_totals(np.array(1.0), np.array(expected), np.array(observed)))
 
     def cell_statistic(self, view: View) -> Totals:
         """The statistic as a function of sums, with all rows in one cell."""
@@ -39,6 +39,7 @@ class _FromTotals(Estimator):
         return {"observed": observed, "expected": expected}
 
     def _rates(self, view: View) -> tuple[float, float]:
+        """Observed event rate and mean predicted probability; raises InputError for probability vectors."""
         require_one_score(view, self.name)
         p = view.p.astype(np.float64, copy=False)
         return float((view.w * view.y).sum() / view.total), float((view.w * p).sum() / view.total)
@@ -91,12 +92,12 @@ class CalibrationInTheLarge(_FromTotals):
     lower_bound: ClassVar[float] = -1.0
     upper_bound: ClassVar[float] = 1.0
 
-    def of_totals(self, w: Array, wp: Array, wy: Array) -> Array:
+    def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:
         """Mean observed outcome minus mean predicted probability."""
         return (wy - wp) / w
 
     def as_loss(self, values: Any) -> Any:
-        """Absolute value."""
+        """Absolute difference, because both signs are errors."""
         return np.abs(values)
 
     def expected_if_calibrated(self, view: View) -> float:
@@ -151,7 +152,7 @@ class ObservedExpected(_FromTotals):
     lower_bound: ClassVar[float] = 0.0
     best_value: ClassVar[float] = 1.0
 
-    def of_totals(self, w: Array, wp: Array, wy: Array) -> Array:
+    def statistic_from_totals(self, w: Array, wp: Array, wy: Array) -> Array:
         """Observed over expected events."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return wy / wp
@@ -171,7 +172,7 @@ class ObservedExpected(_FromTotals):
 
 
 class Totals:
-    """All rows of a view in one cell."""
+    """All rows of a view in one cell, for a statistic of totals."""
 
     def __init__(self, estimator: _FromTotals, view: View) -> None:
         self.estimator, self.view = estimator, view
@@ -184,7 +185,7 @@ class Totals:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw."""
-        return self.estimator.of_totals(w[..., 0], wp[..., 0], wy[..., 0])
+        return self.estimator.statistic_from_totals(w[..., 0], wp[..., 0], wy[..., 0])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None, because the statistic is not a norm."""

@@ -224,12 +224,12 @@ def _log_mean_probabilities(logs: Array, index: Array, w: Array) -> Array:
     """Logarithm of the mean probability of each cell, (cells, m), computed from logarithms to avoid underflow."""
     cells = int(index.max()) + 1
     logs = np.where((w > 0)[:, None], logs, -np.inf)
-    top = np.full((cells, logs.shape[1]), -np.inf)
-    np.maximum.at(top, index, logs)
+    max_logs = np.full((cells, logs.shape[1]), -np.inf)
+    np.maximum.at(max_logs, index, logs)
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.where(np.isneginf(logs), 0.0, np.exp(logs - top[index]))
+        scaled = np.where(np.isneginf(logs), 0.0, np.exp(logs - max_logs[index]))
         sums = [np.bincount(index, w * column, cells) for column in scaled.T]
-        return np.log(np.stack(sums, axis=1) / np.bincount(index, w, cells)[:, None]) + np.maximum(top, -1e308)
+        return np.log(np.stack(sums, axis=1) / np.bincount(index, w, cells)[:, None]) + np.maximum(max_logs, -1e308)
 
 
 def _within_cell_part(view: View, index: Array, binned: View) -> float:
@@ -242,6 +242,7 @@ def _within_cell_part(view: View, index: Array, binned: View) -> float:
 
 
 def _require_rows_for_vectors(view: View) -> None:
+    """Raise InputError for cells of several rows."""
     if not view.is_rows:
         raise InputError(
             "TO205",
@@ -305,17 +306,17 @@ class Spherical(ProperScore):
 
 
 def _spherical_loss(view: View, y: Array) -> Array:
+    """Spherical loss (n,) of the predictions of a view at outcomes y, (n,) or (n, m)."""
     p = view.p.astype(np.float64, copy=False)
     if p.ndim == 1:
         q, norm = view.q, np.hypot(view.q, p)
-        # 1 − p/‖p‖ without its cancellation near p = 1
-        missed: Array = y * q * q / (norm * (norm + p)) + (1 - y) * p * p / (norm * (norm + q))
-        return missed
+        # 1 − p/‖p‖ without cancellation near p = 1
+        return np.asarray(y * q * q / (norm * (norm + p)) + (1 - y) * p * p / (norm * (norm + q)))
     square = p * p
     norm, p_observed = np.sqrt(square.sum(axis=1)), (p * y).sum(axis=1)
-    sharp = (square * (1 - y)).sum(axis=1) / (norm * (norm + p_observed))  # the same, for a row of one class
-    total: Array = np.where(y.max(axis=1) == 1, sharp, y.sum(axis=1) - p_observed / norm)
-    return total
+    # The same form as for two classes, for a row whose outcome is one class.
+    single_class_loss = (square * (1 - y)).sum(axis=1) / (norm * (norm + p_observed))
+    return np.asarray(np.where(y.max(axis=1) == 1, single_class_loss, y.sum(axis=1) - p_observed / norm))
 
 
 @dataclass(frozen=True)
@@ -381,9 +382,10 @@ class RankedProbability(ProperScore):
         return {"normalize": bool(self.normalize)}
 
     def _scaled(self, view: View, y: Array) -> Array:
+        """Ranked loss (n,) at outcomes y, (n,) or (n, m), divided by the number of cuts if `normalize` is true."""
         require_single_rows(view, self.name)
-        cuts = view.p.shape[1] - 1 if view.joint else 1
-        return _ranked_loss(view.p, y) / (cuts if self.normalize else 1)
+        n_cuts = view.p.shape[1] - 1 if view.joint else 1
+        return _ranked_loss(view.p, y) / (n_cuts if self.normalize else 1)
 
 
 def _ranked_loss(p: Array, y: Array) -> Array:
@@ -393,5 +395,4 @@ def _ranked_loss(p: Array, y: Array) -> Array:
         predicted, observed = p[:, None], y[:, None]
     else:
         predicted, observed = np.cumsum(p[:, :-1], axis=1), np.cumsum(y[:, :-1], axis=1)
-    total: Array = ((predicted - observed) ** 2 + observed * (1 - observed)).sum(axis=1)
-    return total
+    return np.asarray(((predicted - observed) ** 2 + observed * (1 - observed)).sum(axis=1))

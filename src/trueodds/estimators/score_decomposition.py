@@ -27,8 +27,8 @@ class Decomposed(ProperScore):
     """A proper score with decompositions on the cells of a partition."""
 
     decompositions: ClassVar[tuple[str, ...]] = ()
-    decomposition: str | None = field(default=None, kw_only=True)
-    partition: Partition | None = field(default=None, kw_only=True)
+    decomposition: str | None = field(default=None, kw_only=True)  # one of `decompositions`; None: no terms
+    partition: Partition | None = field(default=None, kw_only=True)  # cells of the decomposition; None: the default
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,31 +78,31 @@ class Decomposed(ProperScore):
         if self.decomposition is None:
             return []
         n = self._cells(view)[1].n
-        single, n_small = int((n < 2).sum()), int((n < 10).sum())
+        n_single, n_small = int((n < 2).sum()), int((n < 10).sum())
         if self.decomposition == "ferro-fricker":
             text = (
-                f"{single:,} of {len(n):,} occupied bins contain{'s' if single == 1 else ''} one row, whose noise"
+                f"{n_single:,} of {len(n):,} occupied bins contain{'s' if n_single == 1 else ''} one row, whose noise"
                 " cannot be removed from the terms."
             )
-            return [Note("TN127", text)] if single else []
+            return [Note("TN127", text)] if n_single else []
         if not n_small:
             return []
-        first, second = (
+        first_term, second_term = (
             ("reliability", "resolution") if self.decomposition == "murphy" else ("calibration", "resolution")
         )
         text = (
             f"{n_small:,} of {len(n):,} occupied bins {'contains' if n_small == 1 else 'contain'} fewer than 10 rows:"
-            f" {first} and {second} are biased upward."
+            f" {first_term} and {second_term} are biased upward."
         )
         return [Note("TN128", text)]
 
     def _cells(self, view: View) -> tuple[Array, View]:
         """The occupied cells, and the cell of each row (0 for rows of weight 0, which do not count)."""
-        frozen = (self.partition or default_partition(view)).fit(view)
-        index = frozen.index(view.partition_values)
+        fitted_partition = (self.partition or default_partition(view)).fit(view)
+        index = fitted_partition.index(view.partition_values)
         occupied = np.unique(index[view.w > 0])
-        place = np.minimum(np.searchsorted(occupied, index), len(occupied) - 1)
-        return place, view.pool(place, len(occupied))
+        cell = np.minimum(np.searchsorted(occupied, index), len(occupied) - 1)
+        return cell, view.pool(cell, len(occupied))
 
 
 def murphy_terms(view: View, index: Array, binned: View) -> Terms:
@@ -117,16 +117,16 @@ def murphy_terms(view: View, index: Array, binned: View) -> Terms:
     """
     share, p, y = binned.w / binned.w.sum(), binned.p, binned.y
     rate = float(share @ y)
-    # Differences from the cell's means first: of a row both brackets are exactly 0, and nothing cancels.
+    # Deviations from the means of the cells avoid cancellation; for single rows both brackets are exactly 0.
     w, x, z = view.w, view.p.astype(np.float64, copy=False), view.y
-    inside = (view.sums("wpp") - w * x * x) + w * (x - p[index]) ** 2
-    common = (view.sums("wpy") - w * x * z) + w * (x - p[index]) * (z - y[index])
+    within_variance = (view.sums("wpp") - w * x * x) + w * (x - p[index]) ** 2
+    within_covariance = (view.sums("wpy") - w * x * z) + w * (x - p[index]) * (z - y[index])
     return {
         "reliability": float(share @ (p - y) ** 2),
         "resolution": float(share @ (y - rate) ** 2),
         "uncertainty": rate * (1 - rate),
-        "within_bin_variance": float(inside.sum() / w.sum()),
-        "within_bin_covariance": float(2 * common.sum() / w.sum()),
+        "within_bin_variance": float(within_variance.sum() / w.sum()),
+        "within_bin_covariance": float(2 * within_covariance.sum() / w.sum()),
     }
 
 
@@ -142,23 +142,23 @@ def ferro_fricker_terms(view: View, index: Array, binned: View) -> Terms:
     """
     terms = murphy_terms(view, index, binned)
     share = binned.w / binned.w.sum()
-    c = float(share @ _variance(binned.w, binned.sums("ww"), binned.y, binned.sums("wyy")))
-    everything = np.zeros(len(view.w), dtype=np.intp)
-    overall = view.pool(everything, 1)
-    v = float(_variance(overall.w, overall.sums("ww"), overall.y, overall.sums("wyy"))[0])
+    rate_variance = float(share @ _variance(binned.w, binned.sums("ww"), binned.y, binned.sums("wyy")))
+    single_cell = np.zeros(len(view.w), dtype=np.intp)
+    overall = view.pool(single_cell, 1)
+    overall_variance = float(_variance(overall.w, overall.sums("ww"), overall.y, overall.sums("wyy"))[0])
     return terms | {
-        "reliability": terms["reliability"] - c,
-        "resolution": terms["resolution"] - c + v,
-        "uncertainty": terms["uncertainty"] + v,
+        "reliability": terms["reliability"] - rate_variance,
+        "resolution": terms["resolution"] - rate_variance + overall_variance,
+        "uncertainty": terms["uncertainty"] + overall_variance,
     }
 
 
 def _variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
     """Estimated variance of each weighted mean outcome; 0 if a single row has all the weight."""
     pairs = w**2 - ww  # the weight of all pairs of rows: n(n − 1) of them where all weigh alike
-    enough = pairs > 1e-12 * w**2
+    has_pairs = pairs > 1e-12 * w**2
     variance = np.maximum(wyy / w - y**2, 0.0)  # ȳ(1 − ȳ) but for votes; below 0 only by rounding
-    return np.where(enough, variance * ww / np.where(enough, pairs, 1.0), 0.0)
+    return np.where(has_pairs, variance * ww / np.where(has_pairs, pairs, 1.0), 0.0)
 
 
 def calibration_refinement_terms(score: Score, binned: View, calibration: Array, inside: float) -> Terms:

@@ -101,7 +101,7 @@ class SmoothError(UnbinnedError):
         return statistic
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The bandwidth setting."""
+        """The bandwidth σ, or "auto" for the fixed point."""
         return {"bandwidth": self.bandwidth}
 
     def parts(self, view: View) -> dict[str, float]:
@@ -112,7 +112,7 @@ class SmoothError(UnbinnedError):
 class GriddedScores(DistinctScores):
     """Scores of one view. Many rows are binned on a grid without sorting."""
 
-    error: SmoothError
+    error: SmoothError  # the settings of the error
 
     def value(self) -> float:
         """The error of the view, from sorted scores if there are few or if the error is too small for the grid."""
@@ -125,7 +125,7 @@ class GriddedScores(DistinctScores):
         return super().value()
 
     def _moments(self) -> Array:
-        """Σw(y − p)u^k in each cell."""
+        """Moments Σw(y − p)u^k in each cell, (cells, 4), for the position u in the cell and k = 0 … 3."""
         view = self.view
         if view.rows is not None and not view.has_columns:
             return view.rows.moments(N_GRID_CELLS, 4)
@@ -134,42 +134,48 @@ class GriddedScores(DistinctScores):
         )
 
 
-MIN_BANDWIDTH = 1e-5  # smoothing over less than this tells scores apart that agree in the fifth digit
-MAX_BANDWIDTH = 1e6  # far beyond the unit interval, where every score is smoothed into one
+MIN_BANDWIDTH = 1e-5  # minimum σ, below which scores are distinguished that agree in the fifth digit
+MAX_BANDWIDTH = 1e6  # maximum σ, at which all scores of the unit interval count as one
 GRID_SIZES = tuple(
     2**i for i in range(10, 20, 2)
-)  # nodes on which residuals are spread before their transform, by need
-MIN_NODES_PER_SIGMA = 1.5  # nodes on a σ, at least: what is finer has been smoothed away, and aliasing stays below 1e-6
-NODES_PER_FIXED_SIGMA = 8  # nodes on a σ that is given
-FIXED_POINT_TOLERANCE = 1e-11  # where a fixed point is found
-# The pieces of a cubic spline over four nodes, by the powers of the place u in the cell.
+)  # numbers of intervals on which residuals are spread before their transform; finer ones for smaller σ
+MIN_NODES_PER_SIGMA = 1.5  # minimum number of nodes per σ at a fixed point, with which aliasing stays below 1e-6
+NODES_PER_FIXED_SIGMA = 8  # minimum number of nodes per σ if the bandwidth is a setting
+FIXED_POINT_TOLERANCE = 1e-11  # tolerance of log σ at a fixed point
+# Polynomials of a cubic spline over four nodes, by the powers of the position u in the cell.
 SPLINE_COEFFICIENTS = np.array([[1, -3, 3, -1], [4, 0, -6, 3], [1, 3, 3, -3], [0, 0, 0, 1]]) / 6
-MAX_ARRAY_SIZE = 2**20  # numbers of one temporary array; draws beyond are taken in turn
+MAX_ARRAY_SIZE = 2**20  # maximum number of elements of one temporary array: 8 MB
 
 
 def smoothed_norms(s: Array, residual: Array, sigma: float) -> Array:
     """N_σ, the absolute integral of each row of residuals (rows, m) at the scores `s` (m,), after smoothing by σ."""
-    line, length = _shorten_gaps(s, sigma)
+    positions, length = _shorten_gaps(s, sigma)
     scaled = np.array([sigma / length])
-    grid = next((g for g in GRID_SIZES if scaled[0] * g >= NODES_PER_FIXED_SIGMA), GRID_SIZES[-1])
+    n_intervals = next((g for g in GRID_SIZES if scaled[0] * g >= NODES_PER_FIXED_SIGMA), GRID_SIZES[-1])
     norms = np.empty(len(residual))
-    for rows in _row_batches(np.arange(len(residual)), max(len(s), 2 * grid)):
-        norms[rows] = _smoothed_norms(_cosine_transform(line, residual[rows], grid), scaled.repeat(len(rows)), 16.0)
+    for rows in _row_batches(np.arange(len(residual)), max(len(s), 2 * n_intervals)):
+        norms[rows] = _smoothed_norms(
+            _cosine_transform(positions, residual[rows], n_intervals), scaled.repeat(len(rows)), 16.0
+        )
     return norms
 
 
 def fixed_point(s: Array, residual: Array) -> Array:
     """The σ at which N_σ = σ, of each row of residuals (rows, m) at the scores `s` (m,)."""
     sigma, upper = np.abs(residual.sum(axis=1)), np.abs(residual).sum(axis=1)
-    some = np.flatnonzero(upper > sigma * (1 + FIXED_POINT_TOLERANCE))  # the others have residuals of one sign
-    bounds = 4 ** np.ceil(np.log2(np.maximum(upper[some], MIN_BANDWIDTH)) / 2)  # above σ, and the same for many rows
+    mixed_signs = np.flatnonzero(upper > sigma * (1 + FIXED_POINT_TOLERANCE))  # the others have residuals of one sign
+    bounds = 4 ** np.ceil(
+        np.log2(np.maximum(upper[mixed_signs], MIN_BANDWIDTH)) / 2
+    )  # above σ, and the same for many rows
     for bound in np.unique(bounds):
-        left = some[bounds == bound]
-        line, length = _shorten_gaps(s, bound)
-        for grid in GRID_SIZES:  # a finer one where σ is small
-            for rows in _row_batches(left, max(len(s), 2 * grid)):
-                sigma[rows] = _fixed_points(_cosine_transform(line, residual[rows], grid), upper[rows], length)
-            left = left[sigma[left] * grid < MIN_NODES_PER_SIGMA * length]
+        unsolved = mixed_signs[bounds == bound]
+        positions, length = _shorten_gaps(s, bound)
+        for n_intervals in GRID_SIZES:  # a finer one where σ is small
+            for rows in _row_batches(unsolved, max(len(s), 2 * n_intervals)):
+                sigma[rows] = _fixed_points(
+                    _cosine_transform(positions, residual[rows], n_intervals), upper[rows], length
+                )
+            unsolved = unsolved[sigma[unsolved] * n_intervals < MIN_NODES_PER_SIGMA * length]
     return sigma
 
 
@@ -179,9 +185,9 @@ def error_from_moments(moments: Array, sigma: float | None) -> float | None:
     None if the cells are too coarse.
     """
     cells = len(moments)
-    node_sums, pieces = np.zeros((1, cells + 3)), moments @ SPLINE_COEFFICIENTS.T
+    node_sums, spline_terms = np.zeros((1, cells + 3)), moments @ SPLINE_COEFFICIENTS.T
     for j in range(len(SPLINE_COEFFICIENTS)):
-        node_sums[0, j : j + cells] += pieces[:, j]
+        node_sums[0, j : j + cells] += spline_terms[:, j]
     cosines = _transform_nodes(node_sums)
     if sigma is None:
         solution = float(_fixed_points(cosines, np.ones(1), 1.0)[0])
@@ -193,8 +199,8 @@ def error_from_moments(moments: Array, sigma: float | None) -> float | None:
 
 def _row_batches(rows: Array, size: int) -> list[Array]:
     """Batches of rows whose temporary arrays, of `size` numbers per row, fit into memory together."""
-    step = max(1, MAX_ARRAY_SIZE // size)
-    return [rows[start : start + step] for start in range(0, len(rows), step)]
+    batch_size = max(1, MAX_ARRAY_SIZE // size)
+    return [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
 
 
 def _shorten_gaps(s: Array, sigma: float) -> tuple[Array, float]:
@@ -206,8 +212,8 @@ def _shorten_gaps(s: Array, sigma: float) -> tuple[Array, float]:
     gaps = np.diff(s, prepend=0.0, append=1.0)
     if (gaps <= 16 * sigma).all():
         return s, 1.0
-    line = np.cumsum(np.minimum(gaps, 16 * sigma))
-    return line[:-1] / line[-1], float(line[-1])
+    positions = np.cumsum(np.minimum(gaps, 16 * sigma))
+    return positions[:-1] / positions[-1], float(positions[-1])
 
 
 def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
@@ -215,80 +221,86 @@ def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
 
     N_σ never exceeds `upper`, Σ|residual|, and is at least |Σ residual|.
     """
-    low, high = np.abs(cosines[:, 0]), upper.copy()
-    solution = low.copy()
-    sigma = np.maximum(np.sqrt(np.maximum(low, 0.05 * high) * high), MIN_BANDWIDTH)
+    lower, upper_sigma = np.abs(cosines[:, 0]), upper.copy()
+    solution = lower.copy()
+    sigma = np.maximum(np.sqrt(np.maximum(lower, 0.05 * upper_sigma) * upper_sigma), MIN_BANDWIDTH)
     slope = np.full(len(upper), -0.4)  # d log N / d log σ: −1/2 for noise, 0 where all residuals have one sign
-    x_before, y_before = np.full(len(upper), np.nan), np.full(len(upper), np.nan)
-    left, turn = np.arange(len(upper)), 0
-    while len(left):
-        at = sigma[left]
-        norm = np.maximum(_smoothed_norms(cosines[left], at / length), low[left])
-        x, y = np.log(at), np.log(np.maximum(norm, 1e-300))
-        solution[left] = norm
-        low[left] = np.maximum(low[left], np.minimum(norm, at))
-        high[left] = np.minimum(high[left], np.maximum(norm, at))
+    previous_x, previous_y = np.full(len(upper), np.nan), np.full(len(upper), np.nan)
+    active, iteration = np.arange(len(upper)), 0
+    while len(active):
+        current_sigma = sigma[active]
+        norm = np.maximum(_smoothed_norms(cosines[active], current_sigma / length), lower[active])
+        x, y = np.log(current_sigma), np.log(np.maximum(norm, 1e-300))
+        solution[active] = norm
+        lower[active] = np.maximum(lower[active], np.minimum(norm, current_sigma))
+        upper_sigma[active] = np.minimum(upper_sigma[active], np.maximum(norm, current_sigma))
         with np.errstate(divide="ignore", invalid="ignore"):
-            secant = (y - y_before[left]) / (x - x_before[left])
-        slope[left] = np.where(np.isfinite(secant), np.clip(secant, -2.0, 0.0), slope[left])
-        x_before[left], y_before[left] = x, y
-        step = np.exp(x + (y - x) / (1 - slope[left]))
-        inside = (step > low[left]) & (step < high[left]) & (turn < 10)  # secants need six; then halve the bracket
-        sigma[left] = np.maximum(np.where(inside, step, np.sqrt(low[left] * high[left])), MIN_BANDWIDTH)
-        narrow = (at <= MIN_BANDWIDTH) & (norm <= at)
-        done = (
-            narrow | (np.abs(y - x) < FIXED_POINT_TOLERANCE) | (high[left] <= low[left] * (1 + FIXED_POINT_TOLERANCE))
+            secant = (y - previous_y[active]) / (x - previous_x[active])
+        slope[active] = np.where(np.isfinite(secant), np.clip(secant, -2.0, 0.0), slope[active])
+        previous_x[active], previous_y[active] = x, y
+        next_sigma = np.exp(x + (y - x) / (1 - slope[active]))
+        use_secant = (
+            (next_sigma > lower[active]) & (next_sigma < upper_sigma[active]) & (iteration < 10)
+        )  # secants need six; then halve the bracket
+        sigma[active] = np.maximum(
+            np.where(use_secant, next_sigma, np.sqrt(lower[active] * upper_sigma[active])), MIN_BANDWIDTH
         )
-        left = left[~done]
-        turn += 1
+        at_minimum = (current_sigma <= MIN_BANDWIDTH) & (norm <= current_sigma)
+        converged = (
+            at_minimum
+            | (np.abs(y - x) < FIXED_POINT_TOLERANCE)
+            | (upper_sigma[active] <= lower[active] * (1 + FIXED_POINT_TOLERANCE))
+        )
+        active = active[~converged]
+        iteration += 1
     return solution
 
 
-def _cosine_transform(s: Array, residual: Array, grid: int) -> Array:
+def _cosine_transform(s: Array, residual: Array, n_intervals: int) -> Array:
     """Σ residual cos(πks) for k = 0 … grid and each row of residuals (rows, m), by one fast transform.
 
     Each residual is spread over four nodes by a cubic spline, whose transform is divided out. The remaining error is
     aliasing, (k / 2 grid)⁴ of the noise of the residuals. Spreading over two nodes would leave (k / grid)².
     """
-    cell = np.minimum((s * grid).astype(np.int64), grid - 1)
-    u = s * grid - cell
-    first = np.flatnonzero(np.diff(cell, prepend=-1))
-    at = cell[first]
-    node_sums = np.zeros((len(residual), grid + 3))  # nodes −1 … grid + 1
-    for j, (a, b, c, d) in enumerate(SPLINE_COEFFICIENTS):
-        node_sums[:, at + j] += np.add.reduceat(residual * (a + u * (b + u * (c + u * d))), first, axis=1)
+    cell = np.minimum((s * n_intervals).astype(np.int64), n_intervals - 1)
+    u = s * n_intervals - cell
+    starts = np.flatnonzero(np.diff(cell, prepend=-1))
+    first_node = cell[starts]
+    node_sums = np.zeros((len(residual), n_intervals + 3))  # nodes −1 … grid + 1
+    for j, (c0, c1, c2, c3) in enumerate(SPLINE_COEFFICIENTS):
+        node_sums[:, first_node + j] += np.add.reduceat(residual * (c0 + u * (c1 + u * (c2 + u * c3))), starts, axis=1)
     return _transform_nodes(node_sums)
 
 
 def _transform_nodes(node_sums: Array) -> Array:
     """Σ residual cos(πks) from the residuals on the nodes −1 … grid + 1, (rows, grid + 3)."""
-    grid = node_sums.shape[1] - 3
+    n_intervals = node_sums.shape[1] - 3
     node_sums[:, 2] += node_sums[:, 0]  # reflected at 0 and 1, as the Gaussians are
-    node_sums[:, grid] += node_sums[:, grid + 2]
-    return np.fft.rfft(node_sums[:, 1 : grid + 2], 2 * grid, axis=1).real / _spline_transform(grid)
+    node_sums[:, n_intervals] += node_sums[:, n_intervals + 2]
+    return np.fft.rfft(node_sums[:, 1 : n_intervals + 2], 2 * n_intervals, axis=1).real / _spline_transform(n_intervals)
 
 
 @lru_cache(maxsize=2)
-def _spline_transform(grid: int) -> Array:
-    """The spline's own transform, which repeated draws share."""
-    return np.sinc(np.arange(grid + 1) / (2 * grid)) ** 4
+def _spline_transform(n_intervals: int) -> Array:
+    """Transform of the spline that spreads the residuals, (n_intervals + 1,), cached for repeated draws."""
+    return np.sinc(np.arange(n_intervals + 1) / (2 * n_intervals)) ** 4
 
 
 def _smoothed_norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
     """Return N_σ of each row at its own σ; rows with equal numbers of nodes are evaluated jointly but independently."""
-    # The integral errs by about N (spacing / σ)³ / 100: small enough at a fixed point, where N is no more than σ.
+    # The error of the integral is about N (spacing / σ)³ / 100: small at a fixed point, where N is at most σ.
     required = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), per_sigma / sigma)
-    nodes = 2 ** np.ceil(np.log2(required)).astype(np.int64)
-    out = np.empty(len(sigma))
-    for count in set(nodes.tolist()):
-        rows = np.flatnonzero(nodes == count)
-        for some in _row_batches(rows, 2 * count):
-            out[some] = _absolute_integral(_smooth_residuals(cosines[some], sigma[some], count))
-    return out
+    n_nodes = 2 ** np.ceil(np.log2(required)).astype(np.int64)
+    norms = np.empty(len(sigma))
+    for count in set(n_nodes.tolist()):
+        rows = np.flatnonzero(n_nodes == count)
+        for batch in _row_batches(rows, 2 * count):
+            norms[batch] = _absolute_integral(_smooth_residuals(cosines[batch], sigma[batch], count))
+    return norms
 
 
 def _smooth_residuals(cosines: Array, sigma: Array, nodes: int) -> Array:
-    """The smoothed residual at i/nodes, i = 0 … nodes: reflected Gaussians are damped cosines, images and all."""
+    """The smoothed residual at i/nodes, i = 0 … nodes: smoothing by a reflected Gaussian damps the cosines."""
     waves = min(cosines.shape[1], int(7.5 / (np.pi * sigma.min())) + 2)  # the next is damped by e^−28
     damped = cosines[:, :waves] * np.exp(-0.5 * np.square(np.pi * sigma[:, None] * np.arange(waves)))
     return 2 * nodes * np.fft.irfft(damped, 2 * nodes, axis=1)[:, : nodes + 1]
@@ -300,9 +312,9 @@ def _absolute_integral(curve: Array) -> Array:
     The rule is exact to all orders except where the curve crosses 0: a crossing of slope c at the share θ of its cell
     adds c h² (θ(1 − θ) − 1/6), by Euler and Maclaurin, which is subtracted.
     """
-    size = np.abs(curve)
-    total = size.sum(axis=1) - (size[:, 0] + size[:, -1]) / 2
+    absolute = np.abs(curve)
+    integral = absolute.sum(axis=1) - (absolute[:, 0] + absolute[:, -1]) / 2
     row, cell = np.nonzero(curve[:, :-1] * curve[:, 1:] < 0)
-    a, b = size[row, cell], size[row, cell + 1]
-    total -= np.bincount(row, a * b / (a + b) - (a + b) / 6, len(curve))
-    return total / (curve.shape[1] - 1)
+    left, right = absolute[row, cell], absolute[row, cell + 1]
+    integral -= np.bincount(row, left * right / (left + right) - (left + right) / 6, len(curve))
+    return integral / (curve.shape[1] - 1)

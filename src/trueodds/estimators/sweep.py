@@ -105,6 +105,7 @@ class SweepError(UnbinnedError):
         return int(self._sweep(w, wp, wy, s, round(view.n_represented) - 1)[1][0])
 
     def _sweep(self, w: Array, wp: Array, wy: Array, s: Array, max_bins: int) -> tuple[Array, Array]:
+        """Error and selected number of bins of each draw, (draws,), from sums (…, m) at the scores s (m,)."""
         by_mass = self.base == "equal-mass"
         w, wp, wy = (np.atleast_2d(x) for x in (w, wp, wy))
         return monotonic_sweep(w, wp, wy, s, max_bins=max_bins, by_mass=by_mass, order=self.order)

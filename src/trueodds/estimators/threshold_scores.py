@@ -67,7 +67,7 @@ class MurphyLoss(ProperScore):
     threshold: Probability = 0.5
 
     def row_scores(self, view: View) -> Array:
-        """The score of each row."""
+        """The loss of each row, (n,)."""
         return self._cost(view, view.y)
 
     def expected_if_calibrated(self, view: View) -> float:
@@ -75,19 +75,20 @@ class MurphyLoss(ProperScore):
         return float(view.w @ self._cost(view, _float64_scores(view)) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The threshold."""
+        """The threshold of the decision."""
         return {"threshold": float(self.threshold)}
 
     def notes(self, view: View) -> list[Note]:
         """Note on rows whose score equals the threshold."""
-        at = int(((_float64_scores(view) == self.threshold) & (view.w > 0)).sum())
+        n_equal = int(((_float64_scores(view) == self.threshold) & (view.w > 0)).sum())
         text = (
-            f"{at:,} {'prediction equals' if at == 1 else 'predictions equal'} the threshold {self.threshold:g} and"
-            f" {'incurs' if at == 1 else 'incur'} half of either cost."
+            f"{n_equal:,} {'prediction equals' if n_equal == 1 else 'predictions equal'} the threshold"
+            f" {self.threshold:g} and {'incurs' if n_equal == 1 else 'incur'} half of either cost."
         )
-        return [Note("TN129", text)] if at else []
+        return [Note("TN129", text)] if n_equal else []
 
     def _cost(self, view: View, y: Array) -> Array:
+        """Loss of each row at outcomes y, (n,)."""
         require_one_score(view, self.name)
         require_single_rows(view, self.name)
         theta = float(self.threshold)
@@ -160,7 +161,7 @@ class AnswerOrAbstain(ProperScore):
     min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def row_scores(self, view: View) -> Array:
-        """The utility of each row."""
+        """The utility of each row, (n,)."""
         require_one_score(view, self.name)
         require_single_rows(view, self.name)
         return _float64_scores(view) + self._wrong_answer_penalty(1 - view.y.astype(np.float64, copy=False), view)
@@ -184,8 +185,8 @@ class AnswerOrAbstain(ProperScore):
                 f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} with confidence 1"
                 f" {'was' if n_wrong == 1 else 'were'} wrong, which is impossible under calibration."
             )
-            more = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
-            note_list.append(Note("TN104", text + more))
+            suffix = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
+            note_list.append(Note("TN104", text + suffix))
         if self.min_prob and (touched := int(((doubt < np.log(self.min_prob)) & counted).sum())):
             note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows."))
         return note_list

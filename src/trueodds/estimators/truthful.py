@@ -97,10 +97,10 @@ class Truthful(UnbinnedError):
         gaps = np.maximum(np.diff(np.concatenate(([0.0], np.minimum(s, 1.0), [1.0]))), 0.0)
 
         def statistic(_w: Array, wp: Array, wy: Array) -> Array:
-            below = np.cumsum(wp - wy, axis=-1)
-            total = below[..., -1]
-            above = total[..., None] - below
-            return gaps[0] * total**2 + (below**2 + above**2) @ gaps[1:]
+            sums_from_below = np.cumsum(wp - wy, axis=-1)
+            total_residual = sums_from_below[..., -1]
+            sums_from_above = total_residual[..., None] - sums_from_below
+            return gaps[0] * total_residual**2 + (sums_from_below**2 + sums_from_above**2) @ gaps[1:]
 
         return statistic
 
@@ -131,25 +131,25 @@ class Truthful(UnbinnedError):
 
 
 class QuantileSums:
-    """Equal-mass bins of one view and the sum of their squared residual sums."""
+    """Equal-mass bins of one view as cells of draws, for the sum of their squared residual sums."""
 
     def __init__(self, error: Truthful, view: View) -> None:
         require_one_score(view, error.name)
         partition = EqualMass(15 if error.bins is None else error.bins)
-        self.view, self.frozen = view, view.cached(partition, lambda: partition.fit(view))
-        self.size = self.frozen.size
+        self.view, self.fitted_bins = view, view.cached(partition, lambda: partition.fit(view))
+        self.size = self.fitted_bins.size
         # The requested number, not the number of occupied bins: ties must not lower the error.
         self.bins = resolve_n_bins(partition.bins, view)
 
     @property
     def binned(self) -> View:
-        """The occupied bins."""
-        return self.view.binned(self.frozen)
+        """The occupied bins as a view with one cell per bin."""
+        return self.view.binned(self.fitted_bins)
 
     @cached_property
     def index(self) -> Array:
-        """The bin of each row."""
-        return self.frozen.index(self.view.partition_values)
+        """The bin of each row, (n,)."""
+        return self.fitted_bins.index(self.view.partition_values)
 
     def value(self) -> float:
         """The error of the view."""

@@ -120,8 +120,8 @@ class _Signed(DebiasedL2):
     def value(self, view):
         return self.signed_value(view)
 
-    def of_pairs(self, w, residual, squares, ww):
-        return self._of_pairs(w, residual, squares, ww)
+    def statistic_from_pairs(self, w, residual, squares, ww):
+        return self._theta_from_pairs(w, residual, squares, ww)
 
 
 @pytest.mark.parametrize(("k", "lens"), [(2, "positive"), (3, "canonical"), (3, ["confidence", "classwise"])])

@@ -37,7 +37,7 @@ class GroupPValues:
     min_pvalue: float  # smallest possible p-value
     multicalibration: MulticalibrationError | None  # None if the lens has several views, or vectors
     null: str  # description of the null distribution; empty if the subgroups were drawn independently
-    notes: list[Note]
+    notes: list[Note]  # notes on votes and on independence
     noise_floors: Sequence[float] = ()  # mean error of each subgroup over the same draws
 
     @property
@@ -133,8 +133,8 @@ def group_pvalues_from_draws(
             text = f"All probabilities of {error.worst} are 0 or 1, so one contradicting outcome makes p = 0."
             notes.append(Note("TN223", text))
     return GroupPValues(
-        np.max([joint.unadjusted for joint in joint_draws], axis=0).tolist(),
-        np.max([joint.adjusted for joint in joint_draws], axis=0).tolist(),
+        np.max([claim_draws.unadjusted for claim_draws in joint_draws], axis=0).tolist(),
+        np.max([claim_draws.adjusted for claim_draws in joint_draws], axis=0).tolist(),
         _min_detectable_errors(labeled, estimands, joint_draws, alpha),
         min_pvalue,
         error,
@@ -168,7 +168,7 @@ def _min_detectable_errors(
     # Sign-flipped residuals need not be possible outcomes, so attainable errors come from redrawn labels only.
     draws_of_labels = joint_draws[1:] if labeled.cluster is not None else joint_draws
     attained = [
-        max(joint_draws[0].observed[i], *(joint.largest_draw(i) for joint in draws_of_labels))
+        max(joint_draws[0].observed[i], *(claim_draws.largest_draw(i) for claim_draws in draws_of_labels))
         for i in range(len(estimands))
     ]
 
@@ -183,7 +183,7 @@ def _min_detectable_errors(
             and (error <= attained[i] or error <= upper_bound(i))
         )
 
-    thresholds_by_null = [joint.min_detectable(alpha, upper_bound) for joint in joint_draws]
+    thresholds_by_null = [claim_draws.min_detectable(alpha, upper_bound) for claim_draws in joint_draws]
     return [
         max(x for x in thresholds if x is not None) if all(is_attainable(i, x) for x in thresholds) else None
         for i, thresholds in enumerate(zip(*thresholds_by_null, strict=True))

@@ -17,9 +17,9 @@ from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 class PValues:
     """p-values of each view, of each lens, and of the family of all lenses."""
 
-    pvalues: list[Array]
-    lens_pvalues: list[float]
-    family_pvalue: float
+    pvalues: list[Array]  # per lens, (views,)
+    lens_pvalues: list[float]  # of each lens, corrected for its views
+    family_pvalue: float  # corrected for all views of all lenses
     smallest_pvalue: float = 0.0  # smallest possible p-value according to the draws
     claims: int = 1  # number of hypotheses in Holm's correction; 1 if the draws are joint
 
@@ -40,7 +40,7 @@ class PValues:
         """p-values from null draws, with min-p over joint draws and Holm's correction otherwise."""
         observed = [estimand.values for estimand in estimands]
         pvalues = [
-            np.array([_view_pvalue(x, drawn) for x, drawn in zip(values, lens_draws, strict=True)])
+            np.array([_view_pvalue(value, view_draws) for value, view_draws in zip(values, lens_draws, strict=True)])
             for values, lens_draws in zip(observed, draws, strict=True)
         ]
         of_lens = [
@@ -49,16 +49,16 @@ class PValues:
             else smallest_pvalue(holm(list(p)))
             for values, lens_draws, p in zip(observed, draws, pvalues, strict=True)
         ]
-        joint = joint_views and (joint_lenses or len(estimands) == 1)
-        claims = 1 if joint else sum(len(p) for p in pvalues)
+        is_joint = joint_views and (joint_lenses or len(estimands) == 1)
+        claims = 1 if is_joint else sum(len(p) for p in pvalues)
         if len(estimands) == 1:
             return cls(pvalues, of_lens, of_lens[0], claims=claims)
         all_lenses_pvalue = (
             family_pvalue(
-                np.concatenate([x.ravel() for x in observed]),
+                np.concatenate([value.ravel() for value in observed]),
                 np.concatenate([_flatten_claims(lens_draws) for lens_draws in draws]),
             )
-            if joint
+            if is_joint
             else smallest_pvalue(holm([float(p) for lens_pvalues in pvalues for p in lens_pvalues]))
         )
         return cls(pvalues, of_lens, all_lenses_pvalue, claims=claims)
@@ -95,21 +95,30 @@ def family_pvalue(observed: Array, draws: Array) -> float:
         return float("nan")
     pool = np.concatenate([observed[:, None], draws], axis=1)[defined]
     pool = np.where(np.isnan(pool), -np.inf, pool)
-    smallest = np.full(pool.shape[1], np.inf)
-    largest = np.full(pool.shape[1], -np.inf)
+    smallest_pvalues = np.full(pool.shape[1], np.inf)
+    largest_zscores = np.full(pool.shape[1], -np.inf)
     for values in pool:
-        order = np.sort(values)
+        sorted_values = np.sort(values)
         finite = np.isfinite(values)
-        lower = np.where(finite, values - TIE_TOLERANCE * np.abs(np.where(finite, values, 0.0)), values)
-        smallest = np.minimum(smallest, (len(order) - np.searchsorted(order, lower, "left")) / len(order))
+        tie_limits = np.where(finite, values - TIE_TOLERANCE * np.abs(np.where(finite, values, 0.0)), values)
+        smallest_pvalues = np.minimum(
+            smallest_pvalues,
+            (len(sorted_values) - np.searchsorted(sorted_values, tie_limits, "left")) / len(sorted_values),
+        )
         scale = values.std() if finite.all() else 0.0
-        largest = np.maximum(largest, (values - values.mean()) / scale if scale > 0 else 0.0)
-    first = smallest < smallest[0] * (1 - TIE_TOLERANCE)
-    tied = np.abs(smallest - smallest[0]) <= TIE_TOLERANCE
-    return float((first | (tied & (largest >= largest[0] - TIE_TOLERANCE * np.abs(largest[0])))).mean())
+        largest_zscores = np.maximum(largest_zscores, (values - values.mean()) / scale if scale > 0 else 0.0)
+    is_smaller = smallest_pvalues < smallest_pvalues[0] * (1 - TIE_TOLERANCE)
+    is_tied = np.abs(smallest_pvalues - smallest_pvalues[0]) <= TIE_TOLERANCE
+    return float(
+        (
+            is_smaller
+            | (is_tied & (largest_zscores >= largest_zscores[0] - TIE_TOLERANCE * np.abs(largest_zscores[0])))
+        ).mean()
+    )
 
 
-MAX_DISCRETE_VALUES = 8  # with at most this many distinct values (three rows) the statistic is treated as discrete
+MAX_DISCRETE_VALUES = 8  # number of distinct values, as of three rows, up to which a statistic is treated as discrete
+LEVEL_TOLERANCE = 1e-12  # tolerance of a p-value that equals the level
 
 
 class JointDraws:
@@ -136,24 +145,24 @@ class JointDraws:
         self._defined = ~np.isnan(self.observed)
         self._pool = np.where(np.isnan(pool), -np.inf, pool)
         self.size = pool.shape[1]
-        ranks = [_count_not_below(values) for values in self._pool]
-        self._above = np.array([above for above, _ in ranks]).reshape(pool.shape)  # values at least as large
+        ranks = [_rank_and_standardize(values) for values in self._pool]
+        self._ranks = np.array([rank for rank, _ in ranks]).reshape(pool.shape)  # values at least as large
         self._zscores = np.array([zscore for _, zscore in ranks]).reshape(
             pool.shape
         )  # standard deviations above the mean
-        self.unadjusted = np.where(self._defined, self._above[:, 0] / self.size, np.nan)
+        self.unadjusted = np.where(self._defined, self._ranks[:, 0] / self.size, np.nan)
 
     @property
     def adjusted(self) -> Array:
         """Step-down p-value of each hypothesis, (claims,); NaN for an undefined statistic."""
         pvalues = np.full(len(self.observed), np.nan)
-        order = [i for i in np.lexsort((-self._zscores[:, 0], self._above[:, 0])) if self._defined[i]]
+        order = [i for i in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[i]]
         shares = []
         ranks = np.full(self.size, self.size + 1)
         zscores = np.full(self.size, -np.inf)
         for i in reversed(order):
-            ranks, zscores = _more_extreme((ranks, zscores), (self._above[i], self._zscores[i]))
-            shares.append(_as_surprising(ranks, zscores, self._above[i, 0], self._zscores[i, 0]).mean())
+            ranks, zscores = _more_extreme((ranks, zscores), (self._ranks[i], self._zscores[i]))
+            shares.append(_is_as_extreme(ranks, zscores, self._ranks[i, 0], self._zscores[i, 0]).mean())
         pvalues[order] = np.maximum.accumulate(shares[::-1]) if order else []
         return pvalues
 
@@ -176,87 +185,98 @@ class JointDraws:
         return float(self._pool[i].max())
 
     def _rejection_threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
-        others = [j for j in np.lexsort((-self._zscores[:, 0], self._above[:, 0])) if self._defined[j] and j != i]
-        left: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
-        for j in reversed(others):
-            left.append(_more_extreme(left[-1], (self._above[j], self._zscores[j])))
-        left.reverse()  # the most extreme key of each draw among the other claims from each position on
+        """Smallest statistic with which hypothesis i would be rejected at α; None if it exceeds `upper_bound(i)`."""
+        other_claims = [j for j in np.lexsort((-self._zscores[:, 0], self._ranks[:, 0])) if self._defined[j] and j != i]
+        extremes_of_rest: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
+        for j in reversed(other_claims):
+            extremes_of_rest.append(_more_extreme(extremes_of_rest[-1], (self._ranks[j], self._zscores[j])))
+        extremes_of_rest.reverse()  # the most extreme key of each draw among the other claims from each position on
 
-        def enough(value: float) -> bool:
-            above, zscores = _count_not_below(np.concatenate([[value], self._pool[i, 1:]]))
-            for j, rest in zip(others, left, strict=False):
-                own_key, its = (above[0], -zscores[0], i), (self._above[j, 0], -self._zscores[j, 0], j)
-                if own_key < its:
+        def is_rejected(value: float) -> bool:
+            """Whether hypothesis i would be rejected with this statistic."""
+            ranks, zscores = _rank_and_standardize(np.concatenate([[value], self._pool[i, 1:]]))
+            for j, extreme_of_rest in zip(other_claims, extremes_of_rest, strict=False):
+                own_key, other_key = (ranks[0], -zscores[0], i), (self._ranks[j, 0], -self._zscores[j, 0], j)
+                if own_key < other_key:
                     break
-                if _share_as_extreme(_more_extreme(rest, (above, zscores)), its[0], -its[1]) > alpha + 1e-12:
+                if (
+                    _share_as_extreme(_more_extreme(extreme_of_rest, (ranks, zscores)), other_key[0], -other_key[1])
+                    > alpha + LEVEL_TOLERANCE
+                ):
                     return False
             else:
-                rest = left[-1]
-            return bool(_share_as_extreme(_more_extreme(rest, (above, zscores)), above[0], zscores[0]) <= alpha + 1e-12)
+                extreme_of_rest = extremes_of_rest[-1]
+            return bool(
+                _share_as_extreme(_more_extreme(extreme_of_rest, (ranks, zscores)), ranks[0], zscores[0])
+                <= alpha + LEVEL_TOLERANCE
+            )
 
         values, counts = np.unique(self._pool[i, 1:], return_counts=True)
         finite = np.isfinite(values)
         values, counts = values[finite], counts[finite]
         if not len(values):
             return None
-        at = _first_index(lambda k: enough(float(values[k])), len(values))
-        if at == 0 or (at < len(values) and counts[at - 1 : at + 1].max() > 1):
-            return float(values[at])
-        high = float(values[at]) if at < len(values) else upper_bound(i)
-        if not high > values[at - 1] or not enough(high):
+        index = _first_index(lambda k: is_rejected(float(values[k])), len(values))
+        if index == 0 or (index < len(values) and counts[index - 1 : index + 1].max() > 1):
+            return float(values[index])
+        upper = float(values[index]) if index < len(values) else upper_bound(i)
+        if not upper > values[index - 1] or not is_rejected(upper):
             return None
         if len(values) <= MAX_DISCRETE_VALUES:
-            return high
-        return _bisect(float(values[at - 1]), high, enough)
+            return upper
+        return _bisect(float(values[index - 1]), upper, is_rejected)
 
 
 def _first_index(holds: Callable[[int], bool], count: int) -> int:
     """First index at which a monotone condition holds, by bisection; `count` if there is none."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
+    start, stop = 0, count
+    while start < stop:
+        middle = (start + stop) // 2
+        start, stop = (start, middle) if holds(middle) else (middle + 1, stop)
+    return start
 
 
-def _bisect(low: float, high: float, enough: Callable[[float], bool]) -> float:
+def _bisect(low: float, high: float, is_sufficient: Callable[[float], bool]) -> float:
     """Smallest sufficient value in (low, high], up to a relative tolerance of 1e-6, by bisection."""
-    near = low + 4 * TIE_TOLERANCE * abs(low)  # just above the tie, which is usually sufficient
-    if near < high and enough(near):
-        return near
+    just_above = low + 4 * TIE_TOLERANCE * abs(low)  # just above the tie, which is usually sufficient
+    if just_above < high and is_sufficient(just_above):
+        return just_above
     while np.isinf(high):
-        tried = 2 * max(abs(low), 1.0)
-        if tried > 1e300:
+        candidate = 2 * max(abs(low), 1.0)
+        if candidate > 1e300:
             return high
-        low, high = (low, tried) if enough(tried) else (tried, high)
+        low, high = (low, candidate) if is_sufficient(candidate) else (candidate, high)
     for _ in range(20):
         middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if is_sufficient(middle) else (middle, high)
     return high
 
 
-def _share_as_extreme(keys: tuple[Array, Array], above: float, zscore: float) -> float:
-    """Share of draws that are at least as extreme as (above, zscore)."""
-    return float(_as_surprising(*keys, above, zscore).mean())
+def _share_as_extreme(keys: tuple[Array, Array], rank: float, zscore: float) -> float:
+    """Share of draws that are at least as extreme as (rank, zscore)."""
+    return float(_is_as_extreme(*keys, rank, zscore).mean())
 
 
-def _count_not_below(values: Array) -> tuple[Array, Array]:
-    """Number of values at least as large as each value, and its z-score."""
-    order, finite = np.sort(values), np.isfinite(values)
-    lower = np.where(finite, values - TIE_TOLERANCE * np.abs(np.where(finite, values, 0.0)), values)
+def _rank_and_standardize(values: Array) -> tuple[Array, Array]:
+    """Number of values at least as large as each of the values (k,), and its z-score."""
+    sorted_values, finite = np.sort(values), np.isfinite(values)
+    tie_limits = np.where(finite, values - TIE_TOLERANCE * np.abs(np.where(finite, values, 0.0)), values)
     scale = values[finite].std() if finite.any() else 0.0
-    away = (np.where(finite, values, 0.0) - values[finite].mean()) / scale if scale > 0 else np.zeros(len(values))
-    return len(order) - np.searchsorted(order, lower, "left"), np.where(finite, away, values)
+    zscores = (np.where(finite, values, 0.0) - values[finite].mean()) / scale if scale > 0 else np.zeros(len(values))
+    return len(sorted_values) - np.searchsorted(sorted_values, tie_limits, "left"), np.where(finite, zscores, values)
 
 
-def _more_extreme(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The more extreme of two keys of each draw."""
-    first = (other[0] < one[0]) | ((other[0] == one[0]) & (other[1] > one[1]))
-    return np.where(first, other[0], one[0]), np.where(first, other[1], one[1])
+def _more_extreme(first_keys: tuple[Array, Array], second_keys: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The more extreme of two keys of each draw; a key is a rank and a z-score, which orders equal ranks."""
+    is_second = (second_keys[0] < first_keys[0]) | (
+        (second_keys[0] == first_keys[0]) & (second_keys[1] > first_keys[1])
+    )
+    return np.where(is_second, second_keys[0], first_keys[0]), np.where(is_second, second_keys[1], first_keys[1])
 
 
-def _as_surprising(ranks: Array, zscores: Array, above: float, away: float) -> Array:
-    """Which draws are at least as extreme as (above, away)."""
-    return (ranks < above) | (
-        (ranks == above) & (zscores >= away - TIE_TOLERANCE * abs(away) if np.isfinite(away) else zscores >= away)
+def _is_as_extreme(ranks: Array, zscores: Array, rank: float, zscore: float) -> Array:
+    """Which draws are at least as extreme as (rank, zscore)."""
+    return (ranks < rank) | (
+        (ranks == rank)
+        & (zscores >= zscore - TIE_TOLERANCE * abs(zscore) if np.isfinite(zscore) else zscores >= zscore)
     )

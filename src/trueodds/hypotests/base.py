@@ -55,7 +55,7 @@ class HypothesisTest(Settings):
         raise NotImplementedError
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
-        """Test the cells of a tally."""
+        """Test the cells of a tally; tests that require rows raise InputError."""
         raise InputError("TO403", f"The test {self.name} requires the rows.", "a tally", "Use mode='exact'.")
 
     def error_estimator(self) -> Estimator | None:

@@ -164,12 +164,13 @@ class BinByBin(ViewTest):
     def add_draw_results(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Add the min-p adjusted p-value of each bin."""
         parts: dict[str, Mapping[str, float]] = {}
-        for name, part in result.parts.items():
-            surprisal = -np.log(part["pvalue"]) if part["pvalue"] > 0 else np.inf
-            parts[name] = {**part, "joint": max(pvalue(float(surprisal), null_draws) for null_draws in draws)}
+        for name, result_of_bin in result.parts.items():
+            surprisal = -np.log(result_of_bin["pvalue"]) if result_of_bin["pvalue"] > 0 else np.inf
+            parts[name] = {**result_of_bin, "joint": max(pvalue(float(surprisal), null_draws) for null_draws in draws)}
         return replace(result, parts=parts)
 
     def _null_tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
+        """The bins of the view, and the null distribution of the outcomes in them."""
         partition = self.partition or default_partition(view)
         fitted_bins = view.cached(partition, lambda: partition.fit(view))
         if view.joint and (n_elements := fitted_bins.size * view.p.shape[1] ** 2) > MAX_COVARIANCE_ELEMENTS:
@@ -200,8 +201,11 @@ def _bin_names(fitted_bins: FittedPartition, bin_index: Array) -> dict[int, str]
         return {b: f"cell {number}" for b, number in enumerate(bin_index)}
     bin_names, (left_bracket, right_bracket) = {}, ("(", "]") if fitted_bins.closed == "right" else ("[", ")")
     for b, number in enumerate(bin_index):
-        left, right = ("[" if number == 0 else left_bracket), ("]" if number == fitted_bins.size - 1 else right_bracket)
-        bin_names[b] = f"{left}{fitted_bins.edges[number]:.6g}, {fitted_bins.edges[number + 1]:.6g}{right}"
+        opening, closing = (
+            ("[" if number == 0 else left_bracket),
+            ("]" if number == fitted_bins.size - 1 else right_bracket),
+        )
+        bin_names[b] = f"{opening}{fitted_bins.edges[number]:.6g}, {fitted_bins.edges[number + 1]:.6g}{closing}"
     return bin_names
 
 

@@ -27,15 +27,15 @@ from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.kernels import map_blocks
 from trueodds.lenses.view import View
 
-ROWS_PER_LOCATION = 10  # minimum rows per default location: a J × J covariance needs more than J rows
+ROWS_PER_LOCATION = 10  # minimum number of rows per default location: a J × J covariance needs more than J rows
 
 
 @dataclass(frozen=True)
 class TestLocations:
-    """Test locations of one view."""
+    """Test locations of one view: points of the simplex, each with one outcome."""
 
     points: Array  # (J, m), or (J, 1) for a binary view
-    outcome: Array  # (J,)
+    outcome: Array  # (J,) index of the outcome of each location
 
     def residuals(self, r: Array) -> Array:
         """Residual of the outcome of each location, (…, J), from joint (…, m) or binary (…) residuals."""
@@ -96,13 +96,16 @@ MAX_RESIDUALS_IN_MEMORY = 2**20  # residuals at locations in memory at once
 class QuadraticForm:
     """Q, its rank, and the mean residuals of each draw."""
 
-    q: Array  # (draws,)
-    rank: Array  # (draws,)
-    mean: Array  # (draws, J)
+    q: Array  # (draws,) the statistic
+    rank: Array  # (draws,) rank of the covariance of the mean residuals
+    mean: Array  # (draws, J) mean residual at each location
 
 
 class EmbeddingResiduals:
-    """Kernel-weighted residuals at the locations, for each row."""
+    """Kernel-weighted residuals of each row at the locations, as a function of the outcomes.
+
+    `kernel_values` (n, J) are those of each row with each location.
+    """
 
     def __init__(self, view: View, locations: TestLocations, kernel_values: Array) -> None:
         self.view, self.locations, self.kernel_values = view, locations, kernel_values  # (n, J)
@@ -115,11 +118,11 @@ class EmbeddingResiduals:
         return self._quadratic_form(self.locations.residuals((w * (view.y - view.p))[None]))
 
     def value(self) -> float:
-        """Q of the observed outcomes."""
+        """The statistic Q of the observed outcomes."""
         return float(self.quadratic_form().q[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """Q of each draw."""
+        """The statistic Q of each draw, (draws,)."""
 
         def quadratic_forms(start: int, stop: int) -> Array:
             return self._quadratic_form(self.locations.residuals(wy[start:stop] - wp)).q
@@ -136,16 +139,18 @@ class EmbeddingResiduals:
         return self._statistic_of_labels if self.view.joint else None
 
     def _statistic_of_labels(self, labels: Array) -> Array:
+        """Q (draws,) of redrawn labels (n, draws)."""
         w, predicted = self.view.w[:, None], self.view.p[:, self.locations.outcome].astype(np.float64)
 
         def quadratic_forms(start: int, stop: int) -> Array:
-            observed = labels.T[start:stop, :, None] == self.locations.outcome
-            return self._quadratic_form(w * (observed - predicted)).q
+            is_observed = labels.T[start:stop, :, None] == self.locations.outcome
+            return self._quadratic_form(w * (is_observed - predicted)).q
 
         return np.concatenate([np.empty(0), *map_blocks(quadratic_forms, labels.shape[1], self._draws_per_block)])
 
     @property
     def _draws_per_block(self) -> int:
+        """Number of draws whose residuals fit into memory at once."""
         return max(1, MAX_RESIDUALS_IN_MEMORY // max(1, self.kernel_values.size))
 
     def effective_n(self) -> float:
@@ -207,7 +212,7 @@ def _standardized_quadratic_form(mean: Array, cov: Array, mean_squares: Array) -
     return QuadraticForm(np.where(((mean_squares > 0) & ~varies).any(axis=1), np.inf, q), is_positive.sum(axis=1), mean)
 
 
-MIN_ROWS_PER_LOCATION = 60  # effective rows per location above which the size of the χ² test is about nominal
+MIN_ROWS_PER_LOCATION = 60  # effective number of rows per location from which the size of the χ² test is about nominal
 
 
 @dataclass(frozen=True)
@@ -329,10 +334,12 @@ class MeanEmbedding(ViewTest):
         )
 
     def _similarity(self, view: View) -> SimilarityKernel:
+        """The kernel with its bandwidth, cached for the view."""
         key = ("kernel", self.kernel, self.bandwidth)
         return view.cached(key, lambda: similarity_kernels.kernel_for_view(self.kernel, self.bandwidth, view))
 
     def _settings_used(self, view: View, count: int) -> dict[str, Any]:
+        """The number of locations, the kernel and its bandwidth."""
         kernel_name = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
         bandwidth_setting = {"bandwidth": self._similarity(view).bandwidth} if isinstance(self.kernel, str) else {}
         return {"locations": count, "kernel": kernel_name, **bandwidth_setting}

@@ -94,9 +94,9 @@ class Consistency(HypothesisTest):
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings of the test and of all estimators."""
-        own = settings_of(cls)
-        of_statistics = [name for estimator_name in ESTIMATORS.names() for name in _accepted_settings(estimator_name)]
-        return tuple(dict.fromkeys([*own, *of_statistics]))
+        own_names = settings_of(cls)
+        statistic_names = [name for estimator_name in ESTIMATORS.names() for name in _accepted_settings(estimator_name)]
+        return tuple(dict.fromkeys([*own_names, *statistic_names]))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Consistency:
@@ -155,11 +155,11 @@ class Consistency(HypothesisTest):
         null = SIGN_FLIPS_TEXT.format(unit="rows") if tally.counts.voted else DRAWN_LABELS_TEXT
         return verdict_from_draws(
             estimands, [draws for draws, _ in draws_of_lenses], null, self._settings_used(statistic, estimands), notes,
-            joint_views=all(joint for _, joint in draws_of_lenses), joint_lenses=False,
+            joint_views=all(is_joint for _, is_joint in draws_of_lenses), joint_lenses=False,
         )  # fmt: skip
 
     def error_estimator(self) -> Estimator:
-        """The statistic."""
+        """The statistic as an estimator."""
         return self._statistic()
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
@@ -176,9 +176,11 @@ class Consistency(HypothesisTest):
         return pvalue(float(estimand.combine_views(as_loss(estimand.values))), estimand.combine_views(as_loss(draws)))
 
     def _statistic(self) -> Estimator:
+        """The statistic as an estimator, created from its name if necessary."""
         return self.statistic if isinstance(self.statistic, Estimator) else ESTIMATORS.make(self.statistic, {})
 
     def _settings_used(self, statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
+        """Settings of the test and of its statistic."""
         settings = {"statistic": statistic.name, "redraw": self.redraw, "resamples": self.resamples}
         if any(len(estimand.views) > 1 for estimand in estimands):
             settings["aggregate"] = self.aggregate or estimands[0].lens.aggregate
@@ -186,5 +188,6 @@ class Consistency(HypothesisTest):
 
 
 def _accepted_settings(estimator_name: str) -> tuple[str, ...]:
+    """Names of the settings of an estimator."""
     estimator = ESTIMATORS.load(estimator_name)
     return estimator.setting_names() if hasattr(estimator, "setting_names") else settings_of(estimator)

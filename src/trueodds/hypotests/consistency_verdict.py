@@ -52,18 +52,25 @@ def verdict_from_rows(
     a bin without events, even if some were expected; labels redrawn with the estimated within-cluster correlation are
     stricter there.
     """
-    joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds)]
+    is_joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds)]
     null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
     verdict = verdict_from_draws(
-        estimands, draws, null, settings, notes, joint_views=joint, joint_lenses=joint, null_min_pvalue=null_min_pvalue
+        estimands,
+        draws,
+        null,
+        settings,
+        notes,
+        joint_views=is_joint,
+        joint_lenses=is_joint,
+        null_min_pvalue=null_min_pvalue,
     )
-    if preds.cluster is None or not joint:
+    if preds.cluster is None or not is_joint:
         return verdict
     if cluster_draws is None:
         cluster_draws = null_draws(
             preds, estimands, draws[0].shape[1], rng, cluster_share=cluster_correlation(preds, estimands)
         )
-    other = verdict_from_draws(
+    cluster_verdict = verdict_from_draws(
         estimands,
         cluster_draws,
         null,
@@ -73,18 +80,21 @@ def verdict_from_rows(
         joint_lenses=True,
         null_min_pvalue=null_min_pvalue,
     )
-    return _larger_pvalue(verdict, other)
+    return _larger_pvalue(verdict, cluster_verdict)
 
 
-def _larger_pvalue(a: Verdict, b: Verdict) -> Verdict:
+def _larger_pvalue(first: Verdict, second: Verdict) -> Verdict:
     """The larger p-value of two verdicts on the same hypotheses."""
     parts = {
-        name: {**part, **{key: max(part[key], b.parts[name][key]) for key in ("pvalue", "holm")}}
-        for name, part in a.parts.items()
+        name: {**part, **{key: max(part[key], second.parts[name][key]) for key in ("pvalue", "holm")}}
+        for name, part in first.parts.items()
     }
-    family_pvalues = [p for p in (a.family_pvalue, b.family_pvalue) if p is not None]
+    family_pvalues = [p for p in (first.family_pvalue, second.family_pvalue) if p is not None]
     return replace(
-        a, pvalue=max(a.pvalue, b.pvalue), family_pvalue=max(family_pvalues) if family_pvalues else None, parts=parts
+        first,
+        pvalue=max(first.pvalue, second.pvalue),
+        family_pvalue=max(family_pvalues) if family_pvalues else None,
+        parts=parts,
     )
 
 
@@ -131,14 +141,14 @@ def verdict_from_draws(
     if len(estimands) == 1:
         lowest = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
         return build_verdict(estimands, claims, claims[0].pvalue, lowest, null, settings, notes)
-    joint = min(holm([claim.pvalue for claim in claims]))
+    joint_pvalue = min(holm([claim.pvalue for claim in claims]))
     if joint_lenses:
         # Every view of every lens is a hypothesis of the family, so one miscalibrated class is not averaged out.
         observed = np.concatenate([claim.values for claim in claims])
-        joint = family_pvalue(observed, np.concatenate([claim.draws for claim in claims]))
+        joint_pvalue = family_pvalue(observed, np.concatenate([claim.draws for claim in claims]))
     else:
         min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
-    return build_verdict(estimands, claims, joint, min_pvalue, null, settings, notes)
+    return build_verdict(estimands, claims, joint_pvalue, min_pvalue, null, settings, notes)
 
 
 def build_verdict(
@@ -178,12 +188,13 @@ def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: d
         for estimand, estimand_values in zip(estimands, values, strict=True)
     ]
     observed, all_values = (np.concatenate([getattr(claim, name) for claim in claims]) for name in ("values", "draws"))
-    _, joint = exact_pvalues(observed, all_values, probabilities)
-    overall_pvalue = claims[0].pvalue if len(claims) == 1 else joint
+    _, joint_pvalue = exact_pvalues(observed, all_values, probabilities)
+    overall_pvalue = claims[0].pvalue if len(claims) == 1 else joint_pvalue
     return build_verdict(estimands, claims, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds))
 
 
 def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) -> LensResult:
+    """Exact test result of one lens from the statistics of all labelings (views, L) and their probabilities (L,)."""
     observed_values, as_loss = estimand.values, estimand.estimator.as_loss
     mean = float(estimand.combine_views(values) @ probabilities)
     (overall_pvalue,), _ = exact_pvalues(
@@ -191,7 +202,7 @@ def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) 
         estimand.combine_views(as_loss(values))[None],
         probabilities,
     )
-    view_pvalues, joint = exact_pvalues(as_loss(observed_values), as_loss(values), probabilities)
+    view_pvalues, joint_pvalue = exact_pvalues(as_loss(observed_values), as_loss(values), probabilities)
     parts = {
         view.name: {
             "statistic": float(value),
@@ -203,7 +214,7 @@ def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) 
             estimand.views, observed_values, view_pvalues, holm(view_pvalues), values, strict=True
         )
     }
-    family_p, parts = (joint, parts) if len(estimand.views) > 1 else (None, {})
+    family_p, parts = (joint_pvalue, parts) if len(estimand.views) > 1 else (None, {})
     return LensResult(
         float(estimand.combine_views(observed_values)),
         overall_pvalue,
@@ -219,13 +230,13 @@ def _exact_lens_result(estimand: Estimand, values: Array, probabilities: Array) 
 class LensResult:
     """Test result of one lens."""
 
-    statistic: float
-    pvalue: float
-    mean: float
-    values: Array  # (views,)
-    draws: Array  # (views, B)
-    family_pvalue: float | None
-    parts: dict[str, dict[str, float]]
+    statistic: float  # aggregated over the views
+    pvalue: float  # p-value of the statistic
+    mean: float  # mean of the statistic under the null
+    values: Array  # (views,) losses of the views
+    draws: Array  # (views, B) their null draws
+    family_pvalue: float | None  # p-value of the family of views; None for a single view
+    parts: dict[str, dict[str, float]]  # results by view; empty for a single view
 
 
 def lens_result_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> LensResult:

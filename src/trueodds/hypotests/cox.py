@@ -112,13 +112,14 @@ class Cox(ViewTest):
 
     @property
     def _form(self) -> str:
+        """The requested or the default form of the statistic."""
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
     def evaluate(self, view: View) -> ViewResult:
         """Statistics of all three parts, and the regression estimates."""
         regression = _CalibrationRegression.from_view(view, self.min_prob)
-        parts = regression.parts(self._form)
-        tested = parts[self.part]
+        results_by_part = regression.parts(self._form)
+        tested = results_by_part[self.part]
         effect = {
             "joint": regression.weighted_mean(np.abs(regression.fitted_probs - regression.logits.p)),
             "in-the-large": regression.weighted_mean(view.y - view.p),
@@ -127,8 +128,8 @@ class Cox(ViewTest):
         settings: dict[str, Any] = {"part": self.part, "form": self._form, "min_prob": self.min_prob}
         notes = (*regression.logits.notes(view, self.min_prob), *regression.notes)
         return ViewResult(
-            tested["statistic"], tested["pvalue"], effect[self.part], parts, settings, notes,
-            regression.doubts(self.part, self._form), _summarize_estimates(parts),
+            tested["statistic"], tested["pvalue"], effect[self.part], results_by_part, settings, notes,
+            regression.doubts(self.part, self._form), _summarize_estimates(results_by_part),
         )  # fmt: skip
 
     def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
@@ -179,23 +180,24 @@ def _summarize_estimates(parts: dict[str, dict[str, float]]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _CalibrationRegression:
-    """Calibration regression of one view."""
+    """Logistic regression of the outcomes of one view on its predicted log odds."""
 
-    logits: Logits
-    powers: LogitPolynomials
-    wy: Array  # (1, n)
+    logits: Logits  # predicted log odds of each row
+    powers: LogitPolynomials  # intercept and slope as orthonormal columns
+    wy: Array  # (1, n) weighted outcomes
     shift_fit: LogitRegressionFit  # slope 1
     regression_fit: LogitRegressionFit  # intercept and slope; equal to `shift_fit` if there is no slope
 
     @classmethod
     def from_view(cls, view: View, min_prob: float) -> _CalibrationRegression:
+        """Fit both regressions to a view."""
         logits = Logits.from_view(view, min_prob, "cox")
         powers, wy = LogitPolynomials.from_logits(logits, 1), (view.w * view.y)[None]
         shift, regression = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
         return cls(logits, powers, wy, shift, regression)
 
     def weighted_mean(self, values: Array) -> float:
-        """Weighted mean."""
+        """Weighted mean of values (n,) over the rows."""
         return float(self.logits.w @ values / self.logits.w.sum())
 
     @property

@@ -17,9 +17,8 @@ from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
 from trueodds.lenses.view import View
 
 MIN_EFFECTIVE_N = 5.0  # effective number of rows below which the cumulative residual is far from Brownian motion
-MAX_VARIANCE_SHARE = (
-    0.05  # share of the variance at one score at which the maximum drops by more than a tenth of its deviation
-)
+# Share of the variance at one score above which the maximum decreases by more than a tenth of its standard deviation.
+MAX_VARIANCE_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class _CumulativeResidualTest(ViewTest):
     estimator: ClassVar[type[UnbinnedError]]
 
     def error_estimator(self) -> UnbinnedError:
-        """The estimator of the test."""
+        """The estimator whose value is standardized."""
         return self.estimator()
 
     def upper_tail(self, x: float) -> float:
@@ -266,6 +265,7 @@ def brownian_range_tail(x: float) -> float:
 
 
 def _null_standard_error(view: View) -> float:
+    """Standard error of the mean residual under the null hypothesis."""
     return float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum()) / view.total)
 
 
@@ -277,11 +277,14 @@ def _cumulative_residuals(error: UnbinnedError, view: View) -> tuple[Array, Arra
 
 def _describe_segment(s: Array, path: Array, start: int, stop: int) -> dict[str, dict[str, float]]:
     """The scores after index `start` up to `stop`, with their residual sum."""
-    first = min(start + 1, len(s) - 1)
-    return {"strongest": {"from": float(s[first]), "to": float(s[stop]), "residual": float(path[stop] - path[start])}}
+    first_index = min(start + 1, len(s) - 1)
+    return {
+        "strongest": {"from": float(s[first_index]), "to": float(s[stop]), "residual": float(path[stop] - path[start])}
+    }
 
 
 def _asymptotic_warnings(view: View) -> tuple[str, ...]:
+    """Reasons why the asymptotic distribution is inaccurate for these rows."""
     reasons, variance = [], np.maximum(view.sums("wwv"), 0.0)
     effective_n = float(variance.sum()) / float(
         (np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(variance)))).max()

@@ -99,12 +99,13 @@ def classify_interval(low: float | None, high: float | None, margin: float) -> s
 
 
 def _describe_decision(result: Estimate, margin: float, decision: str) -> str:
+    """The decision in one or two sentences."""
     if result.interval is None:
-        why = next((note.text for note in result.notes if note.code in ("TN201", "TN402")), "There is no interval.")
-        return f"No decision about the equivalence margin of {margin:g} for {result.estimator} is possible. {why}"
-    where = f"The interval of {result.estimator}, {result.interval},"
+        reason = next((note.text for note in result.notes if note.code in ("TN201", "TN402")), "There is no interval.")
+        return f"No decision about the equivalence margin of {margin:g} for {result.estimator} is possible. {reason}"
+    interval_text = f"The interval of {result.estimator}, {result.interval},"
     if decision == "within":
-        return f"{where} lies at or below the equivalence margin of {margin:g}, whatever the p-value is."
+        return f"{interval_text} lies at or below the equivalence margin of {margin:g}, whatever the p-value is."
     if decision == "beyond":
-        return f"{where} lies above the equivalence margin of {margin:g}."
-    return f"{where} contains the equivalence margin of {margin:g}. More rows are needed for a decision."
+        return f"{interval_text} lies above the equivalence margin of {margin:g}."
+    return f"{interval_text} contains the equivalence margin of {margin:g}. More rows are needed for a decision."

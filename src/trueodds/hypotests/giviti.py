@@ -117,11 +117,12 @@ class GiViTI(ViewTest):
 
     @property
     def start(self) -> int:
-        """The smallest degree."""
+        """Degree at which the forward selection begins."""
         return 2 if self.fitted else 1
 
     @property
     def _form(self) -> str:
+        """The requested or the default form of the statistic."""
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
     def curve(self, view: View) -> CalibrationCurve:
@@ -175,6 +176,7 @@ class GiViTI(ViewTest):
         return CellFunction.from_rows(view, log_surprise_of_draws)
 
     def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
+        """Notes on clipped rows, infinite estimates and a limited degree."""
         notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]
         if curve.powers.degree < self.max_degree:
             text = (
@@ -185,6 +187,7 @@ class GiViTI(ViewTest):
         return tuple(notes)
 
     def _doubts(self, curve: CalibrationCurve) -> tuple[str, ...]:
+        """Reasons why the asymptotic distribution is inaccurate for these rows."""
         tosses, (min_tosses, max_error_percent) = (
             curve.powers.n_coin_tosses[: self.start + 2].min(),
             MIN_EFFECTIVE_N_AND_ERROR_PERCENT[self._form],

@@ -162,18 +162,21 @@ class HosmerLemeshow(ViewTest):
         return CellFunction(view, groups.index, groups.size, groups.statistic)
 
     def _risk_groups(self, view: View) -> GroupResiduals:
+        """The risk groups of the view, cached."""
         exact, baseline = self._form_used(view) == "exact", self._baseline_index(view)
-        make = GroupResiduals.from_view
         return view.cached(
-            (self.name, self.bins, exact, baseline), lambda: make(view, self.bins, exact=exact, baseline=baseline)
+            (self.name, self.bins, exact, baseline),
+            lambda: GroupResiduals.from_view(view, self.bins, exact=exact, baseline=baseline),
         )
 
     def _form_used(self, view: View) -> str:
+        """The requested form, or "exact" for vectors of a model that was not fitted on these rows, else "pearson"."""
         if self.form != "auto":
             return self.form
         return "exact" if view.joint and not self.fitted else "pearson"
 
     def _baseline_index(self, view: View) -> int:
+        """Index of the outcome by which vectors are sorted; 0 for a binary view."""
         if not view.joint:
             return 0
         m = view.p.shape[1]
@@ -187,6 +190,7 @@ class HosmerLemeshow(ViewTest):
         return int(self.baseline) % m
 
     def _notes(self, view: View, groups: GroupResiduals, x: float) -> tuple[Note, ...]:
+        """Notes on impossible outcomes and on fewer groups than requested."""
         notes = []
         if impossible_outcomes(view).any():
             suffix = ", and X² is infinite" if np.isinf(x) else ""
@@ -200,6 +204,7 @@ class HosmerLemeshow(ViewTest):
         return tuple(notes)
 
     def _doubts(self, view: View, groups: GroupResiduals, form: str) -> tuple[str, ...]:
+        """Reasons why χ² is inaccurate for these rows."""
         doubts = []
         if (groups.expected() < MIN_EXPECTED_COUNT).any():
             doubts.append(
@@ -209,10 +214,6 @@ class HosmerLemeshow(ViewTest):
         if view.joint and form == "pearson" and not self.fitted:
             doubts.append("The Pearson form treats the vectors of a group as equal and rejects too rarely.")
         return tuple(doubts)
-
-
-def _is_integer(x: Any) -> bool:
-    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 
 def _chi_square_pvalue(df: int, x: float) -> float:

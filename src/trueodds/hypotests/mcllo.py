@@ -219,7 +219,7 @@ class Mcllo(ViewTest):
         return super().__call__(preds, lenses, rng, progress)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
-        """Test the cells of a tally."""
+        """Test the cells of a tally; a baseline name is resolved to its index."""
         if isinstance(self.baseline, str):
             return replace(self, baseline=resolve_class_name(self.baseline, tally.classes)).from_tally(
                 tally, lenses, rng
@@ -253,12 +253,13 @@ class Mcllo(ViewTest):
         """The score statistic as a function of the outcomes of all rows."""
         model = MclloModel.from_view(view, self.baseline, self.min_prob, self.name)
 
-        def score_statistics(w: Array, _wp: Array, wy: Array) -> Array:
+        def statistics_of_draws(w: Array, _wp: Array, wy: Array) -> Array:
             return model.score_statistics(wy if view.joint else np.stack([w - wy, wy], axis=-1))
 
-        return CellFunction.from_rows(view, score_statistics)
+        return CellFunction.from_rows(view, statistics_of_draws)
 
     def _result(self, view: View, units: IndependentUnits | None, variance_settings: dict[str, Any]) -> ViewResult:
+        """The result with the model variance, or that of independent units; raises TO206 for fits to these rows."""
         model = MclloModel.from_view(view, self.baseline, self.min_prob, self.name, units)
         refuse_in_sample(model, view, self.name)
         if self.prior != DEFAULT_PRIOR and not (model.has_unit_weights and units is None):

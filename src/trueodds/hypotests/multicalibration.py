@@ -45,11 +45,11 @@ class MulticalibrationError:
     independent rows, while the p-value accounts for the clusters.
     """
 
-    value: float
-    sigma: float
-    pvalue: float
-    worst: str
-    noise_floor: float
+    value: float  # in probability
+    sigma: float  # in standard errors
+    pvalue: float  # of the maximum over all groups
+    worst: str  # label of the group with the largest standardized error
+    noise_floor: float  # mean value of a calibrated model, in probability
     groups: Mapping[str, float]  # ECCE/σ of each, in standard errors
 
     def __float__(self) -> float:

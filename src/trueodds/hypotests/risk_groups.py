@@ -48,9 +48,8 @@ def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, in
     return np.minimum(np.searchsorted(occupied, group), len(occupied) - 1), len(occupied)
 
 
-MAX_ZERO_EIGENVALUE = (
-    1e-10  # eigenvalues of the normalized Laplacian (at most 2) below this are directions without variance
-)
+# Eigenvalues of the normalized Laplacian (at most 2) up to this belong to directions without variance.
+MAX_ZERO_EIGENVALUE = 1e-10
 RESIDUAL_TOLERANCE = 1e-12  # tolerance of a sum of residuals, relative to the weight of the group
 
 
@@ -71,7 +70,7 @@ class GroupResiduals:
     variance: Array  # (groups,) the sum over outcomes of the null variance of Σw(y − p)
     form: Array  # (groups, m, m)
     tolerance: Array  # (groups, m), infinite if the outcome has a positive variance
-    df: int
+    df: int  # degrees of freedom: the sum of the ranks of the forms
 
     @classmethod
     def from_view(cls, view: View, bins: int, *, exact: bool, baseline: int) -> GroupResiduals:
@@ -98,7 +97,7 @@ class GroupResiduals:
 
     @property
     def size(self) -> int:
-        """Number of groups."""
+        """Number of groups that contain rows."""
         return len(self.w)
 
     def statistic(self, _w: Array, wp: Array, wy: Array) -> Array:
@@ -144,6 +143,7 @@ class GroupResiduals:
 
 
 def _column_sums(w: Array, x: Array, index: Array, size: int) -> Array:
+    """Σ w x over the rows of each group, (groups, m), for x (n, m)."""
     return np.stack([np.bincount(index, w * column, size) for column in x.T], axis=1)
 
 

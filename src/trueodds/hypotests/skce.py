@@ -18,10 +18,10 @@ from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
 from trueodds.resampling.pvalues import pvalue
 
-KERNEL_BOUND = 2.0  # bound of |k (e_y − p)·(e_z − q)| for k ≤ 1
+KERNEL_BOUND = 2.0  # upper bound of |k (e_y − p)·(e_z − q)| for a kernel k ≤ 1
 MIN_EXPECTED_OUTCOMES = 10.0  # Σ p(1 − p) below which the asymptotic distributions reject too often
-MIN_BLOCKS = 20  # t with 19 degrees of freedom exceeds the normal 5 % point with probability 5.8 %
-MAX_DRAWN_ROWS = 2**21  # rows drawn at once
+MIN_BLOCKS = 20  # blocks; t with 19 degrees of freedom exceeds the normal 5 % point with probability 5.8 %
+MAX_DRAWN_ROWS = 2**21  # maximum number of row numbers drawn at once: 16 MB
 
 
 def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -58,13 +58,15 @@ def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
     form in c − 1/a, as a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
     """
     n = len(pairs.rows)
-    a = n / (n - 1)
+    correction = n / (n - 1)
     multiplicity = counts.astype(np.float64)
     self_pairs = (pairs.residual**2).sum(axis=1) * pairs.diagonal
-    square = a * pairs.forms.weighted_pair_sums(multiplicity - 1 / a) - pairs.forms.observed / a
+    square = (
+        correction * pairs.forms.weighted_pair_sums(multiplicity - 1 / correction) - pairs.forms.observed / correction
+    )
     return np.asarray(
         pairs.residual_factor
-        * (square + (a * (multiplicity**2 - multiplicity) - 2 * multiplicity) @ self_pairs)
+        * (square + (correction * (multiplicity**2 - multiplicity) - 2 * multiplicity) @ self_pairs)
         / n**2
         / float(pairs.w.mean()) ** 2
     )
@@ -74,9 +76,9 @@ def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
 class BlockStatistics:
     """Mean over blocks, weighted by their pairs, and its standard error."""
 
-    mean: float
-    stderr: float
-    count: int
+    mean: float  # U over all blocks
+    stderr: float  # its standard error; NaN for fewer than two blocks
+    count: int  # number of blocks
 
     @classmethod
     def from_pairs(cls, pairs: RowPairs) -> BlockStatistics:
@@ -298,11 +300,13 @@ class KernelTest(ViewTest):
         return self._error().cell_statistic(view)
 
     def _error(self) -> SquaredKernelError:
+        """The estimator of the statistic."""
         form = "block" if self.null == "block" else self.form
         return SquaredKernelError(form, self.kernel, self.bandwidth, self.block_size)
 
 
 def _with_block_pvalue(result: ViewResult, view: View, blocks: BlockStatistics) -> ViewResult:
+    """Replace the statistic by z of the blocks, with its p-value; z is NaN without a standard error."""
     if not blocks.stderr > 0:
         note = Note("TN221", "z is undefined: fewer than two blocks, or equal blocks, have no standard error.")
         return replace(result, statistic=float("nan"), notes=(*result.notes, note))

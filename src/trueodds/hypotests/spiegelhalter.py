@@ -28,7 +28,7 @@ class ScoreSurplus:
     coefficients: Array  # (n,) score of the event minus that of the non-event; (n, m) score minus its expectation
     score_range: Array  # (n,) range between the best and the worst score of a row
     std: float  # standard deviation of the weighted sum
-    skewness: float
+    skewness: float  # skewness of the weighted sum
 
     @classmethod
     def from_view(cls, view: View, score: str) -> ScoreSurplus:
@@ -121,6 +121,7 @@ def _rows_with_zero_probability(view: View) -> Array:
 
 
 def _view_surplus(view: View, score: str) -> ScoreSurplus:
+    """Coefficients and null moments of a score of one probability per row."""
     p = view.p.astype(np.float64)
     if score == "brier":
         coefficients = 1 - 2 * p
@@ -134,6 +135,7 @@ def _view_surplus(view: View, score: str) -> ScoreSurplus:
 
 
 def _vector_surplus(view: View, score: str) -> ScoreSurplus:
+    """Coefficients and null moments of a score of probability vectors."""
     p, logs = np.maximum(view.p, 0.0, dtype=np.float64), view.log_P
     possible = ~np.isneginf(logs)
     scores = -2 * p if score == "brier" else -np.where(possible, logs, 0.0)

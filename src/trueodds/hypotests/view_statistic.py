@@ -14,7 +14,7 @@ from trueodds.estimators.base import CellStatistic
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 
-StatisticFunction = Callable[[Array, Array, Array], Array]
+StatisticFunction = Callable[[Array, Array, Array], Array]  # of Σw, Σwp and Σwy by cell
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class ViewResult:
     statistic: float  # as reported
     pvalue: float  # asymptotic; NaN if the test has no asymptotic distribution, or is undefined
     effect: float  # effect size in probability units
-    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    settings_used: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # named groups of further numbers
+    settings_used: Mapping[str, Any] = field(default_factory=dict)  # settings as resolved for this view
     notes: tuple[Note, ...] = ()  # notes for every null distribution
     doubts: tuple[str, ...] = ()  # reasons why the asymptotic distribution is inaccurate; reported only if it is used
     summary: str = ""  # the estimates in words
@@ -34,12 +34,12 @@ class ViewResult:
 class CellFunction:
     """A statistic that is a function of the sums of fixed cells, for evaluation on many draws.
 
-    `reader` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), whose leading axes broadcast, and returns (…).
-    Larger values are more extreme; a two-sided z is passed as |z|.
+    `index` (n,) is the cell of each row. `function` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), whose
+    leading axes broadcast, and returns (…). Larger values are more extreme; a two-sided z is passed as |z|.
     """
 
-    def __init__(self, view: View, index: Array, size: int, reader: StatisticFunction) -> None:
-        self.view, self.index, self.size, self.function = view, index, size, reader
+    def __init__(self, view: View, index: Array, size: int, function: StatisticFunction) -> None:
+        self.view, self.index, self.size, self.function = view, index, size, function
 
     @classmethod
     def from_rows(cls, view: View, function: StatisticFunction) -> CellFunction:
@@ -75,12 +75,12 @@ class ScaledCells:
 
     @property
     def size(self) -> int:
-        """Number of cells."""
+        """Number of cells of the statistic."""
         return self.cell_statistic.size
 
     @property
     def index(self) -> Array:
-        """The cell of each row."""
+        """The cell of each row, (n,)."""
         return self.cell_statistic.index
 
     def value(self) -> float:

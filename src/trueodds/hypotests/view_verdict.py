@@ -23,8 +23,8 @@ class VerdictContext:
     test: str  # name of the test
     null: str  # the null hypothesis in words
     min_pvalue: float | None  # smallest p-value that the draws can give, after correction for several hypotheses
-    settings: Mapping[str, Any]
-    notes: tuple[Note, ...]
+    settings: Mapping[str, Any]  # settings of the test as resolved
+    notes: tuple[Note, ...]  # notes without duplicates
 
 
 def largest_pvalues(null_pvalues: Sequence[PValues], min_pvalue: float) -> PValues:

@@ -44,8 +44,8 @@ class Distortion(Settings):
     [0.084, 0.768]
     """
 
-    kind: DistortionKind = "temperature"
-    direction: DistortionDirection = "over"
+    kind: DistortionKind = "temperature"  # what is distorted: all log odds, or one level
+    direction: DistortionDirection = "over"  # whether the predictions are too extreme or high, or the opposite
 
     def true_probabilities(self, preds: Predictions, x: float) -> Array:
         """True probabilities r, (n, K): of every class, or of every independent label."""
@@ -105,6 +105,7 @@ class Population:
 
     @cached_property
     def _outcomes(self) -> list[Any]:
+        """How the lens maps classes to the outcomes of each view."""
         return self.lens.outcome_codes(self.preds)
 
     def effect(self, x: float) -> float:
@@ -145,8 +146,8 @@ class Population:
 class ScoreLens(Positive):
     """Lens for the single score of another lens."""
 
-    lens: Lens
-    view: str
+    lens: Lens  # the original lens
+    view: str  # name of its view
     classes: int  # number of classes of the original problem
 
     @property
@@ -212,15 +213,17 @@ class SimulatedPower:
 
     @property
     def settings_used(self) -> dict[str, Any]:
-        """Settings of the null draws."""
+        """Number of null draws, and whether they are pooled; empty if the test does not redraw labels."""
         if not self.redraws_labels:
             return {}
         return {"null_draws": self.count * self.draws if self.pools_draws else self.draws, "pooled": self.pools_draws}
 
     def _sample_data_set(self, truth: Array, s: int) -> Predictions:
+        """Data set number s under these true probabilities."""
         return self.population.sample(truth, self.n, (self.key, s))
 
     def _data_set_pvalue(self, s: int, sample: Predictions) -> float:
+        """p-value of data set number s."""
         lens = self.population.sample_lens
         estimand = self.test.estimand(sample, lens)
         if estimand is None:

@@ -122,13 +122,13 @@ class KernelDensityError(UnbinnedError):
         """Bandwidth for this view."""
         if not isinstance(self.bandwidth, str):
             return float(self.bandwidth)
-        h = silverman_bandwidth(view)
+        bandwidth = silverman_bandwidth(view)
         if self.kernel != "beta":
-            return h
+            return bandwidth
         low, high = self.span(view)
         u = (view.p.astype(np.float64) - low) / (high - low)
         variance = float((view.w * u * (1 - u)).sum()) / view.total
-        return min(max((h / (high - low)) ** 2 / max(variance, 1e-12), MIN_BANDWIDTH), 1.0)
+        return min(max((bandwidth / (high - low)) ** 2 / max(variance, 1e-12), MIN_BANDWIDTH), 1.0)
 
     def smoother(
         self, scores: Array, view: View, grid: tuple[int, int] = VALUE_GRID
@@ -160,10 +160,10 @@ class KernelDensityError(UnbinnedError):
         def error_of_cells(density: Array, event_density: Array, waves: CosineTransform) -> Array:
             gap, cell = self._cell_scores(waves)[waves.order] * density, (high - low) / waves.size
             np.abs(np.subtract(event_density, gap, out=gap), out=gap)
-            total = density.sum(axis=-1)
+            n_rows = density.sum(axis=-1)
             if self.order == 1:
-                return self._norm(gap, density, cell) / total
-            shares = zip(gap / total[:, None], density / total[:, None], strict=True)
+                return self._norm(gap, density, cell) / n_rows
+            shares = zip(gap / n_rows[:, None], density / n_rows[:, None], strict=True)
             return np.array([self._norm(*arrays, cell) for arrays in shares])
 
         return smooth_selections(selections, KERNELS[self.kernel], widths, (low, high), error_of_cells)
@@ -269,8 +269,8 @@ class SmoothedCurve(DistinctScores):
         return float(self.error.evaluate_scores(s, shares[0], self.view, VALUE_GRID)(*shares))
 
 
-def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:
-    """Smoothed event rate r(s) at these scores, with the kernel of `error`; NaN where no row is near.
+def calibration_curve(view: View, points: ArrayLike, error: KernelDensityError | None = None) -> Array:
+    """Smoothed event rate r(s) at the given scores, with the kernel of `error`; NaN where no row is near.
 
     >>> calibration_curve(View(p=[0.3, 0.7], y=[1, 0]), [0.3, 0.5, 0.7], KernelDensityError(bandwidth=0.1))
     array([1. , 0.5, 0. ])
@@ -278,19 +278,19 @@ def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | Non
     error = error or KernelDensityError()
     error.span(view)  # refuses a view that has no one score
     scores, w, wy = sort_by_score(view).sums_by_score()
-    scores_at = np.asarray(at, dtype=np.float64)
-    density, event_density = error.smoother(scores, view).evaluate(scores_at.ravel(), np.stack([w, wy]))
+    s = np.asarray(points, dtype=np.float64)
+    density, event_density = error.smoother(scores, view).evaluate(s.ravel(), np.stack([w, wy]))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(density > 0, event_density / density, np.nan).reshape(scores_at.shape)
+        return np.where(density > 0, event_density / density, np.nan).reshape(s.shape)
 
 
-def local_calibration_error(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:
+def local_calibration_error(view: View, points: ArrayLike, error: KernelDensityError | None = None) -> Array:
     """Observed minus predicted at these scores, r(s) − s. Positive values mean underprediction.
 
     >>> local_calibration_error(View(p=[0.3, 0.7], y=[1, 0]), [0.3, 0.7], KernelDensityError(bandwidth=0.1))
     array([ 0.7, -0.7])
     """
-    return calibration_curve(view, at, error) - np.asarray(at, dtype=np.float64)
+    return calibration_curve(view, points, error) - np.asarray(points, dtype=np.float64)
 
 
 MIN_BANDWIDTH = 0.002  # smallest standard deviation of a kernel that the finest grid resolves

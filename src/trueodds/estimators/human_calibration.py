@@ -32,7 +32,7 @@ class VoteMean(Mean):
         require_single_rows(view, self.name)
         return self.row_values(*predicted_and_voted_shares(view), view)
 
-    def row_values(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, vote_shares: Array, view: View) -> Array:
         """Value of each row from predicted and voted shares, both (n, m) float64."""
         raise NotImplementedError
 
@@ -134,9 +134,9 @@ class EntropyError(VoteMean):
         """Absolute value of a signed mean, because both signs are errors."""
         return np.abs(values) if self.signed else values
 
-    def row_values(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, vote_shares: Array, view: View) -> Array:
         """Difference of each row, or its absolute value."""
-        gap = self._entropy_differences(P, V, view)
+        gap = self._entropy_differences(P, vote_shares, view)
         return gap if self.signed else np.abs(gap)
 
     def parts(self, view: View) -> dict[str, float]:
@@ -151,17 +151,17 @@ class EntropyError(VoteMean):
         """Whether differences are signed, the base of the logarithm and the correction."""
         return {"signed": self.signed, "base": str(self.base), "correction": self.correction}
 
-    def _entropy_differences(self, P: Array, V: Array, view: View) -> Array:
+    def _entropy_differences(self, P: Array, vote_shares: Array, view: View) -> Array:
         """Entropy of the prediction minus that of the votes of each row, (n,)."""
-        vote_entropy = _entropy(V)
+        vote_entropy = _entropy(vote_shares)
         if self.correction:
-            vote_entropy = vote_entropy + self._miller_madow_correction(V, view)
+            vote_entropy = vote_entropy + self._miller_madow_correction(vote_shares, view)
         gap: Array = _entropy(P) - vote_entropy
         return gap / np.log(2) if str(self.base) == "2" else gap
 
-    def _miller_madow_correction(self, V: Array, view: View) -> Array:
+    def _miller_madow_correction(self, vote_shares: Array, view: View) -> Array:
         """Bias correction (number of classes with votes − 1) / (2 · votes), which is 0 for unanimous rows."""
-        extra_classes = (V > 0).sum(axis=1) - 1
+        extra_classes = (vote_shares > 0).sum(axis=1) - 1
         if view.votes is not None:
             return extra_classes / (2.0 * view.votes)
         if extra_classes[view.w > 0].any():
@@ -171,7 +171,7 @@ class EntropyError(VoteMean):
                 "shares of votes",
                 "Pass the votes as integer counts, or omit correction.",
             )
-        return np.zeros(len(V))
+        return np.zeros(len(vote_shares))
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,9 @@ class DistributionError(VoteMean):
     name: ClassVar[str] = "distce"
     lower_bound: ClassVar[float] = 0.0
 
-    def row_values(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, vote_shares: Array, view: View) -> Array:
         """Total variation of each row."""
-        return np.asarray(np.abs(P - V).sum(axis=1) / 2)
+        return np.asarray(np.abs(P - vote_shares).sum(axis=1) / 2)
 
 
 @dataclass(frozen=True)
@@ -265,32 +265,33 @@ class RankAgreement(VoteMean):
     best_value: ClassVar[float] = 1.0
     ties: Literal["tolerant", "index"] = "tolerant"
 
-    def row_values(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, vote_shares: Array, view: View) -> Array:
         """1 for each row whose ranking agrees, else 0."""
-        V = self._vote_counts(V, view)
+        votes = vote_counts(vote_shares, view)
         if self.ties == "index":
-            equal_ranks = np.argsort(P, axis=1, kind="stable") == np.argsort(V, axis=1, kind="stable")
+            equal_ranks = np.argsort(P, axis=1, kind="stable") == np.argsort(votes, axis=1, kind="stable")
             return equal_ranks.all(axis=1).astype(np.float64)
-        # By falling votes, and falling probability within a tie: each drop in votes must then be one in probability.
-        order = np.lexsort((-P, -V), axis=1)
-        predicted, voted = (np.take_along_axis(values, order, axis=1) for values in (P, V))
+        # Sorted by decreasing votes, and in ties by decreasing probability: where votes decrease, so must probabilities.
+        order = np.lexsort((-P, -votes), axis=1)
+        predicted, voted = (np.take_along_axis(values, order, axis=1) for values in (P, votes))
         agrees = (voted[:, :-1] == voted[:, 1:]) | (predicted[:, :-1] > predicted[:, 1:])
         return agrees.all(axis=1).astype(np.float64)
 
     def parts(self, view: View) -> dict[str, float]:
         """Share of rows in which two classes have equally many votes."""
         require_single_rows(view, self.name)
-        V = np.sort(self._vote_counts(predicted_and_voted_shares(view)[1], view)[view.w > 0], axis=1)
-        tied = (V[:, 1:] == V[:, :-1]).any(axis=1)
+        votes = np.sort(vote_counts(predicted_and_voted_shares(view)[1], view)[view.w > 0], axis=1)
+        tied = (votes[:, 1:] == votes[:, :-1]).any(axis=1)
         return {"tie_rate": float(view.w[view.w > 0] @ tied / view.total)} | super().parts(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """How classes with equally many votes are ranked."""
         return {"ties": self.ties}
 
-    def _vote_counts(self, V: Array, view: View) -> Array:
-        """Votes as counts if known, because shares summed by a lens may miss a tie by rounding."""
-        return V if view.votes is None else np.rint(V * view.votes[:, None])
+
+def vote_counts(vote_shares: Array, view: View) -> Array:
+    """Votes (n, m) as counts if known, because shares summed by a lens may miss a tie by rounding."""
+    return vote_shares if view.votes is None else np.rint(vote_shares * view.votes[:, None])
 
 
 def predicted_and_voted_shares(view: View) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.base import require_single_rows
-from trueodds.estimators.human_calibration import VoteMean, predicted_and_voted_shares
+from trueodds.estimators.human_calibration import VoteMean, predicted_and_voted_shares, vote_counts
 from trueodds.lenses.view import View
 
 
@@ -76,9 +76,9 @@ class HumanDistance(VoteMean):
 
     name: ClassVar[str] = "human_distance"
 
-    def row_values(self, P: Array, V: Array, view: View) -> Array:
+    def row_values(self, P: Array, vote_shares: Array, view: View) -> Array:
         """Squared distance of each row minus the noise of its votes."""
-        return np.square(P - V).sum(axis=1) - _vote_noise(V, view)
+        return np.square(P - vote_shares).sum(axis=1) - _vote_noise(vote_shares, view)
 
     def expected_if_calibrated(self, view: View) -> float | None:
         """Expected value over redrawn votes: 0 if the noise is subtracted, 1 − ΣP² for a single label."""
@@ -93,17 +93,17 @@ class HumanDistance(VoteMean):
     def parts(self, view: View) -> dict[str, float]:
         """Order and size, which add up to the value, and the subtracted noise."""
         require_single_rows(view, self.name)
-        P, V = predicted_and_voted_shares(view)
+        P, vote_shares = predicted_and_voted_shares(view)
         mask = view.w > 0
-        share = view.w[mask] / view.total
+        row_weights = view.w[mask] / view.total
         distance, order = (
-            self.row_values(P, V, view)[mask],
-            squared_distance_to_vote_order(P, _vote_counts(V, view))[mask],
+            self.row_values(P, vote_shares, view)[mask],
+            squared_distance_to_vote_order(P, vote_counts(vote_shares, view))[mask],
         )
         parts = {
-            "order": float(share @ order),
-            "size": float(share @ (distance - order)),
-            "vote_noise": float(share @ _vote_noise(V, view)[mask]),
+            "order": float(row_weights @ order),
+            "size": float(row_weights @ (distance - order)),
+            "vote_noise": float(row_weights @ _vote_noise(vote_shares, view)[mask]),
         }
         return parts | super().parts(view)
 
@@ -123,20 +123,20 @@ class HumanDistance(VoteMean):
         return []
 
 
-def squared_distance_to_vote_order(P: Array, V: Array) -> Array:
-    """Squared distance of each row of P, (n, m), to the nearest vector in the order of V, (n,).
+def squared_distance_to_vote_order(P: Array, votes: Array) -> Array:
+    """Squared distance of each row of P (n, m) to the nearest vector in the order of its `votes` (n, m), (n,).
 
-    The nearest vector S is unique, because the vectors in the order of V form a convex cone. For two classes with
-    equally many votes, S is at least as high for the one with the larger P: swapping them leaves the cone unchanged,
-    and swapping them back to the order of P does not increase the distance. It is therefore enough to require
-    decreasing votes, and decreasing P among equal votes. This is a chain, which pooling solves. Pooled means preserve
-    the sum and stay above the minimum, so S is on the simplex if P is. (Pooling the classes with equal votes first
-    would force them to be equal, which is a smaller cone.)
+    The nearest vector S is unique, because the vectors in the order of the votes form a convex cone. For two classes
+    with equally many votes, S is at least as high for the one with the larger P: swapping them leaves the cone
+    unchanged, and swapping them back to the order of P does not increase the distance. It is therefore enough to
+    require decreasing votes, and decreasing P among equal votes. This is a chain, which pooling solves. Pooled means
+    preserve the sum and stay above the minimum, so S is on the simplex if P is. (Pooling the classes with equal votes
+    first would force them to be equal, which is a smaller cone.)
 
     >>> squared_distance_to_vote_order(np.array([[0.5, 0.1, 0.2]]), np.array([[4, 4, 2]])).round(3).tolist()
     [0.005]
     """
-    order = np.lexsort((-P, -V), axis=1)
+    order = np.lexsort((-P, -votes), axis=1)
     predicted = np.take_along_axis(P, order, axis=1)
     return np.asarray(np.square(predicted - project_nonincreasing(predicted)).sum(axis=1))
 
@@ -167,17 +167,12 @@ def project_nonincreasing(x: Array) -> Array:
     return np.repeat(block_sums[blocks] / block_sizes[blocks], block_sizes[blocks]).reshape(n, m)
 
 
-def _vote_noise(V: Array, view: View) -> Array:
-    """Σ V(1 − V) / (votes − 1) of each row; 0 if unknown."""
+def _vote_noise(vote_shares: Array, view: View) -> Array:
+    """Σ v(1 − v) / (votes − 1) of the vote shares v of each row, (n,); 0 if the number of votes is unknown."""
     if view.votes is None:
-        return np.zeros(len(V))
+        return np.zeros(len(vote_shares))
     known = view.votes > 1
-    return np.where(known, (V * (1 - V)).sum(axis=1) / np.where(known, view.votes - 1, 1), 0.0)
-
-
-def _vote_counts(V: Array, view: View) -> Array:
-    """Votes as counts if known, because shares summed by a lens may miss a tie by rounding."""
-    return V if view.votes is None else np.rint(V * view.votes[:, None])
+    return np.where(known, (vote_shares * (1 - vote_shares)).sum(axis=1) / np.where(known, view.votes - 1, 1), 0.0)
 
 
 def _has_shares(y: Array) -> Array:

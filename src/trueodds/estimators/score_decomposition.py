@@ -183,14 +183,14 @@ def calibration_refinement_terms(score: Score, binned: View, calibration: Array,
     }
 
 
-def within_cells_score(view: View, single: Array, mean: Array) -> float:
+def within_cells_score(view: View, row_scores: Array, mean: Array) -> float:
     """Part of the mean score from predictions that differ within a cell.
 
-    `single` (n,) are the scores of the predictions of the rows, `mean` (n,) those of the mean predictions of their
+    `row_scores` (n,) are the scores of the predictions of the rows, `mean` (n,) those of the mean predictions of their
     cells.
     """
     with np.errstate(invalid="ignore"):
-        # Both are infinite where the whole cell rules the observed outcome out: that is calibration.
-        difference = np.where(single == mean, 0.0, single - mean)
+        # If all predictions of a cell exclude the observed outcome, both are infinite, and the difference counts as 0.
+        difference = np.where(row_scores == mean, 0.0, row_scores - mean)
     counted = view.w > 0
     return float(view.w[counted] @ difference[counted] / view.total)

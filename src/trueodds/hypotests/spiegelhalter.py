@@ -54,13 +54,7 @@ def score_z_test(view: View, score: str) -> ViewResult:
     if surplus.std == 0 and not is_infinite and not underflow_decides:
         text = "The score has variance 0 under the predicted probabilities, so z is undefined."
         return ViewResult(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
-    z = (
-        float("inf")
-        if is_infinite
-        else math.copysign(math.inf, surplus_sum)
-        if underflow_decides
-        else surplus_sum / surplus.std
-    )
+    z = math.inf if is_infinite else surplus_sum / surplus.std if surplus.std else math.copysign(math.inf, surplus_sum)
     notes: tuple[Note, ...] = ()
     if underflow_decides:
         notes = (Note("TN215", "Outcomes were observed whose predicted probability underflows, so z is infinite."),)
@@ -87,9 +81,8 @@ def score_cells(view: View, score: str) -> CellFunction:
     weight = w[:, None] if view.joint else w
     impossible = np.isneginf(view.log_P[certain])
     has_fixed_outcome = impossible if view.joint else impossible.any(axis=1)
-    fixed_outcome = (
-        np.zeros_like(p) if view.joint else w * impossible[:, 0]
-    )  # the event is certain if its absence is impossible
+    # The event is certain if its absence is impossible.
+    fixed_outcome = np.zeros_like(p) if view.joint else w * impossible[:, 0]
     tolerance = weight * (SCORE_TOLERANCE + 4 * np.maximum(p - 1, 0.0))
 
     min_weight = float(view.w.min(where=view.w > 0, initial=np.inf))

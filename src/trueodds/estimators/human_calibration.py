@@ -271,7 +271,7 @@ class RankAgreement(VoteMean):
         if self.ties == "index":
             equal_ranks = np.argsort(P, axis=1, kind="stable") == np.argsort(votes, axis=1, kind="stable")
             return equal_ranks.all(axis=1).astype(np.float64)
-        # Sorted by decreasing votes, and in ties by decreasing probability: where votes decrease, so must probabilities.
+        # Sorted by decreasing votes, and in ties by decreasing probability, probabilities must decrease with the votes.
         order = np.lexsort((-P, -votes), axis=1)
         predicted, voted = (np.take_along_axis(values, order, axis=1) for values in (P, votes))
         agrees = (voted[:, :-1] == voted[:, 1:]) | (predicted[:, :-1] > predicted[:, 1:])

@@ -52,7 +52,7 @@ class GroupAssessment:
 
 
 def assess_groups(
-    question: gaps.GroupErrors,
+    error_settings: gaps.GroupErrors,
     preds: Predictions,
     partitions: Sequence[SubgroupPartition],
     group_pvalues: GroupPValues,
@@ -67,7 +67,7 @@ def assess_groups(
     for number, (group, p, adjusted, min_detectable) in enumerate(
         zip(groups, group_pvalues.pvalues, group_pvalues.adjusted, group_pvalues.min_detectable, strict=True)
     ):
-        group_error = question.error_of_group(preds, group, number)
+        group_error = error_settings.error_of_group(preds, group, number)
         status = _group_status(group_error, adjusted, min_effect, alpha)
         estimate = _with_noise_floor(
             group_error, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None
@@ -88,7 +88,7 @@ def assess_groups(
         group_errors.append(group_error)
         if progress is not None:
             progress((number + 1) / len(groups))
-    differences, widest = _group_gaps(question, preds, partitions, group_errors, against)
+    differences, widest = _group_gaps(error_settings, preds, partitions, group_errors, against)
     return GroupAssessment(
         tuple(group_results),
         tuple(group_errors),
@@ -152,7 +152,7 @@ def _group_status(group_error: ComparedModel, adjusted_pvalue: float, min_effect
 
 
 def _group_gaps(
-    question: gaps.GroupErrors,
+    error_settings: gaps.GroupErrors,
     rows: Predictions,
     partitions: Sequence[SubgroupPartition],
     group_errors: Sequence[ComparedModel],
@@ -166,9 +166,11 @@ def _group_gaps(
             [group.label for group in partition.groups],
         )
         start += len(partition_errors)
-        pairwise = gaps.pairwise_gaps(question, rows, partition.groups, partition_errors)
+        pairwise = gaps.pairwise_gaps(error_settings, rows, partition.groups, partition_errors)
         requested = (
-            pairwise if against == "pairs" else gaps.gaps_to_rest(question, rows, partition.groups, partition_errors)
+            pairwise
+            if against == "pairs"
+            else gaps.gaps_to_rest(error_settings, rows, partition.groups, partition_errors)
         )
         gaps_of_columns += [
             Gap(
@@ -180,7 +182,7 @@ def _group_gaps(
             )
             for gap in requested
         ]
-        if (widest_gap := gaps.find_widest_gap(pairwise, question.interval_spec.level)) is not None:
+        if (widest_gap := gaps.find_widest_gap(pairwise, error_settings.interval_spec.level)) is not None:
             widest_gaps.append(
                 Gap(partition.column, labels[widest_gap[0]], labels[widest_gap[1]], widest_gap[2], widest_gap[3])
             )

@@ -229,7 +229,7 @@ class Mcllo(ViewTest):
     def evaluate(self, view: View) -> ViewResult:
         """The statistic, the estimates, and tests of subsets of the parameters."""
         units = units_of_single_rows(view, self.name) if self.variance == "empirical" else None
-        return self._result(view, units, {"variance": self.variance or "model"})
+        return self._evaluate_with_units(view, units, {"variance": self.variance or "model"})
 
     def evaluate_with_clusters(self, view: View, cluster: Array) -> ViewResult:
         """The result of `evaluate` with the variance estimated from the score sums of each cluster."""
@@ -241,7 +241,7 @@ class Mcllo(ViewTest):
                 "Omit variance to estimate it from the clusters.",
             )
         units = IndependentUnits.from_clusters(view.w, cluster)
-        return self._result(view, units, {"variance": "clusters", "clusters": units.n_units})
+        return self._evaluate_with_units(view, units, {"variance": "clusters", "clusters": units.n_units})
 
     def degrees_of_freedom(self, view: View) -> int | None:
         """Number of identified parameters, at most two per class but the baseline; None for other forms."""
@@ -258,7 +258,9 @@ class Mcllo(ViewTest):
 
         return CellFunction.from_rows(view, statistics_of_draws)
 
-    def _result(self, view: View, units: IndependentUnits | None, variance_settings: dict[str, Any]) -> ViewResult:
+    def _evaluate_with_units(
+        self, view: View, units: IndependentUnits | None, variance_settings: dict[str, Any]
+    ) -> ViewResult:
         """The result with the model variance, or that of independent units; raises TO206 for fits to these rows."""
         model = MclloModel.from_view(view, self.baseline, self.min_prob, self.name, units)
         refuse_in_sample(model, view, self.name)
@@ -270,17 +272,7 @@ class Mcllo(ViewTest):
             )  # fmt: skip
         form, all_statistics = self._form(model), mcllo_statistics(model)
         df = model.n_identified if form == "likelihood-ratio" else model.rank
-        joint_part = {
-            "statistic": all_statistics[form],
-            "df": float(df),
-            "pvalue": tail_probability(model, df, all_statistics[form], form),
-        }
-        joint_part |= {name.replace("-", "_"): value for name, value in all_statistics.items()}
-        if model.estimate_covariance is not None and model.estimate_covariance.effective_units is not None:
-            joint_part["units"] = model.estimate_covariance.effective_units
-        if model.has_unit_weights and units is None:
-            evidence = df * np.log(max(model.n.sum(), 1)) - likelihood_gain(model)
-            joint_part["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
+        joint_part = self._joint_part(model, all_statistics, form, df)
         model_with_baseline = partial(MclloModel.from_view, view, min_prob=self.min_prob, name=self.name, units=units)
         model_with_min_prob = partial(MclloModel.from_view, view, self.baseline, name=self.name, units=units)
         baseline_parts, range_notes = (
@@ -303,6 +295,21 @@ class Mcllo(ViewTest):
             joint_part["statistic"], joint_part["pvalue"], effect, parts, settings | {"baselines": self.baselines},
             (*mcllo_notes(model, view, self.min_prob, form), *fit_notes, *range_notes), asymptotic_doubts(model, form),
         )  # fmt: skip
+
+    def _joint_part(self, model: MclloModel, all_statistics: dict[str, float], form: str, df: int) -> dict[str, float]:
+        """The test of all parameters: its statistic, all three forms, and the posterior probability if it exists."""
+        joint_part = {
+            "statistic": all_statistics[form],
+            "df": float(df),
+            "pvalue": tail_probability(model, df, all_statistics[form], form),
+        }
+        joint_part |= {name.replace("-", "_"): value for name, value in all_statistics.items()}
+        if model.estimate_covariance is not None and model.estimate_covariance.effective_units is not None:
+            joint_part["units"] = model.estimate_covariance.effective_units
+        if model.has_unit_weights and model.units is None:
+            evidence = df * np.log(max(model.n.sum(), 1)) - likelihood_gain(model)
+            joint_part["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
+        return joint_part
 
     def _form(self, model: MclloModel) -> str:
         """The requested form, or the one whose size is closest to the nominal level."""

@@ -170,7 +170,7 @@ class ComparedRows:
     @cached_property
     def strips(self) -> list[tuple[slice, Array]] | None:
         """The kernels stored for draws; None if there are too many."""
-        n_views = 1 if self.view.joint else max(1, self.view.classes)  # as many may stand side by side
+        n_views = 1 if self.view.joint else max(1, self.view.classes)  # number of such objects at a time
         if len(self.rows) ** 2 * n_views * 4 > MAX_CACHE_BYTES:
             return None
         return [(rows, k.astype(self.dtype, copy=False)) for rows, k in self.kernel.strips()]
@@ -211,7 +211,7 @@ class ComparedRows:
     def _errors(self, w: Array, outcomes: Array) -> Array:
         """The error of each draw (draws,) from weights (1 or draws, n) and weighted outcomes (draws, n, m)."""
         draws, n, m = outcomes.shape
-        n_free = max(1, m - 1)  # the last class has what the others leave
+        n_free = max(1, m - 1)  # the probability of the last class follows from the others
         stacked_outcomes: Array = np.ascontiguousarray(
             outcomes[:, :, :n_free].transpose(1, 0, 2), dtype=self.dtype
         ).reshape(n, draws * n_free)
@@ -283,7 +283,7 @@ class DirichletKernel:
             self_pairs = (np.arange(rows.stop - start), np.arange(start, rows.stop))
             k[self_pairs] = -np.inf
             k -= k.max(axis=1, keepdims=True)
-            # Far rows keep a trace, for the draws in which no near row came.
+            # Distant rows keep a positive value, for draws without a close row.
             np.maximum(k, MIN_EXPONENT, out=k)
             np.exp(k, out=k)
             k[self_pairs] = 0.0
@@ -321,6 +321,6 @@ def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
             float(w @ (row_maxima + np.log(np.exp(log_kernels - row_maxima[:, None]).sum(axis=1)) - other_weight))
         )
     max_score = max(scores)
-    # The smallest of those that rounding cannot tell apart, so that no order of the rows can.
+    # The smallest of the bandwidths whose scores are equal but for rounding, whatever the order of the rows.
     tolerance = 1e-9 * float(w.sum())
     return float(BANDWIDTHS[next(i for i, score in enumerate(scores) if score >= max_score - tolerance)])

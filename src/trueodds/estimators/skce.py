@@ -247,7 +247,7 @@ class RowPairs:
         """Quadratic forms of the observed residuals, by the fastest algorithm for this kernel."""
         if self.uses_fast_algorithm:
             return ExponentialForms(self.kernel, self.P[:, 0], self.residual, self.edges)
-        n_views = 1 if self.view.joint else max(1, self.view.classes)  # as many views may stand side by side
+        n_views = 1 if self.view.joint else max(1, self.view.classes)  # number of such objects at a time
         return GramForms(self.kernel, self.P, self.residual, self.edges, n_views)
 
     @cached_property

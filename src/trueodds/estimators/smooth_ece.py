@@ -139,6 +139,8 @@ MAX_BANDWIDTH = 1e6  # maximum σ, at which all scores of the unit interval coun
 GRID_SIZES = tuple(
     2**i for i in range(10, 20, 2)
 )  # numbers of intervals on which residuals are spread before their transform; finer ones for smaller σ
+MAX_GAP = 16  # gaps between scores, in units of σ, beyond which Gaussians do not overlap
+MAX_SECANT_STEPS = 10  # number of secant steps, of which six suffice; then the bracket is halved
 MIN_NODES_PER_SIGMA = 1.5  # minimum number of nodes per σ at a fixed point, with which aliasing stays below 1e-6
 NODES_PER_FIXED_SIGMA = 8  # minimum number of nodes per σ if the bandwidth is a setting
 FIXED_POINT_TOLERANCE = 1e-11  # tolerance of log σ at a fixed point
@@ -164,13 +166,12 @@ def fixed_point(s: Array, residual: Array) -> Array:
     """The σ at which N_σ = σ, of each row of residuals (rows, m) at the scores `s` (m,)."""
     sigma, upper = np.abs(residual.sum(axis=1)), np.abs(residual).sum(axis=1)
     mixed_signs = np.flatnonzero(upper > sigma * (1 + FIXED_POINT_TOLERANCE))  # the others have residuals of one sign
-    bounds = 4 ** np.ceil(
-        np.log2(np.maximum(upper[mixed_signs], MIN_BANDWIDTH)) / 2
-    )  # above σ, and the same for many rows
+    # Powers of 4 above σ, so that many rows have the same bound.
+    bounds = 4 ** np.ceil(np.log2(np.maximum(upper[mixed_signs], MIN_BANDWIDTH)) / 2)
     for bound in np.unique(bounds):
         unsolved = mixed_signs[bounds == bound]
         positions, length = _shorten_gaps(s, bound)
-        for n_intervals in GRID_SIZES:  # a finer one where σ is small
+        for n_intervals in GRID_SIZES:  # finer for rows whose σ is small
             for rows in _row_batches(unsolved, max(len(s), 2 * n_intervals)):
                 sigma[rows] = _fixed_points(
                     _cosine_transform(positions, residual[rows], n_intervals), upper[rows], length
@@ -210,16 +211,16 @@ def _shorten_gaps(s: Array, sigma: float) -> tuple[Array, float]:
     event, or of a very confident model, fill only a small part of [0, 1].
     """
     gaps = np.diff(s, prepend=0.0, append=1.0)
-    if (gaps <= 16 * sigma).all():
+    if (gaps <= MAX_GAP * sigma).all():
         return s, 1.0
-    positions = np.cumsum(np.minimum(gaps, 16 * sigma))
+    positions = np.cumsum(np.minimum(gaps, MAX_GAP * sigma))
     return positions[:-1] / positions[-1], float(positions[-1])
 
 
 def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
-    """Fixed points by the secant method in log σ, within a bracket that each N_σ narrows.
+    """Fixed points (rows,) by the secant method in log σ, within a bracket that each N_σ narrows.
 
-    N_σ never exceeds `upper`, Σ|residual|, and is at least |Σ residual|.
+    `cosines` (rows, waves) are the cosine transforms of the residuals on a line of `length` in units of the score. N_σ never exceeds `upper`, Σ|residual|, and is at least |Σ residual|.
     """
     lower, upper_sigma = np.abs(cosines[:, 0]), upper.copy()
     solution = lower.copy()
@@ -239,9 +240,8 @@ def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
         slope[active] = np.where(np.isfinite(secant), np.clip(secant, -2.0, 0.0), slope[active])
         previous_x[active], previous_y[active] = x, y
         next_sigma = np.exp(x + (y - x) / (1 - slope[active]))
-        use_secant = (
-            (next_sigma > lower[active]) & (next_sigma < upper_sigma[active]) & (iteration < 10)
-        )  # secants need six; then halve the bracket
+        is_bracketed = (next_sigma > lower[active]) & (next_sigma < upper_sigma[active])
+        use_secant = is_bracketed & (iteration < MAX_SECANT_STEPS)
         sigma[active] = np.maximum(
             np.where(use_secant, next_sigma, np.sqrt(lower[active] * upper_sigma[active])), MIN_BANDWIDTH
         )
@@ -257,23 +257,24 @@ def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
 
 
 def _cosine_transform(s: Array, residual: Array, n_intervals: int) -> Array:
-    """Σ residual cos(πks) for k = 0 … grid and each row of residuals (rows, m), by one fast transform.
+    """Σ residual cos(πks), k = 0 … n_intervals, for each row of residuals (rows, m) at the scores s (m,).
 
     Each residual is spread over four nodes by a cubic spline, whose transform is divided out. The remaining error is
-    aliasing, (k / 2 grid)⁴ of the noise of the residuals. Spreading over two nodes would leave (k / grid)².
+    aliasing, (k / 2 n_intervals)⁴ of the noise of the residuals. Spreading over two nodes would leave
+    (k / n_intervals)².
     """
     cell = np.minimum((s * n_intervals).astype(np.int64), n_intervals - 1)
     u = s * n_intervals - cell
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     first_node = cell[starts]
-    node_sums = np.zeros((len(residual), n_intervals + 3))  # nodes −1 … grid + 1
+    node_sums = np.zeros((len(residual), n_intervals + 3))  # nodes −1 … n_intervals + 1
     for j, (c0, c1, c2, c3) in enumerate(SPLINE_COEFFICIENTS):
         node_sums[:, first_node + j] += np.add.reduceat(residual * (c0 + u * (c1 + u * (c2 + u * c3))), starts, axis=1)
     return _transform_nodes(node_sums)
 
 
 def _transform_nodes(node_sums: Array) -> Array:
-    """Σ residual cos(πks) from the residuals on the nodes −1 … grid + 1, (rows, grid + 3)."""
+    """Σ residual cos(πks) from the residuals on the nodes −1 … n_intervals + 1, (rows, n_intervals + 3)."""
     n_intervals = node_sums.shape[1] - 3
     node_sums[:, 2] += node_sums[:, 0]  # reflected at 0 and 1, as the Gaussians are
     node_sums[:, n_intervals] += node_sums[:, n_intervals + 2]
@@ -287,7 +288,10 @@ def _spline_transform(n_intervals: int) -> Array:
 
 
 def _smoothed_norms(cosines: Array, sigma: Array, per_sigma: float = 4.0) -> Array:
-    """Return N_σ of each row at its own σ; rows with equal numbers of nodes are evaluated jointly but independently."""
+    """N_σ of each row (rows,) at its own `sigma` (rows,), from cosine transforms (rows, waves).
+
+    The integral uses at least `per_sigma` nodes per σ. Rows with equal numbers of nodes are evaluated together.
+    """
     # The error of the integral is about N (spacing / σ)³ / 100: small at a fixed point, where N is at most σ.
     required = np.maximum(32 * np.minimum(sigma, 1) ** (-2 / 3), per_sigma / sigma)
     n_nodes = 2 ** np.ceil(np.log2(required)).astype(np.int64)

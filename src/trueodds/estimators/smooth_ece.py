@@ -220,7 +220,8 @@ def _shorten_gaps(s: Array, sigma: float) -> tuple[Array, float]:
 def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
     """Fixed points (rows,) by the secant method in log σ, within a bracket that each N_σ narrows.
 
-    `cosines` (rows, waves) are the cosine transforms of the residuals on a line of `length` in units of the score. N_σ never exceeds `upper`, Σ|residual|, and is at least |Σ residual|.
+    `cosines` (rows, waves) are the cosine transforms of the residuals on a line of `length` in units of the score.
+    N_σ never exceeds `upper` (rows,), Σ|residual|, and is at least |Σ residual|.
     """
     lower, upper_sigma = np.abs(cosines[:, 0]), upper.copy()
     solution = lower.copy()

@@ -88,13 +88,13 @@ class OutOfSample(Mean):
         fold = np.random.default_rng(int(self.rng)).permutation(len(row)) % max(folds, 1)
         recalibrated, mask = np.empty(P.shape), np.zeros(len(row), dtype=bool)
         for number in range(folds):
-            evaluated = fold == number
-            fitted = fold < number if self.fit_on == "earlier" else ~evaluated
-            if fitted.any():
+            held_out = fold == number
+            training = fold < number if self.fit_on == "earlier" else ~held_out
+            if training.any():
                 # A mean weight of 1, so that a calibrator's penalty weighs as much as without weights.
-                scaled = w[fitted] * (fitted.sum() / w[fitted].sum())
-                recalibrated[evaluated] = fit_and_apply(spec, rows[fitted], Y[fitted], scaled, rows[evaluated])
-                mask |= evaluated
+                scaled = w[training] * (training.sum() / w[training].sum())
+                recalibrated[held_out] = fit_and_apply(spec, rows[training], Y[training], scaled, rows[held_out])
+                mask |= held_out
         scale = float(w.sum() / w[mask].sum()) if mask.any() else 1.0
         return OutOfFoldRows(row[mask], P[mask], Y[mask], recalibrated[mask], scale)
 

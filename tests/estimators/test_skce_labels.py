@@ -43,8 +43,8 @@ def test_they_are_the_errors_of_their_residuals(form: str, weighted: bool, sharp
     view = View(P, np.eye(4)[y], w)
     linear = SquaredKernelError(form=form, block_size=40).cell_statistic(view)
     labels = draw_labels_by_row(P, 5, 0, 12)
-    assert linear.of_labels is not None
-    values, truth = linear.of_labels(labels), by_residuals(linear, view, labels)
+    assert linear.statistic_from_labels is not None
+    values, truth = linear.statistic_from_labels(labels), by_residuals(linear, view, labels)
     np.testing.assert_allclose(values, truth, rtol=1e-12, atol=ROUNDED)
 
 
@@ -53,8 +53,8 @@ def test_the_observed_labels_tie_with_themselves_to_the_last_bit() -> None:
     y, P = table(200, 0.01)
     P = np.round(P, 9) / np.round(P, 9).sum(axis=1, keepdims=True)
     linear = SquaredKernelError(bandwidth=1.0).cell_statistic(View(P, np.eye(4)[y]))
-    assert linear.of_labels is not None
-    values = linear.of_labels(np.repeat(y[:, None], 3, axis=1).astype(np.uint8))
+    assert linear.statistic_from_labels is not None
+    values = linear.statistic_from_labels(np.repeat(y[:, None], 3, axis=1).astype(np.uint8))
     assert values.tolist() == [linear.value()] * 3
 
 
@@ -78,15 +78,17 @@ def test_one_set_of_labels_serves_every_way_of_reading_it(lens: str) -> None:
     callable_kernel = SquaredKernelError(
         kernel=lambda A, B: np.exp(-np.sqrt(((A[:, None] - B[None]) ** 2).sum(axis=2)) / width)
     )
-    assert callable_kernel.cell_statistic(view).of_labels is None
+    assert callable_kernel.cell_statistic(view).statistic_from_labels is None
     (slow,) = null_draws(preds, [Estimand(callable_kernel, estimand.lens, estimand.views)], 7, np.random.default_rng(3))
     np.testing.assert_allclose(fast, slow, rtol=1e-12, atol=ROUNDED)
 
 
 def test_fractional_outcomes_and_scores_are_read_from_sums() -> None:
     votes = View(np.full((6, 3), 1 / 3), np.full((6, 3), 1 / 3))
-    assert SquaredKernelError().cell_statistic(votes).of_labels is None
-    assert SquaredKernelError(kernel="gaussian").cell_statistic(View([0.2, 0.7], [0.0, 1.0])).of_labels is None
+    assert SquaredKernelError().cell_statistic(votes).statistic_from_labels is None
+    assert (
+        SquaredKernelError(kernel="gaussian").cell_statistic(View([0.2, 0.7], [0.0, 1.0])).statistic_from_labels is None
+    )
 
 
 def test_more_labels_than_are_held_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,10 +119,10 @@ def test_a_redraw_is_the_statistic_with_other_labels(weighted: bool) -> None:
     view, test = View(preds.P, np.eye(3)[preds.y], w), MeanEmbedding(locations=3)
     labels = draw_labels_by_row(preds.P, 9, 0, 6)
     cells = test.cell_statistic(view)
-    assert cells.of_labels is not None
+    assert cells.statistic_from_labels is not None
     y = np.eye(3)[labels.T]
     expected = [test.evaluate(view.with_y(one)).statistic for one in y]
-    np.testing.assert_allclose(cells.of_labels(labels), expected, rtol=1e-9)
+    np.testing.assert_allclose(cells.statistic_from_labels(labels), expected, rtol=1e-9)
     wide = view.w[:, None]
     np.testing.assert_allclose(cells.statistic(view.w[None], (wide * view.p)[None], wide * y), expected, rtol=1e-9)
     binary = View(preds.P[:, 1], y[0, :, 1], w)

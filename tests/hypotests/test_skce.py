@@ -101,8 +101,8 @@ def test_labels_drawn_as_the_reference_draws_them_give_its_hits() -> None:
     cumulative = np.cumsum(view.p, axis=1)
     labels = np.stack([(cumulative < rng.random(200)[:, None]).sum(axis=1) for _ in range(truth["R"])], axis=1)
     pairs = KernelTest(bandwidth=1.0).cell_statistic(view)
-    assert pairs.of_labels is not None
-    draws = pairs.of_labels(np.minimum(labels, view.p.shape[1] - 1).astype(np.uint8))
+    assert pairs.statistic_from_labels is not None
+    draws = pairs.statistic_from_labels(np.minimum(labels, view.p.shape[1] - 1).astype(np.uint8))
     assert (draws >= pairs.value() * (1 - 1e-10)).sum() == truth["count_ge"]
 
 

@@ -270,7 +270,7 @@ class RowPairs:
         return float(self._error(form, self.w[None], self.forms.observed, (self.residual[None] ** 2).sum(axis=-1))[0])
 
     @property
-    def of_labels(self) -> Callable[[Array], Array] | None:
+    def statistic_from_labels(self) -> Callable[[Array], Array] | None:
         """The error of drawn labels, from (n, draws) outcome numbers; None if this is not faster."""
         if not (self.view.joint and isinstance(self.error.kernel, str) and len(self.rows)):
             return None

@@ -134,11 +134,11 @@ class EmbeddingResiduals:
         return None
 
     @property
-    def of_labels(self) -> Callable[[Array], Array] | None:
+    def statistic_from_labels(self) -> Callable[[Array], Array] | None:
         """Function from redrawn labels (n, draws) to Q, for joint views."""
-        return self._statistic_of_labels if self.view.joint else None
+        return self._q_from_labels if self.view.joint else None
 
-    def _statistic_of_labels(self, labels: Array) -> Array:
+    def _q_from_labels(self, labels: Array) -> Array:
         """Q (draws,) of redrawn labels (n, draws)."""
         w, predicted = self.view.w[:, None], self.view.p[:, self.locations.outcome].astype(np.float64)
 

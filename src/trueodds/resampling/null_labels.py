@@ -61,7 +61,10 @@ def reads_labels(preds: Predictions, estimand: Estimand) -> bool:
     """Whether the statistic uses the label of each row instead of bin sums."""
     if preds.kind == "multilabel" or estimand.cell_statistics is None:
         return False
-    return all(getattr(cell_statistic, "of_labels", None) is not None for cell_statistic in estimand.cell_statistics)
+    return all(
+        getattr(cell_statistic, "statistic_from_labels", None) is not None
+        for cell_statistic in estimand.cell_statistics
+    )
 
 
 def draw_row_labels(
@@ -83,7 +86,7 @@ def draw_row_labels(
         )
         for i, estimand in enumerate(estimands):
             for v, cell_statistic in enumerate(estimand.cell_statistics or ()):
-                statistics[i][v].append(cell_statistic.of_labels(outcomes[i][v].outcome_numbers(labels)))  # type: ignore[attr-defined]
+                statistics[i][v].append(cell_statistic.statistic_from_labels(outcomes[i][v].outcome_numbers(labels)))  # type: ignore[attr-defined]
         if progress:
             progress(stop / resamples)
     return [np.array([np.concatenate(values) for values in per_view]) for per_view in statistics]

@@ -22,8 +22,9 @@ class CellStatistic(Protocol):
     """A statistic of one view that depends only on sums per cell, so that draws cost O(cells) instead of O(rows).
 
     The cells do not depend on the labels: bins, groups of neighboring scores, or single rows. A class may define
-    `statistic_from_labels`, a faster function of drawn label numbers (n, draws), or None; and `is_mean_total_variation`, which is
-    true for the mean total variation distance of joint cells: it is resampled without the sums of each resample.
+    `statistic_from_labels`, a faster function of drawn label numbers (n, draws), or None; and
+    `is_mean_total_variation`, which is true for the mean total variation distance of joint cells: it is resampled
+    without the sums of each resample.
     """
 
     @property

@@ -1,9 +1,9 @@
 """Do the laws hold for every diagram of the registry?
 
-Each is drawn through every lens that it takes, of three classes or four. Weights are importance weights (DESIGN rule
-9): "weight two is two rows" is asked of the columns that do not say how much chance there is (`by_count` names the
-others); with frequency weights it holds for every column that no draws by chance made (`by_chance`). A member to which
-a law cannot apply says so in `exempt`, with the reason.
+Each is drawn through every lens that it supports, with three or four classes. Weights are importance weights: "weight
+two is two rows" is tested for the columns that do not depend on the number of rows (`count_columns` names the others).
+With frequency weights it holds for every column that is not random (`random_columns` names the others). A law that does
+not apply to a diagram is listed in its `exemptions`, with the reason.
 """
 
 import json

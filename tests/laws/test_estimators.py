@@ -1,7 +1,7 @@
 """Do the laws that hold for every estimator hold for each member of the registry, lens by lens, partition by partition?
 
 The members come from the registry, so a new one is judged without a line here. A law that cannot hold for a
-member is named in its `exempt`, with the reason.
+member is named in its `exemptions`, with the reason.
 """
 
 from __future__ import annotations

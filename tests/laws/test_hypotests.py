@@ -2,7 +2,7 @@
 
 Two things are no laws of a Monte-Carlo test and are not asked: its p-value moves with the order of rows and with
 weights within its Monte-Carlo error, because each row has its own stream of draws. The statistic may not move.
-A test to which a law cannot apply says so in `exempt`, with the reason.
+A test to which a law cannot apply is listed in its `exemptions`, with the reason.
 """
 
 import json

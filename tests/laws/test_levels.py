@@ -58,6 +58,7 @@ def test_p_values_of_resampled_labels_are_uniform(form):
     assert kolmogorov_pvalue(len(values), above, sides=1) > CHANCE, (
         f"rejects too often: {above:.3f} above the uniform law"
     )
-    assert kolmogorov_pvalue(len(values), below, sides=1) > CHANCE, (
-        f"rejects too seldom: {below:.3f} below the uniform law"
-    )
+    if "uniform p-values" not in TESTS.load(form.name).exemptions:  # ties of a discrete statistic make p-values larger
+        assert kolmogorov_pvalue(len(values), below, sides=1) > CHANCE, (
+            f"rejects too seldom: {below:.3f} below the uniform law"
+        )

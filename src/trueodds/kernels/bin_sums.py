@@ -13,13 +13,13 @@ from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 from trueodds.kernels.sort import decode_scores, score_bits
 
 ROWS_PER_TILE = 1024  # number of rows binned at a time
-_COLUMN_ROWS = 2**16  # minimum number of rows per thread task
+_ROWS_PER_TASK = 2**16  # minimum number of rows per thread task
 
 
 @compile_kernel
-def add_label_sums(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+def add_label_sums(p, y, label, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
     """Add n, Σp and Σp² per bin of the rows with other labels and with this label to `out` (2·(bins + 2), 3)."""
-    bin_index, none, sums = (
+    bin_index, no_offset, sums = (
         np.empty(ROWS_PER_TILE, dtype=np.int32),
         np.zeros(ROWS_PER_TILE, dtype=np.int32),
         zero_score_sums(out.shape[0]),
@@ -27,7 +27,7 @@ def add_label_sums(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyp
     for start in range(0, p.shape[0], ROWS_PER_TILE):
         block, labels = p[start : start + ROWS_PER_TILE], y[start : start + ROWS_PER_TILE]
         m = block.shape[0]
-        number_bins(block, m, bounds, bins, by, none, bin_index)
+        number_bins(block, m, thresholds, n_bins, scale, no_offset, bin_index)
         for i in range(m):
             bin_index[i] = bin_index[i] * 2 + np.int32(labels[i] == label)
         add_scores(block, m, bin_index, sums)
@@ -35,21 +35,21 @@ def add_label_sums(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyp
 
 
 @compile_kernel
-def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+def _add_key_sums(keys, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
     """Add n, Σp and Σp² per bin of non-events and events, given as keys (see `sort.row_keys`), to `out`."""
-    bin_index, none, sums = (
+    bin_index, no_offset, sums = (
         np.empty(ROWS_PER_TILE, dtype=np.int32),
         np.zeros(ROWS_PER_TILE, dtype=np.int32),
         zero_score_sums(out.shape[0]),
     )
     bits = np.empty(ROWS_PER_TILE, dtype=keys.dtype)
-    scores = bits.view(bounds.dtype)
+    scores = bits.view(thresholds.dtype)
     for start in range(0, keys.shape[0], ROWS_PER_TILE):
         block = keys[start : start + ROWS_PER_TILE]
         m = block.shape[0]
         for i in range(m):
             bits[i] = block[i] >> 1
-        number_bins(scores, m, bounds, bins, by, none, bin_index)
+        number_bins(scores, m, thresholds, n_bins, scale, no_offset, bin_index)
         for i in range(m):
             bin_index[i] = bin_index[i] * 2 + np.int32(block[i] & 1)
         add_scores(scores, m, bin_index, sums)
@@ -65,45 +65,45 @@ def zero_score_sums(size):  # type: ignore[no-untyped-def]
 @compile_kernel
 def add_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
     """Add the first m scores p to the count, Σp and Σp² at their indices `bin_index`."""
-    count, one, two = sums
+    count, sum_p, sum_p2 = sums
     for i in range(m):
-        s, x = np.uint32(bin_index[i]), np.float64(p[i])
-        count[s] += 1
-        one[s] += x
-        two[s] += x * x
+        index, score = np.uint32(bin_index[i]), np.float64(p[i])
+        count[index] += 1
+        sum_p[index] += score
+        sum_p2[index] += score * score
 
 
 @compile_kernel
 def add_to_columns(sums, out):  # type: ignore[no-untyped-def]
     """Add the arrays (size,) of `sums` to the columns of `out` (size, 3)."""
-    count, one, two = sums
-    for t in range(out.shape[0]):
-        out[t, 0] += np.float64(count[t])
-        out[t, 1] += one[t]
-        out[t, 2] += two[t]
+    count, sum_p, sum_p2 = sums
+    for index in range(out.shape[0]):
+        out[index, 0] += np.float64(count[index])
+        out[index, 1] += sum_p[index]
+        out[index, 2] += sum_p2[index]
 
 
 @compile_kernel
-def _of_rows(p, y, w, n, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+def _add_row_sums(p, y, w, n, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
     """Add the ten sums of `row_sums` per bin to `out` (bins + 2, 10)."""
-    bin_index, none = np.empty(ROWS_PER_TILE, dtype=np.int32), np.zeros(ROWS_PER_TILE, dtype=np.int32)
+    bin_index, no_offset = np.empty(ROWS_PER_TILE, dtype=np.int32), np.zeros(ROWS_PER_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, p.shape[0] - start)
         block = p[start : start + m]
-        number_bins(block, m, bounds, bins, by, none, bin_index)
+        number_bins(block, m, thresholds, n_bins, scale, no_offset, bin_index)
         for i in range(m):
-            s = np.uint32(bin_index[i])
-            a, x, z = w[start + i], np.float64(block[i]), y[start + i]
-            out[s, 0] += n[start + i]
-            out[s, 1] += a
-            out[s, 2] += a * x
-            out[s, 3] += a * z
-            out[s, 4] += a * a
-            out[s, 5] += a * x * x
-            out[s, 6] += a * x * z
-            out[s, 7] += a * z * z
-            out[s, 8] += a * a * x * (1.0 - x)
-            out[s, 9] += a * a * (z - x) * (z - x)
+            index = np.uint32(bin_index[i])
+            weight, p_i, y_i = w[start + i], np.float64(block[i]), y[start + i]
+            out[index, 0] += n[start + i]
+            out[index, 1] += weight
+            out[index, 2] += weight * p_i
+            out[index, 3] += weight * y_i
+            out[index, 4] += weight * weight
+            out[index, 5] += weight * p_i * p_i
+            out[index, 6] += weight * p_i * y_i
+            out[index, 7] += weight * y_i * y_i
+            out[index, 8] += weight * weight * p_i * (1.0 - p_i)
+            out[index, 9] += weight * weight * (y_i - p_i) * (y_i - p_i)
 
 
 def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Array:
@@ -111,25 +111,28 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
 
     p (n,) are the scores, y (n,) int64 the labels.
     """
-    bounds, bins, by = _bounds(p, edges, closed)
+    thresholds, n_bins, scale = _prepare_binning(p, edges, closed)
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, _COLUMN_ROWS):
-            b = min(a + _COLUMN_ROWS, stop)
-            add_label_sums(as_plain_array(p[a:b]), as_plain_array(y[a:b]), label, bounds, bins, by, out)
+        for a in range(start, stop, _ROWS_PER_TASK):
+            b = min(a + _ROWS_PER_TASK, stop)
+            add_label_sums(as_plain_array(p[a:b]), as_plain_array(y[a:b]), label, thresholds, n_bins, scale, out)
 
-    table = sum_blocks(add, len(p), (2 * (bins + 2), 3), block=_COLUMN_ROWS)
-    return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
+    table = sum_blocks(add, len(p), (2 * (n_bins + 2), 3), block=_ROWS_PER_TASK)
+    return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3)
 
 
 def key_sums(keys: Array, edges: Array, closed: str) -> Array:
     """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, from keys (see `sort.row_keys`) in any order."""
-    bounds, bins, by = _bounds(decode_scores(keys[:0]), edges, closed)
+    thresholds, n_bins, scale = _prepare_binning(decode_scores(keys[:0]), edges, closed)
     keys = as_plain_array(keys)
     table = sum_blocks(
-        lambda a, b, out: _of_keys(keys[a:b], bounds, bins, by, out), len(keys), (2 * (bins + 2), 3), block=_COLUMN_ROWS
+        lambda a, b, out: _add_key_sums(keys[a:b], thresholds, n_bins, scale, out),
+        len(keys),
+        (2 * (n_bins + 2), 3),
+        block=_ROWS_PER_TASK,
     )
-    return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
+    return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3)
 
 
 def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) -> Array:
@@ -137,74 +140,74 @@ def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) 
 
     All arrays are (n,); y, w and n are float64.
     """
-    bounds, bins, by = _bounds(p, edges, closed)
+    thresholds, n_bins, scale = _prepare_binning(p, edges, closed)
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, _COLUMN_ROWS):
-            b = min(a + _COLUMN_ROWS, stop)
-            _of_rows(
+        for a in range(start, stop, _ROWS_PER_TASK):
+            b = min(a + _ROWS_PER_TASK, stop)
+            _add_row_sums(
                 as_plain_array(p[a:b]),
                 as_plain_array(y[a:b]),
                 as_plain_array(w[a:b]),
                 as_plain_array(n[a:b]),
-                bounds,
-                bins,
-                by,
+                thresholds,
+                n_bins,
+                scale,
                 out,
             )
 
-    return merge_outer_bins(sum_blocks(add, len(p), (bins + 2, 10), block=_COLUMN_ROWS))
+    return merge_outer_bins(sum_blocks(add, len(p), (n_bins + 2, 10), block=_ROWS_PER_TASK))
 
 
-def _bounds(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
+def _prepare_binning(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
     dtype = np.float64 if p.dtype == np.float64 else np.float32
     return bin_thresholds(edges, closed, dtype), len(edges) - 1, exact_scale(edges, closed, dtype)
 
 
-_BUFFER = 512  # number of values binned at a time, so that they stay in the L1 cache
-_MANY = 256  # number of classes above which most values lie in the first bin, which requires no search
-_RUN = 128  # number of values checked together for any above the first bin
-_CLASS_VALUES = 2**18  # minimum number of values per thread task
-_COPIED_VALUES = 2**18  # number of values copied at a time if the array is not C-contiguous
+_VALUES_PER_TILE = 512  # number of values binned at a time, so that they stay in the L1 cache
+_MAX_TILED_CLASSES = 256  # number of classes above which most values lie in the first bin, which requires no search
+_VALUES_PER_RUN = 128  # number of values checked together for any above the first bin
+_VALUES_PER_TASK = 2**18  # minimum number of values per thread task
+_VALUES_PER_COPY = 2**18  # number of values copied at a time if the array is not C-contiguous
 
 
 @compile_kernel
-def _add_every_class(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+def _add_few_classes(P, y, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
     """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4)."""
     n, k = P.shape
-    size = bins + 2
+    size = n_bins + 2
     values = P.reshape(-1)
-    rows = max(1, _BUFFER // k)
-    base, bin_index = np.empty(rows * k, dtype=np.int32), np.empty(rows * k, dtype=np.int32)
+    rows = max(1, _VALUES_PER_TILE // k)
+    class_offset, bin_index = np.empty(rows * k, dtype=np.int32), np.empty(rows * k, dtype=np.int32)
     count, total = np.zeros(k * size, dtype=np.int64), np.zeros(k * size)
     for j in range(rows * k):
-        base[j] = (j % k) * size
+        class_offset[j] = (j % k) * size
     for start in range(0, n, rows):
         m = min(rows, n - start)
         block = values[start * k : (start + m) * k]
         for j in range((start + 2 * m) * k, (start + 3 * m) * k, CACHE_LINE // P.itemsize):  # the rows after the next
             prefetch(values, j)
-        number_bins(block, m * k, bounds, bins, by, base, bin_index)
+        number_bins(block, m * k, thresholds, n_bins, scale, class_offset, bin_index)
         for j in range(m * k):
-            s = np.uint32(bin_index[j])
-            count[s] += 1
-            total[s] += np.float64(block[j])
+            index = np.uint32(bin_index[j])
+            count[index] += 1
+            total[index] += np.float64(block[j])
         for i in range(m):
             j = i * k + y[start + i]
-            s = np.uint32(bin_index[j])
-            out[s, 2] += 1.0
-            out[s, 3] += np.float64(block[j])
-    for t in range(k * size):
-        out[t, 0] += np.float64(count[t])
-        out[t, 1] += total[t]
+            index = np.uint32(bin_index[j])
+            out[index, 2] += 1.0
+            out[index, 3] += np.float64(block[j])
+    for index_of_total in range(k * size):
+        out[index_of_total, 0] += np.float64(count[index_of_total])
+        out[index_of_total, 1] += total[index_of_total]
 
 
 @compile_kernel
-def _bin(x, bounds):  # type: ignore[no-untyped-def]
-    low, high = 0, bounds.shape[0]
+def _count_thresholds_below(x, thresholds):  # type: ignore[no-untyped-def]
+    low, high = 0, thresholds.shape[0]
     while low < high:
         middle = (low + high) // 2
-        if x > bounds[middle]:
+        if x > thresholds[middle]:
             low = middle + 1
         else:
             high = middle
@@ -212,64 +215,66 @@ def _bin(x, bounds):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-untyped-def]
-    """Add the sums of `_add_every_class`, faster if few values of a row lie above the first bin.
+def _add_many_classes(P, bits, y, thresholds, first_edge_bits, n_bins, out):  # type: ignore[no-untyped-def]
+    """Add the sums of `_add_few_classes`, faster if few values of a row lie above the first bin.
 
-    `bits` is P as integers, and `limit` the bits of the upper edge of the first bin.
+    `bits` is P as integers, and `first_edge_bits` the bits of the upper edge of the first bin.
     """
     n, k = P.shape
-    size = bins + 2
-    low, beyond_first = np.zeros(k), np.zeros(k, dtype=np.int64)
+    size = n_bins + 2
+    sum_p_first, n_beyond_first = np.zeros(k), np.zeros(k, dtype=np.int64)
     for i in range(n):
-        row, word = P[i], bits[i]
+        row, row_bits = P[i], bits[i]
         for c in range(k):
-            low[c] += np.float64(row[c]) if word[c] <= limit else 0.0
-        for first in range(0, k, _RUN):
-            last = min(k, first + _RUN)
-            largest = limit
+            sum_p_first[c] += np.float64(row[c]) if row_bits[c] <= first_edge_bits else 0.0
+        for first in range(0, k, _VALUES_PER_RUN):
+            last = min(k, first + _VALUES_PER_RUN)
+            largest = first_edge_bits
             for c in range(first, last):
-                largest = max(largest, word[c])
-            if largest > limit:
+                largest = max(largest, row_bits[c])
+            if largest > first_edge_bits:
                 for c in range(first, last):
-                    if word[c] > limit:
-                        t = c * size + 1 + _bin(row[c], bounds)
-                        out[t, 0] += 1.0
-                        out[t, 1] += np.float64(row[c])
-                        beyond_first[c] += 1
-        t = y[i] * size + 1 + _bin(row[y[i]], bounds)
-        out[t, 2] += 1.0
-        out[t, 3] += np.float64(row[y[i]])
+                    if row_bits[c] > first_edge_bits:
+                        index = c * size + 1 + _count_thresholds_below(row[c], thresholds)
+                        out[index, 0] += 1.0
+                        out[index, 1] += np.float64(row[c])
+                        n_beyond_first[c] += 1
+        index = y[i] * size + 1 + _count_thresholds_below(row[y[i]], thresholds)
+        out[index, 2] += 1.0
+        out[index, 3] += np.float64(row[y[i]])
     for c in range(k):
-        out[c * size + 1, 0] += np.float64(n - beyond_first[c])
-        out[c * size + 1, 1] += low[c]
+        out[c * size + 1, 0] += np.float64(n - n_beyond_first[c])
+        out[c * size + 1, 1] += sum_p_first[c]
 
 
 def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
     """Return n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
     n, k = P.shape
     dtype = np.float64 if P.dtype == np.float64 else np.float32
-    bounds, by, bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
+    thresholds, scale, n_bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
     words = np.int64 if dtype == np.float64 else np.int32
-    limit = bounds[:1].view(words)[0] if len(bounds) else None
-    ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
-    step = n if ready else max(1, _COPIED_VALUES // k)
+    first_edge_bits = thresholds[:1].view(words)[0] if len(thresholds) else None
+    needs_no_copy = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
+    rows_per_copy = n if needs_no_copy else max(1, _VALUES_PER_COPY // k)
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, step):
-            b = min(a + step, stop)
+        for a in range(start, stop, rows_per_copy):
+            b = min(a + rows_per_copy, stop)
             block, labels = as_plain_array(P[a:b]), as_plain_array(y[a:b])
-            if k > _MANY and limit is not None and limit >= 0:
-                _every_of_many(block, as_plain_array(block.view(words)), labels, bounds, limit, bins, out)
+            if k > _MAX_TILED_CLASSES and first_edge_bits is not None and first_edge_bits >= 0:
+                _add_many_classes(
+                    block, as_plain_array(block.view(words)), labels, thresholds, first_edge_bits, n_bins, out
+                )
             else:
-                _add_every_class(block, labels, bounds, bins, by, out)
+                _add_few_classes(block, labels, thresholds, n_bins, scale, out)
 
     return merge_outer_bins(
-        sum_blocks(add, n, (k * (bins + 2), 4), block=max(1, _CLASS_VALUES // k)).reshape(k, bins + 2, 4)
+        sum_blocks(add, n, (k * (n_bins + 2), 4), block=max(1, _VALUES_PER_TASK // k)).reshape(k, n_bins + 2, 4)
     )
 
 
-_SORTED_ROWS = 2**17
-_PART_ROWS = 2**14  # number of keys decoded at a time, so that the scores stay in the core's own cache
+_KEYS_PER_TASK = 2**17
+_KEYS_PER_PASS = 2**14  # number of keys decoded at a time, so that the scores stay in the core's own cache
 
 
 @compile_reordering
@@ -278,43 +283,43 @@ def _add_sorted_rows(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
 
     `p` and `keys` belong to these rows; bin b contains the rows from number `ends[b − 1]` up to `ends[b]`.
     """
-    i, b = 0, np.searchsorted(ends, start, "right")
+    i, bin_index = 0, np.searchsorted(ends, start, "right")
     while i < p.shape[0]:
-        stop = min(ends[b] - start, p.shape[0])
-        sum_p = sum_y = both = squares = 0.0
+        stop = min(ends[bin_index] - start, p.shape[0])
+        sum_p = sum_y = sum_py = sum_p2 = 0.0
         for j in range(i, stop):
             x = np.float64(p[j])
             y = np.float64(keys[j] & 1)
             sum_p += x
             sum_y += y
-            both += x * y
-            squares += x * x
-        out[b, 0] += stop - i
-        out[b, 1] += sum_p
-        out[b, 2] += sum_y
-        out[b, 3] += both
-        out[b, 4] += squares
-        i, b = stop, b + 1
+            sum_py += x * y
+            sum_p2 += x * x
+        out[bin_index, 0] += stop - i
+        out[bin_index, 1] += sum_p
+        out[bin_index, 2] += sum_y
+        out[bin_index, 3] += sum_py
+        out[bin_index, 4] += sum_p2
+        i, bin_index = stop, bin_index + 1
 
 
 def edge_keys(edges: Array, closed: str, dtype: Any) -> list[Any]:
     """Return the largest key within each inner edge, or None if there is none."""
-    bounds = bin_thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
+    thresholds = bin_thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
     # The largest key of a score is that of an event, so it has the outcome bit set.
-    keys = (score_bits(np.maximum(bounds, 0)) << dtype.type(1)) | dtype.type(1)
-    return [None if bound < 0 else key for bound, key in zip(bounds, keys, strict=True)]
+    keys = (score_bits(np.maximum(thresholds, 0)) << dtype.type(1)) | dtype.type(1)
+    return [None if threshold < 0 else key for threshold, key in zip(thresholds, keys, strict=True)]
 
 
 def sorted_key_sums(keys: Array, edges: Array, closed: str) -> Array:
     """Return n, Σp, Σy, Σpy and Σp² per bin, (bins, 5), from sorted keys (see `sort.row_keys`)."""
-    bins = len(edges) - 1
-    within = edge_keys(edges, closed, keys.dtype)
-    ends = np.array([0 if key is None else np.searchsorted(keys, key, "right") for key in within] + [len(keys)])
+    n_bins = len(edges) - 1
+    last_keys = edge_keys(edges, closed, keys.dtype)
+    ends = np.array([0 if key is None else np.searchsorted(keys, key, "right") for key in last_keys] + [len(keys)])
     keys = as_plain_array(keys)
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, _PART_ROWS):
-            block = keys[a : min(a + _PART_ROWS, stop)]
+        for a in range(start, stop, _KEYS_PER_PASS):
+            block = keys[a : min(a + _KEYS_PER_PASS, stop)]
             _add_sorted_rows(decode_scores(block), block, a, ends, out)
 
-    return sum_blocks(add, len(keys), (bins, 5), block=_SORTED_ROWS)
+    return sum_blocks(add, len(keys), (n_bins, 5), block=_KEYS_PER_TASK)

@@ -52,8 +52,8 @@ class Bins:
 
 
 MAX_COMPARED_EDGES = 64  # number of inner edges up to which comparison with all is faster than binary search
-_STEP = 8  # number of edges compared in one pass over a buffer
-_BLOCK = 2**18
+_EDGES_PER_PASS = 8  # number of edges compared in one pass over a buffer
+_VALUES_PER_TASK = 2**18
 
 
 def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
@@ -63,16 +63,20 @@ def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
     the edge. For left-closed bins, it is the predecessor of the smallest number that is not below the edge.
     """
     inner = np.asarray(edges[1:-1], dtype=np.float64)
-    near = inner.astype(dtype)
+    rounded = inner.astype(dtype)
     if closed == "right":
-        bound = np.where(near > inner, np.nextafter(near, dtype(-np.inf)), near)
+        thresholds = np.where(rounded > inner, np.nextafter(rounded, dtype(-np.inf)), rounded)
     else:
-        above = np.where(near < inner, np.nextafter(near, dtype(np.inf)), near)
-        bound = np.nextafter(above, dtype(-np.inf))
+        rounded_up = np.where(rounded < inner, np.nextafter(rounded, dtype(np.inf)), rounded)
+        thresholds = np.nextafter(rounded_up, dtype(-np.inf))
     padded = np.full(
-        -(-len(bound) // _STEP) * _STEP if len(bound) <= MAX_COMPARED_EDGES else len(bound), np.inf, dtype=dtype
+        -(-len(thresholds) // _EDGES_PER_PASS) * _EDGES_PER_PASS
+        if len(thresholds) <= MAX_COMPARED_EDGES
+        else len(thresholds),
+        np.inf,
+        dtype=dtype,
     )
-    padded[: len(bound)] = bound
+    padded[: len(thresholds)] = thresholds
     padded.flags.writeable = False
     return padded
 
@@ -82,49 +86,51 @@ def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
 
     The product is monotone in x, so it is correct everywhere if it is correct on both sides of each edge.
     """
-    bins = len(edges) - 1
-    below = bin_thresholds(edges, closed, dtype)[: bins - 1]
-    above = np.nextafter(below, dtype(2))
-    number = np.arange(1, bins)
-    exact = (np.ceil(below.astype(np.float64) * bins) == number).all()
-    exact &= (np.ceil(above.astype(np.float64) * bins) == number + 1).all()
-    return float(bins) if exact else 0.0
+    n_bins = len(edges) - 1
+    thresholds = bin_thresholds(edges, closed, dtype)[: n_bins - 1]
+    successors = np.nextafter(thresholds, dtype(2))
+    bin_number = np.arange(1, n_bins)
+    exact = (np.ceil(thresholds.astype(np.float64) * n_bins) == bin_number).all()
+    exact &= (np.ceil(successors.astype(np.float64) * n_bins) == bin_number + 1).all()
+    return float(n_bins) if exact else 0.0
 
 
 @compile_kernel
-def number_bins(x, m, bounds, bins, scale, base, bin_index):  # type: ignore[no-untyped-def]
+def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ignore[no-untyped-def]
     """Set bin_index[j] to base[j] plus the bin number of x[j], for the first m values x.
 
     Bins are numbered from 1. The numbers 0 and bins + 1 can occur for values in the first and the last bin (see
-    `merge_outer_bins`). `bounds` and `exact_scale` are the results of `bin_thresholds` and `exact_scale`.
+    `merge_outer_bins`). `thresholds` and `exact_scale` are the results of `bin_thresholds` and `exact_scale`.
     """
     if scale > 0:
-        limit = np.float64(bins + 1)
+        limit = np.float64(n_bins + 1)
         for j in range(m):
-            v = np.ceil(np.float64(x[j]) * scale)
-            v = v if v < limit else limit
-            bin_index[j] = base[j] + np.int32(v)
+            value = np.ceil(np.float64(x[j]) * scale)
+            value = value if value < limit else limit
+            bin_index[j] = offset[j] + np.int32(value)
         return
-    if bounds.shape[0] > MAX_COMPARED_EDGES:
+    if thresholds.shape[0] > MAX_COMPARED_EDGES:
         for j in range(m):
-            low, high = 0, bounds.shape[0]
+            low, high = 0, thresholds.shape[0]
             while low < high:
                 middle = (low + high) // 2
-                if x[j] > bounds[middle]:
+                if x[j] > thresholds[middle]:
                     low = middle + 1
                 else:
                     high = middle
-            bin_index[j] = base[j] + np.int32(low + 1)
+            bin_index[j] = offset[j] + np.int32(low + 1)
         return
     for j in range(m):
-        bin_index[j] = base[j] + np.int32(1)
-    for e in range(0, bounds.shape[0], _STEP):
-        a, b, c, d = bounds[e], bounds[e + 1], bounds[e + 2], bounds[e + 3]
-        f, g, h, k = bounds[e + 4], bounds[e + 5], bounds[e + 6], bounds[e + 7]
+        bin_index[j] = offset[j] + np.int32(1)
+    for e in range(0, thresholds.shape[0], _EDGES_PER_PASS):
+        t0, t1, t2, t3 = thresholds[e], thresholds[e + 1], thresholds[e + 2], thresholds[e + 3]
+        t4, t5, t6, t7 = thresholds[e + 4], thresholds[e + 5], thresholds[e + 6], thresholds[e + 7]
         for j in range(m):
-            v = x[j]
-            lower = np.int32(v > a) + np.int32(v > b) + np.int32(v > c) + np.int32(v > d)
-            bin_index[j] += lower + np.int32(v > f) + np.int32(v > g) + np.int32(v > h) + np.int32(v > k)
+            value = x[j]
+            n_below = np.int32(value > t0) + np.int32(value > t1) + np.int32(value > t2) + np.int32(value > t3)
+            bin_index[j] += (
+                n_below + np.int32(value > t4) + np.int32(value > t5) + np.int32(value > t6) + np.int32(value > t7)
+            )
 
 
 def merge_outer_bins(table: Array) -> Array:
@@ -139,13 +145,13 @@ def find_bins(x: Array, edges: Array, closed: str) -> Array:
     """Return the bin index of each value x (n,), from 0, as (n,) int64; values outside belong to the outer bins."""
     x = x if x.dtype.kind == "f" else x.astype(np.float64)
     dtype = np.float64 if x.dtype == np.float64 else np.float32
-    bounds, by, bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
+    thresholds, scale, n_bins = bin_thresholds(edges, closed, dtype), exact_scale(edges, closed, dtype), len(edges) - 1
     out = np.zeros(len(x), dtype=np.int64)
 
     def work(start: int, stop: int) -> None:
         bin_index = np.zeros(stop - start, dtype=np.int32)
-        number_bins(as_plain_array(x[start:stop]), stop - start, bounds, bins, by, bin_index, bin_index)
-        out[start:stop] = np.clip(bin_index - 1, 0, bins - 1)
+        number_bins(as_plain_array(x[start:stop]), stop - start, thresholds, n_bins, scale, bin_index, bin_index)
+        out[start:stop] = np.clip(bin_index - 1, 0, n_bins - 1)
 
-    map_blocks(work, len(x), _BLOCK)
+    map_blocks(work, len(x), _VALUES_PER_TASK)
     return out

@@ -39,8 +39,8 @@ def plainly(F, Y, w, theta, offset):
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("n", "k", "d"), [(1, 2, 1), (40, 4, 2), (70, 3, 5), (33, 6, 1)])
 def test_a_plain_loop_finds_the_same(shared, n, k, d, monkeypatch):
-    monkeypatch.setattr(multinomial, "_ROWS", 16)
-    monkeypatch.setattr(multinomial, "_ROOM", 16)  # several tiles, the last one shorter
+    monkeypatch.setattr(multinomial, "_MIN_ROWS_PER_TILE", 16)
+    monkeypatch.setattr(multinomial, "_VALUES_PER_TILE", 16)  # several tiles, the last one shorter
     F, Y, w, theta, offset = model(n, k, d, shared=shared)
     value, gradient, own, across = likelihood_sums(F, Y, w, theta, offset, True)
     want = plainly(F, Y, w, theta, offset)

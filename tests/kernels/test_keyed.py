@@ -83,7 +83,7 @@ def test_empty_data_have_empty_keys_for_every_class():
 
 def test_classes_that_do_not_fit_together_are_taken_in_turn(monkeypatch):
     P, Y = rows(50, 7, np.float64)
-    monkeypatch.setattr(keyed, "_MAX_KEYS", 100)
+    monkeypatch.setattr(keyed, "_MAX_KEYS_IN_MEMORY", 100)
     monkeypatch.setenv("TRUEODDS_THREADS", "1")
     assert same(keyed.map_sorted_keys(P, Y, np.copy), columns(P, Y))
 
@@ -91,7 +91,7 @@ def test_classes_that_do_not_fit_together_are_taken_in_turn(monkeypatch):
 def test_no_key_depends_on_the_number_of_threads_or_blocks(monkeypatch):
     P, Y = rows(400, 3, np.float32)
     expected = keyed.map_sorted_keys(P, Y, np.copy)
-    monkeypatch.setattr(keyed, "_BLOCK", 100)
+    monkeypatch.setattr(keyed, "_VALUES_PER_TASK", 100)
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         assert same(keyed.map_sorted_keys(P, Y, np.copy), expected)

@@ -20,7 +20,7 @@ SIZES = [1, 2, 3, 50, 3000]
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted also where sorting would do."""
-    monkeypatch.setattr(ranks, "_NEAR", 1.0)
+    monkeypatch.setattr(ranks, "_MAX_SAMPLE_SHARE", 1.0)
 
 
 def ranked(x: Array, ranks: Array) -> Array | None:
@@ -75,7 +75,7 @@ def test_every_rank_has_the_number_that_sorting_puts_there(n: int, kind: str, dt
 @pytest.mark.parametrize("kind", ["few", "many", "close", "bits"])
 @pytest.mark.parametrize("n", [15, 16, 17, 32, 33, 1000])
 def test_blocks_are_counted_together(n: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranks, "_BLOCK", 16)
+    monkeypatch.setattr(ranks, "_KEYS_PER_TASK", 16)
     x = numbers(kind, n, np.uint32)
     at = np.append(np.arange(1, 15) * n // 15, [0, n - 1])
     values = ranked(x, at)
@@ -101,7 +101,7 @@ def test_numbers_may_lie_anyhow_and_stay_as_they_are(layout: Any) -> None:
 
 
 def test_no_answer_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranks, "_BLOCK", 1000)
+    monkeypatch.setattr(ranks, "_KEYS_PER_TASK", 1000)
     x, at = numbers("bits", 5000, np.uint32), np.arange(0, 5000, 300)
     results = []
     for threads in ("1", "2", "5"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.kernels.bootstrap import _TILE, VectorResampler
+from trueodds.kernels.bootstrap import _ROWS_PER_TILE, VectorResampler
 
 
 def by_loops(cell: Any, w: Any, wp: Any, wy: Any, size: int, unit: Any, times: Any) -> list[Any]:
@@ -31,7 +31,7 @@ def _close(actual: Any, expected: Any) -> bool:
     return all(np.allclose(one, other, rtol=0, atol=1e-12) for one, other in zip(actual, expected, strict=True))
 
 
-@pytest.mark.parametrize("n", [0, 1, _TILE - 1, _TILE, _TILE + 1, 3 * _TILE])
+@pytest.mark.parametrize("n", [0, 1, _ROWS_PER_TILE - 1, _ROWS_PER_TILE, _ROWS_PER_TILE + 1, 3 * _ROWS_PER_TILE])
 @pytest.mark.parametrize("m", [2, 3, 7])
 @pytest.mark.parametrize("resamples", [1, 5])
 def test_sums_equal_plain_loops(n: int, m: int, resamples: int) -> None:

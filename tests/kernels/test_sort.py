@@ -9,9 +9,9 @@ import pytest
 
 from trueodds.core.typing import Array
 from trueodds.kernels import sort
-from trueodds.kernels.bin_sums import _PART_ROWS, key_sums, sorted_key_sums
+from trueodds.kernels.bin_sums import _KEYS_PER_PASS, key_sums, sorted_key_sums
 
-BLOCK = sort._BLOCK
+BLOCK = sort._VALUES_PER_TASK
 SIZES = [1, 2, 5, 300]
 LARGE = [BLOCK - 1, BLOCK + 1, 2 * BLOCK]
 
@@ -146,7 +146,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [1, 60, _PART_ROWS + 1, 2 * BLOCK + 3])
+@pytest.mark.parametrize("n", [1, 60, _KEYS_PER_PASS + 1, 2 * BLOCK + 3])
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> None:
     for ties in (True, False):

@@ -11,15 +11,17 @@ from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blo
 from trueodds.kernels.bin_sums import ROWS_PER_TILE, add_scores, add_to_columns, edge_keys, key_sums, zero_score_sums
 from trueodds.kernels.sort import decode_scores
 
-_BITS = 13
-_CELLS = 2**_BITS  # number of equal cells between the smallest and the largest key; counts stay in the core's own cache
-_BLOCK = 2**18
-_SAMPLE = 1000  # number of sampled keys, from which the cells of the ranks are estimated
-_NEAR = 0.25  # maximum share of the sample in these cells; above it, sorting all keys is not slower
+_CELL_INDEX_BITS = 13
+_N_CELLS = (
+    2**_CELL_INDEX_BITS
+)  # number of equal cells between the smallest and the largest key; counts stay in the core's own cache
+_KEYS_PER_TASK = 2**18
+_SAMPLE_SIZE = 1000  # number of sampled keys, from which the cells of the ranks are estimated
+_MAX_SAMPLE_SHARE = 0.25  # maximum share of the sample in these cells; above it, sorting all keys is not slower
 
 
 @compile_kernel
-def _ends(keys):  # type: ignore[no-untyped-def]
+def _find_key_range(keys):  # type: ignore[no-untyped-def]
     """Return the smallest and the largest key."""
     low = high = keys[0]
     for i in range(keys.shape[0]):
@@ -38,8 +40,8 @@ def _count_keys(keys, low, shift, out):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _partition_keys(keys, like, low, shift, segment, near, out):  # type: ignore[no-untyped-def]
-    """Write the keys of segment 0 to `near` and return their number; add n, Σp and Σp² to `out`.
+def _partition_keys(keys, empty_scores, low, shift, segment, selected_keys, out):  # type: ignore[no-untyped-def]
+    """Write the keys of segment 0 to `selected_keys` and return their number; add n, Σp and Σp² to `out`.
 
     `segment` (cells,) has the segment of each cell. `out` (2 · segments, 3) has rows for non-events and events of each
     segment.
@@ -49,8 +51,8 @@ def _partition_keys(keys, like, low, shift, segment, near, out):  # type: ignore
         np.empty(ROWS_PER_TILE, dtype=keys.dtype),
         zero_score_sums(out.shape[0]),
     )
-    scores = bits.view(like.dtype)
-    count = 0
+    scores = bits.view(empty_scores.dtype)
+    n_selected = 0
     for start in range(0, keys.shape[0], ROWS_PER_TILE):
         block = keys[start : start + ROWS_PER_TILE]
         m = block.shape[0]
@@ -59,11 +61,11 @@ def _partition_keys(keys, like, low, shift, segment, near, out):  # type: ignore
         for i in range(m):
             bin_index[i] = segment[(block[i] - low) >> shift] * 2 + np.int32(block[i] & 1)
         for i in range(m):
-            near[np.uint32(count)] = block[i]
-            count += bin_index[i] < 2
+            selected_keys[np.uint32(n_selected)] = block[i]
+            n_selected += bin_index[i] < 2
         add_scores(scores, m, bin_index, sums)
     add_to_columns(sums, out)
-    return count
+    return n_selected
 
 
 class OrderStatistics:
@@ -73,52 +75,54 @@ class OrderStatistics:
     """
 
     def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
-        self._up_to = np.cumsum(count)  # number of keys up to and including each cell
-        selected = _cell_mask(self._holding(ranks))
-        segment = np.where(selected, 0, np.cumsum(selected) + 1).astype(np.int32)
-        size, scores = 2 * (int(selected.sum()) + 2), decode_scores(keys[:0])
+        self._cumulative_count = np.cumsum(count)  # number of keys up to and including each cell
+        is_selected = _cell_mask(self._find_cells_of_ranks(ranks))
+        segment = np.where(is_selected, 0, np.cumsum(is_selected) + 1).astype(np.int32)
+        n_rows, empty_scores = 2 * (int(is_selected.sum()) + 2), decode_scores(keys[:0])
 
         def work(start: int, stop: int) -> tuple[Array, Array]:
-            out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((size, 3))
-            return out[: _partition_keys(keys[start:stop], scores, low, shift, segment, out, sums)].copy(), sums
+            out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((n_rows, 3))
+            return out[: _partition_keys(keys[start:stop], empty_scores, low, shift, segment, out, sums)].copy(), sums
 
-        listed, sums = zip(*map_blocks(work, len(keys), _BLOCK), strict=True)
-        self.keys = np.concatenate(listed)
+        selected_keys, sums = zip(*map_blocks(work, len(keys), _KEYS_PER_TASK), strict=True)
+        self.keys = np.concatenate(selected_keys)
         self.keys.sort()
         self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
-        self._low, self._shift, self._selected, self._count = low, shift, selected, count
-        self._others = np.cumsum(np.where(selected, 0.0, count))  # the same without the cells of sorted keys
+        self._low, self._shift, self._selected, self._count = low, shift, is_selected, count
+        self._cumulative_unselected = np.cumsum(
+            np.where(is_selected, 0.0, count)
+        )  # the same without the cells of sorted keys
 
     def select(self, ranks: Array) -> Array:
         """Return the order statistics (keys) at these ranks, from 0, whose cells must contain sorted keys."""
-        return self.keys[ranks - self._others[self._holding(ranks)].astype(np.int64)]
+        return self.keys[ranks - self._cumulative_unselected[self._find_cells_of_ranks(ranks)].astype(np.int64)]
 
-    def _holding(self, ranks: Array) -> Array:
+    def _find_cells_of_ranks(self, ranks: Array) -> Array:
         """Return the cell of each rank."""
-        return np.searchsorted(self._up_to, ranks, "right")
+        return np.searchsorted(self._cumulative_count, ranks, "right")
 
     def sum_bins(self, edges: Array, closed: str) -> Array | None:
         """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, or None if all keys are needed.
 
         All keys are needed if an edge lies within a segment, for instance.
         """
-        cells = [self._cell(key) for key in edge_keys(edges, closed, self.keys.dtype)]
-        if any(c >= 0 and not self._selected[c] and self._count[c] > 0 for c in cells):
+        cells = [self._find_cell_of_key(key) for key in edge_keys(edges, closed, self.keys.dtype)]
+        if any(cell >= 0 and not self._selected[cell] and self._count[cell] > 0 for cell in cells):
             return None
-        below = np.array([0.0 if c < 0 else self._others[c] for c in cells])
-        totals = np.concatenate(([0.0], np.cumsum(self._sums[:, :, 0].sum(axis=1))))
-        position = np.searchsorted(totals, below)
-        if not np.array_equal(totals[position], below):
+        count_below = np.array([0.0 if cell < 0 else self._cumulative_unselected[cell] for cell in cells])
+        segment_counts = np.concatenate(([0.0], np.cumsum(self._sums[:, :, 0].sum(axis=1))))
+        segments_below = np.searchsorted(segment_counts, count_below)
+        if not np.array_equal(segment_counts[segments_below], count_below):
             return None
         table = key_sums(self.keys, edges, closed)
-        np.add.at(table, np.searchsorted(position, np.arange(1, len(self._sums) + 1)), self._sums)
+        np.add.at(table, np.searchsorted(segments_below, np.arange(1, len(self._sums) + 1)), self._sums)
         return table
 
-    def _cell(self, key: Any) -> int:
+    def _find_cell_of_key(self, key: Any) -> int:
         """Return the cell of a key: the last one for larger keys, −1 for smaller ones."""
         if key is None or key < self._low:
             return -1
-        return min(int((key - self._low) >> self._shift), _CELLS - 1)
+        return min(int((key - self._low) >> self._shift), _N_CELLS - 1)
 
 
 def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None:
@@ -127,18 +131,22 @@ def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None
     The keys, in any order, are those of `sort.row_keys`.
     """
     keys = as_plain_array(keys)
-    ends = np.array(map_blocks(lambda a, b: _ends(keys[a:b]), len(keys), _BLOCK), dtype=keys.dtype)
-    low, high = ends.min(), ends.max()
-    shift = keys.dtype.type(max(0, int(high - low).bit_length() - _BITS))
-    some = np.sort((keys[:: max(1, len(keys) // _SAMPLE)] - low) >> shift)
-    if _cell_mask(some[ranks * len(some) // len(keys)])[some].mean() > _NEAR:
+    key_ranges = np.array(
+        map_blocks(lambda a, b: _find_key_range(keys[a:b]), len(keys), _KEYS_PER_TASK), dtype=keys.dtype
+    )
+    low, high = key_ranges.min(), key_ranges.max()
+    shift = keys.dtype.type(max(0, int(high - low).bit_length() - _CELL_INDEX_BITS))
+    sampled_cells = np.sort((keys[:: max(1, len(keys) // _SAMPLE_SIZE)] - low) >> shift)
+    if _cell_mask(sampled_cells[ranks * len(sampled_cells) // len(keys)])[sampled_cells].mean() > _MAX_SAMPLE_SHARE:
         return None
-    count = sum_blocks(lambda a, b, out: _count_keys(keys[a:b], low, shift, out), len(keys), (_CELLS,), block=_BLOCK)
+    count = sum_blocks(
+        lambda a, b, out: _count_keys(keys[a:b], low, shift, out), len(keys), (_N_CELLS,), block=_KEYS_PER_TASK
+    )
     return OrderStatistics(keys, low, shift, count, ranks)
 
 
 def _cell_mask(cells: Array) -> Array:
-    """Return a mask (_CELLS,) that is True for the given cells."""
-    mask = np.zeros(_CELLS, dtype=np.bool_)
+    """Return a mask (_N_CELLS,) that is True for the given cells."""
+    mask = np.zeros(_N_CELLS, dtype=np.bool_)
     mask[cells] = True
     return mask

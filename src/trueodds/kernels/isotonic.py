@@ -20,88 +20,88 @@ class PooledBlocks(NamedTuple):
 
 
 @compile_kernel
-def pool_block(mass, events, last, k):  # type: ignore[no-untyped-def]
+def pool_block(mass, events, last, n_blocks):  # type: ignore[no-untyped-def]
     """Pool the last of k blocks with all preceding blocks whose mean is not lower; return the number of blocks left.
 
     Means are compared without division, so the result is exact for integers.
     """
-    while k > 1 and events[k - 2] * mass[k - 1] >= events[k - 1] * mass[k - 2]:
-        mass[k - 2] += mass[k - 1]
-        events[k - 2] += events[k - 1]
-        last[k - 2] = last[k - 1]
-        k -= 1
-    return k
+    while n_blocks > 1 and events[n_blocks - 2] * mass[n_blocks - 1] >= events[n_blocks - 1] * mass[n_blocks - 2]:
+        mass[n_blocks - 2] += mass[n_blocks - 1]
+        events[n_blocks - 2] += events[n_blocks - 1]
+        last[n_blocks - 2] = last[n_blocks - 1]
+        n_blocks -= 1
+    return n_blocks
 
 
 @compile_kernel
-def _of_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
+def _fit_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
     """Compute the isotonic blocks of sorted keys and return their number; `last` receives the index of their last key.
 
     A block can begin only after a score that has a non-event, and at a score that has an event. Outcomes are sorted
     among equal scores, so the first key of a score shows whether all of its rows are events.
     """
-    n, one = keys.shape[0], keys.dtype.type(1)
-    k, start, ones = 0, 0, np.int64(0)
-    before, all_events = keys[0] >> one, keys[0] & one == one
+    n, one_bit = keys.shape[0], keys.dtype.type(1)
+    n_blocks, start, n_events = 0, 0, np.int64(0)
+    previous_score, all_events = keys[0] >> one_bit, keys[0] & one_bit == one_bit
     for i in range(n):
-        score, event = keys[i] >> one, keys[i] & one
-        if score != before:
-            if not all_events and (event == one or (i + 1 < n and keys[i + 1] >> one == score)):
-                mass[k], events[k], last[k] = i - start, ones, i - 1
-                k = pool_block(mass, events, last, k + 1)
-                start, ones = i, np.int64(0)
-            before, all_events = score, event == one
-        ones += np.int64(event)
-    mass[k], events[k], last[k] = n - start, ones, n - 1
-    return pool_block(mass, events, last, k + 1)
+        score, event = keys[i] >> one_bit, keys[i] & one_bit
+        if score != previous_score:
+            if not all_events and (event == one_bit or (i + 1 < n and keys[i + 1] >> one_bit == score)):
+                mass[n_blocks], events[n_blocks], last[n_blocks] = i - start, n_events, i - 1
+                n_blocks = pool_block(mass, events, last, n_blocks + 1)
+                start, n_events = i, np.int64(0)
+            previous_score, all_events = score, event == one_bit
+        n_events += np.int64(event)
+    mass[n_blocks], events[n_blocks], last[n_blocks] = n - start, n_events, n - 1
+    return pool_block(mass, events, last, n_blocks + 1)
 
 
 @compile_kernel
-def _of_rows(p, y, w, order, low, high, mass, events):  # type: ignore[no-untyped-def]
+def _fit_ordered_rows(p, y, w, order, low, high, mass, events):  # type: ignore[no-untyped-def]
     """Compute the isotonic blocks of the rows with positive weight, in the given order by score; return their number.
 
     Rows with equal scores are summed first.
     """
-    k, x, a, wy = 0, 0.0, 0.0, 0.0
-    for j in range(order.shape[0] + 1):
-        i = order[min(j, order.shape[0] - 1)]
-        if j < order.shape[0] and not w[i] > 0.0:
+    n_blocks, pooled_score, weight, wy = 0, 0.0, 0.0, 0.0
+    for position in range(order.shape[0] + 1):
+        i = order[min(position, order.shape[0] - 1)]
+        if position < order.shape[0] and not w[i] > 0.0:
             continue
         score = np.float64(p[i]) + 0.0
-        if a > 0.0 and (j == order.shape[0] or score != x):
-            low[k], high[k], mass[k], events[k] = x, x, a, wy
-            k = pool_block(mass, events, high, k + 1)
-            a = wy = 0.0
-        x = score
-        a += w[i]
+        if weight > 0.0 and (position == order.shape[0] or score != pooled_score):
+            low[n_blocks], high[n_blocks], mass[n_blocks], events[n_blocks] = pooled_score, pooled_score, weight, wy
+            n_blocks = pool_block(mass, events, high, n_blocks + 1)
+            weight = wy = 0.0
+        pooled_score = score
+        weight += w[i]
         wy += w[i] * y[i]
-    return k
+    return n_blocks
 
 
 @compile_kernel
-def _means(w, wy, fit):  # type: ignore[no-untyped-def]
+def _fit_means(w, wy, fit):  # type: ignore[no-untyped-def]
     m = wy.shape[1]
     mass, events, last = np.empty(m), np.empty(m), np.empty(m, dtype=np.int64)
-    for b in range(wy.shape[0]):
-        a = b if w.shape[0] > 1 else 0
-        blocks = 0
+    for draw in range(wy.shape[0]):
+        weight_row = draw if w.shape[0] > 1 else 0
+        n_blocks = 0
         for j in range(m):
-            if w[a, j] > 0.0:
-                mass[blocks], events[blocks], last[blocks] = w[a, j], wy[b, j], j
-                blocks = pool_block(mass, events, last, blocks + 1)
-        if blocks == 0:
-            fit[b, :] = np.nan
+            if w[weight_row, j] > 0.0:
+                mass[n_blocks], events[n_blocks], last[n_blocks] = w[weight_row, j], wy[draw, j], j
+                n_blocks = pool_block(mass, events, last, n_blocks + 1)
+        if n_blocks == 0:
+            fit[draw, :] = np.nan
             continue
-        last[blocks - 1] = m - 1
+        last[n_blocks - 1] = m - 1
         start = 0
-        for k in range(blocks):
-            mean = events[k] / mass[k]
+        for block in range(n_blocks):
+            mean = events[block] / mass[block]
             # Cells without weight take the mean of the preceding block, those before the first block that of the first.
-            for j in range(start, last[k] + 1):
-                fit[b, j] = mean
-            start = last[k] + 1
-            while k + 1 < blocks and start < m and not w[a, start] > 0.0:
-                fit[b, start] = mean
+            for j in range(start, last[block] + 1):
+                fit[draw, j] = mean
+            start = last[block] + 1
+            while block + 1 < n_blocks and start < m and not w[weight_row, start] > 0.0:
+                fit[draw, start] = mean
                 start += 1
 
 
@@ -111,14 +111,14 @@ def fit_sorted_keys(keys: Array) -> PooledBlocks:
     if n == 0:
         return PooledBlocks(*np.empty((4, 0)))
     mass, events, last = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    k = _of_keys(as_plain_array(keys), mass, events, last)
-    last = last[:k]
+    n_blocks = _fit_keys(as_plain_array(keys), mass, events, last)
+    last = last[:n_blocks]
     first = np.append(0, last[:-1] + 1)
     return PooledBlocks(
         sort.scores_of_keys(keys[first]),
         sort.scores_of_keys(keys[last]),
-        mass[:k].astype(float),
-        events[:k].astype(float),
+        mass[:n_blocks].astype(float),
+        events[:n_blocks].astype(float),
     )
 
 
@@ -128,13 +128,13 @@ def fit_rows(p: Array, y: Array, w: Array) -> PooledBlocks:
     if len(p) == 0:
         return PooledBlocks(*buffers)
     # Weights are scaled by a power of two, which does not round, so that products neither overflow nor underflow.
-    power = int(np.frexp(w.max())[1])
-    narrow = p.astype(np.float32)  # float32 is sorted several times as fast
-    p = narrow if (narrow == p).all() else p
-    rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -power, dtype=np.float64), sort.argsort_scores(p))
-    k = _of_rows(*(as_plain_array(x) for x in rows), *buffers)
-    low, high, mass, events = (x[:k].copy() for x in buffers)
-    return PooledBlocks(low, high, np.ldexp(mass, power), np.ldexp(events, power))
+    exponent = int(np.frexp(w.max())[1])
+    p_float32 = p.astype(np.float32)  # float32 is sorted several times as fast
+    p = p_float32 if (p_float32 == p).all() else p
+    rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -exponent, dtype=np.float64), sort.argsort_scores(p))
+    n_blocks = _fit_ordered_rows(*(as_plain_array(array) for array in rows), *buffers)
+    low, high, mass, events = (array[:n_blocks].copy() for array in buffers)
+    return PooledBlocks(low, high, np.ldexp(mass, exponent), np.ldexp(events, exponent))
 
 
 def isotonic_means(w: Array, wy: Array) -> Array:
@@ -151,23 +151,23 @@ def isotonic_means(w: Array, wy: Array) -> Array:
     [0.5, 0.5, 1.0]
     """
     shape = np.broadcast_shapes(w.shape, wy.shape)
-    mass = np.ascontiguousarray(w, dtype=np.float64).reshape(-1, shape[-1])
-    events = np.ascontiguousarray(np.broadcast_to(wy, shape), dtype=np.float64).reshape(-1, shape[-1])
-    if len(mass) not in (1, len(events)):  # axes that broadcast in the middle
-        mass = np.ascontiguousarray(np.broadcast_to(w, shape), dtype=np.float64).reshape(-1, shape[-1])
-    fit = np.empty(events.shape)
-    _means(mass, events, fit)
+    w_rows = np.ascontiguousarray(w, dtype=np.float64).reshape(-1, shape[-1])
+    wy_rows = np.ascontiguousarray(np.broadcast_to(wy, shape), dtype=np.float64).reshape(-1, shape[-1])
+    if len(w_rows) not in (1, len(wy_rows)):  # axes that broadcast in the middle
+        w_rows = np.ascontiguousarray(np.broadcast_to(w, shape), dtype=np.float64).reshape(-1, shape[-1])
+    fit = np.empty(wy_rows.shape)
+    _fit_means(w_rows, wy_rows, fit)
     return fit.reshape(shape)
 
 
 @compile_kernel
-def _cross_product(ax, ay, bx, by, cx, cy):  # type: ignore[no-untyped-def]
+def _cross_product(x1, y1, x2, y2, x3, y3):  # type: ignore[no-untyped-def]
     """Return the cross product of the vectors a → b and b → c, which is positive if the path turns left."""
-    return (bx - ax) * (cy - by) - (by - ay) * (cx - bx)
+    return (x2 - x1) * (y3 - y2) - (y2 - y1) * (x3 - x2)
 
 
 @compile_kernel
-def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
+def _fit_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
     """Compute the isotonic mean (rise/run) of an added event of weight 1, just below each of the sorted scores.
 
     The cumulative sums (Σw, Σwy) are points, and the isotonic means are slopes of their greatest convex minorant. The
@@ -177,34 +177,36 @@ def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
     m = mass.shape[0]
     x, y = np.empty(m + 1), np.empty(m + 1)  # corners of the minorant, eventually from right to left
     x[0], y[0] = -1.0, -1.0  # built from left to right, with the added row before all others
-    corners, w, wy = 1, 0.0, 0.0
+    n_corners, w, wy = 1, 0.0, 0.0
     for i in range(m):
         w += mass[i]
         wy += events[i]
         while (
-            corners > 1 and _cross_product(x[corners - 2], y[corners - 2], x[corners - 1], y[corners - 1], w, wy) <= 0.0
+            n_corners > 1
+            and _cross_product(x[n_corners - 2], y[n_corners - 2], x[n_corners - 1], y[n_corners - 1], w, wy) <= 0.0
         ):
-            corners -= 1
-        x[corners], y[corners] = w, wy
-        corners += 1
-    for i in range(corners // 2):
-        j = corners - 1 - i
+            n_corners -= 1
+        x[n_corners], y[n_corners] = w, wy
+        n_corners += 1
+    for i in range(n_corners // 2):
+        j = n_corners - 1 - i
         x[i], x[j], y[i], y[j] = x[j], x[i], y[j], y[i]
     w, wy = -1.0, -1.0
     for i in range(m):
-        top = corners - 1
+        top = n_corners - 1
         rise[i], run[i] = y[top - 1] - y[top], x[top - 1] - x[top]
         w += mass[i]
         wy += events[i]
         if _cross_product(x[top], y[top], w, wy, x[top - 1], y[top - 1]) <= 0.0:
             continue  # the new point is not below the segment over the added row
-        corners -= 1
+        n_corners -= 1
         while (
-            corners > 1 and _cross_product(w, wy, x[corners - 1], y[corners - 1], x[corners - 2], y[corners - 2]) <= 0.0
+            n_corners > 1
+            and _cross_product(w, wy, x[n_corners - 1], y[n_corners - 1], x[n_corners - 2], y[n_corners - 2]) <= 0.0
         ):
-            corners -= 1
-        x[corners], y[corners] = w, wy
-        corners += 1
+            n_corners -= 1
+        x[n_corners], y[n_corners] = w, wy
+        n_corners += 1
 
 
 def added_row_means(mass: Array, events: Array) -> tuple[Array, Array]:
@@ -216,9 +218,9 @@ def added_row_means(mass: Array, events: Array) -> tuple[Array, Array]:
     """
     rise, run = np.empty((2, len(mass))), np.empty((2, len(mass)))
     # A non-event is an event of the complementary outcome, with the scores in reverse order.
-    ways = ((mass - events)[::-1], events)
-    for way, wy in enumerate(ways):
-        _with_added_event(as_plain_array(mass[::-1] if way == 0 else mass), as_plain_array(wy), rise[way], run[way])
+    events_of_side = ((mass - events)[::-1], events)
+    for side, wy in enumerate(events_of_side):
+        _fit_added_event(as_plain_array(mass[::-1] if side == 0 else mass), as_plain_array(wy), rise[side], run[side])
     run = np.maximum(run, 1.0)  # the added row is lost in rounding if weights exceed 2⁵³
     low, high = ((run[0] - rise[0]) / run[0])[::-1], rise[1] / run[1]
     # Weighted sums are rounded: keep the means nondecreasing and within [0, 1].

@@ -12,25 +12,25 @@ RATE_TOLERANCE = 1e-12  # tolerance of equal rates for the rounding of sums, rel
 
 
 @compile_kernel
-def _first_cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
-    """Return the number j ≥ 1 of the first cut j · extent / k that is not below `at`."""
-    if not at > 0:
+def _first_cut(position, k, extent, tolerance):  # type: ignore[no-untyped-def]
+    """Return the number j ≥ 1 of the first cut j · extent / k that is not below `position`."""
+    if not position > 0:
         return 1
-    j = np.int64(np.ceil((at + tolerance) / extent * k))  # up to rounding
-    while j > 1 and (j - 1) * extent / k - tolerance >= at:
+    j = np.int64(np.ceil((position + tolerance) / extent * k))  # up to rounding
+    while j > 1 and (j - 1) * extent / k - tolerance >= position:
         j -= 1
-    while j * extent / k - tolerance < at:
+    while j * extent / k - tolerance < position:
         j += 1
     return j
 
 
 @compile_kernel
-def _end(position, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
+def _find_bin_end(position, j, start, n_cells, k, extent, tolerance):  # type: ignore[no-untyped-def]
     """Return the number of cells at or below cut j, by binary search from t to m."""
     if j >= k:
-        return m
+        return n_cells
     cut = j * extent / k - tolerance
-    low, high = t, m
+    low, high = start, n_cells
     while low < high:
         middle = (low + high) // 2
         if position[middle] > cut:
@@ -41,111 +41,127 @@ def _end(position, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-de
 
 
 @compile_kernel
-def _decreases(mass, events, m, a, t, c):  # type: ignore[no-untyped-def]
+def _has_decreasing_rate(mass, events, n_cells, begin, boundary, end):  # type: ignore[no-untyped-def]
     """Return whether the event rate of the cells t..c−1 is below that of the cells a..t−1."""
-    before, after = mass[t] - mass[a], mass[c] - mass[t]
-    return (events[c] - events[t]) / after < (events[t] - events[a]) / before - RATE_TOLERANCE * mass[m] / min(
-        before, after
-    )
+    before, after = mass[boundary] - mass[begin], mass[end] - mass[boundary]
+    return (events[end] - events[boundary]) / after < (
+        events[boundary] - events[begin]
+    ) / before - RATE_TOLERANCE * mass[n_cells] / min(before, after)
 
 
 @compile_kernel
-def _above_hull(mass, events, m, above, hull):  # type: ignore[no-untyped-def]
+def _find_points_above_hull(mass, events, n_cells, above, hull):  # type: ignore[no-untyped-def]
     """Return the number of points of the curve (mass, events) above its greatest convex minorant.
 
     `above` receives the indices of these points, `hull` those on the minorant.
     """
     size = 0
-    for t in range(m + 1):
+    for point in range(n_cells + 1):
         while size >= 2:
-            if not _decreases(mass, events, m, hull[size - 2], hull[size - 1], t):
+            if not _has_decreasing_rate(mass, events, n_cells, hull[size - 2], hull[size - 1], point):
                 break
             size -= 1
-        hull[size] = t
+        hull[size] = point
         size += 1
     n_above, h = 0, 0
-    for t in range(m + 1):
-        if h < size and hull[h] == t:
+    for point in range(n_cells + 1):
+        if h < size and hull[h] == point:
             h += 1
         else:
-            above[n_above] = t
+            above[n_above] = point
             n_above += 1
     return n_above
 
 
 @compile_kernel
-def _nondecreasing(mass, events, position, m, k, extent, tolerance, above, n_above):  # type: ignore[no-untyped-def]
+def _has_nondecreasing_rates(mass, events, position, n_cells, k, extent, tolerance, above, n_above):  # type: ignore[no-untyped-def]
     """Return whether the event rates of k bins are nondecreasing.
 
     They can decrease only at a boundary above the convex minorant, so the loop runs over the bins or over these points,
     whichever are fewer.
     """
     if k <= n_above:
-        a, t = 0, 0
-        while t < m:
-            c = _end(position, _first_cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
-            if t > 0 and _decreases(mass, events, m, a, t, c):
+        begin, boundary = 0, 0
+        while boundary < n_cells:
+            end = _find_bin_end(
+                position, _first_cut(position[boundary], k, extent, tolerance), boundary, n_cells, k, extent, tolerance
+            )
+            if boundary > 0 and _has_decreasing_rate(mass, events, n_cells, begin, boundary, end):
                 return False
-            a, t = t, c
+            begin, boundary = boundary, end
         return True
     for f in range(n_above):
-        t = above[f]
-        j = _first_cut(position[t - 1], k, extent, tolerance)
-        if _end(position, j, t - 1, m, k, extent, tolerance) == t:
-            a = 0 if j == 1 else _end(position, j - 1, 0, m, k, extent, tolerance)
-            c = _end(position, _first_cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
-            if _decreases(mass, events, m, a, t, c):
+        boundary = above[f]
+        j = _first_cut(position[boundary - 1], k, extent, tolerance)
+        if _find_bin_end(position, j, boundary - 1, n_cells, k, extent, tolerance) == boundary:
+            begin = 0 if j == 1 else _find_bin_end(position, j - 1, 0, n_cells, k, extent, tolerance)
+            end = _find_bin_end(
+                position, _first_cut(position[boundary], k, extent, tolerance), boundary, n_cells, k, extent, tolerance
+            )
+            if _has_decreasing_rate(mass, events, n_cells, begin, boundary, end):
                 return False
     return True
 
 
 @compile_kernel
-def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  # type: ignore[no-untyped-def]
-    """Write the binned error and the number of bins of the draws start..stop−1 to `values` and `bins`."""
+def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, best_n_bins):  # type: ignore[no-untyped-def]
+    """Write the binned error and the number of bins of the draws start..stop−1 to `values` and `best_n_bins`."""
     size = s.shape[0]
     mass, predicted, events, position = np.empty(size + 1), np.empty(size + 1), np.empty(size + 1), np.empty(size + 1)
     above, hull = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
     for r in range(start, stop):
-        of_w, of_wp, of_wy = min(r, w.shape[0] - 1), min(r, wp.shape[0] - 1), min(r, wy.shape[0] - 1)
-        m = 0
+        w_row, wp_row, wy_row = min(r, w.shape[0] - 1), min(r, wp.shape[0] - 1), min(r, wy.shape[0] - 1)
+        n_cells = 0
         mass[0] = predicted[0] = events[0] = 0.0
         for i in range(size):
-            if w[of_w, i] > 0:  # skip scores without weight in this draw
+            if w[w_row, i] > 0:  # skip scores without weight in this draw
                 if not by_mass:
-                    position[m] = s[i]
-                m += 1
-                mass[m] = mass[m - 1] + w[of_w, i]
-                predicted[m] = predicted[m - 1] + wp[of_wp, i]
-                events[m] = events[m - 1] + wy[of_wy, i]
+                    position[n_cells] = s[i]
+                n_cells += 1
+                mass[n_cells] = mass[n_cells - 1] + w[w_row, i]
+                predicted[n_cells] = predicted[n_cells - 1] + wp[wp_row, i]
+                events[n_cells] = events[n_cells - 1] + wy[wy_row, i]
         if by_mass:
             position[0] = -np.inf
-            for i in range(1, m + 1):
+            for i in range(1, n_cells + 1):
                 position[i] = mass[i]
-            extent, tolerance = mass[m], CUT_TOLERANCE * mass[m]
+            extent, tolerance = mass[n_cells], CUT_TOLERANCE * mass[n_cells]
         else:
-            position[m] = np.inf
+            position[n_cells] = np.inf
             extent, tolerance = 1.0, 0.0
-        n_above = _above_hull(mass, events, m, above, hull)
-        k = max_bins
+        n_above = _find_points_above_hull(mass, events, n_cells, above, hull)
+        n_bins = max_bins
         if n_above > 0:
-            k = 1
-            while k < max_bins and _nondecreasing(mass, events, position, m, k + 1, extent, tolerance, above, n_above):
-                k += 1
+            n_bins = 1
+            while n_bins < max_bins and _has_nondecreasing_rates(
+                mass, events, position, n_cells, n_bins + 1, extent, tolerance, above, n_above
+            ):
+                n_bins += 1
         # High powers of small gaps underflow, so gaps are divided by the largest one, which is found first.
         largest, total = 0.0 if order > 2 else 1.0, 0.0
         for summed in range(0 if order > 2 else 1, 2):
-            t = 0
-            while t < m and (summed == 0 or (largest > 0 and not np.isinf(order))):
-                c = _end(position, _first_cut(position[t], k, extent, tolerance), t, m, k, extent, tolerance)
-                share = (mass[c] - mass[t]) / mass[m]
-                gap = abs((predicted[c] - predicted[t]) - (events[c] - events[t])) / (mass[c] - mass[t])
+            begin = 0
+            while begin < n_cells and (summed == 0 or (largest > 0 and not np.isinf(order))):
+                end = _find_bin_end(
+                    position,
+                    _first_cut(position[begin], n_bins, extent, tolerance),
+                    begin,
+                    n_cells,
+                    n_bins,
+                    extent,
+                    tolerance,
+                )
+                share = (mass[end] - mass[begin]) / mass[n_cells]
+                gap = abs((predicted[end] - predicted[begin]) - (events[end] - events[begin])) / (
+                    mass[end] - mass[begin]
+                )
                 if summed == 0:
                     largest = max(largest, gap)
                 else:
                     total += share * (gap / largest) ** order
-                t = c
+                begin = end
         values[r] = largest if np.isinf(order) else largest * total ** (1.0 / order)
-        bins[r] = k
+        best_n_bins[r] = n_bins
 
 
 def monotonic_sweep(
@@ -157,9 +173,15 @@ def monotonic_sweep(
     (`by_mass`) or equal width; numbers from 2 to `max_bins` are tried. Cost: O(m + k² log m) for a result of k bins.
     """
     draws = max(len(w), len(wp), len(wy))
-    values, bins = np.empty(draws), np.empty(draws, np.int64)
+    values, best_n_bins = np.empty(draws), np.empty(draws, np.int64)
     arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, s)]
     max_bins, order = max(1, max_bins), float(order)
     block = max(32, 2**17 // len(s))  # minimum work per thread task
-    list(map_blocks(lambda a, b: _sweep_draws(*arrays, max_bins, by_mass, order, a, b, values, bins), draws, block))
-    return values, bins
+    list(
+        map_blocks(
+            lambda start, stop: _sweep_draws(*arrays, max_bins, by_mass, order, start, stop, values, best_n_bins),
+            draws,
+            block,
+        )
+    )
+    return values, best_n_bins

@@ -33,11 +33,11 @@ class NearIsotonicPath:
     @property
     def n_blocks(self) -> Array:
         """Number of blocks of each model, (models,)."""
-        models = len(self.lambdas)
-        changes = np.bincount(self.first_model, minlength=models + 1) - np.bincount(
-            self.end_model, minlength=models + 1
+        n_models = len(self.lambdas)
+        changes = np.bincount(self.first_model, minlength=n_models + 1) - np.bincount(
+            self.end_model, minlength=n_models + 1
         )
-        return np.cumsum(changes)[:models]
+        return np.cumsum(changes)[:n_models]
 
     def levels(self, model: int) -> tuple[Array, Array]:
         """Return the blocks of one model and their levels, clipped to [0, 1]."""
@@ -47,75 +47,107 @@ class NearIsotonicPath:
 
 
 @compile_kernel
-def _meeting(a, b, now, mass, events, pull):  # type: ignore[no-untyped-def]
-    """Return the λ ≥ `now` at which two neighboring blocks reach the same level; infinite if they never do."""
-    gap = events[b] / mass[b] - events[a] / mass[a]
-    closing = pull[a] / mass[a] - pull[b] / mass[b]
-    left = gap - now * closing
-    if abs(left) <= LEVEL_TOLERANCE:
-        return now
-    if closing != 0 and left / closing > 0:
-        return max(gap / closing, now)
+def _meeting_penalty(left, right, current_lambda, mass, events, slope):  # type: ignore[no-untyped-def]
+    """Return the λ ≥ `current_lambda` at which two neighboring blocks reach the same level, or ∞ if they never do."""
+    gap = events[right] / mass[right] - events[left] / mass[left]
+    closing_rate = slope[left] / mass[left] - slope[right] / mass[right]
+    gap_now = gap - current_lambda * closing_rate
+    if abs(gap_now) <= LEVEL_TOLERANCE:
+        return current_lambda
+    if closing_rate != 0 and gap_now / closing_rate > 0:
+        return max(gap / closing_rate, current_lambda)
     return np.inf
 
 
 @compile_kernel
-def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: ignore[no-untyped-def]
+def _merge_blocks(mass, events, slope, parent, first_model, end_model, lambdas, n_blocks):  # type: ignore[no-untyped-def]
     """Merge neighboring blocks in the order of their λ; return the numbers of blocks and models."""
-    before, after = np.empty(2 * blocks, np.int64), np.empty(2 * blocks, np.int64)
-    for a in range(blocks):
-        before[a], after[a] = a - 1, a + 1 if a + 1 < blocks else -1
-    for a in range(blocks - 1):
-        if events[a] / mass[a] > events[a + 1] / mass[a + 1]:
-            pull[a] -= 1.0
-            pull[a + 1] += 1.0
-    heap = [(_meeting(a, a + 1, 0.0, mass, events, pull), a, a + 1) for a in range(blocks - 1)]
+    left_neighbor, right_neighbor = np.empty(2 * n_blocks, np.int64), np.empty(2 * n_blocks, np.int64)
+    for left in range(n_blocks):
+        left_neighbor[left], right_neighbor[left] = left - 1, left + 1 if left + 1 < n_blocks else -1
+    for left in range(n_blocks - 1):
+        if events[left] / mass[left] > events[left + 1] / mass[left + 1]:
+            slope[left] -= 1.0
+            slope[left + 1] += 1.0
+    heap = [
+        (_meeting_penalty(left, left + 1, 0.0, mass, events, slope), left, left + 1) for left in range(n_blocks - 1)
+    ]
     heapify(heap)
     model, lambdas[0] = 0, 0.0
     while len(heap) > 0:
-        at, a, b = heappop(heap)
-        if at == np.inf:
+        penalty, left, right = heappop(heap)
+        if penalty == np.inf:
             break
-        if parent[a] >= 0 or parent[b] >= 0:
+        if parent[left] >= 0 or parent[right] >= 0:
             continue  # one of them has been merged since
-        if at > lambdas[model] * (1.0 + PENALTY_TOLERANCE):
+        if penalty > lambdas[model] * (1.0 + PENALTY_TOLERANCE):
             model += 1
-            lambdas[model] = at
-        new = blocks
-        blocks += 1
+            lambdas[model] = penalty
+        merged = n_blocks
+        n_blocks += 1
         # The penalty of a decrease between the two pulled them in opposite directions, which cancels in the sum.
-        mass[new], events[new], pull[new] = mass[a] + mass[b], events[a] + events[b], pull[a] + pull[b]
-        born[new], died[a], died[b], parent[a], parent[b] = model, model, model, new, new
-        before[new], after[new] = before[a], after[b]
-        if before[new] >= 0:
-            after[before[new]] = new
-            heappush(heap, (_meeting(before[new], new, at, mass, events, pull), before[new], new))
-        if after[new] >= 0:
-            before[after[new]] = new
-            heappush(heap, (_meeting(new, after[new], at, mass, events, pull), new, after[new]))
-    return blocks, model + 1
+        mass[merged], events[merged], slope[merged] = (
+            mass[left] + mass[right],
+            events[left] + events[right],
+            slope[left] + slope[right],
+        )
+        first_model[merged], end_model[left], end_model[right], parent[left], parent[right] = (
+            model,
+            model,
+            model,
+            merged,
+            merged,
+        )
+        left_neighbor[merged], right_neighbor[merged] = left_neighbor[left], right_neighbor[right]
+        if left_neighbor[merged] >= 0:
+            right_neighbor[left_neighbor[merged]] = merged
+            heappush(
+                heap,
+                (
+                    _meeting_penalty(left_neighbor[merged], merged, penalty, mass, events, slope),
+                    left_neighbor[merged],
+                    merged,
+                ),
+            )
+        if right_neighbor[merged] >= 0:
+            left_neighbor[right_neighbor[merged]] = merged
+            heappush(
+                heap,
+                (
+                    _meeting_penalty(merged, right_neighbor[merged], penalty, mass, events, slope),
+                    merged,
+                    right_neighbor[merged],
+                ),
+            )
+    return n_blocks, model + 1
 
 
 @compile_kernel
-def _merge_equal(mass, events, w, m, start):  # type: ignore[no-untyped-def]
-    """Merge neighboring values with equal means; return the number of blocks. `start` receives each value's block."""
-    blocks = 0
+def _merge_equal(mass, events, block_mass, block_events, initial_block):  # type: ignore[no-untyped-def]
+    """Merge neighboring values with equal means, and return the number of blocks.
+
+    `initial_block` receives the block of each value.
+    """
+    n_blocks = 0
     for i in range(mass.shape[0]):
-        if blocks > 0 and abs(m[blocks - 1] / w[blocks - 1] - events[i] / mass[i]) <= LEVEL_TOLERANCE:
-            w[blocks - 1] += mass[i]
-            m[blocks - 1] += events[i]
+        if (
+            n_blocks > 0
+            and abs(block_events[n_blocks - 1] / block_mass[n_blocks - 1] - events[i] / mass[i]) <= LEVEL_TOLERANCE
+        ):
+            block_mass[n_blocks - 1] += mass[i]
+            block_events[n_blocks - 1] += events[i]
         else:
-            w[blocks], m[blocks] = mass[i], events[i]
-            blocks += 1
-        start[i] = blocks - 1
-    return blocks
+            block_mass[n_blocks], block_events[n_blocks] = mass[i], events[i]
+            n_blocks += 1
+        initial_block[i] = n_blocks - 1
+    return n_blocks
 
 
 @compile_kernel
-def _handed_down(own, parent):  # type: ignore[no-untyped-def]
-    for a in range(own.shape[0] - 1, -1, -1):
-        if parent[a] >= 0:
-            own[a] += own[parent[a]]
+def _add_parent_values(values, parent):  # type: ignore[no-untyped-def]
+    for block in range(values.shape[0] - 1, -1, -1):
+        if parent[block] >= 0:
+            values[block] += values[parent[block]]
 
 
 def near_isotonic_path(mass: Array, events: Array) -> NearIsotonicPath:
@@ -126,20 +158,29 @@ def near_isotonic_path(mass: Array, events: Array) -> NearIsotonicPath:
     there are less than 2m blocks. There is one model for λ = 0 and for every λ at which levels merge. Cost: O(m log m).
     """
     n = len(mass)
-    w, m, start = np.zeros(2 * n), np.zeros(2 * n), np.empty(n, np.int64)
-    pull, parent = np.zeros(2 * n), np.full(2 * n, -1)
-    born, died, lambdas = np.zeros(2 * n, np.int64), np.full(2 * n, -1), np.empty(n)
-    blocks = _merge_equal(
+    block_mass, block_events, initial_block = np.zeros(2 * n), np.zeros(2 * n), np.empty(n, np.int64)
+    slope, parent = np.zeros(2 * n), np.full(2 * n, -1)
+    first_model, end_model, lambdas = np.zeros(2 * n, np.int64), np.full(2 * n, -1), np.empty(n)
+    n_blocks = _merge_equal(
         as_plain_array(mass.astype(np.float64, copy=False)),
         as_plain_array(events.astype(np.float64, copy=False)),
-        w,
-        m,
-        start,
+        block_mass,
+        block_events,
+        initial_block,
     )
-    blocks, models = _merged(w, m, pull, parent, born, died, lambdas, blocks)
-    died[died < 0] = models
+    n_blocks, n_models = _merge_blocks(
+        block_mass, block_events, slope, parent, first_model, end_model, lambdas, n_blocks
+    )
+    end_model[end_model < 0] = n_models
     return NearIsotonicPath(
-        w[:blocks], m[:blocks], pull[:blocks], parent[:blocks], born[:blocks], died[:blocks], lambdas[:models], start
+        block_mass[:n_blocks],
+        block_events[:n_blocks],
+        slope[:n_blocks],
+        parent[:n_blocks],
+        first_model[:n_blocks],
+        end_model[:n_blocks],
+        lambdas[:n_models],
+        initial_block,
     )
 
 
@@ -148,8 +189,13 @@ def average_levels(path: NearIsotonicPath, weights: Array) -> Array:
 
     The contribution of each block is passed on to its parts, so no single model is expanded. Cost: O(m).
     """
-    share, moved = (np.concatenate([[0.0], np.cumsum(x)]) for x in (weights, weights * path.lambdas))
-    born, died = path.first_model, path.end_model
-    own = (path.events * (share[died] - share[born]) + path.slope * (moved[died] - moved[born])) / path.mass
-    _handed_down(own, path.parent)
-    return np.asarray(np.clip(own[path.initial_block], 0.0, 1.0))
+    cumulative_weight, cumulative_lambda = (
+        np.concatenate([[0.0], np.cumsum(x)]) for x in (weights, weights * path.lambdas)
+    )
+    first_model, end_model = path.first_model, path.end_model
+    block_levels = (
+        path.events * (cumulative_weight[end_model] - cumulative_weight[first_model])
+        + path.slope * (cumulative_lambda[end_model] - cumulative_lambda[first_model])
+    ) / path.mass
+    _add_parent_values(block_levels, path.parent)
+    return np.asarray(np.clip(block_levels[path.initial_block], 0.0, 1.0))

@@ -13,13 +13,15 @@ N_HALVINGS = 20  # number of times the first and the last cell are halved
 N_CELLS = N_EQUAL_CELLS + 2 * N_HALVINGS
 
 
-def _edges() -> Array:
-    halves = 1 / N_EQUAL_CELLS / 2.0 ** np.arange(1, N_HALVINGS + 1)
+def _compute_cell_edges() -> Array:
+    halved_edges = 1 / N_EQUAL_CELLS / 2.0 ** np.arange(1, N_HALVINGS + 1)
     # Not linspace: with i/k, i/3840 and j/15 are the same float wherever the numbers are equal.
-    return np.concatenate(([0.0], halves[::-1], np.arange(1, N_EQUAL_CELLS) / N_EQUAL_CELLS, 1 - halves, [1.0]))
+    return np.concatenate(
+        ([0.0], halved_edges[::-1], np.arange(1, N_EQUAL_CELLS) / N_EQUAL_CELLS, 1 - halved_edges, [1.0])
+    )
 
 
-CELL_EDGES: Array = _edges()  # (CELLS + 1,)
+CELL_EDGES: Array = _compute_cell_edges()  # (CELLS + 1,)
 CELL_EDGES.flags.writeable = False
 CELL_MIDDLES: Array = (
     CELL_EDGES[:-1] + CELL_EDGES[1:]
@@ -28,56 +30,71 @@ CELL_MIDDLES.flags.writeable = False
 
 # The bits of positive floats have the same order as the floats, so a shift by the mantissa's width finds the halved
 # cell without a search.
-_BITS = int(np.float64(1 / N_EQUAL_CELLS).view(np.int64))
-_FRACTION = (1 << 52) - 1
-_MANTISSA = _BITS & _FRACTION
-_EXPONENT = _BITS >> 52
-_FIRST = 1 / N_EQUAL_CELLS
-_LAST = (N_EQUAL_CELLS - 1) / N_EQUAL_CELLS
+_CELL_WIDTH_BITS = int(np.float64(1 / N_EQUAL_CELLS).view(np.int64))
+_MANTISSA_MASK = (1 << 52) - 1
+_CELL_WIDTH_MANTISSA = _CELL_WIDTH_BITS & _MANTISSA_MASK
+_CELL_WIDTH_EXPONENT = _CELL_WIDTH_BITS >> 52
+_FIRST_EQUAL_EDGE = 1 / N_EQUAL_CELLS
+_LAST_EQUAL_EDGE = (N_EQUAL_CELLS - 1) / N_EQUAL_CELLS
 # 1 − x is exact, but the stored edges near 1 are rounded, by less than this difference of mantissas.
-_NEAR_ONE = 1 << 31
+_EDGE_MANTISSA_TOLERANCE = 1 << 31
 
 
 @compile_kernel
-def find_cells(x, q, edges, exact, cells):  # type: ignore[no-untyped-def]
+def find_cells(x, complement, edges, exact, cells):  # type: ignore[no-untyped-def]
     """Write the fine cell of each x to `cells`, given q = 1 − x; `exact` if arithmetic is exact, as for float32."""
     x_bits = x.view(np.int64)
-    q_bits = q.view(np.int64)
+    complement_bits = complement.view(np.int64)
     for j in range(x.shape[0]):
-        middle = np.int64(np.int32(np.ceil(x[j] * N_EQUAL_CELLS))) + (N_HALVINGS - 1)
-        low = max(((x_bits[j] - 1 - _MANTISSA) >> 52) - (_EXPONENT - 1 - N_HALVINGS), 0)
-        high = min(N_EQUAL_CELLS + N_HALVINGS - 1 + (_EXPONENT - 1) - ((q_bits[j] - _MANTISSA) >> 52), N_CELLS - 1)
-        cells[j] = low if x[j] <= _FIRST else (high if x[j] > _LAST else middle)
+        equal_cell = np.int64(np.int32(np.ceil(x[j] * N_EQUAL_CELLS))) + (N_HALVINGS - 1)
+        halved_first = max(((x_bits[j] - 1 - _CELL_WIDTH_MANTISSA) >> 52) - (_CELL_WIDTH_EXPONENT - 1 - N_HALVINGS), 0)
+        halved_last = min(
+            N_EQUAL_CELLS
+            + N_HALVINGS
+            - 1
+            + (_CELL_WIDTH_EXPONENT - 1)
+            - ((complement_bits[j] - _CELL_WIDTH_MANTISSA) >> 52),
+            N_CELLS - 1,
+        )
+        cells[j] = (
+            halved_first if x[j] <= _FIRST_EQUAL_EDGE else (halved_last if x[j] > _LAST_EQUAL_EDGE else equal_cell)
+        )
     if exact:
         return
-    near = 0  # the float64 product can round across an edge, by less than 1e-12; x is then compared with the edges
+    n_near_edges = (
+        0  # the float64 product can round across an edge, by less than 1e-12; x is then compared with the edges
+    )
     for j in range(x.shape[0]):
-        t = x[j] * N_EQUAL_CELLS
-        inner = (x[j] > _FIRST) & (abs(t - np.rint(t)) < 1e-11)
-        near += abs((q_bits[j] & _FRACTION) - _MANTISSA) < _NEAR_ONE if x[j] > _LAST else inner
-    if near > 0:
+        scaled = x[j] * N_EQUAL_CELLS
+        is_near_edge = (x[j] > _FIRST_EQUAL_EDGE) & (abs(scaled - np.rint(scaled)) < 1e-11)
+        n_near_edges += (
+            abs((complement_bits[j] & _MANTISSA_MASK) - _CELL_WIDTH_MANTISSA) < _EDGE_MANTISSA_TOLERANCE
+            if x[j] > _LAST_EQUAL_EDGE
+            else is_near_edge
+        )
+    if n_near_edges > 0:
         for j in range(x.shape[0]):
-            c = np.int64(cells[j])
-            c += np.int64(x[j] > edges[c + 1]) - np.int64(x[j] <= edges[c])
-            cells[j] = min(max(c, 0), N_CELLS - 1)
+            cell = np.int64(cells[j])
+            cell += np.int64(x[j] > edges[cell + 1]) - np.int64(x[j] <= edges[cell])
+            cells[j] = min(max(cell, 0), N_CELLS - 1)
 
 
 @compile_kernel
-def find_column_cells(column, m, edges, exact, x, q, cells):  # type: ignore[no-untyped-def]
+def find_column_cells(column, m, edges, exact, x, complement, cells):  # type: ignore[no-untyped-def]
     """Write the fine cells of the first m values of a column to `cells`; x and q are float64 buffers of m or more."""
     for i in range(m):
         x[i] = column[i] + 0.0  # −0 becomes 0, whose bits are the lowest
     for i in range(m):
-        q[i] = 1.0 - x[i]
-    find_cells(x[:m], q[:m], edges, exact, cells[:m])
+        complement[i] = 1.0 - x[i]
+    find_cells(x[:m], complement[:m], edges, exact, cells[:m])
 
 
 @compile_kernel
-def find_tile_cells(P, start, m, first, edges, exact, columns, x, q, cells):  # type: ignore[no-untyped-def]
+def find_tile_cells(P, start, m, first, edges, exact, columns, x, complement, cells):  # type: ignore[no-untyped-def]
     """Transpose m rows of P from `start` into `columns` (k, ROWS), from class `first` on, and find their `cells`."""
     transpose_rows(P, start, m, first, columns)
     for c in range(columns.shape[0]):
-        find_column_cells(columns[c], m, edges, exact, x, q, cells[c])
+        find_column_cells(columns[c], m, edges, exact, x, complement, cells[c])
 
 
 @compile_kernel
@@ -88,12 +105,12 @@ def find_class_cells(P, first, last, edges, exact, out):  # type: ignore[no-unty
     """
     k = last - first
     columns = np.empty((k, ROWS_PER_TILE), dtype=P.dtype)
-    x, q, cells = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE, dtype=np.int32)
+    x, complement, cells = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE, dtype=np.int32)
     for start in range(0, P.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, P.shape[0] - start)
         transpose_rows(P, start, m, first, columns)
         for c in range(k):
-            find_column_cells(columns[c], m, edges, exact, x, q, cells)
+            find_column_cells(columns[c], m, edges, exact, x, complement, cells)
             column = out.T[c]
             for i in range(m):
                 column[start + i] = cells[i]
@@ -108,7 +125,7 @@ def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Arr
     cell = np.empty((1, len(p)), dtype=np.uint16).T
     find_class_cells(p[:, None], 0, 1, CELL_EDGES, p.dtype == np.float32, cell)
     low, high = np.full(size, N_CELLS), np.full(size, -1)
-    _cell_range(index, cell[:, 0], low, high)
+    _find_cell_ranges(index, cell[:, 0], low, high)
     width = np.maximum(high - low + 1, 0)
     sums = np.zeros((int(width.sum()), 2))
     _add_subcells(index, cell[:, 0], p, np.cumsum(width) - width - low, sums)
@@ -118,20 +135,20 @@ def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Arr
 
 
 @compile_kernel
-def _cell_range(index, cell, low, high):  # type: ignore[no-untyped-def]
+def _find_cell_ranges(index, cell, low, high):  # type: ignore[no-untyped-def]
     """Write the first and the last cell of each bin to `low` and `high`."""
     for i in range(index.shape[0]):
-        b, c = index[i], np.int64(cell[i])
-        low[b] = min(low[b], c)
-        high[b] = max(high[b], c)
+        bin_of_row, cell_of_row = index[i], np.int64(cell[i])
+        low[bin_of_row] = min(low[bin_of_row], cell_of_row)
+        high[bin_of_row] = max(high[bin_of_row], cell_of_row)
 
 
 @compile_kernel
 def _add_subcells(index, cell, p, first, out):  # type: ignore[no-untyped-def]
     for i in range(index.shape[0]):
-        s = first[index[i]] + np.int64(cell[i])
-        out[s, 0] += 1.0
-        out[s, 1] += np.float64(p[i])
+        subcell = first[index[i]] + np.int64(cell[i])
+        out[subcell, 0] += 1.0
+        out[subcell, 1] += np.float64(p[i])
 
 
 @compile_kernel
@@ -142,46 +159,46 @@ def pop_occupied_cells(table_n, table):  # type: ignore[no-untyped-def]
         size += table_n[i] > 0
     index, n = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     sums = np.empty((size, table.shape[1]))
-    m = 0
+    n_occupied = 0
     for i in range(table_n.shape[0]):
         if table_n[i] > 0:
-            index[m], n[m] = i, table_n[i]
+            index[n_occupied], n[n_occupied] = i, table_n[i]
             table_n[i] = 0
             for c in range(table.shape[1]):
-                sums[m, c] = table[i, c]
+                sums[n_occupied, c] = table[i, c]
                 table[i, c] = 0.0
-            m += 1
+            n_occupied += 1
     return index, n, sums
 
 
 @compile_kernel
-def merge_cells(a, a_n, a_sums, b, b_n, b_sums):  # type: ignore[no-untyped-def]
+def merge_cells(index_a, n_a, sums_a, index_b, n_b, sums_b):  # type: ignore[no-untyped-def]
     """Merge two tables of cells (sorted index, count, sums); cells with the same index are added."""
-    at_a, at_b = np.empty(a.shape[0], dtype=np.uint32), np.empty(b.shape[0], dtype=np.uint32)
-    i = j = m = 0
-    while i < a.shape[0] and j < b.shape[0]:  # without branches, which would be unpredictable
-        x, y = a[i], b[j]
-        at_a[i], at_b[j] = m, m
-        i += x <= y
-        j += y <= x
-        m += 1
-    for rest in range(i, a.shape[0]):
-        at_a[rest] = m + rest - i
-    for rest in range(j, b.shape[0]):
-        at_b[rest] = m + rest - j
-    size = m + a.shape[0] - i + b.shape[0] - j
+    positions_a, positions_b = np.empty(index_a.shape[0], dtype=np.uint32), np.empty(index_b.shape[0], dtype=np.uint32)
+    i = j = n_merged = 0
+    while i < index_a.shape[0] and j < index_b.shape[0]:  # without branches, which would be unpredictable
+        cell_a, cell_b = index_a[i], index_b[j]
+        positions_a[i], positions_b[j] = n_merged, n_merged
+        i += cell_a <= cell_b
+        j += cell_b <= cell_a
+        n_merged += 1
+    for rest in range(i, index_a.shape[0]):
+        positions_a[rest] = n_merged + rest - i
+    for rest in range(j, index_b.shape[0]):
+        positions_b[rest] = n_merged + rest - j
+    size = n_merged + index_a.shape[0] - i + index_b.shape[0] - j
     index, n = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    sums = np.zeros((size, a_sums.shape[1]))
-    _put_cell(at_a, a, a_n, a_sums, index, n, sums)
-    _put_cell(at_b, b, b_n, b_sums, index, n, sums)
+    sums = np.zeros((size, sums_a.shape[1]))
+    _add_cells_at(positions_a, index_a, n_a, sums_a, index, n, sums)
+    _add_cells_at(positions_b, index_b, n_b, sums_b, index, n, sums)
     return index, n, sums
 
 
 @compile_kernel
-def _put_cell(at, index, n, sums, into_index, into_n, into_sums):  # type: ignore[no-untyped-def]
-    for i in range(at.shape[0]):
-        m = at[i]
-        into_index[m] = index[i]
-        into_n[m] += n[i]
+def _add_cells_at(positions, index, n, sums, out_index, out_n, out_sums):  # type: ignore[no-untyped-def]
+    for i in range(positions.shape[0]):
+        position = positions[i]
+        out_index[position] = index[i]
+        out_n[position] += n[i]
         for c in range(sums.shape[1]):
-            into_sums[m, c] += sums[i, c]
+            out_sums[position, c] += sums[i, c]

@@ -24,10 +24,10 @@ def add_tile_sums(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
         column, cell = columns[c], cells[c]
         count, total = n[c * N_CELLS : (c + 1) * N_CELLS], sums[c * N_CELLS : (c + 1) * N_CELLS]
         for i in range(m):
-            s, x = np.uint32(cell[i]), np.float64(column[i])
-            count[s] += 1
-            total[s, 0] += x
-            total[s, 1] += x * x
+            index, value = np.uint32(cell[i]), np.float64(column[i])
+            count[index] += 1
+            total[index, 0] += value
+            total[index, 1] += value * value
 
 
 @compile_kernel
@@ -38,34 +38,34 @@ def tally_labels(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-u
     """
     k = last - first
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
-    x, q = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    x, complement = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
     for start in range(0, P.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, P.shape[0] - start)
-        find_tile_cells(P, start, m, first, edges, exact, columns, x, q, cells)
+        find_tile_cells(P, start, m, first, edges, exact, columns, x, complement, cells)
         add_tile_sums(columns, cells, m, n, sums)
         for i in range(m):
             c = y[start + i] - first
             if 0 <= c < k:
-                s = c * N_CELLS + np.int64(cells[c, i])
-                sums[s, 2] += 1.0
-                sums[s, 3] += np.float64(columns[c, i])
+                index = c * N_CELLS + np.int64(cells[c, i])
+                sums[index, 2] += 1.0
+                sums[index, 3] += np.float64(columns[c, i])
 
 
 @compile_kernel
-def tally_outcomes(P, hit, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+def tally_outcomes(P, outcomes, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
     """Add the sums of `tally_labels`, with a binary outcome for each value, hit (n, last − first)."""
     k = last - first
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
-    x, q = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    x, complement = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
     for start in range(0, P.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, P.shape[0] - start)
-        find_tile_cells(P, start, m, first, edges, exact, columns, x, q, cells)
+        find_tile_cells(P, start, m, first, edges, exact, columns, x, complement, cells)
         add_tile_sums(columns, cells, m, n, sums)
         for c in range(k):
             for i in range(m):
-                s, z = c * N_CELLS + np.int64(cells[c, i]), np.float64(hit[start + i, c])
-                sums[s, 2] += z
-                sums[s, 3] += z * np.float64(columns[c, i])
+                index, outcome = c * N_CELLS + np.int64(cells[c, i]), np.float64(outcomes[start + i, c])
+                sums[index, 2] += outcome
+                sums[index, 3] += outcome * np.float64(columns[c, i])
 
 
 @compile_kernel
@@ -76,12 +76,12 @@ def tally_weighted_shares(P, Y, w, first, last, edges, exact, n, sums):  # type:
     """
     k = last - first
     columns, cell = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty(ROWS_PER_TILE, dtype=np.int32)
-    x, q = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
+    x, complement = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE)
     for start in range(0, P.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, P.shape[0] - start)
         transpose_rows(P, start, m, first, columns)
         for c in range(k):
-            find_column_cells(columns[c], m, edges, exact, x, q, cell)
+            find_column_cells(columns[c], m, edges, exact, x, complement, cell)
             count, total = n[c * N_CELLS : (c + 1) * N_CELLS], sums[c * N_CELLS : (c + 1) * N_CELLS]
             for i in range(m):
                 add_weighted_outcome(np.uint32(cell[i]), w[start + i], x[i], Y[start + i, c], count, total)
@@ -95,105 +95,124 @@ def tally_bins(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
     """
     for i in range(P.shape[0]):
         for c in range(P.shape[1]):
-            s, p, z = bin_index[i, c], np.float64(P[i, c]), Y[i, c]
+            index, p, outcome = bin_index[i, c], np.float64(P[i, c]), Y[i, c]
             if sums.shape[1] > 4:
-                add_weighted_outcome(s, w[i], p, z, n, sums)
+                add_weighted_outcome(index, w[i], p, outcome, n, sums)
             else:
-                add_outcome(s, p, z, n, sums)
+                add_outcome(index, p, outcome, n, sums)
 
 
 @compile_kernel
-def add_outcome(s, p, z, n, sums):  # type: ignore[no-untyped-def]
+def add_outcome(index, p, y, n, sums):  # type: ignore[no-untyped-def]
     """Add a value p with outcome z to the count, Σp, Σp², Σy and Σpy at index s."""
-    n[s] += 1
-    sums[s, 0] += p
-    sums[s, 1] += p * p
-    sums[s, 2] += z
-    sums[s, 3] += z * p
+    n[index] += 1
+    sums[index, 0] += p
+    sums[index, 1] += p * p
+    sums[index, 2] += y
+    sums[index, 3] += y * p
 
 
 @compile_kernel
-def add_weighted_outcome(s, a, p, z, n, sums):  # type: ignore[no-untyped-def]
+def add_weighted_outcome(index, w, p, y, n, sums):  # type: ignore[no-untyped-def]
     """Add a value p with outcome share z and weight a to the count and the weighted sums at index s.
 
     The sums are Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1 − p) and Σw²(y − p)².
     """
-    n[s] += 1
-    sums[s, 0] += a
-    sums[s, 1] += a * p
-    sums[s, 2] += a * z
-    sums[s, 3] += a * a
-    sums[s, 4] += a * p * p
-    sums[s, 5] += a * p * z
-    sums[s, 6] += a * z * z
-    sums[s, 7] += a * a * p * (1.0 - p)
-    sums[s, 8] += a * a * (z - p) * (z - p)
+    n[index] += 1
+    sums[index, 0] += w
+    sums[index, 1] += w * p
+    sums[index, 2] += w * y
+    sums[index, 3] += w * w
+    sums[index, 4] += w * p * p
+    sums[index, 5] += w * p * y
+    sums[index, 6] += w * y * y
+    sums[index, 7] += w * w * p * (1.0 - p)
+    sums[index, 8] += w * w * (y - p) * (y - p)
 
 
 @compile_kernel
-def tally_rows(P, y, ranks, atol, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs):  # type: ignore[no-untyped-def]
+def tally_rows(
+    P,
+    y,
+    ranks,
+    atol,
+    exact,
+    single_column,
+    edges,
+    n,
+    sums,
+    counts,
+    extremes,
+    scores,
+    bin_of_cell,
+    n_bins,
+    first_edge,
+    covariance_sums,
+):  # type: ignore[no-untyped-def]
     """Tally P (n, K) with labels y (n,), tile by tile, so that each row is read from memory once.
 
     n ((ranks + K)·CELLS,) and sums (…, 4) receive counts and Σp, Σp², Σy, Σpy of the largest values and of the classes.
     `counts` and `extremes` receive the results of `survey_rows`. `scores` (2, 3) receives the number of rows with a
-    finite Brier score and log loss, their sum and their sum of squares (`single` as in `score_rows`). `pairs` receives
-    the sums of `covariance.empty_sums`, unless `bins` is 0.
+    finite Brier score and log loss, their sum and their sum of squares (`single_column` as in `score_rows`).
+    `covariance_sums` receives the sums of `covariance.empty_sums`, unless `n_bins` is 0.
     """
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)
-    x, q, none = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE), np.empty(0)
-    tile, pair_room = tile_buffers(P), covariance_buffers(k)
-    _, square, top, at = tile
+    x, complement, no_weights = np.empty(ROWS_PER_TILE), np.empty(ROWS_PER_TILE), np.empty(0)
+    survey_buffers, pair_buffers = tile_buffers(P), covariance_buffers(k)
+    _, square, top, top_class = survey_buffers
     class_n, class_sums = n[ranks * N_CELLS :], sums[ranks * N_CELLS :]
     for start in range(0, P.shape[0], ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, P.shape[0] - start)
         labels = y[start : start + m]
-        find_tile_cells(P, start, m, 0, edges, exact, columns, x, q, cells)
-        survey_tile(columns, m, atol, ranks, tile, counts, extremes)
+        find_tile_cells(P, start, m, 0, edges, exact, columns, x, complement, cells)
+        survey_tile(columns, m, atol, ranks, survey_buffers, counts, extremes)
         add_tile_sums(columns, cells, m, class_n, class_sums)
-        _labeled(columns, cells, labels, class_sums)
-        _ranked(top, at, ranks, cells, labels, n, sums)
-        _add_scores(columns, labels, square, single, scores)
-        if bins > 0:
-            add_covariance_tile(P, start, m, columns, cells, none, report, bins, first, pairs, pair_room)
+        _add_label_outcomes(columns, cells, labels, class_sums)
+        _add_ranked_values(top, top_class, ranks, cells, labels, n, sums)
+        _add_scores(columns, labels, square, single_column, scores)
+        if n_bins > 0:
+            add_covariance_tile(
+                P, start, m, columns, cells, no_weights, bin_of_cell, n_bins, first_edge, covariance_sums, pair_buffers
+            )
 
 
 @compile_kernel
-def _labeled(columns, cells, y, sums):  # type: ignore[no-untyped-def]
+def _add_label_outcomes(columns, cells, y, sums):  # type: ignore[no-untyped-def]
     for i in range(y.shape[0]):
         c = np.uint32(y[i])
-        s = np.uint32(c * np.uint32(N_CELLS) + np.uint32(cells[c, i]))
-        sums[s, 2] += 1.0
-        sums[s, 3] += np.float64(columns[c, i])
+        index = np.uint32(c * np.uint32(N_CELLS) + np.uint32(cells[c, i]))
+        sums[index, 2] += 1.0
+        sums[index, 3] += np.float64(columns[c, i])
 
 
 @compile_kernel
-def _ranked(top, at, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
+def _add_ranked_values(top, top_class, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
     for rank in range(ranks):
-        values, classes = top[rank], at[rank]
+        values, classes = top[rank], top_class[rank]
         for i in range(y.shape[0]):
             c = np.uint32(classes[i])
-            s = np.uint32(np.uint32(rank * N_CELLS) + np.uint32(cells[c, i]))
-            x, z = np.float64(values[i]), np.float64(np.int64(c) == y[i])
-            add_outcome(s, x, z, n, sums)
+            index = np.uint32(np.uint32(rank * N_CELLS) + np.uint32(cells[c, i]))
+            value, outcome = np.float64(values[i]), np.float64(np.int64(c) == y[i])
+            add_outcome(index, value, outcome, n, sums)
 
 
 @compile_kernel
-def _add_scores(columns, y, squares, single, scores):  # type: ignore[no-untyped-def]
+def _add_scores(columns, y, squares, single_column, scores):  # type: ignore[no-untyped-def]
     k, finite = columns.shape[0], 0
     brier = brier_squared = loss = loss_squared = 0.0
     for i in range(y.shape[0]):
         if k <= 2:
             p = np.float64(columns[k - 1, i])
-            b, s = score_binary_row(p, 1.0 - p if single else np.float64(columns[0, i]), y[i])
+            row_brier, row_loss = score_binary_row(p, 1.0 - p if single_column else np.float64(columns[0, i]), y[i])
         else:
-            b, s = score_row(np.float64(columns[y[i], i]), squares[i])
-        brier += b
-        brier_squared += b * b
-        if s < np.inf:
+            row_brier, row_loss = score_row(np.float64(columns[y[i], i]), squares[i])
+        brier += row_brier
+        brier_squared += row_brier * row_brier
+        if row_loss < np.inf:
             finite += 1
-            loss += s
-            loss_squared += s * s
+            loss += row_loss
+            loss_squared += row_loss * row_loss
     for j, value in enumerate((np.float64(y.shape[0]), brier, brier_squared)):
         scores[0, j] += value
     for j, value in enumerate((np.float64(finite), loss, loss_squared)):

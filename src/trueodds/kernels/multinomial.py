@@ -7,57 +7,57 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering, sum_blocks
 
-_ROOM = 2**16  # number of values per tile of rows, so that its arrays stay in the core's own cache
-_ROWS = 512  # minimum number of rows per tile, so that dot products of its columns are long sums
-_BLOCK = 2**14  # minimum number of probabilities per thread task
+_VALUES_PER_TILE = 2**16  # number of values per tile of rows, so that its arrays stay in the core's own cache
+_MIN_ROWS_PER_TILE = 512  # minimum number of rows per tile, so that dot products of its columns are long sums
+_PROBABILITIES_PER_TASK = 2**14  # minimum number of probabilities per thread task
 
 # Tiles are stored class by class, (K, rows): inner loops run along the rows and are vectorized for any K.
 
 
 @compile_kernel
-def _relative(eta, Y, start, top, where, observed):  # type: ignore[no-untyped-def]
+def _subtract_row_max(eta, Y, start, row_max, top_class, observed_eta):  # type: ignore[no-untyped-def]
     """Subtract the maximum of each row from η (K, m) in place.
 
-    `top` receives the maximum of each row, `where` its class, and `observed` the mean of the new η over the outcome
-    shares Y (K, n) of the rows from `start` on.
+    `row_max` receives the maximum of each row, `top_class` its class, and `observed_eta` the mean of the new η over the
+    outcome shares Y (K, n) of the rows from `start` on.
     """
-    top[:], where[:], observed[:] = eta[0], 0, 0.0
+    row_max[:], top_class[:], observed_eta[:] = eta[0], 0, 0.0
     for k in range(1, eta.shape[0]):
         for i in range(eta.shape[1]):
-            more = eta[k, i] > top[i]
-            top[i] = eta[k, i] if more else top[i]
-            where[i] = k if more else where[i]
+            is_larger = eta[k, i] > row_max[i]
+            row_max[i] = eta[k, i] if is_larger else row_max[i]
+            top_class[i] = k if is_larger else top_class[i]
     for k in range(eta.shape[0]):
         y = Y[k, start : start + eta.shape[1]]
         for i in range(eta.shape[1]):
-            eta[k, i] -= top[i]
-            observed[i] += y[i] * eta[k, i]
+            eta[k, i] -= row_max[i]
+            observed_eta[i] += y[i] * eta[k, i]
 
 
 @compile_kernel
-def _outcomes(e, Y, w, start, where, others, r, q, v):  # type: ignore[no-untyped-def]
-    """Compute r = w(q − y), √w q and v = w q(1 − q) from e = exp(η − max η), and Σe minus the largest into `others`.
+def _compute_residuals(e, Y, w, start, top_class, sum_of_others, r, root_weighted_q, variance):  # type: ignore[no-untyped-def]
+    """Compute r = w(q − y), √w q, w q(1 − q), and Σe without the largest e, from e = exp(η − max η).
 
     Differences of nearly equal numbers are avoided, so the residual of a nearly certain row keeps its digits, and with
     it the direction in which separated outcomes drive the parameters.
     """
-    others[:] = 0.0
+    sum_of_others[:] = 0.0
     for k in range(e.shape[0]):
         for i in range(e.shape[1]):
-            others[i] += 0.0 if where[i] == k else e[k, i]
-    mass = w[start : start + e.shape[1]]
+            sum_of_others[i] += 0.0 if top_class[i] == k else e[k, i]
+    weight = w[start : start + e.shape[1]]
     for k in range(e.shape[0]):
-        y = Y[k, start : start + e.shape[1]]
+        y_k = Y[k, start : start + e.shape[1]]
         for i in range(e.shape[1]):
-            x, part = e[k, i], 1.0 / (1.0 + others[i])
-            rest = others[i] if where[i] == k else 1.0 + others[i] - x
-            r[k, i] = mass[i] * (x * (1.0 - y[i]) - y[i] * rest) * part
-            v[k, i] = mass[i] * x * part * (rest * part)
-            q[k, i] = np.sqrt(mass[i]) * x * part
+            e_k, inverse_total = e[k, i], 1.0 / (1.0 + sum_of_others[i])
+            others_than_k = sum_of_others[i] if top_class[i] == k else 1.0 + sum_of_others[i] - e_k
+            r[k, i] = weight[i] * (e_k * (1.0 - y_k[i]) - y_k[i] * others_than_k) * inverse_total
+            variance[k, i] = weight[i] * e_k * inverse_total * (others_than_k * inverse_total)
+            root_weighted_q[k, i] = np.sqrt(weight[i]) * e_k * inverse_total
 
 
 @compile_reordering
-def _total(x):  # type: ignore[no-untyped-def]
+def _sum_values(x):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(x.shape[0]):
         total += x[i]
@@ -65,7 +65,7 @@ def _total(x):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _separate_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
+def _predict_separate(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
     """Write the linear predictor o_k + a_k·F_k + b_k to `eta` (K, m), for m rows of F (K, d, n) from `start` on.
 
     theta (K, d + 1) has a_k and b_k. The offset o is (K, n), or (0, n) for none.
@@ -75,12 +75,12 @@ def _separate_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-d
         eta[k] = theta[k, F.shape[1]]
         if offset.shape[0] > 0:
             add_scaled(eta[k], 1.0, offset[k, start:stop])
-        for a in range(F.shape[1]):
-            add_scaled(eta[k], theta[k, a], F[k, a, start:stop])
+        for feature in range(F.shape[1]):
+            add_scaled(eta[k], theta[k, feature], F[k, feature, start:stop])
 
 
 @compile_kernel
-def _shared_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
+def _predict_shared(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
     """Write the linear predictor o_k + a_k·F + b_k to `eta` (K, m), for features F (d, n) shared by the classes."""
     stop = start + eta.shape[1]
     for k in range(eta.shape[0]):
@@ -91,51 +91,53 @@ def _shared_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def
 
 
 @compile_kernel
-def _separate_sums(F, start, r, q, v, room, gradient, own, across):  # type: ignore[no-untyped-def]
+def _add_separate_derivatives(F, start, r, root_weighted_q, variance, buffer, gradient, within_class, between_classes):  # type: ignore[no-untyped-def]
     """Add a tile of rows to the gradient and the terms of the Hessian, with f = (F, 1) by class.
 
-    `gradient` (K, d + 1) receives Σ r_k f_k, `own` (K, d + 1, d + 1) Σ v_k f_k f_kᵀ, and the upper triangle of `across`
-    (K(d + 1), K(d + 1)) Σ q_k q_l f_k f_lᵀ. If `across` is (0, 0), only the gradient is computed.
+    `gradient` (K, d + 1) receives Σ r_k f_k, `within_class` (K, d + 1, d + 1) Σ v_k f_k f_kᵀ, and the upper triangle of
+    `between_classes` (K(d + 1), K(d + 1)) Σ q_k q_l f_k f_lᵀ. If `between_classes` is (0, 0), only the gradient is
+    computed.
     """
-    d, stop, f = F.shape[1], start + r.shape[1], room[-1]
+    d, stop, scaled = F.shape[1], start + r.shape[1], buffer[-1]
     for k in range(F.shape[0]):
-        gradient[k, d] += _total(r[k])
-        for a in range(d):
-            gradient[k, a] += dot(r[k], F[k, a, start:stop])
-        if across.shape[0] == 0:
+        gradient[k, d] += _sum_values(r[k])
+        for i_feature in range(d):
+            gradient[k, i_feature] += dot(r[k], F[k, i_feature, start:stop])
+        if between_classes.shape[0] == 0:
             continue
-        own[k, d, d] += _total(v[k])
-        for a in range(d):
-            x, y = F[k, a, start:stop], room[k * (d + 1) + a]
-            for i in range(f.shape[0]):
-                f[i] = v[k, i] * x[i]
-                y[i] = q[k, i] * x[i]
-            own[k, a, d] += _total(f)
-            own[k, d, a] = own[k, a, d]
-            for b in range(a + 1):
-                own[k, a, b] += dot(f, F[k, b, start:stop])
-                own[k, b, a] = own[k, a, b]
-        room[k * (d + 1) + d] = q[k]
-    if across.shape[0] > 0:
-        cross_product(room[:-1], room[:-1], True, across)
+        within_class[k, d, d] += _sum_values(variance[k])
+        for i_feature in range(d):
+            feature, product = F[k, i_feature, start:stop], buffer[k * (d + 1) + i_feature]
+            for i in range(scaled.shape[0]):
+                scaled[i] = variance[k, i] * feature[i]
+                product[i] = root_weighted_q[k, i] * feature[i]
+            within_class[k, i_feature, d] += _sum_values(scaled)
+            within_class[k, d, i_feature] = within_class[k, i_feature, d]
+            for j_feature in range(i_feature + 1):
+                within_class[k, i_feature, j_feature] += dot(scaled, F[k, j_feature, start:stop])
+                within_class[k, j_feature, i_feature] = within_class[k, i_feature, j_feature]
+        buffer[k * (d + 1) + d] = root_weighted_q[k]
+    if between_classes.shape[0] > 0:
+        cross_product(buffer[:-1], buffer[:-1], True, between_classes)
 
 
 @compile_kernel
-def _shared_sums(F, start, r, q, room, gradient, across):  # type: ignore[no-untyped-def]
+def _add_shared_derivatives(F, start, r, root_weighted_q, buffer, gradient, between_classes):  # type: ignore[no-untyped-def]
     """Add a tile of rows to the gradient and the terms of the Hessian, for features F (d, n) shared by the classes.
 
-    `gradient` (K, d + 1) receives Σ r_k f, and `across` Σ q_k q_l f_a f_b of each k < l and a ≤ b, unless it is (0, 0).
+    `gradient` (K, d + 1) receives Σ r_k f, and `between_classes` Σ q_k q_l f_a f_b of each k < l and a ≤ b, unless it
+    is (0, 0).
     """
-    d, kinds = F.shape[0], across.shape[0]
-    f, both = room[: d + 1], room[d + 1 + kinds :]
-    for a in range(d):
-        f[a] = F[a, start : start + r.shape[1]]
-    f[d] = 1.0
-    cross_product(r, f, False, gradient)
-    if kinds > 0:
-        pair_products(q, 1, room[d + 1 : d + 1 + kinds])
-        pair_products(f, 0, both)
-        cross_product(room[d + 1 : d + 1 + kinds], both, False, across)
+    d, n_class_pairs = F.shape[0], between_classes.shape[0]
+    features, feature_products = buffer[: d + 1], buffer[d + 1 + n_class_pairs :]
+    for feature in range(d):
+        features[feature] = F[feature, start : start + r.shape[1]]
+    features[d] = 1.0
+    cross_product(r, features, False, gradient)
+    if n_class_pairs > 0:
+        pair_products(root_weighted_q, 1, buffer[d + 1 : d + 1 + n_class_pairs])
+        pair_products(features, 0, feature_products)
+        cross_product(buffer[d + 1 : d + 1 + n_class_pairs], feature_products, False, between_classes)
 
 
 def likelihood_sums(
@@ -167,7 +169,7 @@ def likelihood_sums(
         own, across, deep = (k * curved, d, d), (k * d * curved, k * d * curved), k * d * curved + 1
     first, second = 1 + k * d, 1 + k * d + own[0] * d * d
     size = second + across[0] * across[1]
-    tile = max(_ROWS, _ROOM // (deep + 4 * k))
+    tile = max(_MIN_ROWS_PER_TILE, _VALUES_PER_TILE // (deep + 4 * k))
 
     def into(out: Array) -> tuple[Array, ...]:
         return out[:1], out[1:first].reshape(k, d), out[first:second].reshape(own), out[second:].reshape(across)
@@ -184,17 +186,17 @@ def likelihood_sums(
                 every[3 : 3 + 4 * k].reshape(4, k, m),
                 every[-deep:],
             )
-            (_shared_scores if shared else _separate_scores)(f, theta, o, i, eta)
-            _relative(eta, y, i, top, where[:m], observed)
+            (_predict_shared if shared else _predict_separate)(f, theta, o, i, eta)
+            _subtract_row_max(eta, y, i, top, where[:m], observed)
             np.exp(eta, out=eta)
-            _outcomes(eta, y, mass, i, where[:m], others, r, q, v)
+            _compute_residuals(eta, y, mass, i, where[:m], others, r, q, v)
             value += mass[i : i + m] @ (np.log1p(others) - observed)
             if shared:
-                _shared_sums(f, i, r, q, room, gradient, rest)
+                _add_shared_derivatives(f, i, r, q, room, gradient, rest)
             else:
-                _separate_sums(f, i, r, q, v, room, gradient, blocks, rest)
+                _add_separate_derivatives(f, i, r, q, v, room, gradient, blocks, rest)
 
-    return into(sum_blocks(add, n, (size,), block=max(1, _BLOCK // k)))
+    return into(sum_blocks(add, n, (size,), block=max(1, _PROBABILITIES_PER_TASK // k)))
 
 
 def _rows_last(x: Array) -> Array:
@@ -206,14 +208,14 @@ def _rows_last(x: Array) -> Array:
 
 
 @compile_kernel
-def pair_products(x, above, out):  # type: ignore[no-untyped-def]
-    """Write the products x_a x_b of the rows of x (k, n), with b at least `above` after a, to the rows of `out`."""
-    at = 0
+def pair_products(x, min_lag, out):  # type: ignore[no-untyped-def]
+    """Write the products x_a x_b of the rows of x (k, n), with b at least `min_lag` after a, to the rows of `out`."""
+    pair = 0
     for a in range(x.shape[0]):
-        for b in range(a + above, x.shape[0]):
+        for b in range(a + min_lag, x.shape[0]):
             for i in range(x.shape[1]):
-                out[at, i] = x[a, i] * x[b, i]
-            at += 1
+                out[pair, i] = x[a, i] * x[b, i]
+            pair += 1
 
 
 def _compile_fused(function):  # type: ignore[no-untyped-def]
@@ -231,50 +233,62 @@ def dot(x, y):  # type: ignore[no-untyped-def]
 
 
 @_compile_fused
-def _dots(a, b, c, d, x, y, z, u, out, p, q):  # type: ignore[no-untyped-def]
+def _add_16_dots(row_a, row_b, row_c, row_d, row_x, row_y, row_z, row_u, out, first_row, first_column):  # type: ignore[no-untyped-def]
     """Add the 16 dot products of the rows a..d with the rows x..u to `out` from (p, q); each value is used 4 times."""
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = 0.0
-    for i in range(a.shape[0]):
-        f0, f1, f2, f3 = x[i], y[i], z[i], u[i]
-        a0 += a[i] * f0
-        a1 += a[i] * f1
-        a2 += a[i] * f2
-        a3 += a[i] * f3
-        b0 += b[i] * f0
-        b1 += b[i] * f1
-        b2 += b[i] * f2
-        b3 += b[i] * f3
-        c0 += c[i] * f0
-        c1 += c[i] * f1
-        c2 += c[i] * f2
-        c3 += c[i] * f3
-        d0 += d[i] * f0
-        d1 += d[i] * f1
-        d2 += d[i] * f2
-        d3 += d[i] * f3
+    for i in range(row_a.shape[0]):
+        f0, f1, f2, f3 = row_x[i], row_y[i], row_z[i], row_u[i]
+        a0 += row_a[i] * f0
+        a1 += row_a[i] * f1
+        a2 += row_a[i] * f2
+        a3 += row_a[i] * f3
+        b0 += row_b[i] * f0
+        b1 += row_b[i] * f1
+        b2 += row_b[i] * f2
+        b3 += row_b[i] * f3
+        c0 += row_c[i] * f0
+        c1 += row_c[i] * f1
+        c2 += row_c[i] * f2
+        c3 += row_c[i] * f3
+        d0 += row_d[i] * f0
+        d1 += row_d[i] * f1
+        d2 += row_d[i] * f2
+        d3 += row_d[i] * f3
     rows = ((a0, a1, a2, a3), (b0, b1, b2, b3), (c0, c1, c2, c3), (d0, d1, d2, d3))
     for i in range(4):
         for j in range(4):
-            out[p + i, q + j] += rows[i][j]
+            out[first_row + i, first_column + j] += rows[i][j]
 
 
 @compile_kernel
 def cross_product(X, Y, symmetric, out):  # type: ignore[no-untyped-def]
     """Add X Yᵀ to `out` (a, b), for X (a, n) and Y (b, n); if `symmetric`, only on and above the diagonal."""
-    a, b = X.shape[0] - X.shape[0] % 4, Y.shape[0] - Y.shape[0] % 4
-    for p in range(0, a, 4):
-        for q in range(p if symmetric else 0, b, 4):
-            _dots(X[p], X[p + 1], X[p + 2], X[p + 3], Y[q], Y[q + 1], Y[q + 2], Y[q + 3], out, p, q)
-    for p in range(X.shape[0]):
-        first = b if p < a else 0
-        for q in range(max(first, p) if symmetric else first, Y.shape[0]):
-            out[p, q] += dot(X[p], Y[q])
+    n_unrolled_rows, n_unrolled_columns = X.shape[0] - X.shape[0] % 4, Y.shape[0] - Y.shape[0] % 4
+    for row in range(0, n_unrolled_rows, 4):
+        for column in range(row if symmetric else 0, n_unrolled_columns, 4):
+            _add_16_dots(
+                X[row],
+                X[row + 1],
+                X[row + 2],
+                X[row + 3],
+                Y[column],
+                Y[column + 1],
+                Y[column + 2],
+                Y[column + 3],
+                out,
+                row,
+                column,
+            )
+    for row in range(X.shape[0]):
+        first = n_unrolled_columns if row < n_unrolled_rows else 0
+        for column in range(max(first, row) if symmetric else first, Y.shape[0]):
+            out[row, column] += dot(X[row], Y[column])
 
 
 @_compile_fused
-def _add_combination(out, a, b, c, d, x, y, z, u):  # type: ignore[no-untyped-def]
+def _add_combination(out, a0, a1, a2, a3, x0, x1, x2, x3):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
-        out[i] += a * x[i] + b * y[i] + c * z[i] + d * u[i]
+        out[i] += a0 * x0[i] + a1 * x1[i] + a2 * x2[i] + a3 * x3[i]
 
 
 @_compile_fused
@@ -289,7 +303,7 @@ def weighted_sum(a, X, start, out):  # type: ignore[no-untyped-def]
     """Add Σ_k a_k X_k to `out` (m,), for m columns of X (k, n) from `start` on; a has at least k values."""
     stop, n_unrolled = start + out.shape[0], X.shape[0] - X.shape[0] % 4
     for k in range(0, n_unrolled, 4):
-        x, y, z, u = X[k, start:stop], X[k + 1, start:stop], X[k + 2, start:stop], X[k + 3, start:stop]
-        _add_combination(out, a[k], a[k + 1], a[k + 2], a[k + 3], x, y, z, u)
+        x0, x1, x2, x3 = X[k, start:stop], X[k + 1, start:stop], X[k + 2, start:stop], X[k + 3, start:stop]
+        _add_combination(out, a[k], a[k + 1], a[k + 2], a[k + 3], x0, x1, x2, x3)
     for k in range(n_unrolled, X.shape[0]):
         add_scaled(out, a[k], X[k, start:stop])

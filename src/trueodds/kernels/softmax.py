@@ -22,14 +22,18 @@ def compile_reordered(function: Any) -> Any:
     return compile_kernel(function, fastmath={"reassoc", "nsz", "contract"})
 
 
-def _polynomial(function: Callable[[float], float], low: float, high: float, degree: int) -> tuple[float, ...]:
+def _interpolate_polynomial(
+    function: Callable[[float], float], low: float, high: float, degree: int
+) -> tuple[float, ...]:
     """Return the coefficients of the polynomial that interpolates a function at the Chebyshev nodes of [low, high].
 
     Its maximum error is close to that of the best approximation.
     """
     angle = (np.arange(degree + 1) + 0.5) * math.pi / (degree + 1)
-    at = (low + high) / 2 + (high - low) / 2 * np.cos(angle)
-    return tuple(np.linalg.solve(at[:, None] ** np.arange(degree + 1), [function(x) for x in at.tolist()]).tolist())
+    nodes = (low + high) / 2 + (high - low) / 2 * np.cos(angle)
+    return tuple(
+        np.linalg.solve(nodes[:, None] ** np.arange(degree + 1), [function(node) for node in nodes.tolist()]).tolist()
+    )
 
 
 def _odd_log_ratio(z: float) -> float:
@@ -38,8 +42,10 @@ def _odd_log_ratio(z: float) -> float:
     return 2 / math.log(2) * math.atanh(s) / s
 
 
-_LOG = _polynomial(_odd_log_ratio, 0, _MAX_SQUARED_RATIO, 7)
-_EXP = _polynomial(lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 10)  # 0 is a node up to rounding
+_LOG2_COEF = _interpolate_polynomial(_odd_log_ratio, 0, _MAX_SQUARED_RATIO, 7)
+_EXP2_COEF = _interpolate_polynomial(
+    lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 10
+)  # 0 is a node up to rounding
 
 
 @compile_reordered
@@ -47,24 +53,37 @@ def log2(x):  # type: ignore[no-untyped-def]
     """Return log₂ x of a positive normal number, with relative error 1e-15."""
     bits = np.float64(x).view(np.int64)
     power = np.int32((bits - _SQRT_HALF_BITS) >> 52)
-    m = np.int64(bits - (np.int64(power) << 52)).view(np.float64)
-    s = (m - 1.0) / (m + 1.0)
-    z = s * s
-    a = _LOG[4] + z * (_LOG[5] + z * (_LOG[6] + z * _LOG[7]))
-    return np.float64(power) + s * (_LOG[0] + z * (_LOG[1] + z * (_LOG[2] + z * (_LOG[3] + z * a))))
+    mantissa = np.int64(bits - (np.int64(power) << 52)).view(np.float64)
+    ratio = (mantissa - 1.0) / (mantissa + 1.0)
+    squared_ratio = ratio * ratio
+    high_terms = _LOG2_COEF[4] + squared_ratio * (
+        _LOG2_COEF[5] + squared_ratio * (_LOG2_COEF[6] + squared_ratio * _LOG2_COEF[7])
+    )
+    return np.float64(power) + ratio * (
+        _LOG2_COEF[0]
+        + squared_ratio
+        * (
+            _LOG2_COEF[1]
+            + squared_ratio * (_LOG2_COEF[2] + squared_ratio * (_LOG2_COEF[3] + squared_ratio * high_terms))
+        )
+    )
 
 
 @compile_reordered
 def exp2(y):  # type: ignore[no-untyped-def]
     """Return 2^y for y ≤ 0, with relative error 1e-15; 0 for y ≤ −1021."""
-    inside = y if y > _MIN_EXPONENT else _MIN_EXPONENT
-    power = np.int32(inside - 0.5)
-    f = inside - np.float64(power)
-    a = _EXP[7] + f * (_EXP[8] + f * (_EXP[9] + f * _EXP[10]))
-    a = _EXP[3] + f * (_EXP[4] + f * (_EXP[5] + f * (_EXP[6] + f * a)))
-    a = f * (_EXP[0] + f * (_EXP[1] + f * (_EXP[2] + f * a)))
+    clipped = y if y > _MIN_EXPONENT else _MIN_EXPONENT
+    power = np.int32(clipped - 0.5)
+    fraction = clipped - np.float64(power)
+    polynomial = _EXP2_COEF[7] + fraction * (_EXP2_COEF[8] + fraction * (_EXP2_COEF[9] + fraction * _EXP2_COEF[10]))
+    polynomial = _EXP2_COEF[3] + fraction * (
+        _EXP2_COEF[4] + fraction * (_EXP2_COEF[5] + fraction * (_EXP2_COEF[6] + fraction * polynomial))
+    )
+    polynomial = fraction * (
+        _EXP2_COEF[0] + fraction * (_EXP2_COEF[1] + fraction * (_EXP2_COEF[2] + fraction * polynomial))
+    )
     scale = np.int64((np.int64(power) + 1023) << 52).view(np.float64)
-    return (1.0 + a) * (scale if y > _MIN_EXPONENT else 0.0)
+    return (1.0 + polynomial) * (scale if y > _MIN_EXPONENT else 0.0)
 
 
 @compile_reordered
@@ -90,12 +109,12 @@ _SIGN_FLIP_MASK = np.int64(2**63 - 1)  # orders the bits of negative numbers as 
 
 
 @compile_reordered
-def copy_tile(source, start, m, out, at):  # type: ignore[no-untyped-def]
-    """Copy m numbers of `source` from index `start` to `out` from index `at`."""
+def copy_tile(source, start, m, out, out_start):  # type: ignore[no-untyped-def]
+    """Copy m numbers of `source` from index `start` to `out` from index `out_start`."""
     # A separate pass, because the processor prefetches less well if loads are mixed with arithmetic.
-    begin, to = np.uint64(start), np.uint64(at)
+    source_index, out_index = np.uint64(start), np.uint64(out_start)
     for t in range(np.uint64(m)):
-        out[to + t] = source[begin + t]
+        out[out_index + t] = source[source_index + t]
 
 
 @compile_reordered
@@ -106,25 +125,25 @@ def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
         largest = _MIN_INTEGER
         for t in range(start, stop):
             largest = max(largest, bits[t] ^ ((bits[t] >> 63) & _SIGN_FLIP_MASK))
-        top = np.int64(largest ^ ((largest >> 63) & _SIGN_FLIP_MASK)).view(np.float64)
+        row_max = np.int64(largest ^ ((largest >> 63) & _SIGN_FLIP_MASK)).view(np.float64)
         for t in range(start, stop):
-            x[t] -= top
+            x[t] -= row_max
 
 
 @compile_reordered
-def add_likelihood_derivatives(x, y, by, e, k, Y, w, first, every, out):  # type: ignore[no-untyped-def]
+def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, first, row_step, out):  # type: ignore[no-untyped-def]
     """Add the log-likelihood terms of the rows of x and their six derivatives to `out` (7,).
 
     e = 2^(by·y) are the unnormalized class probabilities of each row, and x the values whose cumulants are the
-    derivatives. The rows are `every` rows apart in the outcomes Y and the weights w, starting with number `first`.
+    derivatives. The rows are `row_step` rows apart in the outcomes Y and the weights w, starting with number `first`.
     """
     for row in range(x.shape[0] // k):
-        start, stop, which = np.uint64(row * k), np.uint64((row + 1) * k), (first + row) * every
-        weight = w[which]
-        total, mean = _total_and_mean(x, e, start, stop)
-        second, third, fourth, fifth, sixth = _central_moments(x, e, 1.0 / total, mean, start, stop)
-        observed, exponent = _observed_means(x, y, Y, which, start)
-        out[0] += weight * _LOG_OF_2 * (log2(total) - by * exponent)
+        start, stop, source_row = np.uint64(row * k), np.uint64((row + 1) * k), (first + row) * row_step
+        weight = w[source_row]
+        total, mean = _sum_and_mean(x, unnormalized, start, stop)
+        second, third, fourth, fifth, sixth = _central_moments(x, unnormalized, 1.0 / total, mean, start, stop)
+        observed, exponent = _observed_means(x, y, Y, source_row, start)
+        out[0] += weight * _LOG_OF_2 * (log2(total) - exponent_scale * exponent)
         out[1] += weight * (mean - observed)
         out[2] += weight * second
         out[3] += weight * third
@@ -134,41 +153,47 @@ def add_likelihood_derivatives(x, y, by, e, k, Y, w, first, every, out):  # type
 
 
 @compile_reordered
-def _total_and_mean(x, e, start, stop):  # type: ignore[no-untyped-def]
-    total = first = 0.0
+def _sum_and_mean(x, unnormalized, start, stop):  # type: ignore[no-untyped-def]
+    total = weighted_sum = 0.0
     for t in range(start, stop):
-        total += e[t]
-        first += e[t] * x[t]
-    return total, first / total
+        total += unnormalized[t]
+        weighted_sum += unnormalized[t] * x[t]
+    return total, weighted_sum / total
 
 
 @compile_reordered
-def _central_moments(x, e, share, mean, start, stop):  # type: ignore[no-untyped-def]
+def _central_moments(x, unnormalized, inverse_total, mean, start, stop):  # type: ignore[no-untyped-def]
     second = third = fourth = fifth = sixth = 0.0
     for t in range(start, stop):
-        d = x[t] - mean
-        square = d * d
-        cube = square * d
-        even = e[t] * square
-        second += even
-        third += e[t] * cube
-        fourth += even * square
-        fifth += even * cube
-        sixth += e[t] * cube * cube
-    return share * second, share * third, share * fourth, share * fifth, share * sixth
+        deviation = x[t] - mean
+        square = deviation * deviation
+        cube = square * deviation
+        weighted_square = unnormalized[t] * square
+        second += weighted_square
+        third += unnormalized[t] * cube
+        fourth += weighted_square * square
+        fifth += weighted_square * cube
+        sixth += unnormalized[t] * cube * cube
+    return (
+        inverse_total * second,
+        inverse_total * third,
+        inverse_total * fourth,
+        inverse_total * fifth,
+        inverse_total * sixth,
+    )
 
 
 @compile_reordered
 def _observed_means(x, y, Y, row, start):  # type: ignore[no-untyped-def]
     """Return the means of x and y over the observed outcomes of a row: a class number, or the shares of all classes."""
     if Y.shape[1] == 1:
-        t = start + np.uint64(Y[row, 0])
-        return x[t], y[t]
-    observed = exponent = 0.0
+        index = start + np.uint64(Y[row, 0])
+        return x[index], y[index]
+    mean_x = mean_y = 0.0
     for c in range(np.uint64(Y.shape[1])):
-        observed += Y[row, c] * x[start + c]
-        exponent += Y[row, c] * y[start + c]
-    return observed, exponent
+        mean_x += Y[row, c] * x[start + c]
+        mean_y += Y[row, c] * y[start + c]
+    return mean_x, mean_y
 
 
 N_SUMS = 7  # the value and six derivatives
@@ -178,20 +203,20 @@ _SMALLEST_NORMAL = 2.0**-1022
 _LOG_OF_ZERO = -1e300  # base-2 logarithm of an exact zero; its power is 0
 
 
-def tempered_log_loss(P: Array, Y: Array, w: Array, beta: float, min_prob: float, every: int = 1) -> Array:
+def tempered_log_loss(P: Array, Y: Array, w: Array, beta: float, min_prob: float, row_step: int = 1) -> Array:
     """Return the negative log-likelihood of rows proportional to max(p, min_prob)^β, and six derivatives in β, (7,).
 
     P (n, K) are probabilities of any float type, Y (n, K) shares of the outcomes or (n,) class numbers, w (n,) weights;
-    only every `every`-th row is used, starting with the first. Logarithms are recomputed in every pass, which takes
+    only every `row_step`-th row is used, starting with the first. Logarithms are recomputed in every pass, which takes
     about as long as reading them from memory.
     """
     p, (n, k) = as_plain_array(P).reshape(-1), P.shape
-    outcomes, mass = _outcomes(Y), _as_float64(w)
+    outcomes, mass = _as_outcomes(Y), _as_float64(w)
 
     def add_block(start: int, stop: int, out: Array) -> None:
-        _tempered_log_loss_blocks(p, k, every, outcomes, mass, beta, min_prob, start, stop, out)
+        _tempered_log_loss_blocks(p, k, row_step, outcomes, mass, beta, min_prob, start, stop, out)
 
-    return _sum_blocks(add_block, -(-n // every), k) * _LOG_OF_2 ** np.arange(N_SUMS)
+    return _sum_in_blocks(add_block, -(-n // row_step), k) * _LOG_OF_2 ** np.arange(N_SUMS)
 
 
 def linear_log_loss(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
@@ -200,13 +225,13 @@ def linear_log_loss(X: Array, Y: Array, w: Array, theta: float, offset: Array | 
     X and the offsets o are (n, K); Y and w are as in `tempered_log_loss`.
     """
     x, (n, k) = as_plain_array(X).reshape(-1), X.shape
-    outcomes, mass = _outcomes(Y), _as_float64(w)
+    outcomes, mass = _as_outcomes(Y), _as_float64(w)
     o = _as_float64(np.empty(0) if offset is None else offset).reshape(-1)
 
     def add_block(start: int, stop: int, out: Array) -> None:
         _linear_log_loss_blocks(x, k, outcomes, mass, theta, o, start, stop, out)
 
-    return _sum_blocks(add_block, n, k)
+    return _sum_in_blocks(add_block, n, k)
 
 
 def temper_probabilities(P: Array, beta: float) -> Array:
@@ -222,7 +247,7 @@ def temper_probabilities(P: Array, beta: float) -> Array:
     return out
 
 
-def _outcomes(Y: Array) -> Array:
+def _as_outcomes(Y: Array) -> Array:
     return as_plain_array(Y[:, None].astype(np.int64, copy=False)) if Y.ndim == 1 else as_plain_array(Y)
 
 
@@ -230,7 +255,7 @@ def _as_float64(x: Array) -> Array:
     return as_plain_array(x.astype(np.float64, copy=False))
 
 
-def _sum_blocks(add_block: Callable[[int, int, Array], None], n: int, k: int) -> Array:
+def _sum_in_blocks(add_block: Callable[[int, int, Array], None], n: int, k: int) -> Array:
     """Sum the blocks over all rows in a fixed order, independent of the threads."""
 
     def work(start: int, stop: int) -> Array:
@@ -242,57 +267,57 @@ def _sum_blocks(add_block: Callable[[int, int, Array], None], n: int, k: int) ->
 
 
 @compile_reordered
-def _tempered_log_loss_blocks(P, k, every, Y, w, beta, min_prob, start, stop, out):  # type: ignore[no-untyped-def]
+def _tempered_log_loss_blocks(P, k, row_step, Y, w, beta, min_prob, start, stop, out):  # type: ignore[no-untyped-def]
     rows = max(1, _VALUES_PER_TILE // k)
-    left, right = np.empty(rows * k), np.empty(rows * k)
+    log_buffer, power_buffer = np.empty(rows * k), np.empty(rows * k)
     for first in range(start, stop, rows):
         m = min(rows, stop - first) * k
-        x, e = left[:m], right[:m]
+        logs, powers = log_buffer[:m], power_buffer[:m]
         for row in range(m // k):
-            copy_tile(P, (first + row) * every * k, k, e, row * k)
-        log2_clipped(e, min_prob, x)
-        subtract_max(x, x.view(np.int64), k)
-        exp2_scaled(x, beta, e)
-        add_likelihood_derivatives(x, x, beta, e, k, Y, w, first, every, out)
+            copy_tile(P, (first + row) * row_step * k, k, powers, row * k)
+        log2_clipped(powers, min_prob, logs)
+        subtract_max(logs, logs.view(np.int64), k)
+        exp2_scaled(logs, beta, powers)
+        add_likelihood_derivatives(logs, logs, beta, powers, k, Y, w, first, row_step, out)
 
 
 @compile_reordered
 def _temper_blocks(P, k, beta, start, stop, out):  # type: ignore[no-untyped-def]
     rows = max(1, _VALUES_PER_TILE // k)
-    x = np.empty(rows * k)
+    logs = np.empty(rows * k)
     for first in range(start, stop, rows):
         m = min(rows, stop - first) * k
-        e = out[first * k : first * k + m]
-        copy_tile(P, first * k, m, e, 0)
-        log2_clipped(e, _SMALLEST_NORMAL, x[:m])
+        powers = out[first * k : first * k + m]
+        copy_tile(P, first * k, m, powers, 0)
+        log2_clipped(powers, _SMALLEST_NORMAL, logs[:m])
         for t in range(m):
-            x[t] = x[t] if e[t] > 0.0 else _LOG_OF_ZERO
-        subtract_max(x[:m], x[:m].view(np.int64), k)
-        exp2_scaled(x[:m], beta, e)
+            logs[t] = logs[t] if powers[t] > 0.0 else _LOG_OF_ZERO
+        subtract_max(logs[:m], logs[:m].view(np.int64), k)
+        exp2_scaled(logs[:m], beta, powers)
         for row in range(m // k):
-            begin, end = np.uint64(row * k), np.uint64((row + 1) * k)
+            row_start, row_stop = np.uint64(row * k), np.uint64((row + 1) * k)
             total = 0.0
-            for t in range(begin, end):
-                total += e[t]
-            share = 1.0 / total
-            for t in range(begin, end):
-                e[t] *= share
+            for t in range(row_start, row_stop):
+                total += powers[t]
+            inverse_total = 1.0 / total
+            for t in range(row_start, row_stop):
+                powers[t] *= inverse_total
 
 
 @compile_reordered
 def _linear_log_loss_blocks(X, k, Y, w, theta, offset, start, stop, out):  # type: ignore[no-untyped-def]
     rows = max(1, _VALUES_PER_TILE // k)
-    left, middle, right = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k)
+    x_buffer, exponent_buffer, power_buffer = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k)
     for first in range(start, stop, rows):
         m = min(rows, stop - first) * k
-        x, y, e = left[:m], middle[:m], right[:m]
+        x, exponents, powers = x_buffer[:m], exponent_buffer[:m], power_buffer[:m]
         copy_tile(X, first * k, m, x, 0)
         if offset.shape[0] > 0:
-            copy_tile(offset, first * k, m, y, 0)
+            copy_tile(offset, first * k, m, exponents, 0)
         else:
-            y[:] = 0.0
+            exponents[:] = 0.0
         for t in range(m):
-            y[t] = (y[t] + theta * x[t]) / _LOG_OF_2
-        subtract_max(y, y.view(np.int64), k)
-        exp2_scaled(y, 1.0, e)
-        add_likelihood_derivatives(x, y, 1.0, e, k, Y, w, first, 1, out)
+            exponents[t] = (exponents[t] + theta * x[t]) / _LOG_OF_2
+        subtract_max(exponents, exponents.view(np.int64), k)
+        exp2_scaled(exponents, 1.0, powers)
+        add_likelihood_derivatives(x, exponents, 1.0, powers, k, Y, w, first, 1, out)

@@ -9,9 +9,9 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_reordering, map_blocks
 
-_ROWS = 256  # number of rows transposed at a time
-_WIDE = 16  # number of classes above which rows are summed without transposing
-_VALUES = 2**18  # number of values per thread task
+_ROWS_PER_TILE = 256  # number of rows transposed at a time
+_MAX_TRANSPOSED_CLASSES = 16  # number of classes above which rows are summed without transposing
+_VALUES_PER_TASK = 2**18  # number of values per thread task
 
 
 class TableCheck(NamedTuple):
@@ -25,24 +25,27 @@ class TableCheck(NamedTuple):
 
 
 @compile_reordering
-def _check_rows(P, bits, exact, extremes, bad_rows, distance):  # type: ignore[no-untyped-def]
+def _check_rows(P, bits, rounding_tolerance, extremes, bad_rows, distance):  # type: ignore[no-untyped-def]
     """Write the smallest and largest value of `bits` to `extremes` (2,), and check the row sums.
 
-    `bad_rows` (2,) receives the number of rows whose sum differs from 1 by more than `exact`, and the index of the row
-    with the largest difference, `distance` (1,) this difference. `bits` is P as signed integers. Those of nonnegative
-    floats are ordered like the floats; those of numbers with a sign bit are negative, and those of NaN exceed all
-    others.
+    `bad_rows` (2,) receives the number of rows whose sum differs from 1 by more than `rounding_tolerance`, and the
+    index of the row with the largest difference, `distance` (1,) this difference. `bits` is P as signed integers. Those
+    of nonnegative floats are ordered like the floats; those of numbers with a sign bit are negative, and those of NaN
+    exceed all others.
     """
     n, k = P.shape
-    flat = bits.reshape(-1)
-    low, high = flat[0], flat[0]
-    total, columns = np.empty(_ROWS), np.empty((k if k <= _WIDE else 1, _ROWS), dtype=P.dtype)
-    for start in range(0, n, _ROWS):
-        m = min(_ROWS, n - start)
-        rows, values = P[start : start + m], flat[start * k : (start + m) * k]
+    all_bits = bits.reshape(-1)
+    low, high = all_bits[0], all_bits[0]
+    total, columns = (
+        np.empty(_ROWS_PER_TILE),
+        np.empty((k if k <= _MAX_TRANSPOSED_CLASSES else 1, _ROWS_PER_TILE), dtype=P.dtype),
+    )
+    for start in range(0, n, _ROWS_PER_TILE):
+        m = min(_ROWS_PER_TILE, n - start)
+        rows, values = P[start : start + m], all_bits[start * k : (start + m) * k]
         for j in range(m * k):
             low, high = min(low, values[j]), max(high, values[j])
-        if k <= _WIDE:
+        if k <= _MAX_TRANSPOSED_CLASSES:
             total[:m] = 0.0
             for c in range(k):
                 column = columns[c]
@@ -52,36 +55,39 @@ def _check_rows(P, bits, exact, extremes, bad_rows, distance):  # type: ignore[n
                     total[i] += np.float64(column[i])
         else:
             for i in range(m):
-                row, s = rows[i], 0.0
+                row, row_sum = rows[i], 0.0
                 for c in range(k):
-                    s += np.float64(row[c])
-                total[i] = s
+                    row_sum += np.float64(row[c])
+                total[i] = row_sum
         for i in range(m):
-            d = abs(total[i] - 1.0)
-            bad_rows[0] += not d <= exact
-            if d > distance[0]:
-                distance[0] = d
+            difference = abs(total[i] - 1.0)
+            bad_rows[0] += not difference <= rounding_tolerance
+            if difference > distance[0]:
+                distance[0] = difference
                 bad_rows[1] = start + i
     extremes[0], extremes[1] = low, high
 
 
-def check_table(P: Array, exact: float) -> TableCheck:
-    """Check the values and row sums of P (n, K) in one pass; deviations of a sum from 1 up to `exact` are rounding."""
-    words = np.int64 if P.dtype == np.float64 else np.int32
+def check_table(P: Array, rounding_tolerance: float) -> TableCheck:
+    """Check the values and row sums of P (n, K) in one pass.
+
+    A deviation of a sum from 1 by at most `rounding_tolerance` is considered rounding.
+    """
+    integer_type = np.int64 if P.dtype == np.float64 else np.int32
 
     def work(start: int, stop: int) -> tuple[Array, Array, Array]:
         block = as_plain_array(P[start:stop])
-        extremes, bad_rows, distance = np.empty(2, dtype=words), np.zeros(2, dtype=np.int64), np.zeros(1)
-        _check_rows(block, as_plain_array(block.view(words)), exact, extremes, bad_rows, distance)
+        extremes, bad_rows, distance = np.empty(2, dtype=integer_type), np.zeros(2, dtype=np.int64), np.zeros(1)
+        _check_rows(block, as_plain_array(block.view(integer_type)), rounding_tolerance, extremes, bad_rows, distance)
         bad_rows[1] += start
         return extremes.view(block.dtype), bad_rows, distance
 
-    parts = map_blocks(work, len(P), max(1, _VALUES // P.shape[1]))
-    worst = max(range(len(parts)), key=lambda i: parts[i][2][0])  # the first one if tied
-    low, high = (np.array([extremes[i] for extremes, _, _ in parts]) for i in (0, 1))
-    n_inexact = int(sum(bad_rows[0] for _, bad_rows, _ in parts))
+    results = map_blocks(work, len(P), max(1, _VALUES_PER_TASK // P.shape[1]))
+    worst = max(range(len(results)), key=lambda i: results[i][2][0])  # the first one if tied
+    low, high = (np.array([extremes[i] for extremes, _, _ in results]) for i in (0, 1))
+    n_inexact = int(sum(bad_rows[0] for _, bad_rows, _ in results))
     return TableCheck(
-        _smallest_value(low), float(np.max(high)), int(parts[worst][1][1]), float(parts[worst][2][0]), n_inexact
+        _smallest_value(low), float(np.max(high)), int(results[worst][1][1]), float(results[worst][2][0]), n_inexact
     )
 
 

@@ -12,110 +12,112 @@ from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 # Number of rows transposed at a time, so that loops over the rows are vectorized. It is not a power of two, because
 # columns would then share cache sets.
 ROWS_PER_TILE = 240
-_MAX_TRANSPOSED = 64  # number of columns up to which transposing is faster
-_RUN = 32  # number of values per run of a long row; after removing the maximum, only its run is searched again
+_MAX_TRANSPOSED_COLUMNS = 64  # number of columns up to which transposing is faster
+_VALUES_PER_RUN = (
+    32  # number of values per run of a long row; after removing the maximum, only its run is searched again
+)
 
 
 @compile_kernel
 def tile_buffers(P):  # type: ignore[no-untyped-def]
     """Return the buffers of `survey_tile`: Σp and Σp² (ROWS,), the largest values and their columns (3, ROWS)."""
-    wide, narrow = np.empty((2, ROWS_PER_TILE)), np.empty((6, ROWS_PER_TILE), dtype=P.dtype)
-    return wide[0], wide[1], narrow[:3], narrow[3:]
+    sums, largest = np.empty((2, ROWS_PER_TILE)), np.empty((6, ROWS_PER_TILE), dtype=P.dtype)
+    return sums[0], sums[1], largest[:3], largest[3:]
 
 
 @compile_kernel
 def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
     """Write m rows of P from `start` on, transposed, to `columns` (k, ROWS), for k classes from `first` on."""
-    rows, values, after = P[start : start + m], P.reshape(-1), (start + m) * P.shape[1]
+    rows, values, next_rows = P[start : start + m], P.reshape(-1), (start + m) * P.shape[1]
     for c in range(columns.shape[0]):
         column = columns[c]
         if columns.shape[0] == P.shape[1]:  # the next rows are contiguous
             for i in range(0, m, CACHE_LINE // P.itemsize):
-                prefetch(values, after + c * m + i)
+                prefetch(values, next_rows + c * m + i)
         for i in range(m):
             column[i] = rows[i, first + c]
 
 
 @compile_kernel
-def survey_tile(columns, m, rounding_tolerance, ranks, room, counts, extremes):  # type: ignore[no-untyped-def]
-    """Compute the statistics of m transposed rows into the buffers `room`; add to `counts` and `extremes`.
+def survey_tile(columns, m, rounding_tolerance, ranks, buffers, counts, extremes):  # type: ignore[no-untyped-def]
+    """Compute the statistics of m transposed rows into the buffers `buffers`; add to `counts` and `extremes`.
 
-    `room` are the buffers of `tile_buffers`; `counts` and `extremes` are as in `survey_rows`.
+    `buffers` are the buffers of `tile_buffers`; `counts` and `extremes` are as in `survey_rows`.
     """
-    total, square, top, at = room
-    _sums(columns, m, total, square)
+    total, square, top, top_class = buffers
+    _sum_columns(columns, m, total, square)
     for i in range(m):
         _count_inexact(total[i], rounding_tolerance, counts, extremes)
-    _special(columns, m, counts, extremes)
+    _count_special_values(columns, m, counts, extremes)
     if ranks > 0:
-        _three_largest(columns, m, top[0], top[1], top[2], at[0], at[1], at[2])
+        _find_three_largest(columns, m, top[0], top[1], top[2], top_class[0], top_class[1], top_class[2])
         for i in range(m):
             counts[4] += top[0, i] == top[1, i]
 
 
 @compile_kernel
-def survey_rows(P, bits, rounding_tolerance, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
+def survey_rows(P, bits, rounding_tolerance, top_classes, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """Compute the largest values of each row, its Σp² and counts of special values, in one pass.
 
-    `which` (n, ranks) receives the columns of up to three largest values, lower columns first if tied. `squares` (n,)
-    receives Σp². `counts` (5,) counts exact zeros, exact ones, values above 1, rows whose sum differs from 1 by more
-    than `rounding_tolerance`, and rows with a tied maximum. `extremes` (2,) receives the largest excess over 1 and the
-    largest of these differences. `bits` is P as integers, which have the same order as the values.
+    `top_classes` (n, ranks) receives the columns of up to three largest values, lower columns first if tied. `squares`
+    (n,) receives Σp². `counts` (5,) counts exact zeros, exact ones, values above 1, rows whose sum differs from 1 by
+    more than `rounding_tolerance`, and rows with a tied maximum. `extremes` (2,) receives the largest excess over 1 and
+    the largest of these differences. `bits` is P as integers, which have the same order as the values.
     """
     n, k = P.shape
-    if k > _MAX_TRANSPOSED:
-        left, run_max = np.empty(k, dtype=bits.dtype), np.empty(-(-k // _RUN), dtype=bits.dtype)
-        at = np.empty(3, dtype=np.int64)
+    if k > _MAX_TRANSPOSED_COLUMNS:
+        remaining, run_max = np.empty(k, dtype=bits.dtype), np.empty(-(-k // _VALUES_PER_RUN), dtype=bits.dtype)
+        row_top_classes = np.empty(3, dtype=np.int64)
         for i in range(n):
-            total, squares[i] = _sum(P[i])
+            total, squares[i] = _sum_row(P[i])
             _count_inexact(total, rounding_tolerance, counts, extremes)
-            _special(P[i : i + 1], k, counts, extremes)
-            if which.shape[1] > 0:
-                counts[4] += _long(bits[i], left, run_max, at)
-                for rank in range(which.shape[1]):
-                    which[i, rank] = at[rank]
+            _count_special_values(P[i : i + 1], k, counts, extremes)
+            if top_classes.shape[1] > 0:
+                counts[4] += _find_three_largest_of_long_row(bits[i], remaining, run_max, row_top_classes)
+                for rank in range(top_classes.shape[1]):
+                    top_classes[i, rank] = row_top_classes[rank]
         return
-    columns, tile = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), tile_buffers(P)
-    _, square, _, at = tile
+    columns, buffers = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), tile_buffers(P)
+    _, square, _, row_top_classes = buffers
     for start in range(0, n, ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, n - start)
         transpose_rows(P, start, m, 0, columns)
-        survey_tile(columns, m, rounding_tolerance, which.shape[1], tile, counts, extremes)
+        survey_tile(columns, m, rounding_tolerance, top_classes.shape[1], buffers, counts, extremes)
         for i in range(m):
             squares[start + i] = square[i]
-        for rank in range(which.shape[1]):
+        for rank in range(top_classes.shape[1]):
             for i in range(m):
-                which[start + i, rank] = np.int32(at[rank, i])
+                top_classes[start + i, rank] = np.int32(row_top_classes[rank, i])
 
 
 @compile_kernel
-def survey_groups(P, bits, rounding_tolerance, starts, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
+def survey_groups(P, bits, rounding_tolerance, starts, top_classes, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """Apply `survey_rows` to each group of rows starts[g]..starts[g + 1] − 1: counts (G, 5), extremes (G, 2)."""
     for g in range(starts.shape[0] - 1):
         a, b = starts[g], starts[g + 1]
-        survey_rows(P[a:b], bits[a:b], rounding_tolerance, which[a:b], squares[a:b], counts[g], extremes[g])
+        survey_rows(P[a:b], bits[a:b], rounding_tolerance, top_classes[a:b], squares[a:b], counts[g], extremes[g])
 
 
 @compile_kernel
-def _sums(columns, m, total, square):  # type: ignore[no-untyped-def]
+def _sum_columns(columns, m, total, square):  # type: ignore[no-untyped-def]
     """Write Σp and Σp² of m transposed rows to `total` and `square`."""
     total[:], square[:] = 0.0, 0.0
     for j in range(columns.shape[0]):
         column = columns[j]
         for i in range(m):
-            x = np.float64(column[i])
-            total[i] += x
-            square[i] += x * x
+            value = np.float64(column[i])
+            total[i] += value
+            square[i] += value * value
 
 
 @compile_reordering
-def _sum(row):  # type: ignore[no-untyped-def]
+def _sum_row(row):  # type: ignore[no-untyped-def]
     """Return Σp and Σp² of one row."""
     total = square = 0.0
     for j in range(row.shape[0]):
-        x = np.float64(row[j])
-        total += x
-        square += x * x
+        value = np.float64(row[j])
+        total += value
+        square += value * value
     return total, square
 
 
@@ -127,67 +129,67 @@ def _count_inexact(total, rounding_tolerance, counts, extremes):  # type: ignore
 
 
 @compile_reordering
-def _special(columns, m, counts, extremes):  # type: ignore[no-untyped-def]
+def _count_special_values(columns, m, counts, extremes):  # type: ignore[no-untyped-def]
     """Add the numbers of values 0, 1 and above 1 to `counts`, and update the largest excess over 1 in `extremes`.
 
     The counters have the dtype of the values, so that the loop is vectorized.
     """
-    one, none = columns.dtype.type(1.0), columns.dtype.type(0.0)
-    zeros, ones, above = none, none, none
+    one_value, zero = columns.dtype.type(1.0), columns.dtype.type(0.0)
+    zeros, ones, above = zero, zero, zero
     for j in range(columns.shape[0]):
         column = columns[j]
         for i in range(m):
-            x = column[i]
-            zeros += one if x == none else none
-            ones += one if x == one else none
-            above += one if x > one else none
+            value = column[i]
+            zeros += one_value if value == zero else zero
+            ones += one_value if value == one_value else zero
+            above += one_value if value > one_value else zero
     counts[0] += np.int64(zeros)
     counts[1] += np.int64(ones)
     counts[2] += np.int64(above)
-    if above > none:
+    if above > zero:
         for j in range(columns.shape[0]):
             for i in range(m):
                 extremes[0] = max(extremes[0], np.float64(columns[j, i]) - 1.0)
 
 
 @compile_kernel
-def _three_largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-def]
+def _find_three_largest(columns, m, top_a, top_b, top_c, class_a, class_b, class_c):  # type: ignore[no-untyped-def]
     """Write the three largest values of m transposed rows to a, b and c, and their columns to at_a, at_b and at_c.
 
     Column numbers have the dtype of the values, so that the loop is vectorized.
     """
-    low, none = columns.dtype.type(-1.0), columns.dtype.type(0.0)
-    a[:], b[:], c[:] = low, low, low
-    at_a[:], at_b[:], at_c[:] = none, none, none
+    low, first_class = columns.dtype.type(-1.0), columns.dtype.type(0.0)
+    top_a[:], top_b[:], top_c[:] = low, low, low
+    class_a[:], class_b[:], class_c[:] = first_class, first_class, first_class
     for j in range(columns.shape[0]):
         column, number = columns[j], columns.dtype.type(j)
         for i in range(m):
-            x, first, second, third = column[i], a[i], b[i], c[i]
-            at_first, at_second, at_third = at_a[i], at_b[i], at_c[i]
-            c[i] = second if x > second else (x if x > third else third)
-            at_c[i] = at_second if x > second else (number if x > third else at_third)
-            b[i] = first if x > first else (x if x > second else second)
-            at_b[i] = at_first if x > first else (number if x > second else at_second)
-            a[i] = x if x > first else first
-            at_a[i] = number if x > first else at_first
+            value, first, second, third = column[i], top_a[i], top_b[i], top_c[i]
+            class_first, class_second, class_third = class_a[i], class_b[i], class_c[i]
+            top_c[i] = second if value > second else (value if value > third else third)
+            class_c[i] = class_second if value > second else (number if value > third else class_third)
+            top_b[i] = first if value > first else (value if value > second else second)
+            class_b[i] = class_first if value > first else (number if value > second else class_second)
+            top_a[i] = value if value > first else first
+            class_a[i] = number if value > first else class_first
 
 
 @compile_kernel
-def _long(word, left, run_max, at):  # type: ignore[no-untyped-def]
-    """Write the columns of a row's three largest values to `at`, given its bits; return whether the maximum is tied."""
-    k, none = word.shape[0], word.dtype.type(0)
+def _find_three_largest_of_long_row(row_bits, remaining, run_max, top_classes):  # type: ignore[no-untyped-def]
+    """Write the columns of a row's three largest values to `top_classes`, and return whether the maximum is tied."""
+    k, zero = row_bits.shape[0], row_bits.dtype.type(0)
     for c in range(k):
-        left[c] = max(word[c], none)  # −0 is 0
+        remaining[c] = max(row_bits[c], zero)  # −0 is 0
     for run in range(run_max.shape[0]):
-        run_max[run] = _max_value(left[run * _RUN : (run + 1) * _RUN])
-    first, tied = none, False
+        run_max[run] = _max_value(remaining[run * _VALUES_PER_RUN : (run + 1) * _VALUES_PER_RUN])
+    first, tied = zero, False
     for rank in range(3):
         top_run = np.argmax(run_max)  # the first one if tied
-        top, values = run_max[top_run], left[top_run * _RUN : (top_run + 1) * _RUN]
+        top, values = run_max[top_run], remaining[top_run * _VALUES_PER_RUN : (top_run + 1) * _VALUES_PER_RUN]
         c = 0
         while values[c] != top:
             c += 1
-        at[rank], values[c] = top_run * _RUN + c, -1
+        top_classes[rank], values[c] = top_run * _VALUES_PER_RUN + c, -1
         run_max[top_run] = _max_value(values)
         tied |= rank == 1 and top == first
         first = top
@@ -209,25 +211,25 @@ def score_row(p, square):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def score_binary_row(p, q, y):  # type: ignore[no-untyped-def]
+def score_binary_row(p, q_first, y):  # type: ignore[no-untyped-def]
     """Return the Brier score and the log loss of a binary row, given p of the second and q of the first class.
 
     The Brier score is that of a binary view, (p − y)².
     """
-    observed = p if y == 1 else q
+    observed = p if y == 1 else q_first
     return (p - y) * (p - y), -math.log(observed) if observed > 0 else np.inf
 
 
 @compile_kernel
-def score_rows(P, y, squares, single, brier, loss):  # type: ignore[no-untyped-def]
+def score_rows(P, y, squares, single_column, brier, loss):  # type: ignore[no-untyped-def]
     """Write the Brier score and the log loss of each row to `brier` and `loss`, given the labels y and Σp².
 
-    With `single`, only the last column is used: the probability of the second of two classes.
+    With `single_column`, only the last column is used: the probability of the second of two classes.
     """
     k = P.shape[1]
     for i in range(P.shape[0]):
         if k <= 2:
             p = np.float64(P[i, k - 1])
-            brier[i], loss[i] = score_binary_row(p, 1.0 - p if single else np.float64(P[i, 0]), y[i])
+            brier[i], loss[i] = score_binary_row(p, 1.0 - p if single_column else np.float64(P[i, 0]), y[i])
         else:
             brier[i], loss[i] = score_row(np.float64(P[i, y[i]]), squares[i])

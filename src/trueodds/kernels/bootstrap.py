@@ -10,11 +10,13 @@ from trueodds.core.typing import Array
 from trueodds.kernels import compile_kernel
 from trueodds.kernels.random_labels import mix_bits
 
-LEVELS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
-TAIL = 16  # a Poisson(1) variable is 16 or more with probability 2e-14
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_LOW = np.uint64(0xFFFFFFFF)
-_TURN = 4096  # number of rows whose multiplicities are summed in 16 bits: the sum is at most 4096 (TAIL − 1)
+N_SHORT_COUNTS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
+N_COUNTS = 16  # a Poisson(1) variable is 16 or more with probability 2e-14
+_WEYL_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_LOW_32_BITS = np.uint64(0xFFFFFFFF)
+_ROWS_PER_PARTIAL_TOTAL = (
+    4096  # number of rows whose multiplicities are summed in 16 bits: the sum is at most 4096 (N_COUNTS − 1)
+)
 
 
 class BootstrapMultiplicities:
@@ -29,7 +31,7 @@ class BootstrapMultiplicities:
     def __init__(self, n: int, key: int) -> None:
         self.n, self.key = n, key
         self.rows = _random_words(key, np.arange(n, dtype=np.uint64))
-        self.levels, self.tail = _cuts(n)
+        self.levels, self.tail = _poisson_thresholds(n)
 
     def draw(self, start: int, stop: int) -> Array:
         """Return the multiplicities in the resamples start..stop−1, (n, stop − start) uint8."""
@@ -40,9 +42,9 @@ class BootstrapMultiplicities:
             attempt = 0
             while total[r] > self.n:
                 attempt += 1
-                retry, thrown = self._poisson(pairs[r // 2 : r // 2 + 1], attempt)
-                out[:, r], total[r] = retry[:, r % 2], thrown[r % 2]
-        _fill(self._stream(pairs, -1), total, out)
+                retry, retry_total = self._poisson(pairs[r // 2 : r // 2 + 1], attempt)
+                out[:, r], total[r] = retry[:, r % 2], retry_total[r % 2]
+        _add_missing_draws(self._stream(pairs, -1), total, out)
         return out[:, start - 2 * first : stop - 2 * first]
 
     def _poisson(self, pairs: Array, attempt: int) -> tuple[Array, Array]:
@@ -58,20 +60,24 @@ class BootstrapMultiplicities:
 
 def _random_words(key: int, numbers: Array) -> Array:
     """Return two pseudorandom 32-bit words for each number, (2, …) uint32."""
-    bits = mix_bits(mix_bits(np.full(1, key, dtype=np.uint64) + _GOLDEN) + (numbers + np.uint64(1)) * _GOLDEN)
-    return np.stack([bits & _LOW, bits >> np.uint64(32)]).astype(np.uint32)
+    bits = mix_bits(
+        mix_bits(np.full(1, key, dtype=np.uint64) + _WEYL_INCREMENT) + (numbers + np.uint64(1)) * _WEYL_INCREMENT
+    )
+    return np.stack([bits & _LOW_32_BITS, bits >> np.uint64(32)]).astype(np.uint32)
 
 
-def _cuts(n: int) -> tuple[Array, Array]:
+def _poisson_thresholds(n: int) -> tuple[Array, Array]:
     """Thresholds of 16 random bits for each Poisson count, and of 32 further bits if the first 16 are not decisive.
 
     The mean total is three standard deviations below n.
     """
     mean = ((math.sqrt(9 + 4 * n) - 3) / 2) ** 2 / n
-    pmf = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(TAIL)])
-    truncated = np.concatenate([np.floor(pmf[:LEVELS] * 2**16), np.zeros(TAIL - LEVELS)])
-    left = np.cumsum(pmf - truncated / 2**16)
-    return np.cumsum(truncated[:LEVELS]).astype(np.uint16), np.rint(left / left[-1] * 2**32).astype(np.uint64)
+    pmf = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(N_COUNTS)])
+    truncated = np.concatenate([np.floor(pmf[:N_SHORT_COUNTS] * 2**16), np.zeros(N_COUNTS - N_SHORT_COUNTS)])
+    remaining_cdf = np.cumsum(pmf - truncated / 2**16)
+    return np.cumsum(truncated[:N_SHORT_COUNTS]).astype(np.uint16), np.rint(
+        remaining_cdf / remaining_cdf[-1] * 2**32
+    ).astype(np.uint64)
 
 
 @compile_kernel
@@ -103,13 +109,13 @@ def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-
             t = np.uint8(low + np.uint8(np.uint8(x >= l3) + np.uint8(x >= l4) + np.uint8(x >= l5)))
             row[r] = t
             largest = max(largest, t)
-        if largest == LEVELS:
+        if largest == N_SHORT_COUNTS:
             for r in range(m):
-                if row[r] == LEVELS:
+                if row[r] == N_SHORT_COUNTS:
                     row[r] = _count_from_tail(scramble(b ^ np.uint32(r % 2), a, d[r // 2], c[r // 2]), tail)
         for r in range(m):
             count[r] = np.uint16(count[r] + np.uint16(row[r]))
-        if i % _TURN == _TURN - 1 or i == n - 1:
+        if i % _ROWS_PER_PARTIAL_TOTAL == _ROWS_PER_PARTIAL_TOTAL - 1 or i == n - 1:
             for r in range(m):
                 total[r] += np.int64(count[r])
                 count[r] = np.uint16(0)
@@ -117,25 +123,25 @@ def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-
 
 @compile_kernel
 def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
-    t = 0
-    while np.uint64(bits) >= tail[t]:
-        t += 1
-    return np.uint8(t)
+    count = 0
+    while np.uint64(bits) >= tail[count]:
+        count += 1
+    return np.uint8(count)
 
 
 @compile_kernel
-def _fill(pairs, total, out):  # type: ignore[no-untyped-def]
+def _add_missing_draws(pairs, total, out):  # type: ignore[no-untyped-def]
     n = out.shape[0]
     for r in range(out.shape[1]):
-        for ball in range(n - total[r]):
-            bits = scramble(np.uint32(ball), np.uint32(r % 2), pairs[0, r // 2], pairs[1, r // 2])
+        for missing_draw in range(n - total[r]):
+            bits = scramble(np.uint32(missing_draw), np.uint32(r % 2), pairs[0, r // 2], pairs[1, r // 2])
             i = (np.uint64(bits) * np.uint64(n)) >> np.uint64(32)
             out[i, r] += np.uint8(1)
 
 
-def argsort_bins(bin_index: Array, size: int) -> Array:
-    """Return the stable sort order of bin indices below `size`; 16-bit integers are radix-sorted ten times as fast."""
-    return np.argsort(bin_index.astype(np.uint16) if size <= 2**16 else bin_index, kind="stable")
+def argsort_bins(bin_index: Array, n_bins: int) -> Array:
+    """Return the stable sort order of bin indices below `n_bins`; 16-bit integers are sorted ten times as fast."""
+    return np.argsort(bin_index.astype(np.uint16) if n_bins <= 2**16 else bin_index, kind="stable")
 
 
 class Resampler:
@@ -146,15 +152,15 @@ class Resampler:
     are sorted by cell, so that the sums of a cell stay in the cache.
     """
 
-    def __init__(self, slots: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
-        counted = np.flatnonzero((w != 0).ravel())  # a row outside a subgroup adds nothing
-        bin_index = slots.ravel()[counted]
+    def __init__(self, cells: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
+        nonzero = np.flatnonzero((w != 0).ravel())  # a row outside a subgroup adds nothing
+        bin_index = cells.ravel()[nonzero]
         order = argsort_bins(bin_index, size)
-        entry = counted[order]
-        row = entry // slots.shape[1]
-        self.unit = (row if unit is None else unit[row]).astype(np.uint32)
+        entries = nonzero[order]
+        rows = entries // cells.shape[1]
+        self.unit = (rows if unit is None else unit[rows]).astype(np.uint32)
         self.bin_index = bin_index[order].astype(np.uint32)
-        self.parts = np.stack([x.ravel()[entry] for x in (w, wp, wy)], axis=1).astype(np.float64)
+        self.parts = np.stack([x.ravel()[entries] for x in (w, wp, wy)], axis=1).astype(np.float64)
         self.size = size
 
     def sum_cells(self, times: Array) -> Array:
@@ -166,40 +172,45 @@ class Resampler:
 
 def _sum_cells(times, unit, bin_index, parts, out):  # type: ignore[no-untyped-def]
     """Add each entry to all resamples; four entries of one cell are added at once, so its sums are written once."""
-    i, m = 0, unit.shape[0]
-    while i < m:
-        mass, wp, wy = out[bin_index[i], 0], out[bin_index[i], 1], out[bin_index[i], 2]
-        a, aw, ap, ay = times[unit[i]], parts[i, 0], parts[i, 1], parts[i, 2]
-        if i + 3 < m and bin_index[i + 3] == bin_index[i]:
-            b, bw, bp, by = times[unit[i + 1]], parts[i + 1, 0], parts[i + 1, 1], parts[i + 1, 2]
-            c, cw, cp, cy = times[unit[i + 2]], parts[i + 2, 0], parts[i + 2, 1], parts[i + 2, 2]
-            d, dw, dp, dy = times[unit[i + 3]], parts[i + 3, 0], parts[i + 3, 1], parts[i + 3, 2]
+    entry, n_entries = 0, unit.shape[0]
+    while entry < n_entries:
+        sum_w, sum_wp, sum_wy = out[bin_index[entry], 0], out[bin_index[entry], 1], out[bin_index[entry], 2]
+        times0, w0, wp0, wy0 = times[unit[entry]], parts[entry, 0], parts[entry, 1], parts[entry, 2]
+        if entry + 3 < n_entries and bin_index[entry + 3] == bin_index[entry]:
+            times1, w1, wp1, wy1 = times[unit[entry + 1]], parts[entry + 1, 0], parts[entry + 1, 1], parts[entry + 1, 2]
+            times2, w2, wp2, wy2 = times[unit[entry + 2]], parts[entry + 2, 0], parts[entry + 2, 1], parts[entry + 2, 2]
+            times3, w3, wp3, wy3 = times[unit[entry + 3]], parts[entry + 3, 0], parts[entry + 3, 1], parts[entry + 3, 2]
             for r in range(times.shape[1]):
-                ta, tb, tc, td = np.float64(a[r]), np.float64(b[r]), np.float64(c[r]), np.float64(d[r])
-                mass[r] = mass[r] + ta * aw + tb * bw + tc * cw + td * dw
-                wp[r] = wp[r] + ta * ap + tb * bp + tc * cp + td * dp
-                wy[r] = wy[r] + ta * ay + tb * by + tc * cy + td * dy
-            i += 4
+                t0, t1, t2, t3 = (
+                    np.float64(times0[r]),
+                    np.float64(times1[r]),
+                    np.float64(times2[r]),
+                    np.float64(times3[r]),
+                )
+                sum_w[r] = sum_w[r] + t0 * w0 + t1 * w1 + t2 * w2 + t3 * w3
+                sum_wp[r] = sum_wp[r] + t0 * wp0 + t1 * wp1 + t2 * wp2 + t3 * wp3
+                sum_wy[r] = sum_wy[r] + t0 * wy0 + t1 * wy1 + t2 * wy2 + t3 * wy3
+            entry += 4
         else:
             for r in range(times.shape[1]):
-                t = np.float64(a[r])
-                mass[r] += t * aw
-                wp[r] += t * ap
-                wy[r] += t * ay
-            i += 1
+                t = np.float64(times0[r])
+                sum_w[r] += t * w0
+                sum_wp[r] += t * wp0
+                sum_wy[r] += t * wy0
+            entry += 1
 
 
 _add_cells = compile_kernel(_sum_cells, fastmath={"contract"})  # allow fused multiply-add instructions
 
 
-_TILE = 64  # number of rows whose multiplicities are transposed at a time
+_ROWS_PER_TILE = 64  # number of rows whose multiplicities are transposed at a time
 
 
-def _rows_by_cell(cell: Array, w: Array, size: int) -> tuple[Array, Array]:
+def _sort_rows_by_cell(cell: Array, w: Array, size: int) -> tuple[Array, Array]:
     """Return the rows of nonzero weight in the order of their cells, and the start of each cell, (size + 1,)."""
-    counted = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
-    row = counted[argsort_bins(cell[counted], size)]
-    return row, np.searchsorted(cell[row], np.arange(size + 1))
+    nonzero = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
+    rows = nonzero[argsort_bins(cell[nonzero], size)]
+    return rows, np.searchsorted(cell[rows], np.arange(size + 1))
 
 
 class VectorResampler:
@@ -212,9 +223,9 @@ class VectorResampler:
     """
 
     def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
-        row, self.first = _rows_by_cell(cell, w, size)
-        self.unit = (row if unit is None else unit[row]).astype(np.uint32)
-        self.vectors = np.concatenate([w[row, None], wp[row], wy[row]], axis=1, dtype=np.float64)
+        rows, self.first = _sort_rows_by_cell(cell, w, size)
+        self.unit = (rows if unit is None else unit[rows]).astype(np.uint32)
+        self.vectors = np.concatenate([w[rows, None], wp[rows], wy[rows]], axis=1, dtype=np.float64)
 
     @property
     def n_sums(self) -> int:
@@ -227,7 +238,7 @@ class VectorResampler:
         `times` (units, resamples) uint8 are the multiplicities of the units.
         """
         out = np.empty((times.shape[1], len(self.unit)), dtype=np.uint8)
-        _arrange(np.ascontiguousarray(times), self.unit, out)
+        _gather_multiplicities(np.ascontiguousarray(times), self.unit, out)
         return out
 
     def sum_vectors(self, times: Array) -> tuple[Array, Array, Array]:
@@ -242,10 +253,10 @@ class VectorResampler:
 
 
 @compile_kernel
-def _arrange(times, unit, out):  # type: ignore[no-untyped-def]
-    tile = np.empty((out.shape[0], _TILE), dtype=np.uint8)
-    for start in range(0, unit.shape[0], _TILE):
-        m = min(_TILE, unit.shape[0] - start)
+def _gather_multiplicities(times, unit, out):  # type: ignore[no-untyped-def]
+    tile = np.empty((out.shape[0], _ROWS_PER_TILE), dtype=np.uint8)
+    for start in range(0, unit.shape[0], _ROWS_PER_TILE):
+        m = min(_ROWS_PER_TILE, unit.shape[0] - start)
         for i in range(m):
             row = times[unit[start + i]]
             for r in range(row.shape[0]):
@@ -257,10 +268,10 @@ def _arrange(times, unit, out):  # type: ignore[no-untyped-def]
 
 def _sum_vectors(times, first, vectors, out):  # type: ignore[no-untyped-def]
     """Add all resamples of one cell before the next cell, so that its rows stay in the L1 cache."""
-    for c in range(first.shape[0] - 1):
+    for cell in range(first.shape[0] - 1):
         for r in range(times.shape[0]):
-            sums = out[r, c]
-            for i in range(first[c], first[c + 1]):
+            sums = out[r, cell]
+            for i in range(first[cell], first[cell + 1]):
                 t, vector = np.float64(times[r, i]), vectors[i]
                 for k in range(vectors.shape[1]):
                     sums[k] += t * vector[k]
@@ -277,10 +288,10 @@ class ResidualResampler:
     """
 
     def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
-        row, self.first = _rows_by_cell(cell, w, size)
-        self.unit = (row if unit is None else unit[row]).astype(np.uint32)
-        self.columns = np.concatenate([w[row, None], wp[row] - wy[row]], axis=1, dtype=np.float64)
-        sums = np.stack([np.bincount(cell[row], column, size) for column in self.columns.T], axis=1)
+        rows, self.first = _sort_rows_by_cell(cell, w, size)
+        self.unit = (rows if unit is None else unit[rows]).astype(np.uint32)
+        self.columns = np.concatenate([w[rows, None], wp[rows] - wy[rows]], axis=1, dtype=np.float64)
+        sums = np.stack([np.bincount(cell[rows], column, size) for column in self.columns.T], axis=1)
         self.weight, self.means = sums[:, 0], np.zeros_like(sums[:, 1:])
         np.divide(sums[:, 1:], sums[:, :1], out=self.means, where=sums[:, :1] > 0)
 
@@ -299,39 +310,44 @@ class ResidualResampler:
 def _sum_norms(times, unit, first, columns, weight, means, out):  # type: ignore[no-untyped-def]
     """Add Σw, |Σw(p − y)| and the weighted norm of the centered residuals of every cell to `out` (3, resamples)."""
     draws, m = times.shape[1], columns.shape[1]
-    sums, inverse, size = np.empty((m, draws)), np.empty(draws), np.empty(draws)
+    sums, inverse_weight, deviation = np.empty((m, draws)), np.empty(draws), np.empty(draws)
     for cell in range(first.shape[0] - 1):
         sums[:] = 0.0
         i = first[cell]
         while i < first[cell + 1]:
-            a, x = times[unit[i]], columns[i]
+            times0, row0 = times[unit[i]], columns[i]
             if i + 3 < first[cell + 1]:
-                b, y = times[unit[i + 1]], columns[i + 1]
-                c, z = times[unit[i + 2]], columns[i + 2]
-                d, v = times[unit[i + 3]], columns[i + 3]
+                times1, row1 = times[unit[i + 1]], columns[i + 1]
+                times2, row2 = times[unit[i + 2]], columns[i + 2]
+                times3, row3 = times[unit[i + 3]], columns[i + 3]
                 for k in range(m):
-                    row, xk, yk, zk, vk = sums[k], x[k], y[k], z[k], v[k]
+                    row, x0, x1, x2, x3 = sums[k], row0[k], row1[k], row2[k], row3[k]
                     for r in range(draws):
-                        ta, tb, tc, td = np.float64(a[r]), np.float64(b[r]), np.float64(c[r]), np.float64(d[r])
-                        row[r] = row[r] + ta * xk + tb * yk + tc * zk + td * vk
+                        t0, t1, t2, t3 = (
+                            np.float64(times0[r]),
+                            np.float64(times1[r]),
+                            np.float64(times2[r]),
+                            np.float64(times3[r]),
+                        )
+                        row[r] = row[r] + t0 * x0 + t1 * x1 + t2 * x2 + t3 * x3
                 i += 4
             else:
                 for k in range(m):
-                    row, xk = sums[k], x[k]
+                    row, x0 = sums[k], row0[k]
                     for r in range(draws):
-                        row[r] += np.float64(a[r]) * xk
+                        row[r] += np.float64(times0[r]) * x0
                 i += 1
         for r in range(draws):
             out[0, r] += sums[0, r]
-            inverse[r] = 1.0 / sums[0, r] if sums[0, r] > 0.0 else 0.0
-            size[r] = 0.0
+            inverse_weight[r] = 1.0 / sums[0, r] if sums[0, r] > 0.0 else 0.0
+            deviation[r] = 0.0
         for k in range(1, m):
             row, mean = sums[k], means[cell, k - 1]
             for r in range(draws):
                 out[1, r] += abs(row[r])
-                size[r] += abs(row[r] * inverse[r] - mean)
+                deviation[r] += abs(row[r] * inverse_weight[r] - mean)
         for r in range(draws):
-            out[2, r] += weight[cell] * size[r] if sums[0, r] > 0.0 else 0.0
+            out[2, r] += weight[cell] * deviation[r] if sums[0, r] > 0.0 else 0.0
 
 
 _add_norms = compile_kernel(_sum_norms, fastmath={"contract"})  # allow fused multiply-add instructions

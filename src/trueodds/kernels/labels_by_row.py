@@ -54,8 +54,8 @@ def draw_labels_by_row(
     P = as_plain_array(P)
     out = np.empty((len(P), stop - start), dtype=dtype)
 
-    def work(a: int, b: int) -> None:
-        _draw_row_labels(P[a:b], a, key, start, out[a:b])
+    def work(first: int, last: int) -> None:
+        _draw_row_labels(P[first:last], first, key, start, out[first:last])
 
     map_blocks(work, len(P), ROWS_PER_BLOCK)
     return out

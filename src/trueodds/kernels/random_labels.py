@@ -24,17 +24,17 @@ def mix_bits(z):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def uniform_integer(row_stream_key, draw):  # type: ignore[no-untyped-def]
+def uniform_integer(stream, draw):  # type: ignore[no-untyped-def]
     """Return a uniform integer below 2^32, which depends only on the row's key and the number of the draw."""
-    bits = mix_bits(row_stream_key + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
+    bits = mix_bits(stream + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
     return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
 
 
 @compile_kernel
-def fill_uniform_words(row_stream_key, first, words):  # type: ignore[no-untyped-def]
+def fill_uniform_words(stream, first, words):  # type: ignore[no-untyped-def]
     """Fill `words` with random bits: two uniform draws per word, from draw 2 · first on, the lower half first."""
     for j in range(words.shape[0]):
-        words[j] = mix_bits(row_stream_key + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
+        words[j] = mix_bits(stream + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
 
 
 @compile_kernel
@@ -143,9 +143,9 @@ def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
         for t in range(tables.shape[0]):
             cells = tables[t, i]
             for r in range(labels.shape[1]):
-                bin_index = cells[labels[i, r]]
-                if bin_index >= 0:
-                    out[bin_index, r] += weight
+                cell = cells[labels[i, r]]
+                if cell >= 0:
+                    out[cell, r] += weight
 
 
 @compile_kernel
@@ -156,7 +156,7 @@ def _add_where_between(out, u, low, width, weight):  # type: ignore[no-untyped-d
 
 
 @compile_kernel
-def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+def _add_weights_vectorized(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     """Add the weights of `_add_weights` for few classes and independent rows, with vectorized loops over the draws.
 
     Consecutive labels with the same cell are treated as one interval of random integers.
@@ -174,17 +174,17 @@ def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyp
         for t in range(tables.shape[0]):
             c = 0
             while c < k:
-                first, bin_index = c, tables[t, i, c]
-                while c < k and tables[t, i, c] == bin_index:
+                first, cell = c, tables[t, i, c]
+                while c < k and tables[t, i, c] == cell:
                     c += 1
-                if bin_index < 0:
+                if cell < 0:
                     continue
                 low = cumulative[first - 1] if first > 0 else 0.0
                 if cumulative[c - 1] - low == DRAW_RANGE:
                     for r in range(u.shape[0]):
-                        out[bin_index, r] += weight
+                        out[cell, r] += weight
                 else:
-                    _add_where_between(out[bin_index], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
+                    _add_where_between(out[cell], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
 
 
 @compile_kernel
@@ -198,9 +198,9 @@ def _count_where_between(counts, u, low, width):  # type: ignore[no-untyped-def]
 def _count_twice_where_between(counts, others, u, low, width):  # type: ignore[no-untyped-def]
     """Add 1 to `counts` and to `others` (draws,) where low ≤ u < low + width, in unsigned arithmetic of 16 bits."""
     for r in range(u.shape[0]):
-        hit = np.uint16(np.uint16(u[r] - low) < width)
-        counts[r] += hit
-        others[r] += hit
+        is_between = np.uint16(np.uint16(u[r] - low) < width)
+        counts[r] += is_between
+        others[r] += is_between
 
 
 @compile_kernel
@@ -224,27 +224,27 @@ def _count_labels(P, tables, first, key, start, counts):  # type: ignore[no-unty
             c = 0
             while c < k:
                 low = cumulative[c - 1] if c > 0 else 0.0
-                a = tables[t, i, c]
-                b = tables[t + 1, i, c] if t + 1 < n_tables else -1
+                cell = tables[t, i, c]
+                next_cell = tables[t + 1, i, c] if t + 1 < n_tables else -1
                 c += 1
-                while c < k and tables[t, i, c] == a and (t + 1 == n_tables or tables[t + 1, i, c] == b):
+                while c < k and tables[t, i, c] == cell and (t + 1 == n_tables or tables[t + 1, i, c] == next_cell):
                     c += 1
                 width = cumulative[c - 1] - low
-                if width == 0 or (a < 0 and b < 0):
+                if width == 0 or (cell < 0 and next_cell < 0):
                     continue
                 if width == SHORT_RANGE:
-                    if a >= 0:
-                        counts[a] += np.uint16(1)
-                    if b >= 0:
-                        counts[b] += np.uint16(1)
-                elif a >= 0 and b >= 0:
-                    _count_twice_where_between(counts[a], counts[b], u, np.uint16(low), np.uint16(width))
+                    if cell >= 0:
+                        counts[cell] += np.uint16(1)
+                    if next_cell >= 0:
+                        counts[next_cell] += np.uint16(1)
+                elif cell >= 0 and next_cell >= 0:
+                    _count_twice_where_between(counts[cell], counts[next_cell], u, np.uint16(low), np.uint16(width))
                 else:
-                    _count_where_between(counts[a if a >= 0 else b], u, np.uint16(low), np.uint16(width))
+                    _count_where_between(counts[cell if cell >= 0 else next_cell], u, np.uint16(low), np.uint16(width))
 
 
 @compile_kernel
-def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+def _add_independent_weights(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     k = P.shape[1]
     for i in range(P.shape[0]):
         for c in range(k):
@@ -253,9 +253,9 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
             for r in range(start, stop):
                 if uniform_integer(stream, r) < bound:
                     for t in range(tables.shape[0]):
-                        bin_index = tables[t, i, c]
-                        if bin_index >= 0:
-                            out[bin_index, r - start] += w[i]
+                        cell = tables[t, i, c]
+                        if cell >= 0:
+                            out[cell, r - start] += w[i]
 
 
 MAX_COMPARED_CLASSES = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
@@ -264,7 +264,7 @@ ROWWISE_DRAWS_PER_BLOCK = 256  # of labels drawn row by row, so that the tables 
 MIN_ROWS_OF_SHORT_INTEGERS = 2**16  # rows from which on thresholds of 16 bits are used: twice as many draws at a time
 ROWS_PER_COUNT = 2**16 - 1  # rows that one table counts at a time, so that 16-bit counts do not overflow
 LABELS_PER_TILE = 2**17  # number of labels of a tile, which stays in the cache while its weights are added up
-_NONE = np.empty(0, dtype=np.int64)
+_NO_CLUSTERS = np.empty(0, dtype=np.int64)
 
 
 def draw_labels(
@@ -276,22 +276,22 @@ def draw_labels(
     The result for a draw depends only on `key` and the number of the draw.
     """
     out = np.empty((stop - start, len(P)), dtype=np.int64)
-    for rows, labels in _tiles(P, np.arange(len(P)), cluster, cluster_probability, key, start, stop):
+    for rows, labels in _draw_label_tiles(P, np.arange(len(P)), cluster, cluster_probability, key, start, stop):
         out[:, rows] = labels.T
     return out
 
 
-def _tiles(
+def _draw_label_tiles(
     P: Array, numbers: Array, cluster: Array | None, cluster_probability: float, key: int, start: int, stop: int
 ) -> Iterator[tuple[slice, Array]]:
     """Yield the labels (rows, draws) of one tile of rows after the other."""
-    of = _NONE if cluster is None else cluster
-    height = max(1, LABELS_PER_TILE // max(1, stop - start))
-    labels = np.empty((min(height, len(P)), stop - start), dtype=np.min_scalar_type(max(P.shape[1] - 1, 0)))
-    for first in range(0, len(P), height):
-        rows = slice(first, min(first + height, len(P)))
+    clusters = _NO_CLUSTERS if cluster is None else cluster
+    rows_per_tile = max(1, LABELS_PER_TILE // max(1, stop - start))
+    labels = np.empty((min(rows_per_tile, len(P)), stop - start), dtype=np.min_scalar_type(max(P.shape[1] - 1, 0)))
+    for first in range(0, len(P), rows_per_tile):
+        rows = slice(first, min(first + rows_per_tile, len(P)))
         tile = labels[: rows.stop - first]
-        _draw_labels(P[rows], numbers[rows], of[rows], cluster_probability, key, start, tile)
+        _draw_labels(P[rows], numbers[rows], clusters[rows], cluster_probability, key, start, tile)
         yield rows, tile
 
 
@@ -330,14 +330,16 @@ def sum_label_weights(
         return _count_labels_in_blocks(P, tables, size, key, start, stop)
     dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory
 
-    def work(a: int, b: int) -> Array:
-        out = np.zeros((size, b - a), dtype=dtype)
+    def work(first: int, last: int) -> Array:
+        out = np.zeros((size, last - first), dtype=dtype)
         if vectorized:
-            _sums_small_k(P, w, tables, key, a + start, b + start, out)
+            _add_weights_vectorized(P, w, tables, key, first + start, last + start, out)
         elif independent:
-            _separate_sums(P, w, tables, key, a + start, b + start, out)
+            _add_independent_weights(P, w, tables, key, first + start, last + start, out)
         else:
-            for tile, labels in _tiles(P, numbers, cluster, cluster_probability, key, a + start, b + start):
+            for tile, labels in _draw_label_tiles(
+                P, numbers, cluster, cluster_probability, key, first + start, last + start
+            ):
                 _add_weights(labels, w[tile], tables[:, tile], out)
         return out.T
 
@@ -354,9 +356,9 @@ def _count_labels_in_blocks(P: Array, tables: Array, size: int, key: int, start:
     """Return the number of rows per cell and draw, (stop − start, size), for labels drawn with integers of 16 bits."""
     totals, lock = np.zeros((size, stop - start), dtype=np.int32), threading.Lock()
 
-    def add_rows(a: int, b: int) -> None:
+    def add_rows(first: int, last: int) -> None:
         counts = np.zeros(totals.shape, dtype=np.uint16)
-        _count_labels(P[a:b], tables[:, a:b], a, key, start, counts)
+        _count_labels(P[first:last], tables[:, first:last], first, key, start, counts)
         with lock:  # integer sums do not depend on their order
             totals.__iadd__(counts)
 

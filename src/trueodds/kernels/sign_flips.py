@@ -17,40 +17,40 @@ def random_sign(stream, draw):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _signs(clusters, key, start, stop, out):  # type: ignore[no-untyped-def]
-    for g in range(clusters):
-        stream = row_stream_key(key, g)
+def _fill_signs(n_clusters, key, start, stop, out):  # type: ignore[no-untyped-def]
+    for cluster in range(n_clusters):
+        stream = row_stream_key(key, cluster)
         for r in range(start, stop):
-            out[r - start, g] = random_sign(stream, r)
+            out[r - start, cluster] = random_sign(stream, r)
 
 
 @compile_kernel
-def _sums(cluster, slots, residuals, key, start, stop, out):  # type: ignore[no-untyped-def]
-    for i in range(slots.shape[0]):
+def _add_signed_residuals(cluster, cells, residuals, key, start, stop, out):  # type: ignore[no-untyped-def]
+    for i in range(cells.shape[0]):
         stream = row_stream_key(key, cluster[i])
         for r in range(start, stop):
-            s = random_sign(stream, r)
-            for v in range(slots.shape[1]):
-                out[slots[i, v], r - start] += s * residuals[i, v]
+            sign = random_sign(stream, r)
+            for column in range(cells.shape[1]):
+                out[cells[i, column], r - start] += sign * residuals[i, column]
 
 
-def random_signs(clusters: int, key: int, start: int, stop: int) -> Array:
+def random_signs(n_clusters: int, key: int, start: int, stop: int) -> Array:
     """Return a random sign for each draw and cluster, (stop − start, clusters)."""
-    out = np.empty((stop - start, clusters))
-    _signs(clusters, key, start, stop, out)
+    out = np.empty((stop - start, n_clusters))
+    _fill_signs(n_clusters, key, start, stop, out)
     return out
 
 
-def sum_sign_flips(cluster: Array, slots: Array, residuals: Array, size: int, key: int, start: int, stop: int) -> Array:
+def sum_sign_flips(cluster: Array, cells: Array, residuals: Array, size: int, key: int, start: int, stop: int) -> Array:
     """Return the sums of residuals with random signs per draw and cell, (stop − start, size).
 
-    `cluster` (n,) is the cluster of each row, whose rows share a sign. `slots` (n, m) are the cells of the residuals
+    `cluster` (n,) is the cluster of each row, whose rows share a sign. `cells` (n, m) are the cells of the residuals
     (n, m), and `size` is the number of cells.
     """
 
-    def work(a: int, b: int) -> Array:
-        out = np.zeros((size, b - a))
-        _sums(cluster, slots, residuals, key, a + start, b + start, out)
+    def work(first: int, last: int) -> Array:
+        out = np.zeros((size, last - first))
+        _add_signed_residuals(cluster, cells, residuals, key, first + start, last + start, out)
         return out.T
 
     return np.concatenate(list(map_blocks(work, stop - start, draws_per_block(size))))

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 VALUES_PER_ROW_BLOCK = 2**17  # values of a table that are processed at a time: 1 MB
 MAX_SERIAL_ROWS = 4096  # number of rows up to which a second thread costs more than it saves
-_inside = threading.local()  # nested calls run serially: a worker that waited for its own pool would deadlock
+_thread_state = threading.local()  # nested calls run serially: a worker that waited for its own pool would deadlock
 
 
 def compile_kernel(function: Callable[..., Any], **options: Any) -> Any:
@@ -47,37 +47,37 @@ def count_threads() -> int:
 
 
 @lru_cache(maxsize=1)
-def _pool(helpers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(helpers, thread_name_prefix="trueodds")
+def _thread_pool(n_helpers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_helpers, thread_name_prefix="trueodds")
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has the pool, but not its threads
+    os.register_at_fork(after_in_child=_thread_pool.cache_clear)  # a forked process has the pool, but not its threads
 
 
 def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
     """Run `work(start, stop)` over fixed blocks on a thread pool; the results are in the order of the blocks."""
     spans = [(start, min(start + block, total)) for start in range(0, total, block)]
-    helpers = min(count_threads(), len(spans)) - 1
-    if helpers < 1 or getattr(_inside, "blocks", False):
+    n_helpers = min(count_threads(), len(spans)) - 1
+    if n_helpers < 1 or getattr(_thread_state, "blocks", False):
         return [work(*span) for span in spans]
     results: list[Any] = [None] * len(spans)
-    turn = itertools.count()
+    next_span = itertools.count()
 
-    def in_turn() -> None:
-        _inside.blocks = True
+    def run_next_spans() -> None:
+        _thread_state.blocks = True
         try:
-            while (i := next(turn)) < len(spans):
+            while (i := next(next_span)) < len(spans):
                 results[i] = work(*spans[i])
         finally:
-            _inside.blocks = False
+            _thread_state.blocks = False
 
-    waiting = [_pool(count_threads() - 1).submit(in_turn) for _ in range(helpers)]
+    futures = [_thread_pool(count_threads() - 1).submit(run_next_spans) for _ in range(n_helpers)]
     try:
-        in_turn()
+        run_next_spans()
     finally:
-        turn = itertools.count(len(spans))  # after an error no thread starts another block
-        for future in waiting:
+        next_span = itertools.count(len(spans))  # after an error no thread starts another block
+        for future in futures:
             future.result()
     return results
 
@@ -112,15 +112,15 @@ def sum_blocks(
     fit into `room` numbers. The partial sums are added in the order of the spans, so the result does not depend on the
     number of threads.
     """
-    size = max(1, int(np.prod(shape)))
-    spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, room // size, -(-total // block)))
+    n_values = max(1, int(np.prod(shape)))
+    n_spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, room // n_values, -(-total // block)))
 
     def work(start: int, stop: int) -> Array:
         out = np.zeros(shape)
         add(start, stop, out)
         return out
 
-    parts = map_blocks(work, total, max(1, -(-total // spans)))
+    parts = map_blocks(work, total, max(1, -(-total // n_spans)))
     sums = parts[0] if parts else np.zeros(shape)
     for part in parts[1:]:
         sums += part

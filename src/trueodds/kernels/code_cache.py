@@ -20,9 +20,9 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from trueodds.core.progress import announce_compilation
 
 _FOLDER = Path(__file__).parent
-_TARGET = "target.json"  # describes the processors on which the code in a folder of machine code runs
+_TARGET_FILE = "target.json"  # describes the processors on which the code in a folder of machine code runs
 PRECOMPILE_VARIABLE = "TRUEODDS_PRECOMPILE"  # folder to which machine code is written while a platform wheel is built
-_IMPORTED = re.compile(r"trueodds\.kernels\.(\w+)")
+_KERNEL_IMPORT = re.compile(r"trueodds\.kernels\.(\w+)")
 
 
 def kernel_cache(function: Callable[..., Any]) -> Any:
@@ -47,7 +47,7 @@ class KernelCache(FunctionCache):
         # Numba invalidates its cache only if the function's own file changes, but it inlines functions of other files.
         source = source_hash(Path(function.__code__.co_filename))
         self._cache_file._source_stamp = source
-        self._precompiled, self._written = (
+        self._precompiled, self._wheel_cache = (
             None if folder is None else IndexDataCacheFile(str(folder), self._impl.filename_base, source)
             for folder in (precompiled_folder(), os.environ.get(PRECOMPILE_VARIABLE))
         )
@@ -73,8 +73,8 @@ class KernelCache(FunctionCache):
             # The index may already name a file that was not written, but exists from other source code.
             with suppress(OSError):
                 Path(self._cache_file._index_path).unlink()
-        if self._written is not None and self._impl.check_cachable(data):
-            self._written.save(self._index_key(sig, PortableTarget()), self._impl.reduce(data))
+        if self._wheel_cache is not None and self._impl.check_cachable(data):
+            self._wheel_cache.save(self._index_key(sig, PortableTarget()), self._impl.reduce(data))
 
 
 class PortableTarget:
@@ -90,7 +90,7 @@ def precompiled_folder() -> Path | None:
     """Return the folder of machine code of the package, or None if there is none for this processor."""
     folder = _FOLDER / "precompiled"
     try:
-        target = json.loads((folder / _TARGET).read_text())
+        target = json.loads((folder / _TARGET_FILE).read_text())
     except (OSError, ValueError):
         return None
     features = binding.get_host_cpu_features()
@@ -101,11 +101,11 @@ def precompiled_folder() -> Path | None:
 @cache
 def source_hash(file: Path) -> str:
     """Return a hash of a source file and of the kernel modules that it imports, which may be inlined in its kernels."""
-    digest, files, left = hashlib.blake2b(digest_size=16), set(), [file, _FOLDER / "__init__.py"]
-    while left:
-        if (path := left.pop()) not in files:
+    digest, files, pending = hashlib.blake2b(digest_size=16), set(), [file, _FOLDER / "__init__.py"]
+    while pending:
+        if (path := pending.pop()) not in files:
             files.add(path)
-            left += [_FOLDER / f"{name}.py" for name in _IMPORTED.findall(path.read_text())]
+            pending += [_FOLDER / f"{name}.py" for name in _KERNEL_IMPORT.findall(path.read_text())]
     for path in sorted(files):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -16,43 +16,46 @@ def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-
     used.
     """
     k = low.shape[1]
-    at = np.empty(2 * k + 3)
+    breakpoints = np.empty(2 * k + 3)
     x, y = np.empty(4 * k + 6), np.empty(4 * k + 6)
     hull = np.empty(4 * k + 6, dtype=np.int64)
     for r in range(low.shape[0]):
         m = 0
         for b in range(k):
             if low[r, b] < high[r, b]:
-                at[m] = low[r, b]
-                at[m + 1] = high[r, b]
+                breakpoints[m] = low[r, b]
+                breakpoints[m + 1] = high[r, b]
                 m += 2
-        at[m], at[m + 1], at[m + 2] = 0.0, 0.5, 1.0
+        breakpoints[m], breakpoints[m + 1], breakpoints[m + 2] = 0.0, 0.5, 1.0
         m += 3
-        at[:m].sort()
-        up, steeper = np.zeros(m), np.zeros(m)  # change of intercept and slope at each end of an interval
+        breakpoints[:m].sort()
+        intercept_change, slope_change = (
+            np.zeros(m),
+            np.zeros(m),
+        )  # change of intercept and slope at each end of an interval
         for b in range(k):
             if low[r, b] < high[r, b]:
-                i = np.searchsorted(at[:m], low[r, b])
-                j = np.searchsorted(at[:m], high[r, b])
-                up[i] += height[r, b]
-                up[j] -= height[r, b]
-                steeper[i] += slope[r, b]
-                steeper[j] -= slope[r, b]
+                i = np.searchsorted(breakpoints[:m], low[r, b])
+                j = np.searchsorted(breakpoints[:m], high[r, b])
+                intercept_change[i] += height[r, b]
+                intercept_change[j] -= height[r, b]
+                slope_change[i] += slope[r, b]
+                slope_change[j] -= slope[r, b]
         x[0], y[0] = 0.0, 0.0
         n = 1
-        a = s = 0.0
-        largest, where = 0.0, 0.5
+        intercept = current_slope = 0.0
+        largest_ratio, t_of_largest = 0.0, 0.5
         for j in range(m - 1):
-            a += up[j]
-            s += steeper[j]
-            if at[j + 1] == at[j]:
+            intercept += intercept_change[j]
+            current_slope += slope_change[j]
+            if breakpoints[j + 1] == breakpoints[j]:
                 continue
-            for t in (at[j], at[j + 1]):
-                d = max(a + s * t, 0.0)
-                x[n], y[n] = t, d
+            for t in (breakpoints[j], breakpoints[j + 1]):
+                value = max(intercept + current_slope * t, 0.0)
+                x[n], y[n] = t, value
                 n += 1
-                if d / max(t, 1.0 - t) > largest:
-                    largest, where = d / max(t, 1.0 - t), t
+                if value / max(t, 1.0 - t) > largest_ratio:
+                    largest_ratio, t_of_largest = value / max(t, 1.0 - t), t
         x[n], y[n] = 1.0, 0.0
         n += 1
         h = 0
@@ -75,4 +78,4 @@ def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-
                 out[r, 0] = 2.0 * (y[g] + share * (y[i] - y[g]))
                 out[r, 3], out[r, 4] = x[g], x[i]
                 break
-        out[r, 1], out[r, 2] = largest, where
+        out[r, 1], out[r, 2] = largest_ratio, t_of_largest

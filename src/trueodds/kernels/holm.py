@@ -14,7 +14,7 @@ def holm(pvalues: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(pvalues, kind="stable")  # NaN is sorted last and stays NaN
-    stepped = np.maximum.accumulate([(len(pvalues) - i) * pvalues[j] for i, j in enumerate(order)])
+    cumulative = np.maximum.accumulate([(len(pvalues) - i) * pvalues[j] for i, j in enumerate(order)])
     adjusted = np.empty(len(pvalues))
-    adjusted[order] = np.where(np.isnan(stepped), np.nan, np.minimum(stepped, 1.0))
+    adjusted[order] = np.where(np.isnan(cumulative), np.nan, np.minimum(cumulative, 1.0))
     return [float(p) for p in adjusted]

@@ -9,25 +9,25 @@ from trueodds.kernels import compile_reordering
 
 
 @compile_reordering
-def _add_squares(x, is_last, weights, out):  # type: ignore[no-untyped-def]
-    scales, m = is_last.shape[0], x.shape[2]
-    sums = np.empty((scales, m))
-    for r in range(x.shape[0]):
+def _add_squares(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
+    scales, n_columns = is_last.shape[0], cells.shape[2]
+    sums = np.empty((scales, n_columns))
+    for draw in range(cells.shape[0]):
         sums[:] = 0.0
-        for cell in range(x.shape[1]):
-            for c in range(m):
-                sums[0, c] += x[r, cell, c]
+        for cell in range(cells.shape[1]):
+            for column in range(n_columns):
+                sums[0, column] += cells[draw, cell, column]
             scale = 0
             while scale < scales and is_last[scale, cell]:
                 total = 0.0
-                for c in range(m):
-                    total += sums[scale, c] * sums[scale, c] * weights[scale, cell, c]
-                out[r, scale] += total
+                for column in range(n_columns):
+                    total += sums[scale, column] * sums[scale, column] * weights[scale, cell, column]
+                out[draw, scale] += total
                 if scale + 1 < scales:
-                    for c in range(m):
-                        sums[scale + 1, c] += sums[scale, c]
-                for c in range(m):
-                    sums[scale, c] = 0.0
+                    for column in range(n_columns):
+                        sums[scale + 1, column] += sums[scale, column]
+                for column in range(n_columns):
+                    sums[scale, column] = 0.0
                 scale += 1
 
 

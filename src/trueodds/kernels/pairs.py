@@ -14,54 +14,54 @@ def _pairwise_distances(P, Q, absolute, out):  # type: ignore[no-untyped-def]
         row = out[i]
         row[:] = 0.0
         for c in range(P.shape[1]):
-            x = P[i, c]
+            p_ic = P[i, c]
             # The inner loop is contiguous and adds to separate numbers, so that it is vectorized.
             if absolute:
                 for j in range(row.shape[0]):
-                    row[j] += abs(x - Q[c, j])
+                    row[j] += abs(p_ic - Q[c, j])
             else:
                 for j in range(row.shape[0]):
-                    row[j] += (x - Q[c, j]) * (x - Q[c, j])
+                    row[j] += (p_ic - Q[c, j]) * (p_ic - Q[c, j])
 
 
 @compile_kernel
-def _sum_along(e, decay, out):  # type: ignore[no-untyped-def]
-    for b in range(e.shape[0]):
-        behind = before = total = 0.0
-        for i in range(e.shape[1]):
-            behind = decay[i] * (behind + before)
-            before = e[b, i]
-            total += before * behind
-        out[b] = 2 * total
+def _sum_exponential_kernel(values, decay, out):  # type: ignore[no-untyped-def]
+    for draw in range(values.shape[0]):
+        kernel_sum = previous = total = 0.0
+        for i in range(values.shape[1]):
+            kernel_sum = decay[i] * (kernel_sum + previous)
+            previous = values[draw, i]
+            total += previous * kernel_sum
+        out[draw] = 2 * total
 
 
 @compile_reordering
-def _symmetric_product(k, XT, top, out):  # type: ignore[no-untyped-def]
+def _symmetric_product(k, XT, first_row, out):  # type: ignore[no-untyped-def]
     for r in range(k.shape[0]):
-        i = top + r
+        i = first_row + r
         row = k[r, :i]
         for c in range(XT.shape[0]):
-            before, to, x_i = XT[c, :i], out[c, :i], XT[c, i]
+            x_before, out_before, x_i = XT[c, :i], out[c, :i], XT[c, i]
             total = 0.0
             for j in range(i):
-                total += row[j] * before[j]
+                total += row[j] * x_before[j]
             out[c, i] += total
             for j in range(i):
-                to[j] += row[j] * x_i
+                out_before[j] += row[j] * x_i
 
 
 @compile_reordering
-def _pair_product(k, XT, top):  # type: ignore[no-untyped-def]
+def _pair_product(k, XT, first_row):  # type: ignore[no-untyped-def]
     total = 0.0
     for r in range(k.shape[0]):
-        i = top + r
+        i = first_row + r
         row = k[r, :i]
         for c in range(XT.shape[0]):
-            before = XT[c, :i]
-            pull = 0.0
+            x_before = XT[c, :i]
+            weighted_sum = 0.0
             for j in range(i):
-                pull += row[j] * before[j]
-            total += pull * XT[c, i]
+                weighted_sum += row[j] * x_before[j]
+            total += weighted_sum * XT[c, i]
     return total
 
 
@@ -79,28 +79,28 @@ def sum_exponential_kernel(e: Array, decay: Array) -> Array:
     """
     e = np.ascontiguousarray(e)
 
-    def work(a: int, b: int) -> Array:
-        out = np.empty(b - a)
-        _sum_along(e[a:b], decay, out)
+    def work(start: int, stop: int) -> Array:
+        out = np.empty(stop - start)
+        _sum_exponential_kernel(e[start:stop], decay, out)
         return out
 
     return np.concatenate(list(map_blocks(work, len(e), 16)))
 
 
-def symmetric_product(k: Array, XT: Array, top: int) -> Array:
+def symmetric_product(k: Array, XT: Array, first_row: int) -> Array:
     """Return Σ_j k_ij x_j of each row of a strip, (m, n), with x the columns of XT (m, n).
 
-    `k` (rows, n) has the similarities of rows `top`, `top` + 1, …; those with preceding rows are used, and each pair is
-    added to both of its rows.
+    `k` (rows, n) has the similarities of rows `first_row`, `first_row` + 1, …; those with preceding rows are used, and
+    each pair is added to both of its rows.
     """
     out = np.zeros(XT.shape)
-    _symmetric_product(as_plain_array(k), as_plain_array(XT), top, out)
+    _symmetric_product(as_plain_array(k), as_plain_array(XT), first_row, out)
     return out
 
 
-def pair_product(k: Array, XT: Array, top: int) -> float:
+def pair_product(k: Array, XT: Array, first_row: int) -> float:
     """Return Σ k_ij x_i·x_j over the pairs j < i of `symmetric_product`, each counted once."""
-    return float(_pair_product(as_plain_array(k), as_plain_array(XT), top))
+    return float(_pair_product(as_plain_array(k), as_plain_array(XT), first_row))
 
 
 HALF_SCALE = 2**21  # similarities are stored as multiples of 2⁻⁴², in an upper and a lower half of 21 bits
@@ -110,81 +110,94 @@ ZERO = np.int32(0)
 
 
 @compile_kernel
-def _where(same, x):  # type: ignore[no-untyped-def]
-    return x if same else ZERO
+def _value_if(condition, value):  # type: ignore[no-untyped-def]
+    return value if condition else ZERO
 
 
 @compile_kernel
-def _run(own_labels, labels, start, stop, first, last, high, low, upper, lower):  # type: ignore[no-untyped-def]
+def _add_run_of_pairs(own_labels, labels, start, stop, first, last, high, low, upper, lower):  # type: ignore[no-untyped-def]
     """Add the halves of the rows start..stop−1 whose label equals `own_labels`, for each draw in first..last−1."""
     j = start
     while j + 4 <= stop:  # four rows at a time, so that the sums are read and written once for four
-        a, b, c, d = (
+        labels0, labels1, labels2, labels3 = (
             labels[j, first:last],
             labels[j + 1, first:last],
             labels[j + 2, first:last],
             labels[j + 3, first:last],
         )
-        q = j - start
-        h0, h1, h2, h3 = high[q], high[q + 1], high[q + 2], high[q + 3]
-        l0, l1, l2, l3 = low[q], low[q + 1], low[q + 2], low[q + 3]
+        pair = j - start
+        high0, high1, high2, high3 = high[pair], high[pair + 1], high[pair + 2], high[pair + 3]
+        low0, low1, low2, low3 = low[pair], low[pair + 1], low[pair + 2], low[pair + 3]
         for r in range(last - first):
-            y = own_labels[r]
-            s0, s1, s2, s3 = a[r] == y, b[r] == y, c[r] == y, d[r] == y
-            upper[r] += _where(s0, h0) + _where(s1, h1) + _where(s2, h2) + _where(s3, h3)
-            lower[r] += _where(s0, l0) + _where(s1, l1) + _where(s2, l2) + _where(s3, l3)
+            own_label = own_labels[r]
+            same0, same1, same2, same3 = (
+                labels0[r] == own_label,
+                labels1[r] == own_label,
+                labels2[r] == own_label,
+                labels3[r] == own_label,
+            )
+            upper[r] += (
+                _value_if(same0, high0) + _value_if(same1, high1) + _value_if(same2, high2) + _value_if(same3, high3)
+            )
+            lower[r] += (
+                _value_if(same0, low0) + _value_if(same1, low1) + _value_if(same2, low2) + _value_if(same3, low3)
+            )
         j += 4
     while j < stop:
-        a = labels[j, first:last]
-        h0, l0 = high[j - start], low[j - start]
+        labels0 = labels[j, first:last]
+        high0, low0 = high[j - start], low[j - start]
         for r in range(last - first):
-            upper[r] += _where(a[r] == own_labels[r], h0)
-            lower[r] += _where(a[r] == own_labels[r], l0)
+            upper[r] += _value_if(labels0[r] == own_labels[r], high0)
+            lower[r] += _value_if(labels0[r] == own_labels[r], low0)
         j += 1
 
 
 @compile_kernel
-def _matches(k, top, start, blocks, labels, out):  # type: ignore[no-untyped-def]
+def _add_label_matches(k, first_row, first_partner, blocks, labels, out):  # type: ignore[no-untyped-def]
     high, low = np.empty(PAIRS_PER_RUN, dtype=np.int32), np.empty(PAIRS_PER_RUN, dtype=np.int32)
     upper, lower = np.empty(DRAWS_PER_TILE, dtype=np.int32), np.empty(DRAWS_PER_TILE, dtype=np.int32)
-    bottom = top + k.shape[0]
-    for tile in range(start, bottom, PAIRS_PER_RUN):  # the labels of a tile stay in the cache for all rows of the strip
+    last_row = first_row + k.shape[0]
+    for tile in range(
+        first_partner, last_row, PAIRS_PER_RUN
+    ):  # the labels of a tile stay in the cache for all rows of the strip
         for first in range(0, labels.shape[1], DRAWS_PER_TILE):
             last = min(first + DRAWS_PER_TILE, labels.shape[1])
-            for i in range(max(top, tile + 1), bottom):
-                begin, end = max(tile, blocks[i]), min(tile + PAIRS_PER_RUN, i)
-                if begin >= end:
+            for i in range(max(first_row, tile + 1), last_row):
+                pairs_start, pairs_stop = max(tile, blocks[i]), min(tile + PAIRS_PER_RUN, i)
+                if pairs_start >= pairs_stop:
                     continue
-                for j in range(begin, end):
-                    x = k[i - top, j - start] * HALF_SCALE
-                    integer_part = np.int32(x)
-                    high[j - begin] = integer_part
-                    low[j - begin] = np.int32((x - integer_part) * HALF_SCALE + 0.5)
+                for j in range(pairs_start, pairs_stop):
+                    scaled = k[i - first_row, j - first_partner] * HALF_SCALE
+                    integer_part = np.int32(scaled)
+                    high[j - pairs_start] = integer_part
+                    low[j - pairs_start] = np.int32((scaled - integer_part) * HALF_SCALE + 0.5)
                 upper[:] = 0
                 lower[:] = 0
-                _run(labels[i, first:last], labels, begin, end, first, last, high, low, upper, lower)
+                _add_run_of_pairs(
+                    labels[i, first:last], labels, pairs_start, pairs_stop, first, last, high, low, upper, lower
+                )
                 for r in range(last - first):
                     out[0, first + r] += upper[r]
                     out[1, first + r] += lower[r]
 
 
 @compile_kernel
-def _label_sums(table, labels, first, last, out):  # type: ignore[no-untyped-def]
+def _sum_label_differences(table, labels, first, last, out):  # type: ignore[no-untyped-def]
     for i in range(labels.shape[0]):
         observed = table[i, labels[i, 0]]
         for r in range(first, last):
             out[r - first] += table[i, labels[i, r]] - observed
 
 
-def add_label_matches(k: Array, top: int, start: int, blocks: Array, labels: Array, out: Array) -> None:
+def add_label_matches(k: Array, first_row: int, first_partner: int, blocks: Array, labels: Array, out: Array) -> None:
     """Add to `out` (2, draws), int64, the similarities of pairs with the same label, for the rows of one strip.
 
-    `k` (rows, earlier) in [0, 1] has the similarities of rows `top`, `top` + 1, … with rows `start`, `start` + 1, …;
-    row i is paired with the rows from `blocks[i]` to i − 1. `labels` (n, draws) are small integers. The sums are
-    integers, with separate upper and lower halves (see `match_differences`), and do not depend on the order of the
-    pairs.
+    `k` (rows, earlier) in [0, 1] has the similarities of rows `first_row`, `first_row` + 1, … with rows
+    `first_partner`, `first_partner` + 1, …; row i is paired with the rows from `blocks[i]` to i − 1. `labels` (n,
+    draws) are small integers. The sums are integers, with separate upper and lower halves (see `match_differences`),
+    and do not depend on the order of the pairs.
     """
-    _matches(as_plain_array(k), top, start, blocks, as_plain_array(labels), out)
+    _add_label_matches(as_plain_array(k), first_row, first_partner, blocks, as_plain_array(labels), out)
 
 
 def match_differences(sums: Array) -> Array:
@@ -199,7 +212,7 @@ def label_differences(table: Array, labels: Array) -> Array:
 
     def work(first: int, last: int) -> Array:
         out = np.zeros(last - first)
-        _label_sums(table, labels, first + 1, last + 1, out)
+        _sum_label_differences(table, labels, first + 1, last + 1, out)
         return out
 
     return np.concatenate([np.empty(0), *map_blocks(work, labels.shape[1] - 1, 256)])

@@ -12,25 +12,25 @@ from numba.extending import intrinsic
 CACHE_LINE = 64  # bytes per cache line
 
 
-def _prefetch(_typing: Any, x: Any, place: Any) -> Any:
+def _prefetch(_typing: Any, x: Any, index: Any) -> Any:
     """Generate the code of `prefetch`: one prefetch instruction, which never faults, even at an invalid address."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        to_read, soon, as_data = number(0), number(3), number(1)
-        at = builder.bitcast(builder.gep(data, [args[1]]), byte)
-        builder.call(prefetch, [at, to_read, soon, as_data])
+        byte_pointer, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, int32, int32, int32])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte_pointer], function_type)
+        read_access, high_locality, data_cache = int32(0), int32(3), int32(1)
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte_pointer)
+        builder.call(prefetch, [address, read_access, high_locality, data_cache])
         return context.get_dummy_value()
 
-    return types.void(x, place), build
+    return types.void(x, index), build
 
 
-def _nothing(_x: Any, _place: Any) -> None:
+def _do_nothing(_x: Any, _index: Any) -> None:
     """Replace `prefetch` without a compiler."""
 
 
 # Prefetch the cache line of x[place], for a contiguous x (n,); `place` may be out of bounds.
-prefetch: Any = _nothing if getattr(numba.config, "DISABLE_JIT", False) else intrinsic(_prefetch)
+prefetch: Any = _do_nothing if getattr(numba.config, "DISABLE_JIT", False) else intrinsic(_prefetch)

@@ -24,34 +24,44 @@ def add_block_moments(x, mass, m, first, cells_per_unit, middle, cell_offset, po
     cells, powers = out.shape
     last, sums = np.float64(cells - 1), out.reshape(-1)
     for i in range(m):
-        t = (np.float64(x[i]) - first) * cells_per_unit
-        cell = min(max(np.floor(t), 0.0), last)
-        position_in_cell[i] = t - cell - middle
+        position = (np.float64(x[i]) - first) * cells_per_unit
+        cell = min(max(np.floor(position), 0.0), last)
+        position_in_cell[i] = position - cell - middle
         cell_offset[i] = np.int32(cell) * powers
     if powers == 4:  # unrolled for the most frequent case
         for i in range(m):
-            s, u, one = np.uint32(cell_offset[i]), position_in_cell[i], mass[i]
-            two = one * u
-            three = two * u
-            sums[s] += one
-            sums[s + 1] += two
-            sums[s + 2] += three
-            sums[s + 3] += three * u
+            index, offset, moment0 = np.uint32(cell_offset[i]), position_in_cell[i], mass[i]
+            moment1 = moment0 * offset
+            moment2 = moment1 * offset
+            sums[index] += moment0
+            sums[index + 1] += moment1
+            sums[index + 2] += moment2
+            sums[index + 3] += moment2 * offset
     else:
         for i in range(m):
-            s, u, term = np.uint32(cell_offset[i]), position_in_cell[i], mass[i]
+            index, offset, term = np.uint32(cell_offset[i]), position_in_cell[i], mass[i]
             for k in range(powers):
-                sums[s + np.uint32(k)] += term
-                term *= u
+                sums[index + np.uint32(k)] += term
+                term *= offset
 
 
 @compile_kernel
 def add_cell_moments(x, mass, first, cells_per_unit, middle, out):  # type: ignore[no-untyped-def]
     """Add the moments of all masses at x to `out` (cells, powers)."""
-    offset, place = np.empty(_ROWS_PER_CELL_PASS, dtype=np.int32), np.empty(_ROWS_PER_CELL_PASS)
-    for a in range(0, x.shape[0], _ROWS_PER_CELL_PASS):
-        m = min(_ROWS_PER_CELL_PASS, x.shape[0] - a)
-        add_block_moments(x[a : a + m], mass[a : a + m], m, first, cells_per_unit, middle, offset, place, out)
+    cell_offset, position_in_cell = np.empty(_ROWS_PER_CELL_PASS, dtype=np.int32), np.empty(_ROWS_PER_CELL_PASS)
+    for start in range(0, x.shape[0], _ROWS_PER_CELL_PASS):
+        m = min(_ROWS_PER_CELL_PASS, x.shape[0] - start)
+        add_block_moments(
+            x[start : start + m],
+            mass[start : start + m],
+            m,
+            first,
+            cells_per_unit,
+            middle,
+            cell_offset,
+            position_in_cell,
+            out,
+        )
 
 
 @compile_kernel
@@ -86,12 +96,19 @@ def cell_moments(
     u runs from −middle to 1 − middle over a cell. Values beyond the ends belong to the outer cells. x (n,) is in any
     order; `mass(start, stop)` returns the masses of some rows, so that they need not be in memory at once.
     """
-    x, per = as_plain_array(x), cells / (last - first)
+    x, cells_per_unit = as_plain_array(x), cells / (last - first)
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, _ROWS_PER_MASS_BLOCK):
-            b = min(a + _ROWS_PER_MASS_BLOCK, stop)
-            add_cell_moments(x[a:b], as_plain_array(mass(a, b)), first, per, middle, out)
+        for block_start in range(start, stop, _ROWS_PER_MASS_BLOCK):
+            block_stop = min(block_start + _ROWS_PER_MASS_BLOCK, stop)
+            add_cell_moments(
+                x[block_start:block_stop],
+                as_plain_array(mass(block_start, block_stop)),
+                first,
+                cells_per_unit,
+                middle,
+                out,
+            )
 
     return sum_blocks(add, len(x), (cells, powers), block=2 * _ROWS_PER_MASS_BLOCK)
 
@@ -101,45 +118,53 @@ _POINTS_PER_TASK = 64  # minimum number of points per thread task
 
 
 @compile_kernel
-def _gaussian_sums(at, s, w, wy, h, lost, out):  # type: ignore[no-untyped-def]
+def _gaussian_sums(points, s, w, wy, h, max_excess, out):  # type: ignore[no-untyped-def]
     m = s.shape[0]
-    for i in range(at.shape[0]):
-        x = at[i]
-        j = np.searchsorted(s, x)
-        nearest = np.inf
-        if j < m:
-            nearest = s[j] - x
-        if j > 0:
-            nearest = min(nearest, x - s[j - 1])
-        nearest = (nearest / h) ** 2
-        low, high = j, j
-        while low > 0 and ((x - s[low - 1]) / h) ** 2 <= nearest + lost:
+    for i in range(points.shape[0]):
+        point = points[i]
+        next_score = np.searchsorted(s, point)
+        squared_distance = np.inf
+        if next_score < m:
+            squared_distance = s[next_score] - point
+        if next_score > 0:
+            squared_distance = min(squared_distance, point - s[next_score - 1])
+        squared_distance = (squared_distance / h) ** 2
+        low, high = next_score, next_score
+        while low > 0 and ((point - s[low - 1]) / h) ** 2 <= squared_distance + max_excess:
             low -= 1
-        while high < m and ((s[high] - x) / h) ** 2 <= nearest + lost:
+        while high < m and ((s[high] - point) / h) ** 2 <= squared_distance + max_excess:
             high += 1
-        mass = events = tilt = turn = 0.0
+        mass = events = mass_slope = event_slope = 0.0
         for k in range(low, high):
-            u = (x - s[k]) / h
-            near = np.exp((nearest - u * u) / 2.0)
-            mass += w[k] * near
-            events += wy[k] * near
-            tilt -= w[k] * near * u
-            turn -= wy[k] * near * u
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = mass, events, tilt / h, turn / h, -nearest / 2.0
+            distance = (point - s[k]) / h
+            kernel = np.exp((squared_distance - distance * distance) / 2.0)
+            mass += w[k] * kernel
+            events += wy[k] * kernel
+            mass_slope -= w[k] * kernel * distance
+            event_slope -= wy[k] * kernel * distance
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = (
+            mass,
+            events,
+            mass_slope / h,
+            event_slope / h,
+            -squared_distance / 2.0,
+        )
 
 
-def gaussian_sums(at: Array, s: Array, w: Array, wy: Array, h: float) -> Array:
+def gaussian_sums(points: Array, s: Array, w: Array, wy: Array, h: float) -> Array:
     r"""Return Gaussian kernel sums of weights and outcomes at given points, with their derivatives.
 
     The sums are :math:`\sum_k w_k g(x - s_k)` and the same with wy, with :math:`g(u) = e^{-u^2/2h^2}`. The result (n,
     5) has Σwg, Σwyg and their two derivatives, all divided by the g of the nearest score, and the log of that g. So
-    ratios are accurate wherever x in `at` (n,) lies. The scores s (m,) are sorted, m ≥ 1, w > 0.
+    ratios are accurate wherever x in `points` (n,) lies. The scores s (m,) are sorted, m ≥ 1, w > 0.
     """
-    out = np.empty((len(at), 5))
-    at, s, w, wy = (as_plain_array(np.asarray(v, dtype=np.float64)) for v in (at, s, w, wy))
+    out = np.empty((len(points), 5))
+    points, s, w, wy = (as_plain_array(np.asarray(v, dtype=np.float64)) for v in (points, s, w, wy))
     map_blocks(
-        lambda a, b: _gaussian_sums(at[a:b], s, w, wy, h, _NEGLIGIBLE_SQUARED_DISTANCE, out[a:b]),
-        len(at),
+        lambda start, stop: _gaussian_sums(
+            points[start:stop], s, w, wy, h, _NEGLIGIBLE_SQUARED_DISTANCE, out[start:stop]
+        ),
+        len(points),
         _POINTS_PER_TASK,
     )
     return out
@@ -151,18 +176,18 @@ _MULTIPLES_PER_PASS = 32  # number of multiples whose sines and cosines are comp
 
 
 @compile_kernel
-def _triweight_series(q):  # type: ignore[no-untyped-def]
+def _triweight_series(z2):  # type: ignore[no-untyped-def]
     """Return the power series of the transform in q = z²."""
     value = 1.0
     for k in range(_N_SERIES_TERMS, 0, -1):
-        value = 1.0 - value * q / (2 * k * (2 * k + 7))
+        value = 1.0 - value * z2 / (2 * k * (2 * k + 7))
     return value
 
 
 @compile_kernel
 def _triweight_closed_form(z, sine, cosine):  # type: ignore[no-untyped-def]
-    q = z * z
-    return 105.0 * ((15.0 - 6.0 * q) * sine - z * (15.0 - q) * cosine) / (q * q * q * z)
+    z2 = z * z
+    return 105.0 * ((15.0 - 6.0 * z2) * sine - z * (15.0 - z2) * cosine) / (z2 * z2 * z2 * z)
 
 
 @compile_kernel
@@ -183,10 +208,13 @@ def _fill_transform_of_multiples(z, out):  # type: ignore[no-untyped-def]
         for j in range(_MULTIPLES_PER_PASS):
             sine[j], cosine[j] = np.sin(j * step), np.cos(j * step)
         for start in range(0, row.shape[0], _MULTIPLES_PER_PASS):
-            s, c = np.sin(start * step), np.cos(start * step)
+            start_sine, start_cosine = np.sin(start * step), np.cos(start * step)
             for j in range(min(_MULTIPLES_PER_PASS, row.shape[0] - start)):
-                a, b = s * cosine[j] + c * sine[j], c * cosine[j] - s * sine[j]
-                row[start + j] = _triweight_closed_form((start + j) * step, a, b)
+                multiple_sine, multiple_cosine = (
+                    start_sine * cosine[j] + start_cosine * sine[j],
+                    start_cosine * cosine[j] - start_sine * sine[j],
+                )
+                row[start + j] = _triweight_closed_form((start + j) * step, multiple_sine, multiple_cosine)
         k = 0
         while k < row.shape[0] and k * step < _MAX_SERIES_ARGUMENT:
             row[k] = _triweight_series(k * step * k * step)

@@ -6,8 +6,8 @@ import pytest
 from tests.kernels.layouts import LAYOUTS, c_order
 from trueodds.kernels.bin_sums import class_sums, label_sums, row_sums
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, bin_thresholds, exact_scale, find_bins
+from trueodds.kernels.cell_moments import cell_moments
 from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums, row_maxima
-from trueodds.kernels.smoothing import cell_moments
 
 DTYPES = (np.float16, np.float32, np.float64)
 FIFTEEN = np.arange(16) / 15

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.kernels import smoothing
+from trueodds.kernels import cell_moments
+from trueodds.kernels.cell_moments import cell_moments
 from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
-from trueodds.kernels.smoothing import cell_moments
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -38,10 +38,10 @@ def test_what_lies_beyond_the_ends_belongs_to_the_outer_cells() -> None:
 @pytest.mark.parametrize(
     "n",
     [
-        smoothing._ROWS_PER_MASS_BLOCK - 1,
-        smoothing._ROWS_PER_MASS_BLOCK,
-        smoothing._ROWS_PER_MASS_BLOCK + 1,
-        5 * smoothing._ROWS_PER_MASS_BLOCK,
+        cell_moments._ROWS_PER_MASS_BLOCK - 1,
+        cell_moments._ROWS_PER_MASS_BLOCK,
+        cell_moments._ROWS_PER_MASS_BLOCK + 1,
+        5 * cell_moments._ROWS_PER_MASS_BLOCK,
     ],
 )
 def test_blocks_of_rows_are_put_together(n: int, monkeypatch: pytest.MonkeyPatch) -> None:

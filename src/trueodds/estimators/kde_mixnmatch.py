@@ -15,7 +15,7 @@ from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing.kernel_density import KERNELS
 from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
-from trueodds.kernels.smoothing import cell_moments
+from trueodds.kernels.cell_moments import cell_moments
 from trueodds.lenses.view import View
 
 GRID_START, GRID_END, N_GRID_POINTS = -0.6, 1.6, 2**14  # the grid of the value, as published

@@ -10,9 +10,9 @@ from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
 from trueodds.kernels.bin_sums import add_label_sums
 from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins
+from trueodds.kernels.cell_moments import add_cell_moments
 from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, transpose_rows
-from trueodds.kernels.smoothing import add_cell_moments
 
 _MAX_TRANSPOSED_CLASSES = 16  # number of classes above which rows are searched without transposing
 _VALUES_PER_PART = 128  # number of values per part of a long row; ties are searched only in a part with the maximum

@@ -5,7 +5,8 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from trueodds.kernels import multinomial
-from trueodds.kernels.multinomial import add_scaled, cross_product, dot, likelihood_sums, pair_products, weighted_sum
+from trueodds.kernels.linear_algebra import add_scaled, cross_product, dot, pair_products, weighted_sum
+from trueodds.kernels.multinomial import likelihood_sums
 
 
 def model(n=40, k=4, d=2, *, shared=False, seed=0):

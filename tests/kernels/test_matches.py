@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.pairs import (
+from trueodds.kernels.label_matches import (
     DRAWS_PER_TILE,
     HALF_SCALE,
     PAIRS_PER_RUN,

@@ -9,8 +9,9 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import sort
-from trueodds.kernels.bin_sums import class_sums, label_sums
+from trueodds.kernels.bin_sums import label_sums
 from trueodds.kernels.cell_moments import cell_moments, residual_function
+from trueodds.kernels.class_bin_sums import class_sums
 from trueodds.kernels.confidence import confidence_and_correctness, confidence_moments, confidence_sums
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import isotonic_regression
 from trueodds.binning.sorted_scores import group_starts, weighted_quantiles
 from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.core.typing import Array
-from trueodds.kernels.splines import spline_likelihood
+from trueodds.kernels.spline_likelihood import spline_likelihood
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 FLAT_SLOPE = 1e-10  # slopes that count as 0: over all finite log odds of a float they amount to 1e-7

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.kernels import cell_moments
-from trueodds.kernels.cell_moments import cell_moments
+from trueodds.kernels.cell_moments import _ROWS_PER_MASS_BLOCK, cell_moments
 from trueodds.kernels.sliding_window import SlidingWindows, mean_absolute_window_sum
 
 
@@ -38,10 +37,10 @@ def test_what_lies_beyond_the_ends_belongs_to_the_outer_cells() -> None:
 @pytest.mark.parametrize(
     "n",
     [
-        cell_moments._ROWS_PER_MASS_BLOCK - 1,
-        cell_moments._ROWS_PER_MASS_BLOCK,
-        cell_moments._ROWS_PER_MASS_BLOCK + 1,
-        5 * cell_moments._ROWS_PER_MASS_BLOCK,
+        _ROWS_PER_MASS_BLOCK - 1,
+        _ROWS_PER_MASS_BLOCK,
+        _ROWS_PER_MASS_BLOCK + 1,
+        5 * _ROWS_PER_MASS_BLOCK,
     ],
 )
 def test_blocks_of_rows_are_put_together(n: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.kernels.layouts import LAYOUTS
 from trueodds.core.typing import Array
 from trueodds.kernels import order_statistics as ranks
-from trueodds.kernels import sort
+from trueodds.kernels import score_keys
 from trueodds.kernels.bin_sums import key_sums
 from trueodds.kernels.order_statistics import select_order_statistics
 
@@ -31,7 +31,7 @@ def ranked(x: Array, ranks: Array) -> Array | None:
 
 def row_keys(p: Array, y: Array) -> Array:
     """Scores and outcomes as keys."""
-    keys = sort.encode_rows(p, y)
+    keys = score_keys.encode_rows(p, y)
     assert keys is not None
     return keys
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import sort
+from trueodds.kernels import distinct_scores, score_keys
 from trueodds.kernels.bin_sums import key_sums, sorted_key_sums
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins
 from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
@@ -49,13 +49,13 @@ class SortedScores:
 
     def __init__(self, p: Array, y: Array, w: Array | None = None) -> None:
         is_unweighted = w is None or bool((w == 1).all())
-        self._set_keys(sort.encode_rows(p, y) if is_unweighted else None)
+        self._set_keys(score_keys.encode_rows(p, y) if is_unweighted else None)
         if self._keys is None:
-            self._weighted_rows = p, y, np.ones(len(p)) if w is None else w, sort.argsort_scores(p)
+            self._weighted_rows = p, y, np.ones(len(p)) if w is None else w, score_keys.argsort_scores(p)
 
     @classmethod
     def from_sort_keys(cls, keys: Array) -> SortedScores:
-        """Create from row keys (see `sort.encode_rows`), which are sorted in place."""
+        """Create from row keys (see `score_keys.encode_rows`), which are sorted in place."""
         new = cls.__new__(cls)
         new._set_keys(keys)
         return new
@@ -68,8 +68,8 @@ class SortedScores:
     def sums_by_score(self) -> tuple[Array, Array, Array]:
         """Sorted distinct scores, and Σw and Σwy at each, (m,) float64."""
         if self._keys is not None:
-            return sort.count_by_score(self._sorted_keys(self._keys))
-        return sort.sum_by_score(*self._weighted_rows)
+            return distinct_scores.count_by_score(self._sorted_keys(self._keys))
+        return distinct_scores.sum_by_score(*self._weighted_rows)
 
     def sums_in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
         """n, wp, wy, wpy and wpp of each bin; None if rows have unequal weights."""
@@ -90,7 +90,7 @@ class SortedScores:
             keys, ranks = self._keys, np.concatenate(ranks_around(cumulative_weight, len(self._keys)))
             cut = select_order_statistics(keys, ranks) if self._prefers_counting(keys, len(cumulative_weight)) else None
             self._order_statistics = cut
-            scores = sort.scores_of_keys(self._sorted_keys(keys)[ranks] if cut is None else cut.select(ranks))
+            scores = score_keys.scores_of_keys(self._sorted_keys(keys)[ranks] if cut is None else cut.select(ranks))
             return scores[: len(cumulative_weight)], scores[len(cumulative_weight) :]
         s, w, _ = self.sums_by_score()
         if not len(s):

@@ -21,7 +21,7 @@ from trueodds.calibrators.base import CalibrationMap, TalliedSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.kernels import isotonic, sort
+from trueodds.kernels import isotonic, score_keys
 from trueodds.kernels.splines import SplineKnots, all_or_none_below
 from trueodds.lenses.view import View
 
@@ -168,7 +168,7 @@ def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monot
     >>> curve.x.tolist(), curve.y.tolist()
     ([0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 1.0])
     """
-    keys = sort.encode_and_sort(x, y) if (w == 1).all() else None
+    keys = score_keys.encode_and_sort(x, y) if (w == 1).all() else None
     return _curve_from_blocks(isotonic.fit_rows(x, y, w) if keys is None else isotonic.fit_sorted_keys(keys), between)
 
 

@@ -9,8 +9,8 @@ from scipy.special import expit, logit
 
 from trueodds.binning.sorted_scores import group_starts, sort_by_score
 from trueodds.core.typing import Array
+from trueodds.kernels.distinct_scores import find_scores
 from trueodds.kernels.fine_grid import CELL_EDGES
-from trueodds.kernels.sort import find_scores
 from trueodds.lenses.view import View
 
 

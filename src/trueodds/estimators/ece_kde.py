@@ -26,7 +26,7 @@ from trueodds.estimators._smoothing.kernel_density import (
 )
 from trueodds.estimators.base import require_one_score
 from trueodds.estimators.unbinned import DistinctScores, ScoreStatistic, UnbinnedError
-from trueodds.kernels.sort import find_scores
+from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 
 MAX_BLOCK_VALUES = 2**20  # numbers held together while draws are smoothed: 8 MB

@@ -13,7 +13,7 @@ import numpy as np
 from trueodds.binning.sorted_scores import group_starts, sort_by_score
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator, require_one_score
-from trueodds.kernels.sort import find_scores
+from trueodds.kernels.distinct_scores import find_scores
 from trueodds.lenses.view import View
 
 ScoreStatistic = Callable[[Array, Array, Array], Array]

@@ -38,6 +38,11 @@ def compile_reordering(function: Callable[..., Any]) -> Any:
     return compile_kernel(function, fastmath={"reassoc", "nsz"})
 
 
+def compile_fused(function: Callable[..., Any]) -> Any:
+    """Compile a function and allow the compiler to reorder sums and to use fused multiply-add instructions."""
+    return compile_kernel(function, fastmath={"reassoc", "nsz", "contract"})
+
+
 def count_threads() -> int:
     """Return the number of threads: TRUEODDS_THREADS, else the number of cores of this process."""
     setting = os.environ.get("TRUEODDS_THREADS", "")

@@ -9,7 +9,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering, sum_blocks
 from trueodds.kernels.bins import bin_thresholds, exact_scale, merge_outer_bins, number_bins
-from trueodds.kernels.sort import decode_scores, score_bits
+from trueodds.kernels.score_keys import decode_scores, score_bits
 
 ROWS_PER_TILE = 1024  # number of rows binned at a time
 _ROWS_PER_TASK = 2**16  # minimum number of rows per thread task

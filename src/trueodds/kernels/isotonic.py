@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, compile_kernel, sort
+from trueodds.kernels import as_plain_array, compile_kernel, score_keys
 
 
 class PooledBlocks(NamedTuple):
@@ -115,8 +115,8 @@ def fit_sorted_keys(keys: Array) -> PooledBlocks:
     last = last[:n_blocks]
     first = np.append(0, last[:-1] + 1)
     return PooledBlocks(
-        sort.scores_of_keys(keys[first]),
-        sort.scores_of_keys(keys[last]),
+        score_keys.scores_of_keys(keys[first]),
+        score_keys.scores_of_keys(keys[last]),
         mass[:n_blocks].astype(float),
         events[:n_blocks].astype(float),
     )
@@ -131,7 +131,7 @@ def fit_rows(p: Array, y: Array, w: Array) -> PooledBlocks:
     exponent = int(np.frexp(w.max())[1])
     p_float32 = p.astype(np.float32)  # float32 is sorted several times as fast
     p = p_float32 if (p_float32 == p).all() else p
-    rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -exponent, dtype=np.float64), sort.argsort_scores(p))
+    rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -exponent, dtype=np.float64), score_keys.argsort_scores(p))
     n_blocks = _fit_ordered_rows(*(as_plain_array(array) for array in rows), *buffers)
     low, high, mass, events = (array[:n_blocks].copy() for array in buffers)
     return PooledBlocks(low, high, np.ldexp(mass, exponent), np.ldexp(events, exponent))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trueodds.kernels import compile_kernel
+from trueodds.kernels import compile_fused, compile_kernel
 
 # BLAS is not used here: its own threads would compete with those of `in_blocks`.
 
@@ -18,12 +18,7 @@ def pair_products(x, min_lag, out):  # type: ignore[no-untyped-def]
             pair += 1
 
 
-def _compile_fused(function):  # type: ignore[no-untyped-def]
-    """Compile a function and allow the compiler to reorder sums and to use fused multiply-add instructions."""
-    return compile_kernel(function, fastmath={"reassoc", "nsz", "contract"})
-
-
-@_compile_fused
+@compile_fused
 def dot(x, y):  # type: ignore[no-untyped-def]
     """Return the dot product of x (n,) and y (n,)."""
     total = 0.0
@@ -32,7 +27,7 @@ def dot(x, y):  # type: ignore[no-untyped-def]
     return total
 
 
-@_compile_fused
+@compile_fused
 def _add_16_dots(row_a, row_b, row_c, row_d, row_x, row_y, row_z, row_u, out, first_row, first_column):  # type: ignore[no-untyped-def]
     """Add the 16 dot products of the rows a..d with the rows x..u to `out` from (p, q); each value is used 4 times."""
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = 0.0
@@ -85,13 +80,13 @@ def cross_product(X, Y, symmetric, out):  # type: ignore[no-untyped-def]
             out[row, column] += dot(X[row], Y[column])
 
 
-@_compile_fused
+@compile_fused
 def _add_combination(out, a0, a1, a2, a3, x0, x1, x2, x3):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         out[i] += a0 * x0[i] + a1 * x1[i] + a2 * x2[i] + a3 * x3[i]
 
 
-@_compile_fused
+@compile_fused
 def add_scaled(out, a, x):  # type: ignore[no-untyped-def]
     """Add a · x to `out` (n,), for a scalar a and x (n,)."""
     for i in range(out.shape[0]):

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from trueodds.kernels import compile_kernel
+from trueodds.kernels import compile_fused
 
 _MIN_EXPONENT = -1021.0  # exponents of 2 below this are treated as −∞
 # The bits of √½ as an integer: mantissas are reduced to [√½, √2), so that their logarithms are centered at 0.
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _MAX_SQUARED_RATIO = (3 - math.sqrt(8)) ** 2  # s² for mantissas of √½ and √2
-
-
-def compile_reordered(function: Any) -> Any:
-    """Compile a function and allow the compiler to reorder sums and to use fused multiply-add instructions."""
-    return compile_kernel(function, fastmath={"reassoc", "nsz", "contract"})
 
 
 def _interpolate_polynomial(
@@ -47,7 +41,7 @@ _EXP2_COEF = _interpolate_polynomial(
 )  # 0 is a node up to rounding
 
 
-@compile_reordered
+@compile_fused
 def log2(x):  # type: ignore[no-untyped-def]
     """Return log₂ x of a positive normal number, with relative error 1e-15."""
     bits = np.float64(x).view(np.int64)
@@ -68,7 +62,7 @@ def log2(x):  # type: ignore[no-untyped-def]
     )
 
 
-@compile_reordered
+@compile_fused
 def exp2(y):  # type: ignore[no-untyped-def]
     """Return 2^y for y ≤ 0, with relative error 1e-15; 0 for y ≤ −1021."""
     clipped = y if y > _MIN_EXPONENT else _MIN_EXPONENT
@@ -85,14 +79,14 @@ def exp2(y):  # type: ignore[no-untyped-def]
     return (1.0 + polynomial) * (scale if y > _MIN_EXPONENT else 0.0)
 
 
-@compile_reordered
+@compile_fused
 def log2_clipped(p, min_prob, out):  # type: ignore[no-untyped-def]
     """Write log₂ max(p, min_prob) of each p to `out`."""
     for t in range(p.shape[0]):
         out[t] = log2(p[t] if p[t] > min_prob else min_prob)
 
 
-@compile_reordered
+@compile_fused
 def exp2_scaled(y, scale, out):  # type: ignore[no-untyped-def]
     """Write 2 to the power `by` · y, which is at most 0, to `out`."""
     for t in range(y.shape[0]):

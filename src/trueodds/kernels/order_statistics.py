@@ -9,7 +9,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks, sum_blocks
 from trueodds.kernels.bin_sums import ROWS_PER_TILE, add_scores, add_to_columns, edge_keys, key_sums, zero_score_sums
-from trueodds.kernels.sort import decode_scores
+from trueodds.kernels.score_keys import decode_scores
 
 _CELL_INDEX_BITS = 13
 _N_CELLS = (

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import as_plain_array, map_blocks
-from trueodds.kernels.log2_exp2 import compile_reordered, exp2_scaled, log2, log2_clipped
+from trueodds.kernels import as_plain_array, compile_fused, map_blocks
+from trueodds.kernels.log2_exp2 import exp2_scaled, log2, log2_clipped
 
 _LOG_OF_2 = math.log(2)
 _MIN_INTEGER = np.int64(-(2**63))
@@ -19,7 +19,7 @@ _SIGN_FLIP_MASK = np.int64(2**63 - 1)  # orders the bits of negative numbers as 
 # would cost reference counting.
 
 
-@compile_reordered
+@compile_fused
 def copy_tile(source, start, m, out, out_start):  # type: ignore[no-untyped-def]
     """Copy m numbers of `source` from index `start` to `out` from index `out_start`."""
     # A separate pass, because the processor prefetches less well if loads are mixed with arithmetic.
@@ -28,7 +28,7 @@ def copy_tile(source, start, m, out, out_start):  # type: ignore[no-untyped-def]
         out[out_index + t] = source[source_index + t]
 
 
-@compile_reordered
+@compile_fused
 def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
     """Subtract the maximum from each row of k numbers; the maximum is found from `bits`, x as integers."""
     for row in range(x.shape[0] // k):
@@ -41,7 +41,7 @@ def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
             x[t] -= row_max
 
 
-@compile_reordered
+@compile_fused
 def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, first, row_step, out):  # type: ignore[no-untyped-def]
     """Add the log-likelihood terms of the rows of x and their six derivatives to `out` (7,).
 
@@ -63,7 +63,7 @@ def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, firs
         out[6] += weight * (sixth - 15.0 * fourth * second - 10.0 * third * third + 30.0 * second * second * second)
 
 
-@compile_reordered
+@compile_fused
 def _sum_and_mean(x, unnormalized, start, stop):  # type: ignore[no-untyped-def]
     total = weighted_sum = 0.0
     for t in range(start, stop):
@@ -72,7 +72,7 @@ def _sum_and_mean(x, unnormalized, start, stop):  # type: ignore[no-untyped-def]
     return total, weighted_sum / total
 
 
-@compile_reordered
+@compile_fused
 def _central_moments(x, unnormalized, inverse_total, mean, start, stop):  # type: ignore[no-untyped-def]
     second = third = fourth = fifth = sixth = 0.0
     for t in range(start, stop):
@@ -94,7 +94,7 @@ def _central_moments(x, unnormalized, inverse_total, mean, start, stop):  # type
     )
 
 
-@compile_reordered
+@compile_fused
 def _observed_means(x, y, Y, row, start):  # type: ignore[no-untyped-def]
     """Return the means of x and y over the observed outcomes of a row: a class number, or the shares of all classes."""
     if Y.shape[1] == 1:
@@ -177,7 +177,7 @@ def _sum_in_blocks(add_block: Callable[[int, int, Array], None], n: int, k: int)
     return np.sum([np.zeros(N_SUMS), *map_blocks(work, n, max(1, VALUES_PER_BLOCK // k))], axis=0)
 
 
-@compile_reordered
+@compile_fused
 def _tempered_log_loss_blocks(P, k, row_step, Y, w, beta, min_prob, start, stop, out):  # type: ignore[no-untyped-def]
     rows = max(1, _VALUES_PER_TILE // k)
     log_buffer, power_buffer = np.empty(rows * k), np.empty(rows * k)
@@ -192,7 +192,7 @@ def _tempered_log_loss_blocks(P, k, row_step, Y, w, beta, min_prob, start, stop,
         add_likelihood_derivatives(logs, logs, beta, powers, k, Y, w, first, row_step, out)
 
 
-@compile_reordered
+@compile_fused
 def _temper_blocks(P, k, beta, start, stop, out):  # type: ignore[no-untyped-def]
     rows = max(1, _VALUES_PER_TILE // k)
     logs = np.empty(rows * k)
@@ -215,7 +215,7 @@ def _temper_blocks(P, k, beta, start, stop, out):  # type: ignore[no-untyped-def
                 powers[t] *= inverse_total
 
 
-@compile_reordered
+@compile_fused
 def _linear_log_loss_blocks(X, k, Y, w, theta, offset, start, stop, out):  # type: ignore[no-untyped-def]
     rows = max(1, _VALUES_PER_TILE // k)
     x_buffer, exponent_buffer, power_buffer = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k)

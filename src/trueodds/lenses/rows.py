@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import sort
+from trueodds.kernels import score_keys
 from trueodds.kernels.bin_sums import label_sums
 from trueodds.kernels.cell_moments import cell_moments, residual_function
 from trueodds.kernels.class_bin_sums import class_sums
@@ -29,7 +29,7 @@ class LensRows(Protocol):
         ...
 
     def sort_keys(self) -> Array:
-        """Probability and outcome as one sortable number (see `sort.encode_rows`)."""
+        """Probability and outcome as one sortable number (see `score_keys.encode_rows`)."""
         ...
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
@@ -129,7 +129,7 @@ class LargestProbability:
 
     def sort_keys(self) -> Array:
         """Probability and outcome as one sortable number."""
-        encoded = sort.encode_rows(self.probabilities(), self.events())
+        encoded = score_keys.encode_rows(self.probabilities(), self.events())
         assert encoded is not None
         return encoded
 
@@ -162,7 +162,7 @@ class ViewColumn:
 
     def sort_keys(self) -> Array:
         """Probability and outcome as one sortable number."""
-        encoded = sort.encode_rows(self.p, self.events())
+        encoded = score_keys.encode_rows(self.p, self.events())
         assert encoded is not None
         return encoded
 

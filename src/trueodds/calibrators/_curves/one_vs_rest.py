@@ -18,8 +18,8 @@ from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
-from trueodds.kernels import map_blocks, sort
-from trueodds.kernels.sort import map_sorted_keys
+from trueodds.kernels import distinct_scores, map_blocks, score_keys
+from trueodds.kernels.class_keys import map_sorted_keys
 from trueodds.lenses.view import View
 
 
@@ -187,9 +187,9 @@ def fit_curves_from_counts(
     """Fit curves `made(s, mass, events)` from the increasing distinct scores s, and Σw and Σwy at each."""
 
     def of_rows(x: Array, y: Array, w: Array) -> T:
-        return fit_curve(*sort.sum_by_score(x, y, w, sort.argsort_scores(x)))
+        return fit_curve(*distinct_scores.sum_by_score(x, y, w, score_keys.argsort_scores(x)))
 
-    return map_classes(P, Y, w, lambda keys: fit_curve(*sort.count_by_score(keys)), of_rows)
+    return map_classes(P, Y, w, lambda keys: fit_curve(*distinct_scores.count_by_score(keys)), of_rows)
 
 
 def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabilities) -> Array:

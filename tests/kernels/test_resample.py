@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.kernels.bootstrap import Resampler
+from trueodds.kernels.bootstrap_sums import Resampler
 
 
 def by_loops(slots, w, wp, wy, size, unit, times):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.kernels.bootstrap import _ROWS_PER_TILE, VectorResampler
+from trueodds.kernels.bootstrap_sums import _ROWS_PER_TILE, VectorResampler
 
 
 def by_loops(cell: Any, w: Any, wp: Any, wy: Any, size: int, unit: Any, times: Any) -> list[Any]:

@@ -5,7 +5,8 @@ import pytest
 
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError
-from trueodds.kernels.bootstrap import BootstrapMultiplicities, ResidualResampler, VectorResampler
+from trueodds.kernels.bootstrap_multiplicities import BootstrapMultiplicities
+from trueodds.kernels.bootstrap_sums import ResidualResampler, VectorResampler
 from trueodds.lenses.view import View
 
 

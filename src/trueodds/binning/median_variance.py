@@ -13,7 +13,7 @@ from trueodds.core.settings import Count
 from trueodds.core.typing import Array
 from trueodds.kernels import map_items
 from trueodds.kernels.bins import FittedPartition
-from trueodds.kernels.bootstrap import argsort_bins
+from trueodds.kernels.bootstrap_sums import argsort_bins
 from trueodds.lenses.view import View
 
 

@@ -15,7 +15,8 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Mean
 from trueodds.kernels import map_blocks
-from trueodds.kernels.bootstrap import BootstrapMultiplicities, Resampler, ResidualResampler, VectorResampler
+from trueodds.kernels.bootstrap_multiplicities import BootstrapMultiplicities
+from trueodds.kernels.bootstrap_sums import Resampler, ResidualResampler, VectorResampler
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import AccumulatorLayout, Estimand
 

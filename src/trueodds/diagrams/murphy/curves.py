@@ -12,7 +12,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.model_results import MISSING, ModelResult
 from trueodds.estimators.corp import Corp
-from trueodds.kernels.bootstrap import Resampler
+from trueodds.kernels.bootstrap_sums import Resampler
 from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import SharedResamples

@@ -10,7 +10,7 @@ from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators._pairwise.pairs_in_bins import mean_square
-from trueodds.kernels.bootstrap import Resampler
+from trueodds.kernels.bootstrap_sums import Resampler
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import SharedResamples
 

@@ -1,0 +1,139 @@
+"""Draw how often each row occurs in bootstrap resamples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compile_kernel
+from trueodds.kernels.random_streams import mix_bits
+
+N_SHORT_COUNTS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
+N_COUNTS = 16  # a Poisson(1) variable is 16 or more with probability 2e-14
+_WEYL_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_LOW_32_BITS = np.uint64(0xFFFFFFFF)
+_ROWS_PER_PARTIAL_TOTAL = (
+    4096  # number of rows whose multiplicities are summed in 16 bits: the sum is at most 4096 (N_COUNTS − 1)
+)
+
+
+class BootstrapMultiplicities:
+    """Bootstrap multiplicity of each of n rows in each resample, with random access to any resample.
+
+    A multinomial resample is generated from Poisson counts. The mean is slightly below 1, and the missing draws up to n
+    are added one by one. If the total exceeds n (one resample in 700), it is drawn again, which preserves the
+    conditional distribution given the total. All numbers depend only on (key, row, resample). The Poisson distribution
+    is exact to 48 bits.
+    """
+
+    def __init__(self, n: int, key: int) -> None:
+        self.n, self.key = n, key
+        self.rows = _random_words(key, np.arange(n, dtype=np.uint64))
+        self.levels, self.tail = _poisson_thresholds(n)
+
+    def draw(self, start: int, stop: int) -> Array:
+        """Return the multiplicities in the resamples start..stop−1, (n, stop − start) uint8."""
+        first, last = start // 2, -(-stop // 2)  # two resamples share a 32-bit number
+        pairs = np.arange(first, last, dtype=np.uint64)
+        out, total = self._poisson(pairs, 0)
+        for r in np.flatnonzero(total > self.n):
+            attempt = 0
+            while total[r] > self.n:
+                attempt += 1
+                retry, retry_total = self._poisson(pairs[r // 2 : r // 2 + 1], attempt)
+                out[:, r], total[r] = retry[:, r % 2], retry_total[r % 2]
+        _add_missing_draws(self._stream(pairs, -1), total, out)
+        return out[:, start - 2 * first : stop - 2 * first]
+
+    def _poisson(self, pairs: Array, attempt: int) -> tuple[Array, Array]:
+        """Draw Poisson counts for these pairs of resamples, (n, 2 · pairs), and their totals, (2 · pairs,)."""
+        out = np.empty((self.n, 2 * len(pairs)), dtype=np.uint8)
+        total = np.zeros(2 * len(pairs), dtype=np.int64)
+        _poisson(self.rows, self._stream(pairs, attempt), self.levels, self.tail, out, total)
+        return out, total
+
+    def _stream(self, pairs: Array, attempt: int) -> Array:
+        return _random_words(~self.key % 2**64, pairs + np.uint64((attempt + 1) << 40))
+
+
+def _random_words(key: int, numbers: Array) -> Array:
+    """Return two pseudorandom 32-bit words for each number, (2, …) uint32."""
+    bits = mix_bits(
+        mix_bits(np.full(1, key, dtype=np.uint64) + _WEYL_INCREMENT) + (numbers + np.uint64(1)) * _WEYL_INCREMENT
+    )
+    return np.stack([bits & _LOW_32_BITS, bits >> np.uint64(32)]).astype(np.uint32)
+
+
+def _poisson_thresholds(n: int) -> tuple[Array, Array]:
+    """Thresholds of 16 random bits for each Poisson count, and of 32 further bits if the first 16 are not decisive.
+
+    The mean total is three standard deviations below n.
+    """
+    mean = ((math.sqrt(9 + 4 * n) - 3) / 2) ** 2 / n
+    pmf = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(N_COUNTS)])
+    truncated = np.concatenate([np.floor(pmf[:N_SHORT_COUNTS] * 2**16), np.zeros(N_COUNTS - N_SHORT_COUNTS)])
+    remaining_cdf = np.cumsum(pmf - truncated / 2**16)
+    return np.cumsum(truncated[:N_SHORT_COUNTS]).astype(np.uint16), np.rint(
+        remaining_cdf / remaining_cdf[-1] * 2**32
+    ).astype(np.uint64)
+
+
+@compile_kernel
+def scramble(a, b, c, d):  # type: ignore[no-untyped-def]
+    """Return 32 random bits from two pairs of 32-bit words; no product exceeds 64 bits."""
+    x = np.uint32(a ^ c)
+    x = np.uint32(x ^ (x >> np.uint32(16)))
+    x = np.uint32((np.uint64(x) * np.uint64(0x7FEB352D)) & np.uint64(0xFFFFFFFF))
+    x = np.uint32(x ^ (x >> np.uint32(15)) ^ b ^ d)
+    x = np.uint32((np.uint64(x) * np.uint64(0x846CA68B)) & np.uint64(0xFFFFFFFF))
+    return np.uint32(x ^ (x >> np.uint32(16)))
+
+
+@compile_kernel
+def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-def]
+    l0, l1, l2, l3, l4, l5 = levels[0], levels[1], levels[2], levels[3], levels[4], levels[5]
+    n, m = out.shape
+    c, d = pairs[0], pairs[1]
+    words, count = np.empty(m // 2, dtype=np.uint32), np.zeros(m, dtype=np.uint16)
+    halves = words.view(np.uint16)
+    for i in range(n):
+        a, b, row = rows[0, i], rows[1, i], out[i]
+        for r in range(m // 2):
+            words[r] = scramble(a, b, c[r], d[r])
+        largest = np.uint8(0)
+        for r in range(m):
+            x = halves[r]
+            low = np.uint8(np.uint8(x >= l0) + np.uint8(x >= l1) + np.uint8(x >= l2))
+            t = np.uint8(low + np.uint8(np.uint8(x >= l3) + np.uint8(x >= l4) + np.uint8(x >= l5)))
+            row[r] = t
+            largest = max(largest, t)
+        if largest == N_SHORT_COUNTS:
+            for r in range(m):
+                if row[r] == N_SHORT_COUNTS:
+                    row[r] = _count_from_tail(scramble(b ^ np.uint32(r % 2), a, d[r // 2], c[r // 2]), tail)
+        for r in range(m):
+            count[r] = np.uint16(count[r] + np.uint16(row[r]))
+        if i % _ROWS_PER_PARTIAL_TOTAL == _ROWS_PER_PARTIAL_TOTAL - 1 or i == n - 1:
+            for r in range(m):
+                total[r] += np.int64(count[r])
+                count[r] = np.uint16(0)
+
+
+@compile_kernel
+def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
+    count = 0
+    while np.uint64(bits) >= tail[count]:
+        count += 1
+    return np.uint8(count)
+
+
+@compile_kernel
+def _add_missing_draws(pairs, total, out):  # type: ignore[no-untyped-def]
+    n = out.shape[0]
+    for r in range(out.shape[1]):
+        for missing_draw in range(n - total[r]):
+            bits = scramble(np.uint32(missing_draw), np.uint32(r % 2), pairs[0, r // 2], pairs[1, r // 2])
+            i = (np.uint64(bits) * np.uint64(n)) >> np.uint64(32)
+            out[i, r] += np.uint8(1)

@@ -15,7 +15,7 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds.core.typing import Array
 from trueodds.hypotests.cme import MeanEmbedding, choose_locations
-from trueodds.kernels.labels_by_row import draw_labels_by_row
+from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.view import View
 
 CORNERS = ([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], [0, 0, 1])

@@ -15,7 +15,7 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds.core.typing import Array
 from trueodds.hypotests.skce import KernelTest, bootstrap_statistics, centered_statistic, pvalue_bound_unbiased
-from trueodds.kernels.labels_by_row import draw_labels_by_row
+from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.view import View
 
 

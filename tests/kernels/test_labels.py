@@ -6,7 +6,7 @@ import pytest
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import rows
 from trueodds.kernels import random_labels
-from trueodds.kernels.labels_by_row import ROWS_PER_BLOCK, draw_labels_by_row
+from trueodds.kernels.random_labels import ROWS_PER_BLOCK, draw_labels_by_row
 
 KEY = 2**62 + 12_345
 

@@ -9,7 +9,7 @@ from tests import reference
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
-from trueodds.kernels import random_labels, sign_flips
+from trueodds.kernels import random_label_sums, random_labels, sign_flips
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling.estimand import Estimand
@@ -161,7 +161,7 @@ def test_rows_met_in_the_order_of_their_cells_draw_the_same_labels(lens, weighte
     preds = simulated(weight=weight)
     estimands = [Estimand.from_predictions(BinnedError(), as_lens(lens), preds)]
     expected = null_draws(preds, estimands, 30, np.random.default_rng(5))[0]
-    monkeypatch.setattr(random_labels, "MAX_VECTORIZED_CELLS", 0)
+    monkeypatch.setattr(random_label_sums, "MAX_VECTORIZED_CELLS", 0)
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         values = null_draws(preds, estimands, 30, np.random.default_rng(5))[0]
@@ -235,8 +235,8 @@ def test_thresholds_draw_the_labels_that_a_search_draws(weighted, monkeypatch):
     cells = np.minimum((P * 15).astype(np.int32), 14) + 15 * np.arange(5, dtype=np.int32)
     top = np.where(np.arange(5) == P.argmax(axis=1)[:, None], 75 + cells % 15, -1).astype(np.int32)
     tables = np.stack([cells, top])
-    by_thresholds = random_labels.sum_label_weights(P, w, tables, 90, 7, 0, 50)
-    monkeypatch.setattr(random_labels, "MAX_COMPARED_CLASSES", 0)
+    by_thresholds = random_label_sums.sum_label_weights(P, w, tables, 90, 7, 0, 50)
+    monkeypatch.setattr(random_label_sums, "MAX_COMPARED_CLASSES", 0)
     np.testing.assert_allclose(
-        by_thresholds, random_labels.sum_label_weights(P, w, tables, 90, 7, 0, 50), rtol=1e-12, atol=1e-12
+        by_thresholds, random_label_sums.sum_label_weights(P, w, tables, 90, 7, 0, 50), rtol=1e-12, atol=1e-12
     )

@@ -135,7 +135,7 @@ def test_even_weights_change_nothing(lens, many):
 def test_the_noise_floor_and_the_verdict_use_bins(many, monkeypatch):
     preds = simulated()
     monkeypatch.setattr(
-        kernels.random_labels, "sum_label_weights", lambda *_args, **_more: pytest.fail("a label per row was drawn")
+        kernels.random_label_sums, "sum_label_weights", lambda *_args, **_more: pytest.fail("a label per row was drawn")
     )
     assert noise_floor_draws(
         preds, [make_estimand(preds), make_estimand(preds, "ece", "classwise")], np.random.default_rng(0)

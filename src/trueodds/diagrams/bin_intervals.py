@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from trueodds.core.rng import stream_key
 from trueodds.core.typing import Array
-from trueodds.kernels import random_labels, sign_flips
+from trueodds.kernels import random_label_sums, sign_flips
 from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import MAX_CONVOLVED_ROWS, clopper_pearson_limits, poisson_binomial_pmf
 
@@ -234,7 +234,7 @@ def _sum_label_draws(
     rng: np.random.Generator,
 ) -> Array:
     table = bin_index[rows].astype(np.int32).reshape(1, -1, 1)
-    return random_labels.sum_label_weights(
+    return random_label_sums.sum_label_weights(
         p[rows, None], view.w[rows], table, n_bins, stream_key(rng), 0, resamples, independent=True
     )
 

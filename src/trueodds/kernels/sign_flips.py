@@ -6,7 +6,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import compile_kernel, draws_per_block, map_blocks
-from trueodds.kernels.random_labels import mix_bits, row_stream_key
+from trueodds.kernels.random_streams import mix_bits, row_stream_key
 
 
 @compile_kernel

@@ -8,9 +8,9 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels import map_blocks, random_labels, sign_flips
-from trueodds.kernels.bootstrap import argsort_bins
-from trueodds.kernels.labels_by_row import draw_labels_by_row
+from trueodds.kernels import map_blocks, random_label_sums, sign_flips
+from trueodds.kernels.bootstrap_sums import argsort_bins
+from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.base import OutcomeCodes
 from trueodds.resampling.estimand import AccumulatorLayout, Estimand, stack_by_estimand
 
@@ -34,13 +34,13 @@ def draw_label_sums(
     P, weights, cluster, rows = preds.P, preds.w, preds.cluster, None
     separate = preds.kind == "multilabel"
     # Sorting the rows by cell makes consecutive rows add to the same accumulators.
-    if layout.n_accumulators > random_labels.MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
+    if layout.n_accumulators > random_label_sums.MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
         rows = argsort_bins(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
         P, weights, tables = P[rows], weights[rows], tables[:, rows]
         cluster = None if cluster is None else cluster[rows]
 
     def draw_sums(start: int, stop: int) -> Array:
-        return random_labels.sum_label_weights(
+        return random_label_sums.sum_label_weights(
             P,
             weights,
             tables,

@@ -1,0 +1,52 @@
+"""Generate random numbers from counters, so that each depends only on a key, a row and a draw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.kernels import compile_kernel
+
+DRAW_RANGE = 4294967296.0  # random integers are below 2^32
+SHORT_RANGE = 65536.0  # random integers of 16 bits are below 2^16
+
+
+@compile_kernel
+def mix_bits(z):  # type: ignore[no-untyped-def]
+    """Return 64 random bits from a counter, by the finalizer of splitmix64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@compile_kernel
+def uniform_integer(stream, draw):  # type: ignore[no-untyped-def]
+    """Return a uniform integer below 2^32, which depends only on the row's key and the number of the draw."""
+    bits = mix_bits(stream + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
+    return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
+
+
+@compile_kernel
+def fill_uniform_words(stream, first, words):  # type: ignore[no-untyped-def]
+    """Fill `words` with random bits: two uniform draws per word, from draw 2 · first on, the lower half first."""
+    for j in range(words.shape[0]):
+        words[j] = mix_bits(stream + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
+
+
+@compile_kernel
+def row_stream_key(key, row):  # type: ignore[no-untyped-def]
+    """Return the key of the random stream of one row."""
+    return mix_bits(np.uint64(key) + np.uint64(row + 1) * np.uint64(0xD1B54A32D192ED03))
+
+
+@compile_kernel
+def row_dither(stream):  # type: ignore[no-untyped-def]
+    """Return a uniform random number in [0, 1) for the row with this stream."""
+    return np.float64(mix_bits(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@compile_kernel
+def clustered_integer(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
+    """Return the random integer of the row, or with probability `share` that of its cluster, in this draw."""
+    if share > 0.0 and uniform_integer(mix_bits(cluster_stream), draw) < share * DRAW_RANGE:
+        return uniform_integer(cluster_stream, draw)
+    return uniform_integer(stream, draw)

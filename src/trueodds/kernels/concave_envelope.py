@@ -20,58 +20,11 @@ def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-
     x, y = np.empty(4 * k + 6), np.empty(4 * k + 6)
     hull = np.empty(4 * k + 6, dtype=np.int64)
     for r in range(low.shape[0]):
-        m = 0
-        for b in range(k):
-            if low[r, b] < high[r, b]:
-                breakpoints[m] = low[r, b]
-                breakpoints[m + 1] = high[r, b]
-                m += 2
-        breakpoints[m], breakpoints[m + 1], breakpoints[m + 2] = 0.0, 0.5, 1.0
-        m += 3
-        breakpoints[:m].sort()
-        intercept_change, slope_change = (
-            np.zeros(m),
-            np.zeros(m),
-        )  # change of intercept and slope at each end of an interval
-        for b in range(k):
-            if low[r, b] < high[r, b]:
-                i = np.searchsorted(breakpoints[:m], low[r, b])
-                j = np.searchsorted(breakpoints[:m], high[r, b])
-                intercept_change[i] += height[r, b]
-                intercept_change[j] -= height[r, b]
-                slope_change[i] += slope[r, b]
-                slope_change[j] -= slope[r, b]
-        x[0], y[0] = 0.0, 0.0
-        n = 1
-        intercept = current_slope = 0.0
-        largest_ratio, t_of_largest = 0.0, 0.5
-        for j in range(m - 1):
-            intercept += intercept_change[j]
-            current_slope += slope_change[j]
-            if breakpoints[j + 1] == breakpoints[j]:
-                continue
-            for t in (breakpoints[j], breakpoints[j + 1]):
-                value = max(intercept + current_slope * t, 0.0)
-                x[n], y[n] = t, value
-                n += 1
-                if value / max(t, 1.0 - t) > largest_ratio:
-                    largest_ratio, t_of_largest = value / max(t, 1.0 - t), t
-        x[n], y[n] = 1.0, 0.0
-        n += 1
-        h = 0
-        for j in range(n):  # upper convex hull; x is sorted, with two limits at a jump
-            while h > 0 and x[hull[h - 1]] == x[j] and y[hull[h - 1]] <= y[j]:
-                h -= 1
-            if h > 0 and x[hull[h - 1]] == x[j]:
-                continue
-            while h > 1:
-                i, g = hull[h - 1], hull[h - 2]
-                if (y[i] - y[g]) * (x[j] - x[g]) > (y[j] - y[g]) * (x[i] - x[g]):
-                    break
-                h -= 1
-            hull[h] = j
-            h += 1
-        for j in range(1, h):
+        m = _fill_breakpoints(low[r], high[r], breakpoints)
+        intercept_change, slope_change = _sum_changes(low[r], high[r], height[r], slope[r], breakpoints[:m])
+        n, largest_ratio, t_of_largest = _trace_sum(breakpoints[:m], intercept_change, slope_change, x, y)
+        n_hull = _find_upper_hull(x[:n], y[:n], hull)
+        for j in range(1, n_hull):
             i, g = hull[j], hull[j - 1]
             if x[g] <= 0.5 <= x[i]:
                 share = (0.5 - x[g]) / (x[i] - x[g])
@@ -79,3 +32,77 @@ def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-
                 out[r, 3], out[r, 4] = x[g], x[i]
                 break
         out[r, 1], out[r, 2] = largest_ratio, t_of_largest
+
+
+@compile_kernel
+def _fill_breakpoints(low, high, breakpoints):  # type: ignore[no-untyped-def]
+    """Write the sorted ends of the nonempty intervals, with 0, 1/2 and 1, to `breakpoints`; return their number."""
+    m = 0
+    for b in range(low.shape[0]):
+        if low[b] < high[b]:
+            breakpoints[m] = low[b]
+            breakpoints[m + 1] = high[b]
+            m += 2
+    breakpoints[m], breakpoints[m + 1], breakpoints[m + 2] = 0.0, 0.5, 1.0
+    m += 3
+    breakpoints[:m].sort()
+    return m
+
+
+@compile_kernel
+def _sum_changes(low, high, height, slope, breakpoints):  # type: ignore[no-untyped-def]
+    """Return the changes of the intercept and of the slope of D at each of the sorted breakpoints, each (m,)."""
+    intercept_change, slope_change = np.zeros(breakpoints.shape[0]), np.zeros(breakpoints.shape[0])
+    for b in range(low.shape[0]):
+        if low[b] < high[b]:
+            i = np.searchsorted(breakpoints, low[b])
+            j = np.searchsorted(breakpoints, high[b])
+            intercept_change[i] += height[b]
+            intercept_change[j] -= height[b]
+            slope_change[i] += slope[b]
+            slope_change[j] -= slope[b]
+    return intercept_change, slope_change
+
+
+@compile_kernel
+def _trace_sum(breakpoints, intercept_change, slope_change, x, y):  # type: ignore[no-untyped-def]
+    """Write the points (t, max(D(t), 0)) at the ends of every linear piece to x and y.
+
+    Return the number of points, the largest D(t) / max(t, 1 − t) and its t. The first point is (0, 0), the last (1, 0).
+    """
+    x[0], y[0] = 0.0, 0.0
+    n = 1
+    intercept = slope = 0.0
+    largest_ratio, t_of_largest = 0.0, 0.5
+    for j in range(breakpoints.shape[0] - 1):
+        intercept += intercept_change[j]
+        slope += slope_change[j]
+        if breakpoints[j + 1] == breakpoints[j]:
+            continue
+        for t in (breakpoints[j], breakpoints[j + 1]):
+            value = max(intercept + slope * t, 0.0)
+            x[n], y[n] = t, value
+            n += 1
+            if value / max(t, 1.0 - t) > largest_ratio:
+                largest_ratio, t_of_largest = value / max(t, 1.0 - t), t
+    x[n], y[n] = 1.0, 0.0
+    return n + 1, largest_ratio, t_of_largest
+
+
+@compile_kernel
+def _find_upper_hull(x, y, hull):  # type: ignore[no-untyped-def]
+    """Write the indices of the upper convex hull to `hull`; return their number. x is sorted, with two y at a jump."""
+    h = 0
+    for j in range(x.shape[0]):
+        while h > 0 and x[hull[h - 1]] == x[j] and y[hull[h - 1]] <= y[j]:
+            h -= 1
+        if h > 0 and x[hull[h - 1]] == x[j]:
+            continue
+        while h > 1:
+            i, g = hull[h - 1], hull[h - 2]
+            if (y[i] - y[g]) * (x[j] - x[g]) > (y[j] - y[g]) * (x[i] - x[g]):
+                break
+            h -= 1
+        hull[h] = j
+        h += 1
+    return h

@@ -104,31 +104,64 @@ def _has_nondecreasing_rates(mass, events, position, n_cells, k, extent, toleran
 
 
 @compile_kernel
+def _fill_cumulative_sums(w, wp, wy, s, by_mass, mass, predicted, events, position):  # type: ignore[no-untyped-def]
+    """Write the cumulative Σw, Σwp, Σwy and the positions of the scores with weight to the last four arguments.
+
+    A position is the score itself or, with `by_mass`, the cumulative weight. Return the number of scores with weight,
+    the extent of the positions, and the tolerance of cuts.
+    """
+    n_cells = 0
+    mass[0] = predicted[0] = events[0] = 0.0
+    for i in range(s.shape[0]):
+        if w[i] > 0:  # skip scores without weight in this draw
+            if not by_mass:
+                position[n_cells] = s[i]
+            n_cells += 1
+            mass[n_cells] = mass[n_cells - 1] + w[i]
+            predicted[n_cells] = predicted[n_cells - 1] + wp[i]
+            events[n_cells] = events[n_cells - 1] + wy[i]
+    if by_mass:
+        position[0] = -np.inf
+        for i in range(1, n_cells + 1):
+            position[i] = mass[i]
+        return n_cells, mass[n_cells], CUT_TOLERANCE * mass[n_cells]
+    position[n_cells] = np.inf
+    return n_cells, 1.0, 0.0
+
+
+@compile_kernel
+def _binned_error(mass, predicted, events, position, n_cells, n_bins, extent, tolerance, order):  # type: ignore[no-untyped-def]
+    """Return the norm of the given order of the gaps between mean prediction and event rate, weighted by bin.
+
+    High powers of small gaps underflow, so gaps are divided by the largest one, which is found first.
+    """
+    largest, total = 0.0 if order > 2 else 1.0, 0.0
+    for summed in range(0 if order > 2 else 1, 2):
+        begin = 0
+        while begin < n_cells and (summed == 0 or (largest > 0 and not np.isinf(order))):
+            j = _first_cut(position[begin], n_bins, extent, tolerance)
+            end = _find_bin_end(position, j, begin, n_cells, n_bins, extent, tolerance)
+            share = (mass[end] - mass[begin]) / mass[n_cells]
+            gap = abs((predicted[end] - predicted[begin]) - (events[end] - events[begin])) / (mass[end] - mass[begin])
+            if summed == 0:
+                largest = max(largest, gap)
+            else:
+                total += share * (gap / largest) ** order
+            begin = end
+    return largest if np.isinf(order) else largest * total ** (1.0 / order)
+
+
+@compile_kernel
 def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, best_n_bins):  # type: ignore[no-untyped-def]
     """Write the binned error and the number of bins of the draws start..stop−1 to `values` and `best_n_bins`."""
     size = s.shape[0]
     mass, predicted, events, position = np.empty(size + 1), np.empty(size + 1), np.empty(size + 1), np.empty(size + 1)
     above, hull = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
     for r in range(start, stop):
-        w_row, wp_row, wy_row = min(r, w.shape[0] - 1), min(r, wp.shape[0] - 1), min(r, wy.shape[0] - 1)
-        n_cells = 0
-        mass[0] = predicted[0] = events[0] = 0.0
-        for i in range(size):
-            if w[w_row, i] > 0:  # skip scores without weight in this draw
-                if not by_mass:
-                    position[n_cells] = s[i]
-                n_cells += 1
-                mass[n_cells] = mass[n_cells - 1] + w[w_row, i]
-                predicted[n_cells] = predicted[n_cells - 1] + wp[wp_row, i]
-                events[n_cells] = events[n_cells - 1] + wy[wy_row, i]
-        if by_mass:
-            position[0] = -np.inf
-            for i in range(1, n_cells + 1):
-                position[i] = mass[i]
-            extent, tolerance = mass[n_cells], CUT_TOLERANCE * mass[n_cells]
-        else:
-            position[n_cells] = np.inf
-            extent, tolerance = 1.0, 0.0
+        w_row, wp_row, wy_row = w[min(r, w.shape[0] - 1)], wp[min(r, wp.shape[0] - 1)], wy[min(r, wy.shape[0] - 1)]
+        n_cells, extent, tolerance = _fill_cumulative_sums(
+            w_row, wp_row, wy_row, s, by_mass, mass, predicted, events, position
+        )
         n_above = _find_points_above_hull(mass, events, n_cells, above, hull)
         n_bins = max_bins
         if n_above > 0:
@@ -137,30 +170,7 @@ def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, be
                 mass, events, position, n_cells, n_bins + 1, extent, tolerance, above, n_above
             ):
                 n_bins += 1
-        # High powers of small gaps underflow, so gaps are divided by the largest one, which is found first.
-        largest, total = 0.0 if order > 2 else 1.0, 0.0
-        for summed in range(0 if order > 2 else 1, 2):
-            begin = 0
-            while begin < n_cells and (summed == 0 or (largest > 0 and not np.isinf(order))):
-                end = _find_bin_end(
-                    position,
-                    _first_cut(position[begin], n_bins, extent, tolerance),
-                    begin,
-                    n_cells,
-                    n_bins,
-                    extent,
-                    tolerance,
-                )
-                share = (mass[end] - mass[begin]) / mass[n_cells]
-                gap = abs((predicted[end] - predicted[begin]) - (events[end] - events[begin])) / (
-                    mass[end] - mass[begin]
-                )
-                if summed == 0:
-                    largest = max(largest, gap)
-                else:
-                    total += share * (gap / largest) ** order
-                begin = end
-        values[r] = largest if np.isinf(order) else largest * total ** (1.0 / order)
+        values[r] = _binned_error(mass, predicted, events, position, n_cells, n_bins, extent, tolerance, order)
         best_n_bins[r] = n_bins
 
 

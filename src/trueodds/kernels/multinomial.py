@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
 from trueodds.core.typing import Array
@@ -141,63 +144,136 @@ def _add_shared_derivatives(F, start, r, root_weighted_q, buffer, gradient, betw
         cross_product(buffer[d + 1 : d + 1 + n_class_pairs], feature_products, False, between_classes)
 
 
+class _Rows(NamedTuple):
+    """The rows of the data, with the rows as the last axis of every array."""
+
+    F: Array  # (K, d, n) features by class, or (d, n) shared by the classes
+    Y: Array  # (K, n) outcome shares
+    w: Array  # (n,)
+    offset: Array  # (K, n), or (0, n) for none
+
+
+class _SumLayout(NamedTuple):
+    """Shapes of the sums of `likelihood_sums`, which are parts of one array, and number of values per row of a tile."""
+
+    k: int  # number of classes
+    d: int  # number of features, with the constant
+    within_class: tuple[int, int, int]  # shape of the terms within a class of the Hessian
+    between_classes: tuple[int, int]  # shape of the terms between classes
+    n_products: int  # values per row of the buffer for products of features and residuals
+
+    @property
+    def size(self) -> int:
+        """Total number of sums."""
+        return 1 + self.k * self.d + math.prod(self.within_class) + math.prod(self.between_classes)
+
+    @property
+    def rows_per_tile(self) -> int:
+        """Number of rows processed at a time."""
+        return max(_MIN_ROWS_PER_TILE, _VALUES_PER_TILE // (self.n_products + 4 * self.k))
+
+    @property
+    def values_per_row(self) -> int:
+        """Number of values that a tile stores for each of its rows."""
+        return self.n_products + 4 * self.k + 3
+
+    def split_sums(self, out: Array) -> tuple[Array, ...]:
+        """Return views of the value, the gradient and both parts of the Hessian in `out` (size,)."""
+        first = 1 + self.k * self.d
+        second = first + math.prod(self.within_class)
+        return (
+            out[:1],
+            out[1:first].reshape(self.k, self.d),
+            out[first:second].reshape(self.within_class),
+            out[second:].reshape(self.between_classes),
+        )
+
+
+def _choose_layout(k: int, d: int, *, shared: bool, curved: bool) -> _SumLayout:
+    """Return the layout for K classes and d features; `shared` features need fewer sums."""
+    if shared:
+        n_class_pairs, n_feature_pairs = (k * (k - 1) // 2, d * (d + 1) // 2) if curved else (0, 0)
+        return _SumLayout(k, d, (0, d, d), (n_class_pairs, n_feature_pairs), d + n_class_pairs + n_feature_pairs)
+    size = k * d * curved
+    return _SumLayout(k, d, (k * curved, d, d), (size, size), size + 1)
+
+
 def likelihood_sums(
     F: Array, Y: Array, w: Array, theta: Array, offset: Array | None, curved: bool
 ) -> tuple[Array, ...]:
-    """Return the negative log-likelihood (1,), its gradient (K, d + 1), and the terms of its Hessian if `curved`.
+    """Return the negative log-likelihood, its gradient, and the terms of its Hessian, summed over the rows.
 
-    F (n, K, d) by class: Σ w q_k(1 − q_k) f_k f_kᵀ (K, d + 1, d + 1) and Σ w q_k q_l f_k f_lᵀ, on and above the
-    diagonal of (K(d + 1), K(d + 1)). F (n, d) shared by the classes: only Σ w q_k q_l f_a f_b of each k < l and a ≤ b.
-    Here f = (F, 1). Y (n, K) shares, w (n,), theta (K, d + 1), offset (n, K). Arrays with contiguous columns are not
-    copied.
+    Arrays with contiguous columns are not copied.
+
+    Parameters
+    ----------
+    F : ndarray of shape (n, K, d) or (n, d)
+        Features by class, or shared by the classes.
+    Y : ndarray of shape (n, K)
+        Outcome shares.
+    w : ndarray of shape (n,)
+        Weights.
+    theta : ndarray of shape (K, d + 1)
+        Coefficients, with the intercept last.
+    offset : ndarray of shape (n, K) or None
+        Part of the linear predictor that is not fitted.
+    curved : bool
+        Whether the Hessian is computed; otherwise its terms are empty.
+
+    Returns
+    -------
+    value : ndarray of shape (1,)
+        Negative log-likelihood.
+    gradient : ndarray of shape (K, d + 1)
+        Its gradient in theta.
+    within_class : ndarray of shape (K, d + 1, d + 1)
+        Σ w q_k(1 − q_k) f_k f_kᵀ with f = (F, 1), if the features are by class; else empty.
+    between_classes : ndarray
+        If the features are by class, Σ w q_k q_l f_k f_lᵀ, on and above the diagonal of (K(d + 1), K(d + 1)).
+        If they are shared, Σ w q_k q_l f_a f_b for each pair of classes k < l (rows) and of features a ≤ b (columns).
     """
-    f, y, mass, n, k, d = (
+    n, k = Y.shape
+    rows = _Rows(
         _rows_last(F),
         _rows_last(Y),
         as_plain_array(w.astype(np.float64, copy=False)),
-        *Y.shape,
-        F.shape[-1] + 1,
-    )
-    o, theta, shared = (
         as_plain_array(np.zeros((0, n))) if offset is None else _rows_last(offset),
-        as_plain_array(theta),
-        F.ndim == 2,
     )
-    kinds, both = (k * (k - 1) // 2, d * (d + 1) // 2) if curved else (0, 0)
-    if shared:
-        own, across, deep = (0, d, d), (kinds, both), d + kinds + both
-    else:
-        own, across, deep = (k * curved, d, d), (k * d * curved, k * d * curved), k * d * curved + 1
-    first, second = 1 + k * d, 1 + k * d + own[0] * d * d
-    size = second + across[0] * across[1]
-    tile = max(_MIN_ROWS_PER_TILE, _VALUES_PER_TILE // (deep + 4 * k))
-
-    def into(out: Array) -> tuple[Array, ...]:
-        return out[:1], out[1:first].reshape(k, d), out[first:second].reshape(own), out[second:].reshape(across)
+    theta = as_plain_array(theta)
+    layout = _choose_layout(k, F.shape[-1] + 1, shared=F.ndim == 2, curved=curved)
 
     def add(start: int, stop: int, out: Array) -> None:
-        value, gradient, blocks, rest = into(out)
-        rows = min(tile, stop - start)
-        numbers, where = np.empty((deep + 4 * k + 3) * rows), np.empty(rows, dtype=np.int64)
-        for i in range(start, stop, tile):
-            m = min(tile, stop - i)
-            every = numbers[: (deep + 4 * k + 3) * m].reshape(-1, m)  # so that each part is contiguous
-            (top, observed, others), (eta, r, q, v), room = (
-                every[:3],
-                every[3 : 3 + 4 * k].reshape(4, k, m),
-                every[-deep:],
-            )
-            (_predict_shared if shared else _predict_separate)(f, theta, o, i, eta)
-            _subtract_row_max(eta, y, i, top, where[:m], observed)
-            np.exp(eta, out=eta)
-            _compute_residuals(eta, y, mass, i, where[:m], others, r, q, v)
-            value += mass[i : i + m] @ (np.log1p(others) - observed)
-            if shared:
-                _add_shared_derivatives(f, i, r, q, room, gradient, rest)
-            else:
-                _add_separate_derivatives(f, i, r, q, v, room, gradient, blocks, rest)
+        step = layout.rows_per_tile
+        n_buffered = min(step, stop - start)
+        values, top_class = np.empty(layout.values_per_row * n_buffered), np.empty(n_buffered, dtype=np.int64)
+        for first in range(start, stop, step):
+            m = min(step, stop - first)
+            tile = values[: layout.values_per_row * m].reshape(-1, m)  # so that each part is contiguous
+            _add_tile(rows, theta, first, layout, tile, top_class[:m], layout.split_sums(out))
 
-    return into(sum_blocks(add, n, (size,), block=max(1, _PROBABILITIES_PER_TASK // k)))
+    return layout.split_sums(sum_blocks(add, n, (layout.size,), block=max(1, _PROBABILITIES_PER_TASK // k)))
+
+
+def _add_tile(
+    rows: _Rows, theta: Array, start: int, layout: _SumLayout, tile: Array, top_class: Array, sums: tuple[Array, ...]
+) -> None:
+    """Add the rows from `start` on to `sums`; `tile` (values per row, m) and `top_class` (m,) are buffers."""
+    (k, m), shared = (layout.k, tile.shape[1]), rows.F.ndim == 2
+    row_max, observed_eta, sum_of_others = tile[:3]
+    eta, r, root_weighted_q, variance = tile[3 : 3 + 4 * k].reshape(4, k, m)
+    buffer = tile[-layout.n_products :]
+    value, gradient, within_class, between_classes = sums
+    (_predict_shared if shared else _predict_separate)(rows.F, theta, rows.offset, start, eta)
+    _subtract_row_max(eta, rows.Y, start, row_max, top_class, observed_eta)
+    np.exp(eta, out=eta)
+    _compute_residuals(eta, rows.Y, rows.w, start, top_class, sum_of_others, r, root_weighted_q, variance)
+    value += rows.w[start : start + m] @ (np.log1p(sum_of_others) - observed_eta)
+    if shared:
+        _add_shared_derivatives(rows.F, start, r, root_weighted_q, buffer, gradient, between_classes)
+    else:
+        _add_separate_derivatives(
+            rows.F, start, r, root_weighted_q, variance, buffer, gradient, within_class, between_classes
+        )
 
 
 def _rows_last(x: Array) -> Array:

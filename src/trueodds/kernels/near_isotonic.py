@@ -60,18 +60,31 @@ def _meeting_penalty(left, right, current_lambda, mass, events, slope):  # type:
 
 
 @compile_kernel
+def _push_meeting(heap, left, right, current_lambda, mass, events, slope):  # type: ignore[no-untyped-def]
+    """Add a pair of neighboring blocks to the heap, with the λ at which they meet."""
+    heappush(heap, (_meeting_penalty(left, right, current_lambda, mass, events, slope), left, right))
+
+
+@compile_kernel
+def _fill_initial_slopes(mass, events, slope, n_blocks):  # type: ignore[no-untyped-def]
+    """Pull the two blocks of every decrease toward each other."""
+    for a in range(n_blocks - 1):
+        if events[a] / mass[a] > events[a + 1] / mass[a + 1]:
+            slope[a] -= 1.0
+            slope[a + 1] += 1.0
+
+
+@compile_kernel
 def _merge_blocks(mass, events, slope, parent, first_model, end_model, lambdas, n_blocks):  # type: ignore[no-untyped-def]
-    """Merge neighboring blocks in the order of their λ; return the numbers of blocks and models."""
+    """Merge neighboring blocks in the order of their λ; return the numbers of blocks and models.
+
+    The arrays are those of `NearIsotonicPath`, with room for the merged blocks, (2m,); the first n_blocks are filled.
+    """
     left_neighbor, right_neighbor = np.empty(2 * n_blocks, np.int64), np.empty(2 * n_blocks, np.int64)
-    for left in range(n_blocks):
-        left_neighbor[left], right_neighbor[left] = left - 1, left + 1 if left + 1 < n_blocks else -1
-    for left in range(n_blocks - 1):
-        if events[left] / mass[left] > events[left + 1] / mass[left + 1]:
-            slope[left] -= 1.0
-            slope[left + 1] += 1.0
-    heap = [
-        (_meeting_penalty(left, left + 1, 0.0, mass, events, slope), left, left + 1) for left in range(n_blocks - 1)
-    ]
+    for a in range(n_blocks):
+        left_neighbor[a], right_neighbor[a] = a - 1, a + 1 if a + 1 < n_blocks else -1
+    _fill_initial_slopes(mass, events, slope, n_blocks)
+    heap = [(_meeting_penalty(a, a + 1, 0.0, mass, events, slope), a, a + 1) for a in range(n_blocks - 1)]
     heapify(heap)
     model, lambdas[0] = 0, 0.0
     while len(heap) > 0:
@@ -83,42 +96,21 @@ def _merge_blocks(mass, events, slope, parent, first_model, end_model, lambdas, 
         if penalty > lambdas[model] * (1.0 + PENALTY_TOLERANCE):
             model += 1
             lambdas[model] = penalty
-        merged = n_blocks
+        new = n_blocks
         n_blocks += 1
+        mass[new], events[new] = mass[left] + mass[right], events[left] + events[right]
         # The penalty of a decrease between the two pulled them in opposite directions, which cancels in the sum.
-        mass[merged], events[merged], slope[merged] = (
-            mass[left] + mass[right],
-            events[left] + events[right],
-            slope[left] + slope[right],
-        )
-        first_model[merged], end_model[left], end_model[right], parent[left], parent[right] = (
-            model,
-            model,
-            model,
-            merged,
-            merged,
-        )
-        left_neighbor[merged], right_neighbor[merged] = left_neighbor[left], right_neighbor[right]
-        if left_neighbor[merged] >= 0:
-            right_neighbor[left_neighbor[merged]] = merged
-            heappush(
-                heap,
-                (
-                    _meeting_penalty(left_neighbor[merged], merged, penalty, mass, events, slope),
-                    left_neighbor[merged],
-                    merged,
-                ),
-            )
-        if right_neighbor[merged] >= 0:
-            left_neighbor[right_neighbor[merged]] = merged
-            heappush(
-                heap,
-                (
-                    _meeting_penalty(merged, right_neighbor[merged], penalty, mass, events, slope),
-                    merged,
-                    right_neighbor[merged],
-                ),
-            )
+        slope[new] = slope[left] + slope[right]
+        first_model[new], end_model[left], end_model[right] = model, model, model
+        parent[left] = parent[right] = new
+        before, after = left_neighbor[left], right_neighbor[right]
+        left_neighbor[new], right_neighbor[new] = before, after
+        if before >= 0:
+            right_neighbor[before] = new
+            _push_meeting(heap, before, new, penalty, mass, events, slope)
+        if after >= 0:
+            left_neighbor[after] = new
+            _push_meeting(heap, new, after, penalty, mass, events, slope)
     return n_blocks, model + 1
 
 

@@ -79,9 +79,9 @@ def test_another_key_gives_other_draws():
 
 def test_too_many_balls_are_drawn_anew(monkeypatch):
     # A mean of 1 instead of a little less: about half of the resamples hold too many at first.
-    thresholds = bootstrap_multiplicities._poisson_thresholds
+    thresholds = bootstrap_multiplicities._count_thresholds
     attempts = []
-    monkeypatch.setattr(bootstrap_multiplicities, "_poisson_thresholds", lambda _n: thresholds(10**12))
+    monkeypatch.setattr(bootstrap_multiplicities, "_count_thresholds", lambda _n: thresholds(10**12))
     drawn = BootstrapMultiplicities(6, 19)
     poisson = drawn._poisson
     drawn._poisson = lambda pairs, attempt: (attempts.append(attempt), poisson(pairs, attempt))[1]

@@ -125,10 +125,10 @@ def sum_blocks(
         add(start, stop, out)
         return out
 
-    parts = map_blocks(work, total, max(1, -(-total // n_spans)))
-    sums = parts[0] if parts else np.zeros(shape)
-    for part in parts[1:]:
-        sums += part
+    partial_sums = map_blocks(work, total, max(1, -(-total // n_spans)))
+    sums = partial_sums[0] if partial_sums else np.zeros(shape)
+    for partial_sum in partial_sums[1:]:
+        sums += partial_sum
     return sums
 
 

@@ -113,9 +113,11 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
     thresholds, n_bins, scale = _prepare_binning(p, edges, closed)
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, _ROWS_PER_TASK):
-            b = min(a + _ROWS_PER_TASK, stop)
-            add_label_sums(as_plain_array(p[a:b]), as_plain_array(y[a:b]), label, thresholds, n_bins, scale, out)
+        for first in range(start, stop, _ROWS_PER_TASK):
+            last = min(first + _ROWS_PER_TASK, stop)
+            add_label_sums(
+                as_plain_array(p[first:last]), as_plain_array(y[first:last]), label, thresholds, n_bins, scale, out
+            )
 
     table = sum_blocks(add, len(p), (2 * (n_bins + 2), 3), block=_ROWS_PER_TASK)
     return merge_outer_bins(table.reshape(n_bins + 2, 6)).reshape(n_bins, 2, 3)
@@ -126,7 +128,7 @@ def key_sums(keys: Array, edges: Array, closed: str) -> Array:
     thresholds, n_bins, scale = _prepare_binning(decode_scores(keys[:0]), edges, closed)
     keys = as_plain_array(keys)
     table = sum_blocks(
-        lambda a, b, out: _add_key_sums(keys[a:b], thresholds, n_bins, scale, out),
+        lambda start, stop, out: _add_key_sums(keys[start:stop], thresholds, n_bins, scale, out),
         len(keys),
         (2 * (n_bins + 2), 3),
         block=_ROWS_PER_TASK,
@@ -142,13 +144,13 @@ def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) 
     thresholds, n_bins, scale = _prepare_binning(p, edges, closed)
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, _ROWS_PER_TASK):
-            b = min(a + _ROWS_PER_TASK, stop)
+        for first in range(start, stop, _ROWS_PER_TASK):
+            last = min(first + _ROWS_PER_TASK, stop)
             _add_row_sums(
-                as_plain_array(p[a:b]),
-                as_plain_array(y[a:b]),
-                as_plain_array(w[a:b]),
-                as_plain_array(n[a:b]),
+                as_plain_array(p[first:last]),
+                as_plain_array(y[first:last]),
+                as_plain_array(w[first:last]),
+                as_plain_array(n[first:last]),
                 thresholds,
                 n_bins,
                 scale,
@@ -208,8 +210,8 @@ def sorted_key_sums(keys: Array, edges: Array, closed: str) -> Array:
     keys = as_plain_array(keys)
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, _KEYS_PER_PASS):
-            block = keys[a : min(a + _KEYS_PER_PASS, stop)]
-            _add_sorted_rows(decode_scores(block), block, a, ends, out)
+        for first in range(start, stop, _KEYS_PER_PASS):
+            block = keys[first : min(first + _KEYS_PER_PASS, stop)]
+            _add_sorted_rows(decode_scores(block), block, first, ends, out)
 
     return sum_blocks(add, len(keys), (n_bins, 5), block=_KEYS_PER_TASK)

@@ -31,30 +31,30 @@ class BootstrapMultiplicities:
     def __init__(self, n: int, key: int) -> None:
         self.n, self.key = n, key
         self.rows = _random_words(key, np.arange(n, dtype=np.uint64))
-        self.levels, self.tail = _poisson_thresholds(n)
+        self.levels, self.tail = _count_thresholds(n)
 
     def draw(self, start: int, stop: int) -> Array:
         """Return the multiplicities in the resamples start..stop−1, (n, stop − start) uint8."""
         first, last = start // 2, -(-stop // 2)  # two resamples share a 32-bit number
         pairs = np.arange(first, last, dtype=np.uint64)
-        out, total = self._poisson(pairs, 0)
+        out, total = self._draw_poisson(pairs, 0)
         for r in np.flatnonzero(total > self.n):
             attempt = 0
             while total[r] > self.n:
                 attempt += 1
-                retry, retry_total = self._poisson(pairs[r // 2 : r // 2 + 1], attempt)
+                retry, retry_total = self._draw_poisson(pairs[r // 2 : r // 2 + 1], attempt)
                 out[:, r], total[r] = retry[:, r % 2], retry_total[r % 2]
-        _add_missing_draws(self._stream(pairs, -1), total, out)
+        _add_missing_draws(self._draw_words(pairs, -1), total, out)
         return out[:, start - 2 * first : stop - 2 * first]
 
-    def _poisson(self, pairs: Array, attempt: int) -> tuple[Array, Array]:
+    def _draw_poisson(self, pairs: Array, attempt: int) -> tuple[Array, Array]:
         """Draw Poisson counts for these pairs of resamples, (n, 2 · pairs), and their totals, (2 · pairs,)."""
         out = np.empty((self.n, 2 * len(pairs)), dtype=np.uint8)
         total = np.zeros(2 * len(pairs), dtype=np.int64)
-        _poisson(self.rows, self._stream(pairs, attempt), self.levels, self.tail, out, total)
+        _fill_poisson_counts(self.rows, self._draw_words(pairs, attempt), self.levels, self.tail, out, total)
         return out, total
 
-    def _stream(self, pairs: Array, attempt: int) -> Array:
+    def _draw_words(self, pairs: Array, attempt: int) -> Array:
         return _random_words(~self.key % 2**64, pairs + np.uint64((attempt + 1) << 40))
 
 
@@ -66,7 +66,7 @@ def _random_words(key: int, numbers: Array) -> Array:
     return np.stack([bits & _LOW_32_BITS, bits >> np.uint64(32)]).astype(np.uint32)
 
 
-def _poisson_thresholds(n: int) -> tuple[Array, Array]:
+def _count_thresholds(n: int) -> tuple[Array, Array]:
     """Thresholds of 16 random bits for each Poisson count, and of 32 further bits if the first 16 are not decisive.
 
     The mean total is three standard deviations below n.
@@ -81,38 +81,44 @@ def _poisson_thresholds(n: int) -> tuple[Array, Array]:
 
 
 @compile_kernel
-def scramble(a, b, c, d):  # type: ignore[no-untyped-def]
+def scramble(row_word1, row_word2, draw_word1, draw_word2):  # type: ignore[no-untyped-def]
     """Return 32 random bits from two pairs of 32-bit words; no product exceeds 64 bits."""
-    x = np.uint32(a ^ c)
-    x = np.uint32(x ^ (x >> np.uint32(16)))
-    x = np.uint32((np.uint64(x) * np.uint64(0x7FEB352D)) & np.uint64(0xFFFFFFFF))
-    x = np.uint32(x ^ (x >> np.uint32(15)) ^ b ^ d)
-    x = np.uint32((np.uint64(x) * np.uint64(0x846CA68B)) & np.uint64(0xFFFFFFFF))
-    return np.uint32(x ^ (x >> np.uint32(16)))
+    bits = np.uint32(row_word1 ^ draw_word1)
+    bits = np.uint32(bits ^ (bits >> np.uint32(16)))
+    bits = np.uint32((np.uint64(bits) * np.uint64(0x7FEB352D)) & np.uint64(0xFFFFFFFF))
+    bits = np.uint32(bits ^ (bits >> np.uint32(15)) ^ row_word2 ^ draw_word2)
+    bits = np.uint32((np.uint64(bits) * np.uint64(0x846CA68B)) & np.uint64(0xFFFFFFFF))
+    return np.uint32(bits ^ (bits >> np.uint32(16)))
 
 
 @compile_kernel
-def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-def]
+def _fill_poisson_counts(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-def]
     l0, l1, l2, l3, l4, l5 = levels[0], levels[1], levels[2], levels[3], levels[4], levels[5]
     n, m = out.shape
-    c, d = pairs[0], pairs[1]
+    draw_words1, draw_words2 = pairs[0], pairs[1]
     words, count = np.empty(m // 2, dtype=np.uint32), np.zeros(m, dtype=np.uint16)
     halves = words.view(np.uint16)
     for i in range(n):
-        a, b, row = rows[0, i], rows[1, i], out[i]
+        row_word1, row_word2, row = rows[0, i], rows[1, i], out[i]
         for r in range(m // 2):
-            words[r] = scramble(a, b, c[r], d[r])
+            words[r] = scramble(row_word1, row_word2, draw_words1[r], draw_words2[r])
         largest = np.uint8(0)
         for r in range(m):
-            x = halves[r]
-            low = np.uint8(np.uint8(x >= l0) + np.uint8(x >= l1) + np.uint8(x >= l2))
-            t = np.uint8(low + np.uint8(np.uint8(x >= l3) + np.uint8(x >= l4) + np.uint8(x >= l5)))
-            row[r] = t
-            largest = max(largest, t)
+            short_bits = halves[r]
+            n_below_3 = np.uint8(np.uint8(short_bits >= l0) + np.uint8(short_bits >= l1) + np.uint8(short_bits >= l2))
+            count_of_row = np.uint8(
+                n_below_3
+                + np.uint8(np.uint8(short_bits >= l3) + np.uint8(short_bits >= l4) + np.uint8(short_bits >= l5))
+            )
+            row[r] = count_of_row
+            largest = max(largest, count_of_row)
         if largest == N_SHORT_COUNTS:
             for r in range(m):
                 if row[r] == N_SHORT_COUNTS:
-                    row[r] = _count_from_tail(scramble(b ^ np.uint32(r % 2), a, d[r // 2], c[r // 2]), tail)
+                    row[r] = _count_from_tail(
+                        scramble(row_word2 ^ np.uint32(r % 2), row_word1, draw_words2[r // 2], draw_words1[r // 2]),
+                        tail,
+                    )
         for r in range(m):
             count[r] = np.uint16(count[r] + np.uint16(row[r]))
         if i % _ROWS_PER_PARTIAL_TOTAL == _ROWS_PER_PARTIAL_TOTAL - 1 or i == n - 1:

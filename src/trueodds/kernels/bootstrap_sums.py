@@ -62,10 +62,10 @@ def _sum_cells(times, unit, bin_index, parts, out):  # type: ignore[no-untyped-d
             entry += 4
         else:
             for r in range(times.shape[1]):
-                t = np.float64(times0[r])
-                sum_w[r] += t * w0
-                sum_wp[r] += t * wp0
-                sum_wy[r] += t * wy0
+                multiplicity = np.float64(times0[r])
+                sum_w[r] += multiplicity * w0
+                sum_wp[r] += multiplicity * wp0
+                sum_wy[r] += multiplicity * wy0
             entry += 1
 
 
@@ -141,9 +141,9 @@ def _sum_vectors(times, first, vectors, out):  # type: ignore[no-untyped-def]
         for r in range(times.shape[0]):
             sums = out[r, cell]
             for i in range(first[cell], first[cell + 1]):
-                t, vector = np.float64(times[r, i]), vectors[i]
+                multiplicity, vector = np.float64(times[r, i]), vectors[i]
                 for k in range(vectors.shape[1]):
-                    sums[k] += t * vector[k]
+                    sums[k] += multiplicity * vector[k]
 
 
 _add_vectors = compile_kernel(_sum_vectors, fastmath={"contract"})  # allow fused multiply-add instructions

@@ -103,9 +103,9 @@ def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
     rows_per_copy = n if needs_no_copy else max(1, _VALUES_PER_COPY // k)
 
     def add(start: int, stop: int, out: Array) -> None:
-        for a in range(start, stop, rows_per_copy):
-            b = min(a + rows_per_copy, stop)
-            block, labels = as_plain_array(P[a:b]), as_plain_array(y[a:b])
+        for first in range(start, stop, rows_per_copy):
+            last = min(first + rows_per_copy, stop)
+            block, labels = as_plain_array(P[first:last]), as_plain_array(y[first:last])
             if k > _MAX_TILED_CLASSES and first_edge_bits is not None and first_edge_bits >= 0:
                 _add_many_classes(
                     block, as_plain_array(block.view(words)), labels, thresholds, first_edge_bits, n_bins, out

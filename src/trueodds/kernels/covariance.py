@@ -230,7 +230,7 @@ def _add_pairs_beyond_first_bin(n_beyond, row, bin_index, wp, open_entries, beyo
     for entry in range(n_beyond):
         open_entries[np.uint32(n_open)] = entry
         n_open += row[entry + 1] == row[entry]
-    lag, one = np.uint32(1), np.uint32(1)
+    lag, unsigned_one = np.uint32(1), np.uint32(1)
     while n_open > 0:
         n_still_open = 0
         for i_open in range(n_open):
@@ -238,9 +238,9 @@ def _add_pairs_beyond_first_bin(n_beyond, row, bin_index, wp, open_entries, beyo
             partner = np.uint32(entry + lag)
             beyond_beyond[bin_index[entry], bin_index[partner]] += wp[entry] * wp[partner]
             open_entries[np.uint32(n_still_open)] = entry
-            n_still_open += row[np.uint32(partner + one)] == row[entry]
+            n_still_open += row[np.uint32(partner + unsigned_one)] == row[entry]
         n_open = n_still_open
-        lag = np.uint32(lag + one)
+        lag = np.uint32(lag + unsigned_one)
 
 
 _ROWS_PER_PAIRWISE_TILE = (

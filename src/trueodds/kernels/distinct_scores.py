@@ -35,14 +35,14 @@ def _count_rows_and_events(keys, bits, n, events):  # type: ignore[no-untyped-de
 
 
 @compile_kernel
-def _sum_weighted_rows(p, y, w, order, s, mass, events):  # type: ignore[no-untyped-def]
+def _sum_weighted_rows(p, y, w, order, scores, mass, events):  # type: ignore[no-untyped-def]
     m = 0
     for position in range(order.shape[0]):
         i = order[position]
         if w[i] > 0:
             score = np.float64(p[i]) + 0.0
-            if m == 0 or score != s[m - 1]:
-                s[m], mass[m], events[m] = score, 0.0, 0.0
+            if m == 0 or score != scores[m - 1]:
+                scores[m], mass[m], events[m] = score, 0.0, 0.0
                 m += 1
             mass[m - 1] += w[i]
             events[m - 1] += w[i] * y[i]
@@ -50,26 +50,26 @@ def _sum_weighted_rows(p, y, w, order, s, mass, events):  # type: ignore[no-unty
 
 
 @compile_kernel
-def _index_buckets(s, starts):  # type: ignore[no-untyped-def]
+def _index_buckets(scores, starts):  # type: ignore[no-untyped-def]
     """Write the index of the first sorted score in each bucket or a later one to `starts` (buckets + 1,)."""
     next_bucket = 0
-    for j in range(s.shape[0]):
-        bucket = int(min(s[j] * _N_BUCKETS, _N_BUCKETS - 1))
+    for j in range(scores.shape[0]):
+        bucket = int(min(scores[j] * _N_BUCKETS, _N_BUCKETS - 1))
         while next_bucket <= bucket:
             starts[next_bucket] = j
             next_bucket += 1
-    starts[next_bucket:] = s.shape[0]
+    starts[next_bucket:] = scores.shape[0]
 
 
 @compile_kernel
-def _find_last_not_above(p, s, starts, out):  # type: ignore[no-untyped-def]
+def _find_last_not_above(p, scores, starts, out):  # type: ignore[no-untyped-def]
     for i in range(p.shape[0]):
         score = np.float64(p[i])
         bucket = int(min(score * _N_BUCKETS, _N_BUCKETS - 1))
         low, high = max(starts[bucket] - 1, 0), starts[bucket + 1]
         while high - low > 1:
             middle = (low + high) // 2
-            if s[middle] <= score:
+            if scores[middle] <= score:
                 low = middle
             else:
                 high = middle
@@ -89,16 +89,16 @@ def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
 
 def sum_by_score(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Array, Array]:
     """Return the sorted distinct scores of rows with weight, with Σw and Σwy at each, given their order; float64."""
-    s, mass, events = np.empty(len(p)), np.empty(len(p)), np.empty(len(p))
+    scores, mass, events = np.empty(len(p)), np.empty(len(p)), np.empty(len(p))
     rows = [as_plain_array(x) for x in (p, y.astype(np.float64, copy=False), w.astype(np.float64, copy=False), order)]
-    m = int(_sum_weighted_rows(*rows, s, mass, events))
-    return (s, mass, events) if m == len(p) else (s[:m].copy(), mass[:m].copy(), events[:m].copy())
+    m = int(_sum_weighted_rows(*rows, scores, mass, events))
+    return (scores, mass, events) if m == len(p) else (scores[:m].copy(), mass[:m].copy(), events[:m].copy())
 
 
-def find_scores(p: Array, s: Array) -> Array:
-    """Return the index of the last of the sorted scores `s` (m,) that is at most `p` (n,); the first if none is."""
+def find_scores(p: Array, scores: Array) -> Array:
+    """Return the index of the last of the sorted `scores` (m,) that is at most each p (n,); the first if none is."""
     starts, out = np.empty(_N_BUCKETS + 1, dtype=np.int64), np.empty(len(p), dtype=np.int64)
-    p, s = as_plain_array(p), as_plain_array(s)
-    _index_buckets(s, starts)
-    map_blocks(lambda a, b: _find_last_not_above(p[a:b], s, starts, out[a:b]), len(p), _ROWS_PER_TASK)
+    p, scores = as_plain_array(p), as_plain_array(scores)
+    _index_buckets(scores, starts)
+    map_blocks(lambda a, b: _find_last_not_above(p[a:b], scores, starts, out[a:b]), len(p), _ROWS_PER_TASK)
     return out

@@ -182,10 +182,10 @@ def merge_cells(index_a, n_a, sums_a, index_b, n_b, sums_b):  # type: ignore[no-
         i += cell_a <= cell_b
         j += cell_b <= cell_a
         n_merged += 1
-    for rest in range(i, index_a.shape[0]):
-        positions_a[rest] = n_merged + rest - i
-    for rest in range(j, index_b.shape[0]):
-        positions_b[rest] = n_merged + rest - j
+    for remaining in range(i, index_a.shape[0]):
+        positions_a[remaining] = n_merged + remaining - i
+    for remaining in range(j, index_b.shape[0]):
+        positions_b[remaining] = n_merged + remaining - j
     size = n_merged + index_a.shape[0] - i + index_b.shape[0] - j
     index, n = np.empty(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     sums = np.zeros((size, sums_a.shape[1]))

@@ -12,25 +12,25 @@ _POINTS_PER_TASK = 64  # minimum number of points per thread task
 
 
 @compile_kernel
-def _gaussian_sums(points, s, w, wy, h, max_excess, out):  # type: ignore[no-untyped-def]
-    m = s.shape[0]
+def _gaussian_sums(points, scores, w, wy, bandwidth, max_excess, out):  # type: ignore[no-untyped-def]
+    m = scores.shape[0]
     for i in range(points.shape[0]):
         point = points[i]
-        next_score = np.searchsorted(s, point)
+        next_score = np.searchsorted(scores, point)
         squared_distance = np.inf
         if next_score < m:
-            squared_distance = s[next_score] - point
+            squared_distance = scores[next_score] - point
         if next_score > 0:
-            squared_distance = min(squared_distance, point - s[next_score - 1])
-        squared_distance = (squared_distance / h) ** 2
+            squared_distance = min(squared_distance, point - scores[next_score - 1])
+        squared_distance = (squared_distance / bandwidth) ** 2
         low, high = next_score, next_score
-        while low > 0 and ((point - s[low - 1]) / h) ** 2 <= squared_distance + max_excess:
+        while low > 0 and ((point - scores[low - 1]) / bandwidth) ** 2 <= squared_distance + max_excess:
             low -= 1
-        while high < m and ((s[high] - point) / h) ** 2 <= squared_distance + max_excess:
+        while high < m and ((scores[high] - point) / bandwidth) ** 2 <= squared_distance + max_excess:
             high += 1
         mass = events = mass_slope = event_slope = 0.0
         for k in range(low, high):
-            distance = (point - s[k]) / h
+            distance = (point - scores[k]) / bandwidth
             kernel = np.exp((squared_distance - distance * distance) / 2.0)
             mass += w[k] * kernel
             events += wy[k] * kernel
@@ -39,13 +39,13 @@ def _gaussian_sums(points, s, w, wy, h, max_excess, out):  # type: ignore[no-unt
         out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = (
             mass,
             events,
-            mass_slope / h,
-            event_slope / h,
+            mass_slope / bandwidth,
+            event_slope / bandwidth,
             -squared_distance / 2.0,
         )
 
 
-def gaussian_sums(points: Array, s: Array, w: Array, wy: Array, h: float) -> Array:
+def gaussian_sums(points: Array, scores: Array, w: Array, wy: Array, bandwidth: float) -> Array:
     r"""Return Gaussian kernel sums of weights and outcomes at given points, with their derivatives.
 
     The sums are :math:`\sum_k w_k g(x - s_k)` and the same with wy, with :math:`g(u) = e^{-u^2/2h^2}`. The result (n,
@@ -53,10 +53,10 @@ def gaussian_sums(points: Array, s: Array, w: Array, wy: Array, h: float) -> Arr
     ratios are accurate wherever x in `points` (n,) lies. The scores s (m,) are sorted, m ≥ 1, w > 0.
     """
     out = np.empty((len(points), 5))
-    points, s, w, wy = (as_plain_array(np.asarray(v, dtype=np.float64)) for v in (points, s, w, wy))
+    points, scores, w, wy = (as_plain_array(np.asarray(array, dtype=np.float64)) for array in (points, scores, w, wy))
     map_blocks(
         lambda start, stop: _gaussian_sums(
-            points[start:stop], s, w, wy, h, _NEGLIGIBLE_SQUARED_DISTANCE, out[start:stop]
+            points[start:stop], scores, w, wy, bandwidth, _NEGLIGIBLE_SQUARED_DISTANCE, out[start:stop]
         ),
         len(points),
         _POINTS_PER_TASK,

@@ -187,13 +187,13 @@ def _add_label_outcomes(columns, cells, y, sums):  # type: ignore[no-untyped-def
 
 
 @compile_kernel
-def _add_ranked_values(top, top_class, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
+def _add_ranked_values(top_values, top_class, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
     for rank in range(ranks):
-        values, classes = top[rank], top_class[rank]
+        values_of_rank, classes_of_rank = top_values[rank], top_class[rank]
         for i in range(y.shape[0]):
-            c = np.uint32(classes[i])
+            c = np.uint32(classes_of_rank[i])
             index = np.uint32(np.uint32(rank * N_CELLS) + np.uint32(cells[c, i]))
-            value, outcome = np.float64(values[i]), np.float64(np.int64(c) == y[i])
+            value, outcome = np.float64(values_of_rank[i]), np.float64(np.int64(c) == y[i])
             add_outcome(index, value, outcome, n, sums)
 
 

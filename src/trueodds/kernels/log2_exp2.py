@@ -29,10 +29,10 @@ def _interpolate_polynomial(
     )
 
 
-def _odd_log_ratio(z: float) -> float:
+def _odd_log_ratio(squared_ratio: float) -> float:
     """Return log₂((1 + s)/(1 − s))/s, given z = s²."""
-    s = math.sqrt(z)
-    return 2 / math.log(2) * math.atanh(s) / s
+    ratio = math.sqrt(squared_ratio)
+    return 2 / math.log(2) * math.atanh(ratio) / ratio
 
 
 _LOG2_COEF = _interpolate_polynomial(_odd_log_ratio, 0, _MAX_SQUARED_RATIO, 7)
@@ -82,12 +82,12 @@ def exp2(y):  # type: ignore[no-untyped-def]
 @compile_fused
 def log2_clipped(p, min_prob, out):  # type: ignore[no-untyped-def]
     """Write log₂ max(p, min_prob) of each p to `out`."""
-    for t in range(p.shape[0]):
-        out[t] = log2(p[t] if p[t] > min_prob else min_prob)
+    for i in range(p.shape[0]):
+        out[i] = log2(p[i] if p[i] > min_prob else min_prob)
 
 
 @compile_fused
 def exp2_scaled(y, scale, out):  # type: ignore[no-untyped-def]
     """Write 2 to the power `by` · y, which is at most 0, to `out`."""
-    for t in range(y.shape[0]):
-        out[t] = exp2(scale * y[t])
+    for i in range(y.shape[0]):
+        out[i] = exp2(scale * y[i])

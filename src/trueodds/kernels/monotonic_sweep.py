@@ -43,10 +43,10 @@ def _find_bin_end(position, j, start, n_cells, k, extent, tolerance):  # type: i
 @compile_kernel
 def _has_decreasing_rate(mass, events, n_cells, begin, boundary, end):  # type: ignore[no-untyped-def]
     """Return whether the event rate of the cells t..c−1 is below that of the cells a..t−1."""
-    before, after = mass[boundary] - mass[begin], mass[end] - mass[boundary]
-    return (events[end] - events[boundary]) / after < (
+    weight_before, weight_after = mass[boundary] - mass[begin], mass[end] - mass[boundary]
+    return (events[end] - events[boundary]) / weight_after < (
         events[boundary] - events[begin]
-    ) / before - RATE_TOLERANCE * mass[n_cells] / min(before, after)
+    ) / weight_before - RATE_TOLERANCE * mass[n_cells] / min(weight_before, weight_after)
 
 
 @compile_kernel
@@ -63,10 +63,10 @@ def _find_points_above_hull(mass, events, n_cells, above, hull):  # type: ignore
             size -= 1
         hull[size] = point
         size += 1
-    n_above, h = 0, 0
+    n_above, i_hull = 0, 0
     for point in range(n_cells + 1):
-        if h < size and hull[h] == point:
-            h += 1
+        if i_hull < size and hull[i_hull] == point:
+            i_hull += 1
         else:
             above[n_above] = point
             n_above += 1
@@ -90,8 +90,8 @@ def _has_nondecreasing_rates(mass, events, position, n_cells, k, extent, toleran
                 return False
             begin, boundary = boundary, end
         return True
-    for f in range(n_above):
-        boundary = above[f]
+    for i_above in range(n_above):
+        boundary = above[i_above]
         j = _first_cut(position[boundary - 1], k, extent, tolerance)
         if _find_bin_end(position, j, boundary - 1, n_cells, k, extent, tolerance) == boundary:
             begin = 0 if j == 1 else _find_bin_end(position, j - 1, 0, n_cells, k, extent, tolerance)
@@ -104,7 +104,7 @@ def _has_nondecreasing_rates(mass, events, position, n_cells, k, extent, toleran
 
 
 @compile_kernel
-def _fill_cumulative_sums(w, wp, wy, s, by_mass, mass, predicted, events, position):  # type: ignore[no-untyped-def]
+def _fill_cumulative_sums(w, wp, wy, scores, by_mass, mass, predicted, events, position):  # type: ignore[no-untyped-def]
     """Write the cumulative Σw, Σwp, Σwy and the positions of the scores with weight to the last four arguments.
 
     A position is the score itself or, with `by_mass`, the cumulative weight. Return the number of scores with weight,
@@ -112,10 +112,10 @@ def _fill_cumulative_sums(w, wp, wy, s, by_mass, mass, predicted, events, positi
     """
     n_cells = 0
     mass[0] = predicted[0] = events[0] = 0.0
-    for i in range(s.shape[0]):
+    for i in range(scores.shape[0]):
         if w[i] > 0:  # skip scores without weight in this draw
             if not by_mass:
-                position[n_cells] = s[i]
+                position[n_cells] = scores[i]
             n_cells += 1
             mass[n_cells] = mass[n_cells - 1] + w[i]
             predicted[n_cells] = predicted[n_cells - 1] + wp[i]
@@ -152,15 +152,15 @@ def _binned_error(mass, predicted, events, position, n_cells, n_bins, extent, to
 
 
 @compile_kernel
-def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, best_n_bins):  # type: ignore[no-untyped-def]
+def _sweep_draws(w, wp, wy, scores, max_bins, by_mass, order, start, stop, values, best_n_bins):  # type: ignore[no-untyped-def]
     """Write the binned error and the number of bins of the draws start..stop−1 to `values` and `best_n_bins`."""
-    size = s.shape[0]
+    size = scores.shape[0]
     mass, predicted, events, position = np.empty(size + 1), np.empty(size + 1), np.empty(size + 1), np.empty(size + 1)
     above, hull = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
     for r in range(start, stop):
         w_row, wp_row, wy_row = w[min(r, w.shape[0] - 1)], wp[min(r, wp.shape[0] - 1)], wy[min(r, wy.shape[0] - 1)]
         n_cells, extent, tolerance = _fill_cumulative_sums(
-            w_row, wp_row, wy_row, s, by_mass, mass, predicted, events, position
+            w_row, wp_row, wy_row, scores, by_mass, mass, predicted, events, position
         )
         n_above = _find_points_above_hull(mass, events, n_cells, above, hull)
         n_bins = max_bins
@@ -175,18 +175,18 @@ def _sweep_draws(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, be
 
 
 def monotonic_sweep(
-    w: Array, wp: Array, wy: Array, s: Array, *, max_bins: int, by_mass: bool, order: float
+    w: Array, wp: Array, wy: Array, scores: Array, *, max_bins: int, by_mass: bool, order: float
 ) -> tuple[Array, Array]:
     """Return the binned error of each draw with the largest number of bins of nondecreasing rates, and that number.
 
-    `w`, `wp` and `wy` are (draws, m) or (1, m), the sums at the sorted scores `s` (m,). Bins have equal weight
+    `w`, `wp` and `wy` are (draws, m) or (1, m), the sums at the sorted scores `scores` (m,). Bins have equal weight
     (`by_mass`) or equal width; numbers from 2 to `max_bins` are tried. Cost: O(m + k² log m) for a result of k bins.
     """
     draws = max(len(w), len(wp), len(wy))
     values, best_n_bins = np.empty(draws), np.empty(draws, np.int64)
-    arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, s)]
+    arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, scores)]
     max_bins, order = max(1, max_bins), float(order)
-    block = max(32, 2**17 // len(s))  # minimum work per thread task
+    block = max(32, 2**17 // len(scores))  # minimum work per thread task
     list(
         map_blocks(
             lambda start, stop: _sweep_draws(*arrays, max_bins, by_mass, order, start, stop, values, best_n_bins),

@@ -72,19 +72,19 @@ def pairwise_distances(P: Array, Q: Array, *, absolute: bool) -> Array:
     return out
 
 
-def sum_exponential_kernel(e: Array, decay: Array) -> Array:
+def sum_exponential_kernel(values: Array, decay: Array) -> Array:
     """Return Σ over i ≠ j of e_i e_j k_ij for each row of e (draws, n), with k the product of the decays between them.
 
     This is the exponential kernel of sorted numbers, in O(n) instead of O(n²). `decay[i]` lies between i − 1 and i.
     """
-    e = np.ascontiguousarray(e)
+    values = np.ascontiguousarray(values)
 
     def work(start: int, stop: int) -> Array:
         out = np.empty(stop - start)
-        _sum_exponential_kernel(e[start:stop], decay, out)
+        _sum_exponential_kernel(values[start:stop], decay, out)
         return out
 
-    return np.concatenate(list(map_blocks(work, len(e), 16)))
+    return np.concatenate(list(map_blocks(work, len(values), 16)))
 
 
 def symmetric_product(k: Array, XT: Array, first_row: int) -> Array:

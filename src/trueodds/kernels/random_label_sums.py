@@ -26,8 +26,8 @@ def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
     """Add the weight of each row to the cell of its label, for labels (rows, draws) and sums `out` (cells, draws)."""
     for i in range(labels.shape[0]):
         weight = out.dtype.type(w[i])
-        for t in range(tables.shape[0]):
-            cells = tables[t, i]
+        for table in range(tables.shape[0]):
+            cells = tables[table, i]
             for r in range(labels.shape[1]):
                 cell = cells[labels[i, r]]
                 if cell >= 0:
@@ -35,10 +35,10 @@ def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _add_where_between(out, u, low, width, weight):  # type: ignore[no-untyped-def]
+def _add_where_between(out, integers, low, width, weight):  # type: ignore[no-untyped-def]
     """Add `weight` to `out` (draws,) where low ≤ u < low + width, with one comparison in unsigned arithmetic."""
-    for r in range(u.shape[0]):
-        out[r] += weight if np.uint32(u[r] - low) < width else weight - weight
+    for r in range(integers.shape[0]):
+        out[r] += weight if np.uint32(integers[r] - low) < width else weight - weight
 
 
 @compile_kernel
@@ -51,42 +51,42 @@ def _add_weights_vectorized(P, w, tables, key, start, stop, out):  # type: ignor
     cumulative = np.empty(k)
     skipped = start & 1
     words = np.empty((stop - start + skipped + 1) >> 1, dtype=np.uint64)
-    u = words.view(np.uint32)[skipped : skipped + stop - start]
+    integers = words.view(np.uint32)[skipped : skipped + stop - start]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, i)
         fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
         fill_uniform_words(stream, start >> 1, words)
         weight = out.dtype.type(w[i])
-        for t in range(tables.shape[0]):
+        for table in range(tables.shape[0]):
             c = 0
             while c < k:
-                first, cell = c, tables[t, i, c]
-                while c < k and tables[t, i, c] == cell:
+                first, cell = c, tables[table, i, c]
+                while c < k and tables[table, i, c] == cell:
                     c += 1
                 if cell < 0:
                     continue
                 low = cumulative[first - 1] if first > 0 else 0.0
                 if cumulative[c - 1] - low == DRAW_RANGE:
-                    for r in range(u.shape[0]):
+                    for r in range(integers.shape[0]):
                         out[cell, r] += weight
                 else:
-                    _add_where_between(out[cell], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
+                    _add_where_between(out[cell], integers, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
 
 
 @compile_kernel
-def _count_where_between(counts, u, low, width):  # type: ignore[no-untyped-def]
+def _count_where_between(counts, integers, low, width):  # type: ignore[no-untyped-def]
     """Add 1 to `counts` (draws,) where low ≤ u < low + width, in unsigned arithmetic of 16 bits."""
-    for r in range(u.shape[0]):
-        counts[r] += np.uint16(np.uint16(u[r] - low) < width)
+    for r in range(integers.shape[0]):
+        counts[r] += np.uint16(np.uint16(integers[r] - low) < width)
 
 
 @compile_kernel
-def _count_twice_where_between(counts, others, u, low, width):  # type: ignore[no-untyped-def]
-    """Add 1 to `counts` and to `others` (draws,) where low ≤ u < low + width, in unsigned arithmetic of 16 bits."""
-    for r in range(u.shape[0]):
-        is_between = np.uint16(np.uint16(u[r] - low) < width)
-        counts[r] += is_between
-        others[r] += is_between
+def _count_twice_where_between(counts1, counts2, integers, low, width):  # type: ignore[no-untyped-def]
+    """Add 1 to `counts1` and to `counts2` (draws,) where low ≤ u < low + width, in unsigned arithmetic of 16 bits."""
+    for r in range(integers.shape[0]):
+        is_between = np.uint16(np.uint16(integers[r] - low) < width)
+        counts1[r] += is_between
+        counts2[r] += is_between
 
 
 @compile_kernel
@@ -101,19 +101,23 @@ def _count_labels(P, tables, first, key, start, counts):  # type: ignore[no-unty
     cumulative = np.empty(k)
     skipped = start & 3
     words = np.empty((draws + skipped + 3) >> 2, dtype=np.uint64)
-    u = words.view(np.uint16)[skipped : skipped + draws]
+    integers = words.view(np.uint16)[skipped : skipped + draws]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, first + i)
         fill_thresholds(P, i, row_dither(stream), SHORT_RANGE, cumulative)
         fill_uniform_words(stream, start >> 2, words)
-        for t in range(0, n_tables, 2):
+        for table in range(0, n_tables, 2):
             c = 0
             while c < k:
                 low = cumulative[c - 1] if c > 0 else 0.0
-                cell = tables[t, i, c]
-                next_cell = tables[t + 1, i, c] if t + 1 < n_tables else -1
+                cell = tables[table, i, c]
+                next_cell = tables[table + 1, i, c] if table + 1 < n_tables else -1
                 c += 1
-                while c < k and tables[t, i, c] == cell and (t + 1 == n_tables or tables[t + 1, i, c] == next_cell):
+                while (
+                    c < k
+                    and tables[table, i, c] == cell
+                    and (table + 1 == n_tables or tables[table + 1, i, c] == next_cell)
+                ):
                     c += 1
                 width = cumulative[c - 1] - low
                 if width == 0 or (cell < 0 and next_cell < 0):
@@ -124,9 +128,13 @@ def _count_labels(P, tables, first, key, start, counts):  # type: ignore[no-unty
                     if next_cell >= 0:
                         counts[next_cell] += np.uint16(1)
                 elif cell >= 0 and next_cell >= 0:
-                    _count_twice_where_between(counts[cell], counts[next_cell], u, np.uint16(low), np.uint16(width))
+                    _count_twice_where_between(
+                        counts[cell], counts[next_cell], integers, np.uint16(low), np.uint16(width)
+                    )
                 else:
-                    _count_where_between(counts[cell if cell >= 0 else next_cell], u, np.uint16(low), np.uint16(width))
+                    _count_where_between(
+                        counts[cell if cell >= 0 else next_cell], integers, np.uint16(low), np.uint16(width)
+                    )
 
 
 @compile_kernel
@@ -138,8 +146,8 @@ def _add_independent_weights(P, w, tables, key, start, stop, out):  # type: igno
             bound = label_threshold(np.float64(P[i, c]), row_dither(stream), DRAW_RANGE)
             for r in range(start, stop):
                 if uniform_integer(stream, r) < bound:
-                    for t in range(tables.shape[0]):
-                        cell = tables[t, i, c]
+                    for table in range(tables.shape[0]):
+                        cell = tables[table, i, c]
                         if cell >= 0:
                             out[cell, r - start] += w[i]
 

@@ -55,10 +55,10 @@ def fill_guide(cumulative, shift, guide):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def find_class(cumulative, guide, shift, u):  # type: ignore[no-untyped-def]
+def find_class(cumulative, guide, shift, integer):  # type: ignore[no-untyped-def]
     """Return the first class whose cumulative threshold exceeds u, searched from the entry of `fill_guide` on."""
-    c = guide[u >> shift]
-    while cumulative[c] <= u:
+    c = guide[integer >> shift]
+    while cumulative[c] <= integer:
         c += 1
     return c
 
@@ -80,7 +80,7 @@ def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignor
     cumulative, guide = np.empty(k), np.empty(1 << (32 - shift), dtype=np.int32)
     skipped = start & 1
     words = np.empty((draws + skipped + 1) >> 1, dtype=np.uint64)
-    u = words.view(np.uint32)[skipped : skipped + draws]
+    integers = words.view(np.uint32)[skipped : skipped + draws]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, numbers[i])
         fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
@@ -88,11 +88,11 @@ def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignor
         if share > 0.0:
             cluster_stream = row_stream_key(~np.uint64(key), cluster[i])
             for r in range(draws):
-                u[r] = clustered_integer(stream, cluster_stream, share, start + r)
+                integers[r] = clustered_integer(stream, cluster_stream, share, start + r)
         else:
             fill_uniform_words(stream, start >> 1, words)
         for r in range(draws):
-            labels[i, r] = find_class(cumulative, guide, shift, u[r])
+            labels[i, r] = find_class(cumulative, guide, shift, integers[r])
 
 
 MAX_COMPARED_CLASSES = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
@@ -140,7 +140,7 @@ def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
     cumulative = np.empty(P.shape[1])
     skipped = start & 1
     words = np.empty((out.shape[1] + skipped + 1) >> 1, dtype=np.uint64)
-    u = words.view(np.uint32)[skipped : skipped + out.shape[1]]
+    integers = words.view(np.uint32)[skipped : skipped + out.shape[1]]
     for i in range(P.shape[0]):
         stream = row_stream_key(key, row + i)
         fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
@@ -151,8 +151,8 @@ def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
             if cumulative[c] == DRAW_RANGE:
                 break
             bound = np.uint32(cumulative[c])
-            for r in range(u.shape[0]):
-                labels[r] += u[r] >= bound
+            for r in range(integers.shape[0]):
+                labels[r] += integers[r] >= bound
 
 
 def draw_labels_by_row(
@@ -166,8 +166,8 @@ def draw_labels_by_row(
     P = as_plain_array(P)
     out = np.empty((len(P), stop - start), dtype=dtype)
 
-    def work(first: int, last: int) -> None:
-        _draw_row_labels(P[first:last], first, key, start, out[first:last])
+    def work(first_row: int, stop_row: int) -> None:
+        _draw_row_labels(P[first_row:stop_row], first_row, key, start, out[first_row:stop_row])
 
     map_blocks(work, len(P), ROWS_PER_BLOCK)
     return out

@@ -93,9 +93,17 @@ def survey_rows(P, bits, rounding_tolerance, top_classes, squares, counts, extre
 @compile_kernel
 def survey_groups(P, bits, rounding_tolerance, starts, top_classes, squares, counts, extremes):  # type: ignore[no-untyped-def]
     """Apply `survey_rows` to each group of rows starts[g]..starts[g + 1] − 1: counts (G, 5), extremes (G, 2)."""
-    for g in range(starts.shape[0] - 1):
-        a, b = starts[g], starts[g + 1]
-        survey_rows(P[a:b], bits[a:b], rounding_tolerance, top_classes[a:b], squares[a:b], counts[g], extremes[g])
+    for group in range(starts.shape[0] - 1):
+        start, stop = starts[group], starts[group + 1]
+        survey_rows(
+            P[start:stop],
+            bits[start:stop],
+            rounding_tolerance,
+            top_classes[start:stop],
+            squares[start:stop],
+            counts[group],
+            extremes[group],
+        )
 
 
 @compile_kernel

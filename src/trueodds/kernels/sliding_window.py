@@ -11,15 +11,15 @@ _SCORES_PER_TASK = 2**16
 
 
 @compile_kernel
-def _find_intervals(s, width, first, end, length):  # type: ignore[no-untyped-def]
+def _find_intervals(scores, width, first, end, length):  # type: ignore[no-untyped-def]
     low = high = 0
-    position = s[0] - width
-    for j in range(2 * s.shape[0]):
-        entry = s[high] - width if high < s.shape[0] else np.inf
-        next_position = min(entry, s[low])
+    position = scores[0] - width
+    for j in range(2 * scores.shape[0]):
+        entry = scores[high] - width if high < scores.shape[0] else np.inf
+        next_position = min(entry, scores[low])
         first[j], end[j], length[j] = low, high, next_position - position
         position = next_position
-        if entry <= s[low]:
+        if entry <= scores[low]:
             high += 1
         else:
             low += 1
@@ -38,31 +38,35 @@ def _window_integral(values, first, end, length, out):  # type: ignore[no-untype
 
 
 @compile_kernel
-def _integral_between(s, sums, width, start, stop):  # type: ignore[no-untyped-def]
+def _integral_between(scores, sums, width, start, stop):  # type: ignore[no-untyped-def]
     """Return the part of the integral where the lowest score in the window is one of the scores start..stop−1."""
-    m = s.shape[0]
-    position = s[start - 1] if start > 0 else s[0] - width
-    high = np.searchsorted(s, position + width, "right") if start > 0 else 0
-    while high > 0 and s[high - 1] - width > position:  # at + width is rounded
+    m = scores.shape[0]
+    position = scores[start - 1] if start > 0 else scores[0] - width
+    high = np.searchsorted(scores, position + width, "right") if start > 0 else 0
+    while high > 0 and scores[high - 1] - width > position:  # at + width is rounded
         high -= 1
     total = 0.0
     for low in range(start, stop):
-        while high < m and s[high] - width <= s[low]:
-            next_position = s[high] - width
+        while high < m and scores[high] - width <= scores[low]:
+            next_position = scores[high] - width
             total += (next_position - position) * abs(sums[high] - sums[low])
             position = next_position
             high += 1
-        total += (s[low] - position) * abs(sums[high] - sums[low])
-        position = s[low]
+        total += (scores[low] - position) * abs(sums[high] - sums[low])
+        position = scores[low]
     return total
 
 
-def mean_absolute_window_sum(s: Array, values: Array, width: float) -> float:
+def mean_absolute_window_sum(scores: Array, values: Array, width: float) -> float:
     """Return ∫ |Σ of e in the window [a, a + width)| da / width, for values e (m,) at sorted scores s (m,)."""
-    s, sums = as_plain_array(s), np.zeros(len(s) + 1)
+    scores, sums = as_plain_array(scores), np.zeros(len(scores) + 1)
     np.cumsum(values, out=sums[1:])
     return (
-        sum(map_blocks(lambda start, stop: _integral_between(s, sums, width, start, stop), len(s), _SCORES_PER_TASK))
+        sum(
+            map_blocks(
+                lambda start, stop: _integral_between(scores, sums, width, start, stop), len(scores), _SCORES_PER_TASK
+            )
+        )
         / width
     )
 
@@ -70,11 +74,11 @@ def mean_absolute_window_sum(s: Array, values: Array, width: float) -> float:
 class SlidingWindows:
     """Sums of values in a sliding window [a, a + width) over sorted scores `s` (m,), for many draws."""
 
-    def __init__(self, s: Array, width: float) -> None:
+    def __init__(self, scores: Array, width: float) -> None:
         self.width = width
-        self.first, self.behind = np.empty(2 * len(s), np.int32), np.empty(2 * len(s), np.int32)
-        self.length = np.empty(2 * len(s))
-        _find_intervals(s, width, self.first, self.behind, self.length)
+        self.first, self.behind = np.empty(2 * len(scores), np.int32), np.empty(2 * len(scores), np.int32)
+        self.length = np.empty(2 * len(scores))
+        _find_intervals(scores, width, self.first, self.behind, self.length)
 
     def mean_absolute_sums(self, values: Array) -> Array:
         """Return ∫ |Σ of e in the window| da / width for each row of e (draws, m), (draws,)."""

@@ -24,8 +24,8 @@ def copy_tile(source, start, m, out, out_start):  # type: ignore[no-untyped-def]
     """Copy m numbers of `source` from index `start` to `out` from index `out_start`."""
     # A separate pass, because the processor prefetches less well if loads are mixed with arithmetic.
     source_index, out_index = np.uint64(start), np.uint64(out_start)
-    for t in range(np.uint64(m)):
-        out[out_index + t] = source[source_index + t]
+    for i in range(np.uint64(m)):
+        out[out_index + i] = source[source_index + i]
 
 
 @compile_fused
@@ -34,11 +34,11 @@ def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
     for row in range(x.shape[0] // k):
         start, stop = np.uint64(row * k), np.uint64((row + 1) * k)
         largest = _MIN_INTEGER
-        for t in range(start, stop):
-            largest = max(largest, bits[t] ^ ((bits[t] >> 63) & _SIGN_FLIP_MASK))
+        for i in range(start, stop):
+            largest = max(largest, bits[i] ^ ((bits[i] >> 63) & _SIGN_FLIP_MASK))
         row_max = np.int64(largest ^ ((largest >> 63) & _SIGN_FLIP_MASK)).view(np.float64)
-        for t in range(start, stop):
-            x[t] -= row_max
+        for i in range(start, stop):
+            x[i] -= row_max
 
 
 @compile_fused
@@ -66,25 +66,25 @@ def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, firs
 @compile_fused
 def _sum_and_mean(x, unnormalized, start, stop):  # type: ignore[no-untyped-def]
     total = weighted_sum = 0.0
-    for t in range(start, stop):
-        total += unnormalized[t]
-        weighted_sum += unnormalized[t] * x[t]
+    for i in range(start, stop):
+        total += unnormalized[i]
+        weighted_sum += unnormalized[i] * x[i]
     return total, weighted_sum / total
 
 
 @compile_fused
 def _central_moments(x, unnormalized, inverse_total, mean, start, stop):  # type: ignore[no-untyped-def]
     second = third = fourth = fifth = sixth = 0.0
-    for t in range(start, stop):
-        deviation = x[t] - mean
+    for i in range(start, stop):
+        deviation = x[i] - mean
         square = deviation * deviation
         cube = square * deviation
-        weighted_square = unnormalized[t] * square
+        weighted_square = unnormalized[i] * square
         second += weighted_square
-        third += unnormalized[t] * cube
+        third += unnormalized[i] * cube
         fourth += weighted_square * square
         fifth += weighted_square * cube
-        sixth += unnormalized[t] * cube * cube
+        sixth += unnormalized[i] * cube * cube
     return (
         inverse_total * second,
         inverse_total * third,
@@ -149,10 +149,10 @@ def temper_probabilities(P: Array, beta: float) -> Array:
     """Return rows proportional to p^β, normalized to sum 1, (n, K) float64; exact zeros stay zero."""
     p, (n, k) = as_plain_array(P).reshape(-1), P.shape
     out = np.empty((n, k))
-    flat = out.reshape(-1)
+    out_values = out.reshape(-1)
 
     def work(start: int, stop: int) -> None:
-        _temper_blocks(p, k, beta, start, stop, flat)
+        _temper_blocks(p, k, beta, start, stop, out_values)
 
     map_blocks(work, n, max(1, VALUES_PER_BLOCK // k))
     return out
@@ -201,18 +201,18 @@ def _temper_blocks(P, k, beta, start, stop, out):  # type: ignore[no-untyped-def
         powers = out[first * k : first * k + m]
         copy_tile(P, first * k, m, powers, 0)
         log2_clipped(powers, _SMALLEST_NORMAL, logs[:m])
-        for t in range(m):
-            logs[t] = logs[t] if powers[t] > 0.0 else _LOG_OF_ZERO
+        for i in range(m):
+            logs[i] = logs[i] if powers[i] > 0.0 else _LOG_OF_ZERO
         subtract_max(logs[:m], logs[:m].view(np.int64), k)
         exp2_scaled(logs[:m], beta, powers)
         for row in range(m // k):
             row_start, row_stop = np.uint64(row * k), np.uint64((row + 1) * k)
             total = 0.0
-            for t in range(row_start, row_stop):
-                total += powers[t]
+            for i in range(row_start, row_stop):
+                total += powers[i]
             inverse_total = 1.0 / total
-            for t in range(row_start, row_stop):
-                powers[t] *= inverse_total
+            for i in range(row_start, row_stop):
+                powers[i] *= inverse_total
 
 
 @compile_fused
@@ -227,8 +227,8 @@ def _linear_log_loss_blocks(X, k, Y, w, theta, offset, start, stop, out):  # typ
             copy_tile(offset, first * k, m, exponents, 0)
         else:
             exponents[:] = 0.0
-        for t in range(m):
-            exponents[t] = (exponents[t] + theta * x[t]) / _LOG_OF_2
+        for i in range(m):
+            exponents[i] = (exponents[i] + theta * x[i]) / _LOG_OF_2
         subtract_max(exponents, exponents.view(np.int64), k)
         exp2_scaled(exponents, 1.0, powers)
         add_likelihood_derivatives(x, exponents, 1.0, powers, k, Y, w, first, 1, out)

@@ -12,7 +12,7 @@ _SCORES_PER_TASK = 2**14
 
 
 @compile_kernel
-def _spline_likelihood(x, events, missed, knots, f, curvature, out):  # type: ignore[no-untyped-def]
+def _spline_likelihood(x, events, missed, knots, knot_values, curvature, out):  # type: ignore[no-untyped-def]
     interval, basis = -1, np.empty(4)
     low = high = width = 0.0
     for i in range(x.shape[0]):
@@ -29,8 +29,8 @@ def _spline_likelihood(x, events, missed, knots, f, curvature, out):  # type: ig
         basis[2] = (max(lower_share, 0.0) ** 3 - lower_share) * width * width / 6.0
         basis[3] = (max(upper_share, 0.0) ** 3 - upper_share) * width * width / 6.0
         eta = (
-            basis[0] * f[interval]
-            + basis[1] * f[interval + 1]
+            basis[0] * knot_values[interval]
+            + basis[1] * knot_values[interval + 1]
             + basis[2] * curvature[interval]
             + basis[3] * curvature[interval + 1]
         )
@@ -53,7 +53,9 @@ def _spline_likelihood(x, events, missed, knots, f, curvature, out):  # type: ig
                 index += 1
 
 
-def spline_likelihood(x: Array, events: Array, missed: Array, knots: Array, f: Array, curvature: Array) -> Array:
+def spline_likelihood(
+    x: Array, events: Array, missed: Array, knots: Array, knot_values: Array, curvature: Array
+) -> Array:
     """Negative log-likelihood of sorted scores, with its derivatives, between each pair of knots (m − 1, 15).
 
     At a score the curve is linear in four numbers: its values and its second derivatives at the knots on both sides.
@@ -63,7 +65,7 @@ def spline_likelihood(x: Array, events: Array, missed: Array, knots: Array, f: A
     """
     rows, fixed = (
         [as_plain_array(array) for array in (x, events, missed)],
-        [as_plain_array(array) for array in (knots, f, curvature)],
+        [as_plain_array(array) for array in (knots, knot_values, curvature)],
     )
 
     def add(start: int, stop: int, out: Array) -> None:

@@ -53,6 +53,7 @@ def count_threads() -> int:
 
 @lru_cache(maxsize=1)
 def _thread_pool(n_helpers: int) -> ThreadPoolExecutor:
+    """Return the pool of helper threads, which is created once per number of helpers."""
     return ThreadPoolExecutor(n_helpers, thread_name_prefix="trueodds")
 
 
@@ -61,7 +62,22 @@ if hasattr(os, "register_at_fork"):
 
 
 def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
-    """Run `work(start, stop)` over fixed blocks on a thread pool; the results are in the order of the blocks."""
+    """Run `work(start, stop)` over fixed blocks on a thread pool; the results are in the order of the blocks.
+
+    Parameters
+    ----------
+    work : callable
+        Function of the first row of a block and of the row after its last one.
+    total : int
+        Number of rows.
+    block : int
+        Number of rows per block. It must not depend on the number of threads, so that results do not.
+
+    Returns
+    -------
+    results : list
+        The result of each block.
+    """
     spans = [(start, min(start + block, total)) for start in range(0, total, block)]
     n_helpers = min(count_threads(), len(spans)) - 1
     if n_helpers < 1 or getattr(_thread_state, "blocks", False):
@@ -70,6 +86,7 @@ def map_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]
     next_span = itertools.count()
 
     def run_next_spans() -> None:
+        """Process one span after the other until no thread has any left to start."""
         _thread_state.blocks = True
         try:
             while (i := next(next_span)) < len(spans):
@@ -111,11 +128,27 @@ def map_rows_in_blocks(work: Callable[..., tuple[Array, ...]], *tables: Array) -
 def sum_blocks(
     add: Callable[[int, int, Array], None], total: int, shape: tuple[int, ...], *, block: int, room: int = 2**19
 ) -> Array:
-    """Sum over the rows 0..total−1, where `add(start, stop, out)` adds rows to a float64 array `out` of this shape.
+    """Sum over the rows 0..total−1, on a thread pool.
 
-    The rows are split into at most 64 spans that depend only on their number and the shape, so that all partial sums
-    fit into `room` numbers. The partial sums are added in the order of the spans, so the result does not depend on the
-    number of threads.
+    The partial sums are added in the order of the spans, so the result does not depend on the number of threads.
+
+    Parameters
+    ----------
+    add : callable
+        `add(start, stop, out)` adds these rows to a float64 array `out` of the given shape.
+    total : int
+        Number of rows.
+    shape : tuple of int
+        Shape of the sums.
+    block : int
+        Minimum number of rows per span. The rows are split into at most 64 spans, which depend only on their number and
+        on the shape.
+    room : int
+        Number of values that all partial sums may have.
+
+    Returns
+    -------
+    sums : ndarray of this shape
     """
     n_values = max(1, int(np.prod(shape)))
     n_spans = 1 if total <= MAX_SERIAL_ROWS else max(2, min(64, room // n_values, -(-total // block)))
@@ -145,5 +178,5 @@ def as_plain_array(x: Array) -> Array:
 
 
 def draws_per_block(size: int) -> int:
-    """Return the number of draws (4 to 128) that share a block of accumulators, so that it fits into the cache."""
+    """Return the number of draws (4 to 128) whose accumulators, `size` numbers per draw, fit into the cache."""
     return max(4, min(128, 2**18 // max(1, size)))

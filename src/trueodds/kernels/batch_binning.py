@@ -24,11 +24,13 @@ _upper_share = compile_kernel(upper_share)
 
 @compile_kernel
 def _is_beyond_edge(x, edge, right):  # type: ignore[no-untyped-def]
+    """Return whether x lies beyond the edge; a bin includes its right edge if `right`, else its left edge."""
     return x > edge if right else x >= edge
 
 
 @compile_kernel
 def _add_between_edges(p, y, inner, right, out):  # type: ignore[no-untyped-def]
+    """Add n, Σp and Σy per bin of the sorted scores p (sets, m) to `out` (3, sets, bins), in one pass over each set."""
     for r in range(p.shape[0]):
         edges, bin_index = inner[min(r, inner.shape[0] - 1)], 0
         for i in range(p.shape[1]):
@@ -41,6 +43,7 @@ def _add_between_edges(p, y, inner, right, out):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _add_linear_shares(p, y, centers, right, swapped, out):  # type: ignore[no-untyped-def]
+    """Add the shares of each residual y − p to the bins with the two nearest centers, in `out` (sets, bins)."""
     distinct = np.empty(centers.shape[1])
     for r in range(p.shape[0]):
         n_distinct = 0  # number of distinct centers
@@ -63,6 +66,7 @@ def _add_linear_shares(p, y, centers, right, swapped, out):  # type: ignore[no-u
 
 @compile_kernel
 def _add_linearly_binned(p, y, low, high, cell_index, out):  # type: ignore[no-untyped-def]
+    """Add the shares of each row and event to the two nearest cells, in `out` (sets, 2, cells)."""
     size = cell_index.shape[0]
     for r in range(p.shape[0]):
         for i in range(p.shape[1]):
@@ -123,8 +127,10 @@ def bin_linearly(p: Array, y: Array, low: float, high: float, cell_index: Array)
 
 
 def _slice_sets(x: Array, start: int, stop: int) -> Array:
+    """Return the sets start..stop−1 of x, or x itself if all sets share one."""
     return x if len(x) == 1 else x[start:stop]
 
 
 def _map_sets(p: Array, work: Callable[[int, int], None]) -> None:
+    """Run `work(start, stop)` on blocks of sets on a thread pool."""
     map_blocks(work, len(p), max(32, _SCORES_PER_TASK // max(1, p.shape[1])))

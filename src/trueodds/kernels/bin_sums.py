@@ -161,6 +161,7 @@ def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) 
 
 
 def _prepare_binning(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
+    """Return the thresholds, the number of bins and the scale for `number_bins`, for scores of the dtype of p."""
     dtype = np.float64 if p.dtype == np.float64 else np.float32
     return bin_thresholds(edges, closed, dtype), len(edges) - 1, exact_scale(edges, closed, dtype)
 

@@ -1,4 +1,4 @@
-"""Find the bin of each score by comparing it with the stored bin edges."""
+"""Find the bin of each score by comparing it with the bin edges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Closed = Literal["left", "right"]
 
 
 class FittedPartition(Protocol):
-    """A fitted partition of the scores, which assigns any score to a cell."""
+    """Interface of a fitted partition of the scores, which assigns any score to a cell."""
 
     @property
     def size(self) -> int:
@@ -97,10 +97,10 @@ def exact_scale(edges: Array, closed: str, dtype: Any) -> float:
 
 @compile_kernel
 def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ignore[no-untyped-def]
-    """Set bin_index[j] to base[j] plus the bin number of x[j], for the first m values x.
+    """Set bin_index[j] to offset[j] plus the bin number of x[j], for the first m values x.
 
-    Bins are numbered from 1. The numbers 0 and bins + 1 can occur for values in the first and the last bin (see
-    `merge_outer_bins`). `thresholds` and `exact_scale` are the results of `bin_thresholds` and `exact_scale`.
+    Bins are numbered from 1. The numbers 0 and n_bins + 1 can occur for values in the first and the last bin (see
+    `merge_outer_bins`). `thresholds` and `scale` are the results of `bin_thresholds` and `exact_scale`.
     """
     if scale > 0:
         limit = np.float64(n_bins + 1)

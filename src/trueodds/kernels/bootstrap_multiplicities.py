@@ -55,6 +55,7 @@ class BootstrapMultiplicities:
         return out, total
 
     def _draw_words(self, pairs: Array, attempt: int) -> Array:
+        """Return the random words of pairs of resamples, (2, pairs); attempt −1 is for the missing draws."""
         return _random_words(~self.key % 2**64, pairs + np.uint64((attempt + 1) << 40))
 
 
@@ -67,8 +68,17 @@ def _random_words(key: int, numbers: Array) -> Array:
 
 
 def _count_thresholds(n: int) -> tuple[Array, Array]:
-    """Thresholds of 16 random bits for each Poisson count, and of 32 further bits if the first 16 are not decisive.
+    """Return the thresholds that random integers must reach for each Poisson count.
 
+    Returns
+    -------
+    levels : ndarray of shape (N_SHORT_COUNTS,), uint16
+        Thresholds of 16 random bits for the counts 1, 2, …; at or above the last one, the bits are not decisive.
+    tail : ndarray of shape (N_COUNTS,), uint64
+        Thresholds of 32 further bits, which decide then.
+
+    Notes
+    -----
     The mean total is three standard deviations below n.
     """
     mean = ((math.sqrt(9 + 4 * n) - 3) / 2) ** 2 / n
@@ -93,6 +103,11 @@ def scramble(row_word1, row_word2, draw_word1, draw_word2):  # type: ignore[no-u
 
 @compile_kernel
 def _fill_poisson_counts(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-def]
+    """Draw a Poisson count for each row and resample into `out` (n, m) uint8, and add up the counts in `total` (m,).
+
+    `rows` (2, n) and `pairs` (2, m / 2) are the random words of the rows and of the pairs of resamples. Each pair
+    shares 32 random bits, of which each resample uses 16.
+    """
     l0, l1, l2, l3, l4, l5 = levels[0], levels[1], levels[2], levels[3], levels[4], levels[5]
     n, m = out.shape
     draw_words1, draw_words2 = pairs[0], pairs[1]
@@ -129,6 +144,7 @@ def _fill_poisson_counts(rows, pairs, levels, tail, out, total):  # type: ignore
 
 @compile_kernel
 def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
+    """Return the Poisson count that 32 random bits stand for where 16 bits were not decisive."""
     count = 0
     while np.uint64(bits) >= tail[count]:
         count += 1
@@ -137,6 +153,7 @@ def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _add_missing_draws(pairs, total, out):  # type: ignore[no-untyped-def]
+    """Draw random rows until the total of each resample is n, and add them to the multiplicities `out` (n, m)."""
     n = out.shape[0]
     for r in range(out.shape[1]):
         for missing_draw in range(n - total[r]):

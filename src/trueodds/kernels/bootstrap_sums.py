@@ -1,4 +1,4 @@
-"""Draw bootstrap multiplicities of rows, and sum weights, predictions and outcomes per cell of each resample."""
+"""Sum weights, predictions and outcomes per cell of each bootstrap resample, given the multiplicities of the rows."""
 
 from __future__ import annotations
 
@@ -123,6 +123,7 @@ class VectorResampler:
 
 @compile_kernel
 def _gather_multiplicities(times, unit, out):  # type: ignore[no-untyped-def]
+    """Write times[unit[i], r] to out[r, i], tile by tile, so that both arrays stay in the cache."""
     tile = np.empty((out.shape[0], _ROWS_PER_TILE), dtype=np.uint8)
     for start in range(0, unit.shape[0], _ROWS_PER_TILE):
         m = min(_ROWS_PER_TILE, unit.shape[0] - start)

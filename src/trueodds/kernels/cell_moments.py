@@ -66,6 +66,7 @@ def add_cell_moments(x, mass, first, cells_per_unit, middle, out):  # type: igno
 
 @compile_kernel
 def _fill_residuals(p, y, out):  # type: ignore[no-untyped-def]
+    """Write y − p to `out`."""
     for i in range(out.shape[0]):
         out[i] = np.float64(y[i]) - np.float64(p[i])
 
@@ -74,6 +75,7 @@ def residual_function(p: Array, y: Array, w: Array | None) -> Callable[[int, int
     """Return a function of start and stop that computes w(y − p) of these rows, for `cell_moments`."""
 
     def mass(start: int, stop: int) -> Array:
+        """Return w(y − p) of the rows start..stop−1."""
         out = np.empty(stop - start)
         _fill_residuals(as_plain_array(p[start:stop]), as_plain_array(y[start:stop]), out)
         return out if w is None else np.multiply(out, w[start:stop], out=out)

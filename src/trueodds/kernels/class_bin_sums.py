@@ -49,6 +49,7 @@ def _add_few_classes(P, y, thresholds, n_bins, scale, out):  # type: ignore[no-u
 
 @compile_kernel
 def _count_thresholds_below(x, thresholds):  # type: ignore[no-untyped-def]
+    """Return the number of thresholds below x, which is the index of its bin, by binary search."""
     low, high = 0, thresholds.shape[0]
     while low < high:
         middle = (low + high) // 2

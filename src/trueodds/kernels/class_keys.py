@@ -35,6 +35,7 @@ def _encode_scores(p, scores, bits, keys):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _store_keys_by_class(row_keys, k, start, keys):  # type: ignore[no-untyped-def]
+    """Write keys in row order (rows · K,) to the columns of the keys (K, n) from row `start` on."""
     for c in range(k):
         class_keys = keys[c]
         for i in range(row_keys.shape[0] // k):
@@ -103,6 +104,7 @@ def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: ran
             return None
 
         def work_on(start: int, stop: int, keys: Array = keys) -> list[T]:
+            """Sort the keys of some classes in place and apply `work` to each."""
             keys[start:stop].sort(axis=1)
             return [work(class_keys) for class_keys in keys[start:stop]]
 
@@ -115,6 +117,10 @@ def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: ran
 
 
 def _encode_classes(P: Array, Y: Array, first: int, last: int) -> Array | None:
+    """Return the keys of the classes first..last−1, (K, n), or None if an outcome is neither 0 nor 1.
+
+    Keys have 32 bits if all scores are exact in float32, else 64 bits.
+    """
     n, k = len(P), last - first
     sample = P[:64, first:last]
     fits_float32 = P.dtype != np.float64 or bool((sample.astype(np.float32) == sample).all())

@@ -1,4 +1,4 @@
-"""Find the largest probability of each row and whether its class was observed, and sum both per bin."""
+"""Compute the confidence (largest probability) of each row and whether its class was observed, and sum both per bin."""
 
 from __future__ import annotations
 
@@ -171,6 +171,7 @@ def _check_labels_of_long_rows(bits, y, tops, correct):  # type: ignore[no-untyp
 
 
 def _as_integers(P: Array) -> Array:
+    """Return a view of the bits of P as signed integers."""
     return P.view(np.int32 if P.dtype == np.float32 else np.int64)
 
 
@@ -275,4 +276,5 @@ def confidence_and_correctness(P: Array, y: Array) -> tuple[Array, Array, int]:
 
 
 def _empty_maxima(P: Array) -> Array:
+    """Return an empty array (n,) for the largest value of each row of P."""
     return np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype)

@@ -14,6 +14,7 @@ _N_BUCKETS = 4096  # a power of two, so that a score's bucket is exact
 
 @compile_kernel
 def _count_distinct_scores(keys):  # type: ignore[no-untyped-def]
+    """Return the number of distinct scores of sorted keys."""
     count = 1
     for i in range(1, keys.shape[0]):
         count += (keys[i] >> 1) != (keys[i - 1] >> 1)
@@ -22,6 +23,7 @@ def _count_distinct_scores(keys):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _count_rows_and_events(keys, bits, n, events):  # type: ignore[no-untyped-def]
+    """Write the bits of each distinct score, and its numbers of rows and events, to `bits`, `n` and `events` (m,)."""
     j, total, previous_score = 0, 0, keys[0] >> 1
     for i in range(keys.shape[0]):
         score = keys[i] >> 1
@@ -36,6 +38,7 @@ def _count_rows_and_events(keys, bits, n, events):  # type: ignore[no-untyped-de
 
 @compile_kernel
 def _sum_weighted_rows(p, y, w, order, scores, mass, events):  # type: ignore[no-untyped-def]
+    """Write each distinct score with its Σw and Σwy to `scores`, `mass` and `events`; return their number."""
     m = 0
     for position in range(order.shape[0]):
         i = order[position]
@@ -63,6 +66,7 @@ def _index_buckets(scores, starts):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _find_last_not_above(p, scores, starts, out):  # type: ignore[no-untyped-def]
+    """Write the index of the last of the sorted scores that is at most p to `out`, by binary search in a bucket."""
     for i in range(p.shape[0]):
         score = np.float64(p[i])
         bucket = int(min(score * _N_BUCKETS, _N_BUCKETS - 1))

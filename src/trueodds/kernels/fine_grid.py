@@ -1,4 +1,4 @@
-"""Find the cell of the fine grid on [0, 1] for each value, and join tables of occupied cells."""
+"""Define the fine grid on [0, 1], find the cell of each value, and merge tables of occupied cells."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ N_CELLS = N_EQUAL_CELLS + 2 * N_HALVINGS
 
 
 def _compute_cell_edges() -> Array:
+    """Return the edges of the equal cells and of the halved first and last cells, (N_CELLS + 1,)."""
     halved_edges = 1 / N_EQUAL_CELLS / 2.0 ** np.arange(1, N_HALVINGS + 1)
     # Not linspace: with i/k, i/3840 and j/15 are the same float wherever the numbers are equal.
     return np.concatenate(
@@ -145,6 +146,7 @@ def _find_cell_ranges(index, cell, low, high):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _add_subcells(index, cell, p, first, out):  # type: ignore[no-untyped-def]
+    """Add the count and Σp of each value to `out` (…, 2), at its fine cell plus the offset `first` of its bin."""
     for i in range(index.shape[0]):
         subcell = first[index[i]] + np.int64(cell[i])
         out[subcell, 0] += 1.0
@@ -196,6 +198,7 @@ def merge_cells(index_a, n_a, sums_a, index_b, n_b, sums_b):  # type: ignore[no-
 
 @compile_kernel
 def _add_cells_at(positions, index, n, sums, out_index, out_n, out_sums):  # type: ignore[no-untyped-def]
+    """Write the index of each cell to its position in `out_index`, and add its count and sums there."""
     for i in range(positions.shape[0]):
         position = positions[i]
         out_index[position] = index[i]

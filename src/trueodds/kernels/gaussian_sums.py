@@ -13,6 +13,11 @@ _POINTS_PER_TASK = 64  # minimum number of points per thread task
 
 @compile_kernel
 def _gaussian_sums(points, scores, w, wy, bandwidth, max_excess, out):  # type: ignore[no-untyped-def]
+    """Write the five results of `gaussian_sums` for each point to `out` (n, 5).
+
+    Scores whose squared distance, in units of h², exceeds that of the nearest score by more than `max_excess` are
+    ignored.
+    """
     m = scores.shape[0]
     for i in range(points.shape[0]):
         point = points[i]

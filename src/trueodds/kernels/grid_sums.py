@@ -179,6 +179,7 @@ def tally_rows(
 
 @compile_kernel
 def _add_label_outcomes(columns, cells, y, sums):  # type: ignore[no-untyped-def]
+    """Add Σy and Σpy of the observed class of each row to `sums` (K·N_CELLS, 4)."""
     for i in range(y.shape[0]):
         c = np.uint32(y[i])
         index = np.uint32(c * np.uint32(N_CELLS) + np.uint32(cells[c, i]))
@@ -188,6 +189,7 @@ def _add_label_outcomes(columns, cells, y, sums):  # type: ignore[no-untyped-def
 
 @compile_kernel
 def _add_ranked_values(top_values, top_class, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
+    """Add the largest values of each row and whether their class was observed to `n` and `sums`, by rank and cell."""
     for rank in range(ranks):
         values_of_rank, classes_of_rank = top_values[rank], top_class[rank]
         for i in range(y.shape[0]):
@@ -199,6 +201,7 @@ def _add_ranked_values(top_values, top_class, ranks, cells, y, n, sums):  # type
 
 @compile_kernel
 def _add_scores(columns, y, squares, single_column, scores):  # type: ignore[no-untyped-def]
+    """Add the number, the sum and the sum of squares of Brier scores and log losses to `scores` (2, 3)."""
     k, finite = columns.shape[0], 0
     brier = brier_squared = loss = loss_squared = 0.0
     for i in range(y.shape[0]):

@@ -80,6 +80,7 @@ def _fit_ordered_rows(p, y, w, order, low, high, mass, events):  # type: ignore[
 
 @compile_kernel
 def _fit_means(w, wy, fit):  # type: ignore[no-untyped-def]
+    """Write the isotonic fit of each draw to `fit` (draws, m), for Σw (draws, m) or (1, m) and Σwy (draws, m)."""
     m = wy.shape[1]
     mass, events, last = np.empty(m), np.empty(m), np.empty(m, dtype=np.int64)
     for draw in range(wy.shape[0]):

@@ -15,6 +15,7 @@ ZERO = np.int32(0)
 
 @compile_kernel
 def _value_if(condition, value):  # type: ignore[no-untyped-def]
+    """Return the value if the condition is true, else 0."""
     return value if condition else ZERO
 
 
@@ -58,6 +59,7 @@ def _add_run_of_pairs(own_labels, labels, start, stop, first, last, high, low, u
 
 @compile_kernel
 def _add_label_matches(k, first_row, first_partner, blocks, labels, out):  # type: ignore[no-untyped-def]
+    """Add the halves of the similarities of `add_label_matches` to `out` (2, draws), tile by tile of partners."""
     high, low = np.empty(PAIRS_PER_RUN, dtype=np.int32), np.empty(PAIRS_PER_RUN, dtype=np.int32)
     upper, lower = np.empty(DRAWS_PER_TILE, dtype=np.int32), np.empty(DRAWS_PER_TILE, dtype=np.int32)
     last_row = first_row + k.shape[0]
@@ -87,6 +89,7 @@ def _add_label_matches(k, first_row, first_partner, blocks, labels, out):  # typ
 
 @compile_kernel
 def _sum_label_differences(table, labels, first, last, out):  # type: ignore[no-untyped-def]
+    """Add Σ table[i, label] of the draws first..last−1, minus that of draw 0, to `out`."""
     for i in range(labels.shape[0]):
         observed = table[i, labels[i, 0]]
         for r in range(first, last):

@@ -82,6 +82,7 @@ def cross_product(X, Y, symmetric, out):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def _add_combination(out, a0, a1, a2, a3, x0, x1, x2, x3):  # type: ignore[no-untyped-def]
+    """Add a0 x0 + a1 x1 + a2 x2 + a3 x3 to `out`, for scalars a and arrays x."""
     for i in range(out.shape[0]):
         out[i] += a0 * x0[i] + a1 * x1[i] + a2 * x2[i] + a3 * x3[i]
 

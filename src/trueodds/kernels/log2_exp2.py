@@ -30,7 +30,7 @@ def _interpolate_polynomial(
 
 
 def _odd_log_ratio(squared_ratio: float) -> float:
-    """Return log₂((1 + s)/(1 − s))/s, given z = s²."""
+    """Return log₂((1 + s)/(1 − s))/s, given s²."""
     ratio = math.sqrt(squared_ratio)
     return 2 / math.log(2) * math.atanh(ratio) / ratio
 

@@ -62,6 +62,7 @@ def _compute_residuals(e, Y, w, start, top_class, sum_of_others, r, root_weighte
 
 @compile_reordering
 def _sum_values(x):  # type: ignore[no-untyped-def]
+    """Return the sum of x (n,)."""
     total = 0.0
     for i in range(x.shape[0]):
         total += x[i]

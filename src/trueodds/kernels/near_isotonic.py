@@ -137,6 +137,7 @@ def _merge_equal(mass, events, block_mass, block_events, initial_block):  # type
 
 @compile_kernel
 def _add_parent_values(values, parent):  # type: ignore[no-untyped-def]
+    """Add to the value of each block that of its parent, from the last block to the first."""
     for block in range(values.shape[0] - 1, -1, -1):
         if parent[block] >= 0:
             values[block] += values[parent[block]]

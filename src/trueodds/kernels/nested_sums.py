@@ -1,4 +1,4 @@
-"""Squared sums over nested groups of consecutive cells, such as the nodes of a tree, at all scales in one pass."""
+"""Sum squares over nested groups of consecutive cells, such as the nodes of a tree, at all scales in one pass."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from trueodds.kernels import compile_reordering
 
 @compile_reordering
 def _add_squares(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
+    """Add the weighted squares of the sums of every node to `out` (draws, scales); see `nested_squares`."""
     scales, n_columns = is_last.shape[0], cells.shape[2]
     sums = np.empty((scales, n_columns))
     for draw in range(cells.shape[0]):

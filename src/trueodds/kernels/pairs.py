@@ -1,4 +1,4 @@
-"""Sum over all pairs of rows: distances, kernel products, and the similarities of pairs with the same label."""
+"""Compute distances between all pairs of rows, and sum kernel products over all pairs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from trueodds.kernels import as_plain_array, compile_kernel, compile_reordering,
 
 @compile_kernel
 def _pairwise_distances(P, Q, absolute, out):  # type: ignore[no-untyped-def]
+    """Write Σ|p − q| or Σ(p − q)² between the rows of P (a, m) and the columns of Q (m, b) to `out` (a, b)."""
     for i in range(P.shape[0]):
         row = out[i]
         row[:] = 0.0
@@ -26,6 +27,7 @@ def _pairwise_distances(P, Q, absolute, out):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _sum_exponential_kernel(values, decay, out):  # type: ignore[no-untyped-def]
+    """Write the sum over all pairs of `sum_exponential_kernel` to `out` (draws,)."""
     for draw in range(values.shape[0]):
         kernel_sum = previous = total = 0.0
         for i in range(values.shape[1]):
@@ -37,6 +39,7 @@ def _sum_exponential_kernel(values, decay, out):  # type: ignore[no-untyped-def]
 
 @compile_reordering
 def _symmetric_product(k, XT, first_row, out):  # type: ignore[no-untyped-def]
+    """Add the products of similarities k with earlier rows to both rows of each pair, in `out` (m, n)."""
     for r in range(k.shape[0]):
         i = first_row + r
         row = k[r, :i]
@@ -52,6 +55,7 @@ def _symmetric_product(k, XT, first_row, out):  # type: ignore[no-untyped-def]
 
 @compile_reordering
 def _pair_product(k, XT, first_row):  # type: ignore[no-untyped-def]
+    """Return the sum of `pair_product`."""
     total = 0.0
     for r in range(k.shape[0]):
         i = first_row + r

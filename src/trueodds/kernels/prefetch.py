@@ -1,4 +1,4 @@
-"""Prefetch memory in compiled loops, so that waiting for it overlaps with computing."""
+"""Prefetch memory in compiled loops, so that waiting for memory overlaps with computing."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def _prefetch(_typing: Any, x: Any, index: Any) -> Any:
     """Generate the code of `prefetch`: one prefetch instruction, which never faults, even at an invalid address."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        """Emit the prefetch instruction."""
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         byte_pointer, int32 = ir.IntType(8).as_pointer(), ir.IntType(32)
         function_type = ir.FunctionType(ir.VoidType(), [byte_pointer, int32, int32, int32])

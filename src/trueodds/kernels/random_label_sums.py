@@ -36,7 +36,7 @@ def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _add_where_between(out, integers, low, width, weight):  # type: ignore[no-untyped-def]
-    """Add `weight` to `out` (draws,) where low ≤ u < low + width, with one comparison in unsigned arithmetic."""
+    """Add `weight` to `out` (draws,) where low ≤ integer < low + width, by one comparison in unsigned arithmetic."""
     for r in range(integers.shape[0]):
         out[r] += weight if np.uint32(integers[r] - low) < width else weight - weight
 
@@ -75,14 +75,14 @@ def _add_weights_vectorized(P, w, tables, key, start, stop, out):  # type: ignor
 
 @compile_kernel
 def _count_where_between(counts, integers, low, width):  # type: ignore[no-untyped-def]
-    """Add 1 to `counts` (draws,) where low ≤ u < low + width, in unsigned arithmetic of 16 bits."""
+    """Add 1 to `counts` (draws,) where low ≤ integer < low + width, in unsigned arithmetic of 16 bits."""
     for r in range(integers.shape[0]):
         counts[r] += np.uint16(np.uint16(integers[r] - low) < width)
 
 
 @compile_kernel
 def _count_twice_where_between(counts1, counts2, integers, low, width):  # type: ignore[no-untyped-def]
-    """Add 1 to `counts1` and to `counts2` (draws,) where low ≤ u < low + width, in unsigned arithmetic of 16 bits."""
+    """Add 1 to `counts1` and to `counts2` (draws,) where low ≤ integer < low + width, in 16-bit unsigned arithmetic."""
     for r in range(integers.shape[0]):
         is_between = np.uint16(np.uint16(integers[r] - low) < width)
         counts1[r] += is_between
@@ -139,6 +139,10 @@ def _count_labels(P, tables, first, key, start, counts):  # type: ignore[no-unty
 
 @compile_kernel
 def _add_independent_weights(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+    """Add the weight of each row to the cells of its labels in `out` (cells, draws).
+
+    The labels are drawn independently for each class.
+    """
     k = P.shape[1]
     for i in range(P.shape[0]):
         for c in range(k):
@@ -220,6 +224,7 @@ def _count_labels_in_blocks(P: Array, tables: Array, size: int, key: int, start:
     totals, lock = np.zeros((size, stop - start), dtype=np.int32), threading.Lock()
 
     def add_rows(first: int, last: int) -> None:
+        """Count the labels of the rows a..b−1 with 16 bits and add them to the totals."""
         counts = np.zeros(totals.shape, dtype=np.uint16)
         _count_labels(P[first:last], tables[:, first:last], first, key, start, counts)
         with lock:  # integer sums do not depend on their order

@@ -1,4 +1,4 @@
-"""Draw labels from predicted probabilities with counter-based random numbers, and sum weights per cell and draw."""
+"""Draw labels from predicted probabilities, with random numbers that depend only on key, row and draw."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fill_guide(cumulative, shift, guide):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def find_class(cumulative, guide, shift, integer):  # type: ignore[no-untyped-def]
-    """Return the first class whose cumulative threshold exceeds u, searched from the entry of `fill_guide` on."""
+    """Return the first class whose cumulative threshold exceeds an integer, starting from its entry in `fill_guide`."""
     c = guide[integer >> shift]
     while cumulative[c] <= integer:
         c += 1

@@ -12,7 +12,7 @@ SHORT_RANGE = 65536.0  # random integers of 16 bits are below 2^16
 
 @compile_kernel
 def mix_bits(z):  # type: ignore[no-untyped-def]
-    """Return 64 random bits from a counter, by the finalizer of splitmix64."""
+    """Return 64 random bits from a counter z, by the finalizer of splitmix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -20,7 +20,7 @@ def mix_bits(z):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def uniform_integer(stream, draw):  # type: ignore[no-untyped-def]
-    """Return a uniform integer below 2^32, which depends only on the row's key and the number of the draw."""
+    """Return the uniform integer below 2^32 of a draw in the stream with this key (see `row_stream_key`)."""
     bits = mix_bits(stream + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
     return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
 
@@ -46,7 +46,7 @@ def row_dither(stream):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def clustered_integer(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
-    """Return the random integer of the row, or with probability `share` that of its cluster, in this draw."""
+    """Return a row's random integer in this draw, or with probability `share` that of its cluster."""
     if share > 0.0 and uniform_integer(mix_bits(cluster_stream), draw) < share * DRAW_RANGE:
         return uniform_integer(cluster_stream, draw)
     return uniform_integer(stream, draw)

@@ -131,6 +131,7 @@ def _sum_row(row):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _count_inexact(total, rounding_tolerance, counts, extremes):  # type: ignore[no-untyped-def]
+    """Count a row sum that differs from 1 by more than rounding, and update the largest such difference."""
     distance = abs(total - 1.0)
     counts[3] += distance > rounding_tolerance
     extremes[1] = max(extremes[1], distance if distance > rounding_tolerance else 0.0)
@@ -206,6 +207,7 @@ def _find_three_largest_of_long_row(row_bits, remaining, run_max, top_classes): 
 
 @compile_kernel
 def _max_value(values):  # type: ignore[no-untyped-def]
+    """Return the largest of the values."""
     largest = values[0]
     for i in range(values.shape[0]):
         largest = max(largest, values[i])

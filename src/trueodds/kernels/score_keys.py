@@ -1,4 +1,4 @@
-"""Encode scores and their outcomes as integers, which are sorted faster than rows."""
+"""Encode scores and their outcomes as integers (keys), which are sorted faster than rows."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def _encode_keys(bits, y, keys):  # type: ignore[no-untyped-def]
 
 
 def encode_and_sort(p: Array, y: Array) -> Array | None:
-    """Return the scores p (n,) ≥ 0 with their outcomes as sortable integers, or None if an outcome is neither 0 nor 1.
+    """Return the sorted keys of scores p (n,) ≥ 0 with their outcomes, or None if an outcome is neither 0 nor 1.
 
-    The bits of a nonnegative float have the same order as the float, and integers are sorted several times as fast as
-    rows.
+    A key has the bits of the score, followed by one bit for the outcome. The bits of a nonnegative float have the same
+    order as the float, and integers are sorted several times as fast as rows.
     """
     keys = encode_rows(p, y)
     if keys is not None:
@@ -75,4 +75,5 @@ def decode_scores(keys: Array) -> Array:
 
 
 def floats_of_bits(bits: Array) -> Array:
+    """Return the floats that have these bits, in the precision of their size."""
     return bits.view(np.float64 if bits.dtype == np.uint64 else np.float32)

@@ -1,4 +1,4 @@
-"""Flip the signs of residuals at random, cluster by cluster, and sum them per cell of each draw."""
+"""Flip the signs of residuals at random, cluster by cluster, and sum the residuals per cell and draw."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def random_sign(stream, draw):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _fill_signs(n_clusters, key, start, stop, out):  # type: ignore[no-untyped-def]
+    """Write the signs of each cluster in the draws start..stop−1 to `out` (draws, clusters)."""
     for cluster in range(n_clusters):
         stream = row_stream_key(key, cluster)
         for r in range(start, stop):
@@ -26,6 +27,7 @@ def _fill_signs(n_clusters, key, start, stop, out):  # type: ignore[no-untyped-d
 
 @compile_kernel
 def _add_signed_residuals(cluster, cells, residuals, key, start, stop, out):  # type: ignore[no-untyped-def]
+    """Add the residuals times the signs of their clusters to `out` (cells, draws)."""
     for i in range(cells.shape[0]):
         stream = row_stream_key(key, cluster[i])
         for r in range(start, stop):

@@ -12,6 +12,10 @@ _SCORES_PER_TASK = 2**16
 
 @compile_kernel
 def _find_intervals(scores, width, first, end, length):  # type: ignore[no-untyped-def]
+    """Write the intervals of positions between which the window [a, a + width) contains the same scores.
+
+    The window contains the scores first[j]..end[j]−1 in the interval j, which has the length length[j]; each is (2m,).
+    """
     low = high = 0
     position = scores[0] - width
     for j in range(2 * scores.shape[0]):
@@ -27,6 +31,7 @@ def _find_intervals(scores, width, first, end, length):  # type: ignore[no-untyp
 
 @compile_kernel
 def _window_integral(values, first, end, length, out):  # type: ignore[no-untyped-def]
+    """Write Σ length · |sum of the values in the window| over the intervals to `out` (draws,)."""
     sums = np.zeros(values.shape[1] + 1)
     for draw in range(values.shape[0]):
         for i in range(values.shape[1]):

@@ -65,6 +65,7 @@ def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, firs
 
 @compile_fused
 def _sum_and_mean(x, unnormalized, start, stop):  # type: ignore[no-untyped-def]
+    """Return Σe and the mean of x weighted by e, over the indices start..stop−1."""
     total = weighted_sum = 0.0
     for i in range(start, stop):
         total += unnormalized[i]
@@ -74,6 +75,7 @@ def _sum_and_mean(x, unnormalized, start, stop):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def _central_moments(x, unnormalized, inverse_total, mean, start, stop):  # type: ignore[no-untyped-def]
+    """Return the central moments 2 to 6 of x with weights e · inverse_total, over the indices start..stop−1."""
     second = third = fourth = fifth = sixth = 0.0
     for i in range(start, stop):
         deviation = x[i] - mean
@@ -159,10 +161,12 @@ def temper_probabilities(P: Array, beta: float) -> Array:
 
 
 def _as_outcomes(Y: Array) -> Array:
+    """Return the outcomes as a table: class numbers as (n, 1) int64, shares as (n, K)."""
     return as_plain_array(Y[:, None].astype(np.int64, copy=False)) if Y.ndim == 1 else as_plain_array(Y)
 
 
 def _as_float64(x: Array) -> Array:
+    """Return x as a contiguous float64 array; a copy only if needed."""
     return as_plain_array(x.astype(np.float64, copy=False))
 
 
@@ -179,6 +183,7 @@ def _sum_in_blocks(add_block: Callable[[int, int, Array], None], n: int, k: int)
 
 @compile_fused
 def _tempered_log_loss_blocks(P, k, row_step, Y, w, beta, min_prob, start, stop, out):  # type: ignore[no-untyped-def]
+    """Add the sums of `tempered_log_loss` of the rows start..stop−1 to `out` (7,), tile by tile."""
     rows = max(1, _VALUES_PER_TILE // k)
     log_buffer, power_buffer = np.empty(rows * k), np.empty(rows * k)
     for first in range(start, stop, rows):
@@ -194,6 +199,7 @@ def _tempered_log_loss_blocks(P, k, row_step, Y, w, beta, min_prob, start, stop,
 
 @compile_fused
 def _temper_blocks(P, k, beta, start, stop, out):  # type: ignore[no-untyped-def]
+    """Write the tempered probabilities of the rows start..stop−1 to `out`, tile by tile."""
     rows = max(1, _VALUES_PER_TILE // k)
     logs = np.empty(rows * k)
     for first in range(start, stop, rows):
@@ -217,6 +223,7 @@ def _temper_blocks(P, k, beta, start, stop, out):  # type: ignore[no-untyped-def
 
 @compile_fused
 def _linear_log_loss_blocks(X, k, Y, w, theta, offset, start, stop, out):  # type: ignore[no-untyped-def]
+    """Add the sums of `linear_log_loss` of the rows start..stop−1 to `out` (7,), tile by tile."""
     rows = max(1, _VALUES_PER_TILE // k)
     x_buffer, exponent_buffer, power_buffer = np.empty(rows * k), np.empty(rows * k), np.empty(rows * k)
     for first in range(start, stop, rows):

@@ -13,6 +13,7 @@ _SCORES_PER_TASK = 2**14
 
 @compile_kernel
 def _spline_likelihood(x, events, missed, knots, knot_values, curvature, out):  # type: ignore[no-untyped-def]
+    """Add the sums of `spline_likelihood` of sorted scores x (n,) to `out` (m − 1, 15)."""
     interval, basis = -1, np.empty(4)
     low = high = width = 0.0
     for i in range(x.shape[0]):

@@ -1,4 +1,4 @@
-"""Evaluate piecewise linear and step functions, and sum the logistic likelihood of a cubic spline."""
+"""Evaluate piecewise linear functions and step functions, by fast searches among their knots."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _VALUES_PER_TILE = 256  # number of values looked up at a time
 
 @compile_kernel
 def _find_bucket(value, n_buckets):  # type: ignore[no-untyped-def]
+    """Return the number of the bucket of a value: buckets have equal width on [0, 1], and the last one is open."""
     return np.int32(max(min(value * n_buckets, n_buckets - 1.0), 0.0))
 
 
@@ -52,6 +53,7 @@ def _count_knots_below(p, x, starts, first_step, right, values, n_below):  # typ
 
 @compile_kernel
 def _interpolate_linearly(p, x, y, starts, first_step, out):  # type: ignore[no-untyped-def]
+    """Write the linear interpolation of the values y at the knots x to `out`, for each p."""
     values, n_below = np.empty(_VALUES_PER_TILE), np.empty(_VALUES_PER_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _VALUES_PER_TILE):
         m = min(_VALUES_PER_TILE, p.shape[0] - start)
@@ -67,6 +69,7 @@ def _interpolate_linearly(p, x, y, starts, first_step, out):  # type: ignore[no-
 
 @compile_kernel
 def _evaluate_steps(p, x, y, starts, first_step, right, out):  # type: ignore[no-untyped-def]
+    """Write y[j] to `out` for each p, where j knots are below p (with `right`, at or below p)."""
     values, n_below = np.empty(_VALUES_PER_TILE), np.empty(_VALUES_PER_TILE, dtype=np.int32)
     for start in range(0, p.shape[0], _VALUES_PER_TILE):
         m = min(_VALUES_PER_TILE, p.shape[0] - start)
@@ -77,6 +80,7 @@ def _evaluate_steps(p, x, y, starts, first_step, right, out):  # type: ignore[no
 
 @compile_kernel
 def _check_all_or_none_below(P, lower, out):  # type: ignore[no-untyped-def]
+    """Write to `out` (n,) whether all or none of the values of a row of P are at or below `lower` (K,)."""
     for i in range(P.shape[0]):
         n_below = 0
         for c in range(P.shape[1]):
@@ -110,6 +114,7 @@ class SplineKnots:
 
 
 def _evaluate_in_blocks(p: Array, work: Callable[[Array, Array], None]) -> Array:
+    """Run `work` on blocks of p, each with the part of the result to fill; return the result (n,)."""
     out = np.empty(len(p))
     map_blocks(lambda a, b: work(as_plain_array(p[a:b]), out[a:b]), len(p), _VALUES_PER_TASK)
     return out

@@ -24,17 +24,20 @@ def _compute_cell_edges() -> Array:
 
 CELL_EDGES: Array = _compute_cell_edges()  # (CELLS + 1,)
 CELL_EDGES.flags.writeable = False
-CELL_MIDDLES: Array = (
-    CELL_EDGES[:-1] + CELL_EDGES[1:]
-) / 2  # strictly inside: coarser bins contain a cell's middle with its rows
+# Strictly inside the cells, so that a coarser bin contains the middle of each cell whose values it contains; (CELLS,).
+CELL_MIDDLES: Array = (CELL_EDGES[:-1] + CELL_EDGES[1:]) / 2
 CELL_MIDDLES.flags.writeable = False
 
 # The bits of positive floats have the same order as the floats, so a shift by the mantissa's width finds the halved
 # cell without a search.
 _CELL_WIDTH_BITS = int(np.float64(1 / N_EQUAL_CELLS).view(np.int64))
-_MANTISSA_MASK = (1 << 52) - 1
+_MANTISSA_WIDTH = 52  # bits of the mantissa of a float64
+_MANTISSA_MASK = (1 << _MANTISSA_WIDTH) - 1
 _CELL_WIDTH_MANTISSA = _CELL_WIDTH_BITS & _MANTISSA_MASK
-_CELL_WIDTH_EXPONENT = _CELL_WIDTH_BITS >> 52
+_CELL_WIDTH_EXPONENT = _CELL_WIDTH_BITS >> _MANTISSA_WIDTH
+# The exponent of x at the first cell, and the cell of a complement 1 − x with exponent 0.
+_EXPONENT_OF_FIRST_CELL = _CELL_WIDTH_EXPONENT - 1 - N_HALVINGS
+_CELL_OF_ZERO_EXPONENT = N_EQUAL_CELLS + N_HALVINGS - 1 + _CELL_WIDTH_EXPONENT - 1
 _FIRST_EQUAL_EDGE = 1 / N_EQUAL_CELLS
 _LAST_EQUAL_EDGE = (N_EQUAL_CELLS - 1) / N_EQUAL_CELLS
 # 1 − x is exact, but the stored edges near 1 are rounded, by less than this difference of mantissas.
@@ -43,28 +46,25 @@ _EDGE_MANTISSA_TOLERANCE = 1 << 31
 
 @compile_kernel
 def find_cells(x, complement, edges, exact, cells):  # type: ignore[no-untyped-def]
-    """Write the fine cell of each x to `cells`, given q = 1 − x; `exact` if arithmetic is exact, as for float32."""
+    """Write the fine cell of each x to `cells`, given `complement` = 1 − x, both float64.
+
+    With `exact`, x · N_EQUAL_CELLS is taken to be exact, as for values that come from float32. `edges` is CELL_EDGES.
+    """
     x_bits = x.view(np.int64)
     complement_bits = complement.view(np.int64)
     for j in range(x.shape[0]):
         equal_cell = np.int64(np.int32(np.ceil(x[j] * N_EQUAL_CELLS))) + (N_HALVINGS - 1)
-        halved_first = max(((x_bits[j] - 1 - _CELL_WIDTH_MANTISSA) >> 52) - (_CELL_WIDTH_EXPONENT - 1 - N_HALVINGS), 0)
-        halved_last = min(
-            N_EQUAL_CELLS
-            + N_HALVINGS
-            - 1
-            + (_CELL_WIDTH_EXPONENT - 1)
-            - ((complement_bits[j] - _CELL_WIDTH_MANTISSA) >> 52),
-            N_CELLS - 1,
-        )
+        exponent = (x_bits[j] - 1 - _CELL_WIDTH_MANTISSA) >> _MANTISSA_WIDTH
+        complement_exponent = (complement_bits[j] - _CELL_WIDTH_MANTISSA) >> _MANTISSA_WIDTH
+        halved_first = max(exponent - _EXPONENT_OF_FIRST_CELL, 0)
+        halved_last = min(_CELL_OF_ZERO_EXPONENT - complement_exponent, N_CELLS - 1)
         cells[j] = (
             halved_first if x[j] <= _FIRST_EQUAL_EDGE else (halved_last if x[j] > _LAST_EQUAL_EDGE else equal_cell)
         )
     if exact:
         return
-    n_near_edges = (
-        0  # the float64 product can round across an edge, by less than 1e-12; x is then compared with the edges
-    )
+    # The float64 product can round across an edge, by less than 1e-12; x is then compared with the edges.
+    n_near_edges = 0
     for j in range(x.shape[0]):
         scaled = x[j] * N_EQUAL_CELLS
         is_near_edge = (x[j] > _FIRST_EQUAL_EDGE) & (abs(scaled - np.rint(scaled)) < 1e-11)
@@ -82,7 +82,10 @@ def find_cells(x, complement, edges, exact, cells):  # type: ignore[no-untyped-d
 
 @compile_kernel
 def find_column_cells(column, m, edges, exact, x, complement, cells):  # type: ignore[no-untyped-def]
-    """Write the fine cells of the first m values of a column to `cells`; x and q are float64 buffers of m or more."""
+    """Write the fine cells of the first m values of a column to `cells`.
+
+    `x` and `complement` are float64 buffers of m or more.
+    """
     for i in range(m):
         x[i] = column[i] + 0.0  # −0 becomes 0, whose bits are the lowest
     for i in range(m):

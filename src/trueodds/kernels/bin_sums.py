@@ -1,4 +1,4 @@
-"""Sum predicted probabilities and outcomes per bin, for one column, every class against the rest, or sorted scores."""
+"""Sum predicted probabilities and outcomes per bin, for one column of scores, sorted or not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_label_sums(p, y, label, thresholds, n_bins, scale, out):  # type: ignore
 
 @compile_kernel
 def _add_key_sums(keys, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
-    """Add n, Σp and Σp² per bin of non-events and events, given as keys (see `sort.row_keys`), to `out`."""
+    """Add n, Σp and Σp² per bin of non-events and events, given as keys (see `score_keys.encode_rows`), to `out`."""
     bin_index, no_offset, sums = (
         np.empty(ROWS_PER_TILE, dtype=np.int32),
         np.zeros(ROWS_PER_TILE, dtype=np.int32),
@@ -124,7 +124,7 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
 
 
 def key_sums(keys: Array, edges: Array, closed: str) -> Array:
-    """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, from keys (see `sort.row_keys`) in any order."""
+    """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, from keys (`score_keys.encode_rows`) in any order."""
     thresholds, n_bins, scale = _prepare_binning(decode_scores(keys[:0]), edges, closed)
     keys = as_plain_array(keys)
     table = sum_blocks(
@@ -166,7 +166,7 @@ def _prepare_binning(p: Array, edges: Array, closed: str) -> tuple[Array, int, f
     return bin_thresholds(edges, closed, dtype), len(edges) - 1, exact_scale(edges, closed, dtype)
 
 
-_KEYS_PER_TASK = 2**17
+_KEYS_PER_TASK = 2**17  # minimum number of keys per thread task
 _KEYS_PER_PASS = 2**14  # number of keys decoded at a time, so that the scores stay in the core's own cache
 
 
@@ -204,7 +204,7 @@ def edge_keys(edges: Array, closed: str, dtype: Any) -> list[Any]:
 
 
 def sorted_key_sums(keys: Array, edges: Array, closed: str) -> Array:
-    """Return n, Σp, Σy, Σpy and Σp² per bin, (bins, 5), from sorted keys (see `sort.row_keys`)."""
+    """Return n, Σp, Σy, Σpy and Σp² per bin, (bins, 5), from sorted keys (see `score_keys.encode_rows`)."""
     n_bins = len(edges) - 1
     last_keys = edge_keys(edges, closed, keys.dtype)
     ends = np.array([0 if key is None else np.searchsorted(keys, key, "right") for key in last_keys] + [len(keys)])

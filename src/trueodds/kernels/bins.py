@@ -53,7 +53,7 @@ class Bins:
 
 MAX_COMPARED_EDGES = 64  # number of inner edges up to which comparison with all is faster than binary search
 _EDGES_PER_PASS = 8  # number of edges compared in one pass over a buffer
-_VALUES_PER_TASK = 2**18
+_VALUES_PER_TASK = 2**18  # minimum number of values per thread task
 
 
 def bin_thresholds(edges: Array, closed: str, dtype: Any) -> Array:
@@ -122,9 +122,9 @@ def number_bins(x, m, thresholds, n_bins, scale, offset, bin_index):  # type: ig
         return
     for j in range(m):
         bin_index[j] = offset[j] + np.int32(1)
-    for e in range(0, thresholds.shape[0], _EDGES_PER_PASS):
-        t0, t1, t2, t3 = thresholds[e], thresholds[e + 1], thresholds[e + 2], thresholds[e + 3]
-        t4, t5, t6, t7 = thresholds[e + 4], thresholds[e + 5], thresholds[e + 6], thresholds[e + 7]
+    for first in range(0, thresholds.shape[0], _EDGES_PER_PASS):
+        t0, t1, t2, t3 = thresholds[first], thresholds[first + 1], thresholds[first + 2], thresholds[first + 3]
+        t4, t5, t6, t7 = thresholds[first + 4], thresholds[first + 5], thresholds[first + 6], thresholds[first + 7]
         for j in range(m):
             value = x[j]
             n_below = np.int32(value > t0) + np.int32(value > t1) + np.int32(value > t2) + np.int32(value > t3)

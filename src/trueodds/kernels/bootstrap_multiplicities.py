@@ -12,11 +12,10 @@ from trueodds.kernels.random_streams import mix_bits
 
 N_SHORT_COUNTS = 6  # 16 random bits decide multiplicities 0..5; in 1 of 1,500 cases, 32 further bits are needed
 N_COUNTS = 16  # a Poisson(1) variable is 16 or more with probability 2e-14
-_WEYL_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_WEYL_INCREMENT = np.uint64(0x9E3779B97F4A7C15)  # step of the counter of splitmix64, 2^64 over the golden ratio
 _LOW_32_BITS = np.uint64(0xFFFFFFFF)
-_ROWS_PER_PARTIAL_TOTAL = (
-    4096  # number of rows whose multiplicities are summed in 16 bits: the sum is at most 4096 (N_COUNTS − 1)
-)
+# Number of rows whose multiplicities are summed in 16 bits: the sum is at most 4096 (N_COUNTS − 1), below 2^16.
+_ROWS_PER_PARTIAL_TOTAL = 4096
 
 
 class BootstrapMultiplicities:

@@ -16,9 +16,9 @@ def argsort_bins(bin_index: Array, n_bins: int) -> Array:
 class Resampler:
     """Bootstrap sums Σw, Σwp and Σwy per cell, from the multiplicity of each unit (a row or a cluster).
 
-    The values `w`, `wp` and `wy` (n, columns) of each row are added to the cells with the indices `slots` (n, columns),
-    times the multiplicity of the row's unit. `unit` (n,) has the unit of each row; by default each row is one. Entries
-    are sorted by cell, so that the sums of a cell stay in the cache.
+    The values `w`, `wp` and `wy` (n, columns) of each row are added to the cells with the indices `cells` (n, columns),
+    times the multiplicity of the row's unit. `unit` (n,) has the unit of each row; by default each row is one. `size`
+    is the number of cells. Entries are sorted by cell, so that the sums of a cell stay in the cache.
     """
 
     def __init__(self, cells: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
@@ -29,26 +29,41 @@ class Resampler:
         rows = entries // cells.shape[1]
         self.unit = (rows if unit is None else unit[rows]).astype(np.uint32)
         self.bin_index = bin_index[order].astype(np.uint32)
-        self.parts = np.stack([x.ravel()[entries] for x in (w, wp, wy)], axis=1).astype(np.float64)
+        self.entry_sums = np.stack([x.ravel()[entries] for x in (w, wp, wy)], axis=1).astype(np.float64)
         self.size = size
 
     def sum_cells(self, times: Array) -> Array:
         """Return Σw, Σwp and Σwy (3, resamples, size) for the multiplicities `times` (units, resamples) uint8."""
         out = np.zeros((self.size, 3, times.shape[1]))
-        _add_cells(np.ascontiguousarray(times), self.unit, self.bin_index, self.parts, out)
+        _add_cells(np.ascontiguousarray(times), self.unit, self.bin_index, self.entry_sums, out)
         return out.transpose(1, 2, 0)
 
 
-def _sum_cells(times, unit, bin_index, parts, out):  # type: ignore[no-untyped-def]
+def _sum_cells(times, unit, bin_index, entry_sums, out):  # type: ignore[no-untyped-def]
     """Add each entry to all resamples; four entries of one cell are added at once, so its sums are written once."""
     entry, n_entries = 0, unit.shape[0]
     while entry < n_entries:
         sum_w, sum_wp, sum_wy = out[bin_index[entry], 0], out[bin_index[entry], 1], out[bin_index[entry], 2]
-        times0, w0, wp0, wy0 = times[unit[entry]], parts[entry, 0], parts[entry, 1], parts[entry, 2]
+        times0, w0, wp0, wy0 = times[unit[entry]], entry_sums[entry, 0], entry_sums[entry, 1], entry_sums[entry, 2]
         if entry + 3 < n_entries and bin_index[entry + 3] == bin_index[entry]:
-            times1, w1, wp1, wy1 = times[unit[entry + 1]], parts[entry + 1, 0], parts[entry + 1, 1], parts[entry + 1, 2]
-            times2, w2, wp2, wy2 = times[unit[entry + 2]], parts[entry + 2, 0], parts[entry + 2, 1], parts[entry + 2, 2]
-            times3, w3, wp3, wy3 = times[unit[entry + 3]], parts[entry + 3, 0], parts[entry + 3, 1], parts[entry + 3, 2]
+            times1, w1, wp1, wy1 = (
+                times[unit[entry + 1]],
+                entry_sums[entry + 1, 0],
+                entry_sums[entry + 1, 1],
+                entry_sums[entry + 1, 2],
+            )
+            times2, w2, wp2, wy2 = (
+                times[unit[entry + 2]],
+                entry_sums[entry + 2, 0],
+                entry_sums[entry + 2, 1],
+                entry_sums[entry + 2, 2],
+            )
+            times3, w3, wp3, wy3 = (
+                times[unit[entry + 3]],
+                entry_sums[entry + 3, 0],
+                entry_sums[entry + 3, 1],
+                entry_sums[entry + 3, 2],
+            )
             for r in range(times.shape[1]):
                 t0, t1, t2, t3 = (
                     np.float64(times0[r]),

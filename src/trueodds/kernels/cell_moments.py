@@ -9,9 +9,8 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, sum_blocks
 
-_ROWS_PER_MASS_BLOCK = (
-    2**15
-)  # number of rows whose masses are computed at a time, so that they stay in the core's own cache
+# Number of rows whose masses are computed at a time, so that they stay in the core's own cache.
+_ROWS_PER_MASS_BLOCK = 2**15
 _ROWS_PER_CELL_PASS = 1024  # number of rows assigned to cells at a time
 
 

@@ -1,4 +1,4 @@
-"""Check that all values of a table are probabilities and that its rows sum to 1, in one pass."""
+"""Check that all values of a table are probabilities and that its rows sum to 1, reading the table once."""
 
 from __future__ import annotations
 

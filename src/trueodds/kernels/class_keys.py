@@ -88,10 +88,10 @@ def _encode_labels(P, y, first, scores, bits, buffer, keys):  # type: ignore[no-
 
 
 def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None = None) -> list[T] | None:
-    """Apply `work(keys)` to the sorted keys (see `sort`) of every class; return None if an outcome is neither 0 nor 1.
+    """Apply `work(keys)` to the sorted keys of every class; return None if an outcome is neither 0 nor 1.
 
-    P is (n, K), Y (n, K) or class numbers (n,); `classes` are the selected columns, all by default. Scores that float32
-    represents exactly are sorted as float32, in half the time of float64.
+    P is (n, K), Y (n, K) or class numbers (n,); `classes` are the selected columns, all by default. Keys are those of
+    `score_keys.encode_rows`. Scores that float32 represents exactly are sorted as float32, in half the time of float64.
     """
     n, classes = len(P), range(P.shape[1]) if classes is None else classes
     if n == 0:

@@ -25,11 +25,11 @@ def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-
         n, largest_ratio, t_of_largest = _trace_sum(breakpoints[:m], intercept_change, slope_change, x, y)
         n_hull = _find_upper_hull(x[:n], y[:n], hull)
         for j in range(1, n_hull):
-            i, g = hull[j], hull[j - 1]
-            if x[g] <= 0.5 <= x[i]:
-                share = (0.5 - x[g]) / (x[i] - x[g])
-                out[r, 0] = 2.0 * (y[g] + share * (y[i] - y[g]))
-                out[r, 3], out[r, 4] = x[g], x[i]
+            right, left = hull[j], hull[j - 1]
+            if x[left] <= 0.5 <= x[right]:
+                share = (0.5 - x[left]) / (x[right] - x[left])
+                out[r, 0] = 2.0 * (y[left] + share * (y[right] - y[left]))
+                out[r, 3], out[r, 4] = x[left], x[right]
                 break
         out[r, 1], out[r, 2] = largest_ratio, t_of_largest
 
@@ -92,17 +92,17 @@ def _trace_sum(breakpoints, intercept_change, slope_change, x, y):  # type: igno
 @compile_kernel
 def _find_upper_hull(x, y, hull):  # type: ignore[no-untyped-def]
     """Write the indices of the upper convex hull to `hull`; return their number. x is sorted, with two y at a jump."""
-    h = 0
+    n_hull = 0
     for j in range(x.shape[0]):
-        while h > 0 and x[hull[h - 1]] == x[j] and y[hull[h - 1]] <= y[j]:
-            h -= 1
-        if h > 0 and x[hull[h - 1]] == x[j]:
+        while n_hull > 0 and x[hull[n_hull - 1]] == x[j] and y[hull[n_hull - 1]] <= y[j]:
+            n_hull -= 1
+        if n_hull > 0 and x[hull[n_hull - 1]] == x[j]:
             continue
-        while h > 1:
-            i, g = hull[h - 1], hull[h - 2]
-            if (y[i] - y[g]) * (x[j] - x[g]) > (y[j] - y[g]) * (x[i] - x[g]):
+        while n_hull > 1:
+            last, previous = hull[n_hull - 1], hull[n_hull - 2]
+            if (y[last] - y[previous]) * (x[j] - x[previous]) > (y[j] - y[previous]) * (x[last] - x[previous]):
                 break
-            h -= 1
-        hull[h] = j
-        h += 1
-    return h
+            n_hull -= 1
+        hull[n_hull] = j
+        n_hull += 1
+    return n_hull

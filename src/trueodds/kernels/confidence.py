@@ -33,7 +33,7 @@ def _find_two_largest(columns, m, top, second, top_class):  # type: ignore[no-un
         second[i] = -1.0
         top_class[i] = 0
     for c in range(1, k - 1, 2):  # two columns at a time, to halve the number of stores
-        column, after = columns[c], columns[c + 1]
+        column, next_column = columns[c], columns[c + 1]
         for i in range(m):
             value, largest, second_largest, largest_class = column[i], top[i], second[i], top_class[i]
             larger = value > largest
@@ -41,7 +41,7 @@ def _find_two_largest(columns, m, top, second, top_class):  # type: ignore[no-un
             second_largest = smaller if smaller > second_largest else second_largest
             largest_class = np.int32(c) if larger else largest_class
             largest = value if larger else largest
-            value = after[i]
+            value = next_column[i]
             larger = value > largest
             smaller = largest if larger else value
             second[i] = smaller if smaller > second_largest else second_largest
@@ -104,7 +104,7 @@ def _compare_with_labels(top_class, y, correct):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _find_two_maxima(values, start_a, start_b, m):  # type: ignore[no-untyped-def]
-    """Return the maxima of the m values from index a and from index b; unsigned indices avoid wraparound checks."""
+    """Return the maxima of m values from both starts; unsigned indices avoid wraparound checks."""
     max_a, max_b = values[start_a], values[start_b]
     for c in range(m):
         max_a = max(max_a, values[start_a + np.uint64(c)])
@@ -114,7 +114,7 @@ def _find_two_maxima(values, start_a, start_b, m):  # type: ignore[no-untyped-de
 
 @compile_kernel
 def _is_tied(values, start, m, top, n_parts):  # type: ignore[no-untyped-def]
-    """Return whether a row's maximum is tied: it occurs in several parts, or repeatedly in m values from index a."""
+    """Return whether a row's maximum is tied: it occurs in several parts, or repeatedly in m values from `start` on."""
     count = np.int32(0)
     for c in range(m):
         count += np.int32(values[start + np.uint64(c)] == top)
@@ -238,7 +238,7 @@ def confidence_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Arra
 def confidence_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:
     """Return the moments of correctness minus confidence of the top class per cell, and the number of tied rows.
 
-    The moments are (cells, powers), see `smoothing.moments`. If the maximum is tied, the lowest class counts.
+    The moments are (cells, powers), see `cell_moments.cell_moments`. If the maximum is tied, the lowest class counts.
     """
     (P, rows_per_task), y = _kernel_layout(P), as_plain_array(y)
     ties: list[int] = []

@@ -13,9 +13,7 @@ from trueodds.kernels import compile_kernel, compile_reordering
 from trueodds.kernels.fine_grid import CELL_EDGES, find_tile_cells
 from trueodds.kernels.row_statistics import ROWS_PER_TILE
 
-_MAX_CLASSES_FOR_ALL_PAIRS = (
-    4  # number of classes up to which a loop over all pairs is faster than separating the first bin
-)
+_MAX_PAIRED_CLASSES = 4  # number of classes up to which a loop over all pairs is faster than separating the first bin
 _VALUES_PER_VECTOR = 4  # number of values per vector operation
 
 
@@ -24,24 +22,24 @@ def first_bin_edge(bin_of_cell: Array, k: int) -> float:
 
     `bin_of_cell` (CELLS,) maps fine cells to bins.
     """
-    return -1.0 if k <= _MAX_CLASSES_FOR_ALL_PAIRS else float(CELL_EDGES[np.count_nonzero(bin_of_cell == 0)])
+    return -1.0 if k <= _MAX_PAIRED_CLASSES else float(CELL_EDGES[np.count_nonzero(bin_of_cell == 0)])
 
 
-def zero_covariance_sums(k: int, bins: int, first_edge: float) -> tuple[Array, ...]:
+def zero_covariance_sums(k: int, n_bins: int, first_edge: float) -> tuple[Array, ...]:
     """Return zero arrays for Σ w²p(1 − p) by class and bin, and for Σ w²p_k p_l by both classes and both bins.
 
     Returns
     -------
-    own : ndarray of shape (K·bins,)
+    variance : ndarray of shape (K·bins,)
         Σ w²p(1 − p).
-    low : ndarray of shape (K, K)
+    first_first : ndarray of shape (K, K)
         Σ w²p_k p_l, k < l, of two values in the first bin.
-    mixed : ndarray of shape (K·bins, …)
+    beyond_first : ndarray of shape (K·bins, …)
         The same by class and bin of a value above the first bin, and by class of a value in the first bin.
-    beyond : ndarray of shape (K·bins, K·bins)
+    beyond_beyond : ndarray of shape (K·bins, K·bins)
         The same, k < l, of two values above the first bin.
     """
-    size, padded_k = k * bins, -(-k // _VALUES_PER_VECTOR) * _VALUES_PER_VECTOR if first_edge >= 0 else 0
+    size, padded_k = k * n_bins, -(-k // _VALUES_PER_VECTOR) * _VALUES_PER_VECTOR if first_edge >= 0 else 0
     return np.zeros(size), np.zeros((k, k)), np.zeros((size, padded_k)), np.zeros((size, size))
 
 
@@ -79,9 +77,20 @@ def add_shared_bin_covariances(P, w, bin_of_cell, n_bins, first_edge, exact, edg
 def covariance_buffers(k):  # type: ignore[no-untyped-def]
     """Return the buffers of `add_covariance_tile` for K classes.
 
-    These are the weights, the weighted values in the first bin by column and by row, and the row of each value. For the
-    list of values above the first bin they are the positions, rows, indices of class and bin, the entries with further
-    values in their row, and w·p.
+    Returns
+    -------
+    weight : ndarray of shape (ROWS,)
+        Weights of the rows.
+    low_columns, low_rows : ndarray of shape (K, ROWS) and (K·ROWS + padding,)
+        Weighted values in the first bin by column and by row; other values are 0.
+    row_of : ndarray of shape (K·ROWS + 1,)
+        Row of each value of the tile.
+    position, row, bin_index : ndarray of the same shape
+        List of the values above the first bin: their positions in the tile, rows, and indices of class and bin.
+    open_entries : ndarray of the same shape
+        Entries of this list that have further values in their row.
+    wp : ndarray of shape (K·ROWS,)
+        Weighted values of this list.
     """
     size = k * ROWS_PER_TILE
     index_lists = np.empty((5, size + 1), dtype=np.uint32)
@@ -152,28 +161,28 @@ def _add_pairs_in_first_bin(columns, m, first_edge, w, low_columns, n_bins, vari
     for c in range(k):
         values = low_columns[c]
         for d in range(c + 1, k - 3, 4):  # four columns at a time, so that `values` is read once for them
-            column_a, column_b, column_e, column_f = (
+            column0, column1, column2, column3 = (
                 low_columns[d],
                 low_columns[d + 1],
                 low_columns[d + 2],
                 low_columns[d + 3],
             )
-            sum_a = sum_b = sum_e = sum_f = 0.0
+            sum0 = sum1 = sum2 = sum3 = 0.0
             for i in range(ROWS_PER_TILE):
                 value = values[i]
-                sum_a += value * column_a[i]
-                sum_b += value * column_b[i]
-                sum_e += value * column_e[i]
-                sum_f += value * column_f[i]
-            sums[c, d] += sum_a
-            sums[c, d + 1] += sum_b
-            sums[c, d + 2] += sum_e
-            sums[c, d + 3] += sum_f
+                sum0 += value * column0[i]
+                sum1 += value * column1[i]
+                sum2 += value * column2[i]
+                sum3 += value * column3[i]
+            sums[c, d] += sum0
+            sums[c, d + 1] += sum1
+            sums[c, d + 2] += sum2
+            sums[c, d + 3] += sum3
         for d in range(k - (k - 1 - c) % 4, k):
-            column_a, sum_a = low_columns[d], 0.0
+            column0, sum0 = low_columns[d], 0.0
             for i in range(ROWS_PER_TILE):
-                sum_a += values[i] * column_a[i]
-            sums[c, d] += sum_a
+                sum0 += values[i] * column0[i]
+            sums[c, d] += sum0
 
 
 @compile_kernel
@@ -187,7 +196,7 @@ def _find_values_above(values, first_edge, position):  # type: ignore[no-untyped
 
 
 @compile_kernel
-def _add_values_beyond_first_bin(
+def _add_values_beyond_first_bin(  # type: ignore[no-untyped-def]
     values,
     n_beyond,
     cells,
@@ -202,7 +211,7 @@ def _add_values_beyond_first_bin(
     row,
     bin_index,
     wp,
-):  # type: ignore[no-untyped-def]
+):
     """Add the terms of values above the first bin: w²p(1 − p), and products with first-bin values of the same row."""
     k, n_padded, n_bins_unsigned = np.uint32(cells.shape[0]), beyond_first.shape[1], np.uint32(n_bins)
     for entry in range(n_beyond):

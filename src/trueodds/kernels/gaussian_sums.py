@@ -22,21 +22,21 @@ def _gaussian_sums(points, scores, w, wy, bandwidth, max_excess, out):  # type: 
     for i in range(points.shape[0]):
         point = points[i]
         next_score = np.searchsorted(scores, point)
-        squared_distance = np.inf
+        nearest_squared = np.inf
         if next_score < m:
-            squared_distance = scores[next_score] - point
+            nearest_squared = scores[next_score] - point
         if next_score > 0:
-            squared_distance = min(squared_distance, point - scores[next_score - 1])
-        squared_distance = (squared_distance / bandwidth) ** 2
+            nearest_squared = min(nearest_squared, point - scores[next_score - 1])
+        nearest_squared = (nearest_squared / bandwidth) ** 2
         low, high = next_score, next_score
-        while low > 0 and ((point - scores[low - 1]) / bandwidth) ** 2 <= squared_distance + max_excess:
+        while low > 0 and ((point - scores[low - 1]) / bandwidth) ** 2 <= nearest_squared + max_excess:
             low -= 1
-        while high < m and ((scores[high] - point) / bandwidth) ** 2 <= squared_distance + max_excess:
+        while high < m and ((scores[high] - point) / bandwidth) ** 2 <= nearest_squared + max_excess:
             high += 1
         mass = events = mass_slope = event_slope = 0.0
         for k in range(low, high):
             distance = (point - scores[k]) / bandwidth
-            kernel = np.exp((squared_distance - distance * distance) / 2.0)
+            kernel = np.exp((nearest_squared - distance * distance) / 2.0)
             mass += w[k] * kernel
             events += wy[k] * kernel
             mass_slope -= w[k] * kernel * distance
@@ -46,16 +46,31 @@ def _gaussian_sums(points, scores, w, wy, bandwidth, max_excess, out):  # type: 
             events,
             mass_slope / bandwidth,
             event_slope / bandwidth,
-            -squared_distance / 2.0,
+            -nearest_squared / 2.0,
         )
 
 
 def gaussian_sums(points: Array, scores: Array, w: Array, wy: Array, bandwidth: float) -> Array:
     r"""Return Gaussian kernel sums of weights and outcomes at given points, with their derivatives.
 
-    The sums are :math:`\sum_k w_k g(x - s_k)` and the same with wy, with :math:`g(u) = e^{-u^2/2h^2}`. The result (n,
-    5) has Σwg, Σwyg and their two derivatives, all divided by the g of the nearest score, and the log of that g. So
-    ratios are accurate wherever x in `points` (n,) lies. The scores s (m,) are sorted, m ≥ 1, w > 0.
+    The sums are :math:`\sum_k w_k g(x - s_k)` and the same with wy, with :math:`g(u) = e^{-u^2/2h^2}`.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n,)
+        Points x at which the sums are evaluated.
+    scores : ndarray of shape (m,)
+        Sorted scores s, m ≥ 1.
+    w, wy : ndarray of shape (m,)
+        Weights > 0, and weights times outcomes.
+    bandwidth : float
+        Standard deviation h of the kernel.
+
+    Returns
+    -------
+    sums : ndarray of shape (n, 5)
+        Σwg, Σwyg and their two derivatives, all divided by the g of the nearest score, and the log of that g. So ratios
+        are accurate wherever x lies.
     """
     out = np.empty((len(points), 5))
     points, scores, w, wy = (as_plain_array(np.asarray(array, dtype=np.float64)) for array in (points, scores, w, wy))

@@ -104,7 +104,7 @@ def tally_bins(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def add_outcome(index, p, y, n, sums):  # type: ignore[no-untyped-def]
-    """Add a value p with outcome z to the count, Σp, Σp², Σy and Σpy at index s."""
+    """Add a value p with outcome y to the count, Σp, Σp², Σy and Σpy at an index of `n` and `sums`."""
     n[index] += 1
     sums[index, 0] += p
     sums[index, 1] += p * p
@@ -114,7 +114,7 @@ def add_outcome(index, p, y, n, sums):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def add_weighted_outcome(index, w, p, y, n, sums):  # type: ignore[no-untyped-def]
-    """Add a value p with outcome share z and weight a to the count and the weighted sums at index s.
+    """Add a value p with outcome share y and weight w to the count and the weighted sums at an index.
 
     The sums are Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1 − p) and Σw²(y − p)².
     """
@@ -131,7 +131,7 @@ def add_weighted_outcome(index, w, p, y, n, sums):  # type: ignore[no-untyped-de
 
 
 @compile_kernel
-def tally_rows(
+def tally_rows(  # type: ignore[no-untyped-def]
     P,
     y,
     ranks,
@@ -148,13 +148,31 @@ def tally_rows(
     n_bins,
     first_edge,
     covariance_sums,
-):  # type: ignore[no-untyped-def]
+):
     """Tally P (n, K) with labels y (n,), tile by tile, so that each row is read from memory once.
 
-    n ((ranks + K)·CELLS,) and sums (…, 4) receive counts and Σp, Σp², Σy, Σpy of the largest values and of the classes.
-    `counts` and `extremes` receive the results of `survey_rows`. `scores` (2, 3) receives the number of rows with a
-    finite Brier score and log loss, their sum and their sum of squares (`single_column` as in `score_rows`).
-    `covariance_sums` receives the sums of `covariance.empty_sums`, unless `n_bins` is 0.
+    Parameters
+    ----------
+    P, y : ndarray of shape (n, K) and (n,)
+        Probabilities and labels.
+    ranks : int
+        Number of largest values of each row that are tallied.
+    atol : float
+        Deviation of a row sum from 1 that is considered rounding.
+    exact, edges : bool and ndarray
+        As in `find_cells`.
+    single_column : bool
+        As in `score_rows`.
+    n, sums : ndarray of shape ((ranks + K)·CELLS,) and (…, 4)
+        Receive counts and Σp, Σp², Σy, Σpy of the largest values and of the classes.
+    counts, extremes : ndarray
+        Receive the results of `survey_rows`.
+    scores : ndarray of shape (2, 3)
+        Receives the number of rows with a finite Brier score and log loss, their sum and their sum of squares.
+    bin_of_cell, n_bins, first_edge : ndarray, int and float
+        Bins of the covariances, as in `add_covariance_tile`; none are computed if `n_bins` is 0.
+    covariance_sums : tuple of ndarray
+        Receives the sums of `zero_covariance_sums`.
     """
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), np.empty((k, ROWS_PER_TILE), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Holm's step-down adjustment of several p-values."""
+"""Adjust several p-values with Holm's step-down method."""
 
 from __future__ import annotations
 

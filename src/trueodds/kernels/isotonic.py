@@ -21,7 +21,7 @@ class PooledBlocks(NamedTuple):
 
 @compile_kernel
 def pool_block(mass, events, last, n_blocks):  # type: ignore[no-untyped-def]
-    """Pool the last of k blocks with all preceding blocks whose mean is not lower; return the number of blocks left.
+    """Pool the last of the blocks with all preceding blocks whose mean is not lower; return the number of blocks left.
 
     Means are compared without division, so the result is exact for integers.
     """
@@ -107,7 +107,7 @@ def _fit_means(w, wy, fit):  # type: ignore[no-untyped-def]
 
 
 def fit_sorted_keys(keys: Array) -> PooledBlocks:
-    """Return the isotonic blocks of sorted keys (see `sort`) of rows of weight 1. The result is exact."""
+    """Return the isotonic blocks of sorted keys (see `score_keys`) of rows of weight 1. The result is exact."""
     n = len(keys)
     if n == 0:
         return PooledBlocks(*np.empty((4, 0)))
@@ -163,7 +163,7 @@ def isotonic_means(w: Array, wy: Array) -> Array:
 
 @compile_kernel
 def _cross_product(x1, y1, x2, y2, x3, y3):  # type: ignore[no-untyped-def]
-    """Return the cross product of the vectors a → b and b → c, which is positive if the path turns left."""
+    """Return the cross product of the vectors from point 1 to 2 and from 2 to 3, positive if the path turns left."""
     return (x2 - x1) * (y3 - y2) - (y2 - y1) * (x3 - x2)
 
 

@@ -20,8 +20,12 @@ def _value_if(condition, value):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _add_run_of_pairs(own_labels, labels, start, stop, first, last, high, low, upper, lower):  # type: ignore[no-untyped-def]
-    """Add the halves of the rows start..stop−1 whose label equals `own_labels`, for each draw in first..last−1."""
+def _add_run_of_pairs(own_labels, labels, start, stop, first, last, high_halves, low_halves, upper, lower):  # type: ignore[no-untyped-def]
+    """Add the halves of the pairs of a row with the rows start..stop−1 that have the same label.
+
+    `own_labels` are the labels of the row in the draws first..last−1. `high_halves` and `low_halves` belong to the
+    pairs, and `upper` and `lower` are the sums per draw.
+    """
     j = start
     while j + 4 <= stop:  # four rows at a time, so that the sums are read and written once for four
         labels0, labels1, labels2, labels3 = (
@@ -31,8 +35,13 @@ def _add_run_of_pairs(own_labels, labels, start, stop, first, last, high, low, u
             labels[j + 3, first:last],
         )
         pair = j - start
-        high0, high1, high2, high3 = high[pair], high[pair + 1], high[pair + 2], high[pair + 3]
-        low0, low1, low2, low3 = low[pair], low[pair + 1], low[pair + 2], low[pair + 3]
+        high0, high1, high2, high3 = (
+            high_halves[pair],
+            high_halves[pair + 1],
+            high_halves[pair + 2],
+            high_halves[pair + 3],
+        )
+        low0, low1, low2, low3 = low_halves[pair], low_halves[pair + 1], low_halves[pair + 2], low_halves[pair + 3]
         for r in range(last - first):
             own_label = own_labels[r]
             same0, same1, same2, same3 = (
@@ -50,7 +59,7 @@ def _add_run_of_pairs(own_labels, labels, start, stop, first, last, high, low, u
         j += 4
     while j < stop:
         labels0 = labels[j, first:last]
-        high0, low0 = high[j - start], low[j - start]
+        high0, low0 = high_halves[j - start], low_halves[j - start]
         for r in range(last - first):
             upper[r] += _value_if(labels0[r] == own_labels[r], high0)
             lower[r] += _value_if(labels0[r] == own_labels[r], low0)
@@ -60,12 +69,11 @@ def _add_run_of_pairs(own_labels, labels, start, stop, first, last, high, low, u
 @compile_kernel
 def _add_label_matches(k, first_row, first_partner, blocks, labels, out):  # type: ignore[no-untyped-def]
     """Add the halves of the similarities of `add_label_matches` to `out` (2, draws), tile by tile of partners."""
-    high, low = np.empty(PAIRS_PER_RUN, dtype=np.int32), np.empty(PAIRS_PER_RUN, dtype=np.int32)
+    high_halves, low_halves = np.empty(PAIRS_PER_RUN, dtype=np.int32), np.empty(PAIRS_PER_RUN, dtype=np.int32)
     upper, lower = np.empty(DRAWS_PER_TILE, dtype=np.int32), np.empty(DRAWS_PER_TILE, dtype=np.int32)
     last_row = first_row + k.shape[0]
-    for tile in range(
-        first_partner, last_row, PAIRS_PER_RUN
-    ):  # the labels of a tile stay in the cache for all rows of the strip
+    # The labels of a tile stay in the cache for all rows of the strip.
+    for tile in range(first_partner, last_row, PAIRS_PER_RUN):
         for first in range(0, labels.shape[1], DRAWS_PER_TILE):
             last = min(first + DRAWS_PER_TILE, labels.shape[1])
             for i in range(max(first_row, tile + 1), last_row):
@@ -75,12 +83,21 @@ def _add_label_matches(k, first_row, first_partner, blocks, labels, out):  # typ
                 for j in range(pairs_start, pairs_stop):
                     scaled = k[i - first_row, j - first_partner] * HALF_SCALE
                     integer_part = np.int32(scaled)
-                    high[j - pairs_start] = integer_part
-                    low[j - pairs_start] = np.int32((scaled - integer_part) * HALF_SCALE + 0.5)
+                    high_halves[j - pairs_start] = integer_part
+                    low_halves[j - pairs_start] = np.int32((scaled - integer_part) * HALF_SCALE + 0.5)
                 upper[:] = 0
                 lower[:] = 0
                 _add_run_of_pairs(
-                    labels[i, first:last], labels, pairs_start, pairs_stop, first, last, high, low, upper, lower
+                    labels[i, first:last],
+                    labels,
+                    pairs_start,
+                    pairs_stop,
+                    first,
+                    last,
+                    high_halves,
+                    low_halves,
+                    upper,
+                    lower,
                 )
                 for r in range(last - first):
                     out[0, first + r] += upper[r]

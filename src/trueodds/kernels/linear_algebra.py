@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trueodds.kernels import compile_fused, compile_kernel
 
-# BLAS is not used here: its own threads would compete with those of `in_blocks`.
+# BLAS is not used here: its own threads would compete with those of `map_blocks`.
 
 
 @compile_kernel

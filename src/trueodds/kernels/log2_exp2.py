@@ -36,9 +36,8 @@ def _odd_log_ratio(squared_ratio: float) -> float:
 
 
 _LOG2_COEF = _interpolate_polynomial(_odd_log_ratio, 0, _MAX_SQUARED_RATIO, 7)
-_EXP2_COEF = _interpolate_polynomial(
-    lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 10
-)  # 0 is a node up to rounding
+# The degree is even, so that 0 is a node up to rounding.
+_EXP2_COEF = _interpolate_polynomial(lambda f: math.expm1(f * math.log(2)) / f, -0.5, 0.5, 10)
 
 
 @compile_fused
@@ -88,6 +87,6 @@ def log2_clipped(p, min_prob, out):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def exp2_scaled(y, scale, out):  # type: ignore[no-untyped-def]
-    """Write 2 to the power `by` · y, which is at most 0, to `out`."""
+    """Write 2 to the power `scale` · y, which is at most 0, to `out`."""
     for i in range(y.shape[0]):
         out[i] = exp2(scale * y[i])

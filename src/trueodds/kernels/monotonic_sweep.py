@@ -26,7 +26,7 @@ def _first_cut(position, k, extent, tolerance):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _find_bin_end(position, j, start, n_cells, k, extent, tolerance):  # type: ignore[no-untyped-def]
-    """Return the number of cells at or below cut j, by binary search from t to m."""
+    """Return the number of cells at or below cut j, by binary search from `start` to `n_cells`."""
     if j >= k:
         return n_cells
     cut = j * extent / k - tolerance
@@ -42,7 +42,7 @@ def _find_bin_end(position, j, start, n_cells, k, extent, tolerance):  # type: i
 
 @compile_kernel
 def _has_decreasing_rate(mass, events, n_cells, begin, boundary, end):  # type: ignore[no-untyped-def]
-    """Return whether the event rate of the cells t..c−1 is below that of the cells a..t−1."""
+    """Return whether the event rate of the cells boundary..end−1 is below that of the cells begin..boundary−1."""
     weight_before, weight_after = mass[boundary] - mass[begin], mass[end] - mass[boundary]
     return (events[end] - events[boundary]) / weight_after < (
         events[boundary] - events[begin]

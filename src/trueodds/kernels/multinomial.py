@@ -99,9 +99,9 @@ def _predict_shared(F, theta, offset, start, eta):  # type: ignore[no-untyped-de
 def _add_separate_derivatives(F, start, r, root_weighted_q, variance, buffer, gradient, within_class, between_classes):  # type: ignore[no-untyped-def]
     """Add a tile of rows to the gradient and the terms of the Hessian, with f = (F, 1) by class.
 
-    `gradient` (K, d + 1) receives Σ r_k f_k, `within_class` (K, d + 1, d + 1) Σ v_k f_k f_kᵀ, and the upper triangle of
-    `between_classes` (K(d + 1), K(d + 1)) Σ q_k q_l f_k f_lᵀ. If `between_classes` is (0, 0), only the gradient is
-    computed.
+    `gradient` (K, d + 1) receives Σ r_k f_k, `within_class` (K, d + 1, d + 1) Σ v_k f_k f_kᵀ with v the `variance`, and
+    the upper triangle of `between_classes` (K(d + 1), K(d + 1)) Σ q_k q_l f_k f_lᵀ. If `between_classes` is (0, 0),
+    only the gradient is computed.
     """
     d, stop, scaled = F.shape[1], start + r.shape[1], buffer[-1]
     for k in range(F.shape[0]):

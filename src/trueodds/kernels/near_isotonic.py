@@ -16,14 +16,16 @@ PENALTY_TOLERANCE = 1e-10  # merges whose λ differ by less than this share belo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearIsotonicPath:
-    """All blocks of the path of near-isotonic fits: a block of weight W and mean m/W has the level (m + λc)/W.
+    """All blocks of the path of near-isotonic fits.
 
-    Blocks are numbered in the order of their creation, so the parts of a block have lower numbers than the block.
+    A block of weight W and mean M/W, with M = Σwy, has the level (M + λc)/W. Blocks are numbered in the order of their
+    creation, so the parts of a block have lower numbers than the block.
     """
 
     mass: Array  # (blocks,) W
-    events: Array  # (blocks,) m = Σwy
-    slope: Array  # (blocks,) c: 1 if the left neighbor is higher, minus 1 if the right neighbor is lower
+    events: Array  # (blocks,) M = Σwy
+    # (blocks,) c, the slope of M in λ: 1 if the left neighbor is higher, minus 1 if the right neighbor is lower
+    slope: Array
     parent: Array  # (blocks,) int64, the block into which it was merged; −1 if none
     first_model: Array  # (blocks,) int64, the first model that contains it
     end_model: Array  # (blocks,) int64, the first later model that does not contain it

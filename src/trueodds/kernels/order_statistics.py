@@ -12,10 +12,9 @@ from trueodds.kernels.bin_sums import ROWS_PER_TILE, add_scores, add_to_columns,
 from trueodds.kernels.score_keys import decode_scores
 
 _CELL_INDEX_BITS = 13
-_N_CELLS = (
-    2**_CELL_INDEX_BITS
-)  # number of equal cells between the smallest and the largest key; counts stay in the core's own cache
-_KEYS_PER_TASK = 2**18
+# Number of equal cells between the smallest and the largest key. Their counts stay in the core's own cache.
+_N_CELLS = 2**_CELL_INDEX_BITS
+_KEYS_PER_TASK = 2**18  # minimum number of keys per thread task
 _SAMPLE_SIZE = 1000  # number of sampled keys, from which the cells of the ranks are estimated
 _MAX_SAMPLE_SHARE = 0.25  # maximum share of the sample in these cells; above it, sorting all keys is not slower
 
@@ -35,8 +34,8 @@ def _count_keys(keys, low, shift, out):  # type: ignore[no-untyped-def]
     count = np.zeros(out.shape[0], dtype=np.int64)
     for i in range(keys.shape[0]):
         count[(keys[i] - low) >> shift] += 1
-    for c in range(out.shape[0]):
-        out[c] += np.float64(count[c])
+    for cell in range(out.shape[0]):
+        out[cell] += np.float64(count[cell])
 
 
 @compile_kernel
@@ -71,11 +70,29 @@ def _partition_keys(keys, empty_scores, low, shift, segment, selected_keys, out)
 class OrderStatistics:
     """The sorted keys of the cells that contain given ranks, and the sums of the keys in the segments between them.
 
-    Segments are numbered from 1; the cells with sorted keys are segment 0.
+    The range of the keys is divided into equal cells. The cells that contain a rank are segment 0, whose keys are
+    sorted. The cells between them are segments 1, 2, …, of which only sums are stored.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n,)
+        Keys in any order.
+    low, shift : unsigned integers
+        A key belongs to the cell (key − low) >> shift.
+    count : ndarray of shape (cells,)
+        Number of keys in each cell.
+    ranks : ndarray of int
+        Ranks of the order statistics, from 0.
+
+    Attributes
+    ----------
+    keys : ndarray
+        Sorted keys of the cells that contain a rank.
     """
 
     def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
-        self._cumulative_count = np.cumsum(count)  # number of keys up to and including each cell
+        # Numbers of keys up to and including each cell: of all keys, and of those that are not sorted.
+        self._cumulative_count = np.cumsum(count)
         is_selected = _cell_mask(self._find_cells_of_ranks(ranks))
         segment = np.where(is_selected, 0, np.cumsum(is_selected) + 1).astype(np.int32)
         n_rows, empty_scores = 2 * (int(is_selected.sum()) + 2), decode_scores(keys[:0])
@@ -89,9 +106,7 @@ class OrderStatistics:
         self.keys.sort()
         self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
         self._low, self._shift, self._selected, self._count = low, shift, is_selected, count
-        self._cumulative_unselected = np.cumsum(
-            np.where(is_selected, 0.0, count)
-        )  # the same without the cells of sorted keys
+        self._cumulative_unselected = np.cumsum(np.where(is_selected, 0.0, count))
 
     def select(self, ranks: Array) -> Array:
         """Return the order statistics (keys) at these ranks, from 0, whose cells must contain sorted keys."""
@@ -128,11 +143,11 @@ class OrderStatistics:
 def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None:
     """Return the order statistics of keys (n,) near these ranks, from 0; None if sorting all keys is not slower.
 
-    The keys, in any order, are those of `sort.row_keys`.
+    The keys, in any order, are those of `score_keys.encode_rows`.
     """
     keys = as_plain_array(keys)
     key_ranges = np.array(
-        map_blocks(lambda a, b: _find_key_range(keys[a:b]), len(keys), _KEYS_PER_TASK), dtype=keys.dtype
+        map_blocks(lambda start, stop: _find_key_range(keys[start:stop]), len(keys), _KEYS_PER_TASK), dtype=keys.dtype
     )
     low, high = key_ranges.min(), key_ranges.max()
     shift = keys.dtype.type(max(0, int(high - low).bit_length() - _CELL_INDEX_BITS))
@@ -140,7 +155,10 @@ def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None
     if _cell_mask(sampled_cells[ranks * len(sampled_cells) // len(keys)])[sampled_cells].mean() > _MAX_SAMPLE_SHARE:
         return None
     count = sum_blocks(
-        lambda a, b, out: _count_keys(keys[a:b], low, shift, out), len(keys), (_N_CELLS,), block=_KEYS_PER_TASK
+        lambda start, stop, out: _count_keys(keys[start:stop], low, shift, out),
+        len(keys),
+        (_N_CELLS,),
+        block=_KEYS_PER_TASK,
     )
     return OrderStatistics(keys, low, shift, count, ranks)
 

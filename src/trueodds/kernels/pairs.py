@@ -77,9 +77,10 @@ def pairwise_distances(P: Array, Q: Array, *, absolute: bool) -> Array:
 
 
 def sum_exponential_kernel(values: Array, decay: Array) -> Array:
-    """Return Σ over i ≠ j of e_i e_j k_ij for each row of e (draws, n), with k the product of the decays between them.
+    """Return Σ over i ≠ j of e_i e_j k_ij for each row e of `values` (draws, n).
 
-    This is the exponential kernel of sorted numbers, in O(n) instead of O(n²). `decay[i]` lies between i − 1 and i.
+    k_ij is the product of the decays between i and j, where `decay[i]` lies between i − 1 and i. This is the
+    exponential kernel of sorted numbers, in O(n) instead of O(n²).
     """
     values = np.ascontiguousarray(values)
 

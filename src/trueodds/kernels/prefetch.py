@@ -33,5 +33,5 @@ def _do_nothing(_x: Any, _index: Any) -> None:
     """Replace `prefetch` without a compiler."""
 
 
-# Prefetch the cache line of x[place], for a contiguous x (n,); `place` may be out of bounds.
+# Prefetch the cache line of x[index], for a contiguous x (n,); `index` may be out of bounds.
 prefetch: Any = _do_nothing if getattr(numba.config, "DISABLE_JIT", False) else intrinsic(_prefetch)

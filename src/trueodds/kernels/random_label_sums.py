@@ -176,11 +176,30 @@ def sum_label_weights(
     cluster: Array | None = None,
     cluster_probability: float = 0.0,
 ) -> Array:
-    """Return the total weight per cell and draw, (stop − start, size), with labels drawn from the predictions.
+    """Return the total weight per cell and draw, with labels drawn from the predicted probabilities.
 
-    `tables[t, i, c]` is the cell to which row i adds its weight if label c is drawn, or −1. With `independent` the
-    labels are independent (multilabel). `row_numbers` are the numbers of the rows, if they are sorted by cell for
-    locality. `cluster_probability` is as in `draw_labels`.
+    Parameters
+    ----------
+    P : ndarray of shape (n, K)
+        Probabilities from which the labels are drawn.
+    w : ndarray of shape (n,)
+        Weights.
+    tables : ndarray of shape (tables, n, K), int
+        `tables[t, i, c]` is the cell to which row i adds its weight if label c is drawn, or −1.
+    size : int
+        Number of cells.
+    key, start, stop : int
+        Key of the random numbers, first draw, and draw after the last one.
+    independent : bool, default=False
+        Draw each class independently of the others (multilabel).
+    row_numbers : ndarray of shape (n,), optional
+        Numbers of the rows, if they are sorted by cell for locality.
+    cluster, cluster_probability : ndarray of shape (n,) and float
+        As in `draw_labels`.
+
+    Returns
+    -------
+    sums : ndarray of shape (stop − start, size)
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
     vectorized = (
@@ -224,7 +243,7 @@ def _count_labels_in_blocks(P: Array, tables: Array, size: int, key: int, start:
     totals, lock = np.zeros((size, stop - start), dtype=np.int32), threading.Lock()
 
     def add_rows(first: int, last: int) -> None:
-        """Count the labels of the rows a..b−1 with 16 bits and add them to the totals."""
+        """Count the labels of the rows first..last−1 with 16 bits and add them to the totals."""
         counts = np.zeros(totals.shape, dtype=np.uint16)
         _count_labels(P[first:last], tables[:, first:last], first, key, start, counts)
         with lock:  # integer sums do not depend on their order

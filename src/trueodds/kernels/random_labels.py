@@ -97,7 +97,7 @@ def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignor
 
 MAX_COMPARED_CLASSES = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
 LABELS_PER_TILE = 2**17  # number of labels of a tile, which stays in the cache while its weights are added up
-_NO_CLUSTERS = np.empty(0, dtype=np.int64)
+_NO_CLUSTERS = np.empty(0, dtype=np.int64)  # stands for clusters that are not used, with the same dtype
 
 
 def draw_labels(
@@ -128,7 +128,7 @@ def _draw_label_tiles(
         yield rows, tile
 
 
-ROWS_PER_BLOCK = 256
+ROWS_PER_BLOCK = 256  # number of rows per thread task of `draw_labels_by_row`
 
 
 @compile_kernel

@@ -13,9 +13,8 @@ from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 # columns would then share cache sets.
 ROWS_PER_TILE = 240
 _MAX_TRANSPOSED_COLUMNS = 64  # number of columns up to which transposing is faster
-_VALUES_PER_RUN = (
-    32  # number of values per run of a long row; after removing the maximum, only its run is searched again
-)
+# Number of values per run of a long row. After removing the maximum, only its run is searched again.
+_VALUES_PER_RUN = 32
 
 
 @compile_kernel
@@ -40,9 +39,9 @@ def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def survey_tile(columns, m, rounding_tolerance, ranks, buffers, counts, extremes):  # type: ignore[no-untyped-def]
-    """Compute the statistics of m transposed rows into the buffers `buffers`; add to `counts` and `extremes`.
+    """Compute the statistics of m transposed rows into `buffers`; add to `counts` and `extremes`.
 
-    `buffers` are the buffers of `tile_buffers`; `counts` and `extremes` are as in `survey_rows`.
+    `buffers` come from `tile_buffers`; `counts` and `extremes` are as in `survey_rows`.
     """
     total, square, top, top_class = buffers
     _sum_columns(columns, m, total, square)
@@ -78,7 +77,7 @@ def survey_rows(P, bits, rounding_tolerance, top_classes, squares, counts, extre
                     top_classes[i, rank] = row_top_classes[rank]
         return
     columns, buffers = np.empty((k, ROWS_PER_TILE), dtype=P.dtype), tile_buffers(P)
-    _, square, _, row_top_classes = buffers
+    _, square, _, tile_top_classes = buffers
     for start in range(0, n, ROWS_PER_TILE):
         m = min(ROWS_PER_TILE, n - start)
         transpose_rows(P, start, m, 0, columns)
@@ -87,7 +86,7 @@ def survey_rows(P, bits, rounding_tolerance, top_classes, squares, counts, extre
             squares[start + i] = square[i]
         for rank in range(top_classes.shape[1]):
             for i in range(m):
-                top_classes[start + i, rank] = np.int32(row_top_classes[rank, i])
+                top_classes[start + i, rank] = np.int32(tile_top_classes[rank, i])
 
 
 @compile_kernel
@@ -143,15 +142,15 @@ def _count_special_values(columns, m, counts, extremes):  # type: ignore[no-unty
 
     The counters have the dtype of the values, so that the loop is vectorized.
     """
-    one_value, zero = columns.dtype.type(1.0), columns.dtype.type(0.0)
+    one, zero = columns.dtype.type(1.0), columns.dtype.type(0.0)
     zeros, ones, above = zero, zero, zero
     for j in range(columns.shape[0]):
         column = columns[j]
         for i in range(m):
             value = column[i]
-            zeros += one_value if value == zero else zero
-            ones += one_value if value == one_value else zero
-            above += one_value if value > one_value else zero
+            zeros += one if value == zero else zero
+            ones += one if value == one else zero
+            above += one if value > one else zero
     counts[0] += np.int64(zeros)
     counts[1] += np.int64(ones)
     counts[2] += np.int64(above)
@@ -162,25 +161,25 @@ def _count_special_values(columns, m, counts, extremes):  # type: ignore[no-unty
 
 
 @compile_kernel
-def _find_three_largest(columns, m, top_a, top_b, top_c, class_a, class_b, class_c):  # type: ignore[no-untyped-def]
-    """Write the three largest values of m transposed rows to a, b and c, and their columns to at_a, at_b and at_c.
+def _find_three_largest(columns, m, top1, top2, top3, class1, class2, class3):  # type: ignore[no-untyped-def]
+    """Write the three largest values of m transposed rows to `top1`, `top2` and `top3`, and their columns to `class1`, ….
 
     Column numbers have the dtype of the values, so that the loop is vectorized.
     """
     low, first_class = columns.dtype.type(-1.0), columns.dtype.type(0.0)
-    top_a[:], top_b[:], top_c[:] = low, low, low
-    class_a[:], class_b[:], class_c[:] = first_class, first_class, first_class
+    top1[:], top2[:], top3[:] = low, low, low
+    class1[:], class2[:], class3[:] = first_class, first_class, first_class
     for j in range(columns.shape[0]):
         column, number = columns[j], columns.dtype.type(j)
         for i in range(m):
-            value, first, second, third = column[i], top_a[i], top_b[i], top_c[i]
-            class_first, class_second, class_third = class_a[i], class_b[i], class_c[i]
-            top_c[i] = second if value > second else (value if value > third else third)
-            class_c[i] = class_second if value > second else (number if value > third else class_third)
-            top_b[i] = first if value > first else (value if value > second else second)
-            class_b[i] = class_first if value > first else (number if value > second else class_second)
-            top_a[i] = value if value > first else first
-            class_a[i] = number if value > first else class_first
+            value, first, second, third = column[i], top1[i], top2[i], top3[i]
+            class_first, class_second, class_third = class1[i], class2[i], class3[i]
+            top3[i] = second if value > second else (value if value > third else third)
+            class3[i] = class_second if value > second else (number if value > third else class_third)
+            top2[i] = first if value > first else (value if value > second else second)
+            class2[i] = class_first if value > first else (number if value > second else class_second)
+            top1[i] = value if value > first else first
+            class1[i] = number if value > first else class_first
 
 
 @compile_kernel

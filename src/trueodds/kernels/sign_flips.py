@@ -11,7 +11,7 @@ from trueodds.kernels.random_streams import mix_bits, row_stream_key
 
 @compile_kernel
 def random_sign(stream, draw):  # type: ignore[no-untyped-def]
-    """Return +1 or −1, each with probability 1/2, by one random bit of the stream."""
+    """Return +1 or −1, each with probability 1/2, from one random bit of the stream for this draw."""
     bits = mix_bits(stream + np.uint64(draw // 64 + 1) * np.uint64(0x9E3779B97F4A7C15))
     return 1.0 if (bits >> np.uint64(draw % 64)) & np.uint64(1) else -1.0
 

@@ -7,7 +7,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, map_blocks
 
-_SCORES_PER_TASK = 2**16
+_SCORES_PER_TASK = 2**16  # minimum number of scores per thread task
 
 
 @compile_kernel
@@ -48,7 +48,7 @@ def _integral_between(scores, sums, width, start, stop):  # type: ignore[no-unty
     m = scores.shape[0]
     position = scores[start - 1] if start > 0 else scores[0] - width
     high = np.searchsorted(scores, position + width, "right") if start > 0 else 0
-    while high > 0 and scores[high - 1] - width > position:  # at + width is rounded
+    while high > 0 and scores[high - 1] - width > position:  # position + width is rounded
         high -= 1
     total = 0.0
     for low in range(start, stop):
@@ -63,7 +63,7 @@ def _integral_between(scores, sums, width, start, stop):  # type: ignore[no-unty
 
 
 def mean_absolute_window_sum(scores: Array, values: Array, width: float) -> float:
-    """Return ∫ |Σ of e in the window [a, a + width)| da / width, for values e (m,) at sorted scores s (m,)."""
+    """Return ∫ |Σ of the values in the window [a, a + width)| da / width, for values (m,) at sorted scores (m,)."""
     scores, sums = as_plain_array(scores), np.zeros(len(scores) + 1)
     np.cumsum(values, out=sums[1:])
     return (
@@ -77,7 +77,7 @@ def mean_absolute_window_sum(scores: Array, values: Array, width: float) -> floa
 
 
 class SlidingWindows:
-    """Sums of values in a sliding window [a, a + width) over sorted scores `s` (m,), for many draws."""
+    """Sums of values in a sliding window [a, a + width) over sorted `scores` (m,), for many draws."""
 
     def __init__(self, scores: Array, width: float) -> None:
         self.width = width
@@ -86,7 +86,7 @@ class SlidingWindows:
         _find_intervals(scores, width, self.first, self.behind, self.length)
 
     def mean_absolute_sums(self, values: Array) -> Array:
-        """Return ∫ |Σ of e in the window| da / width for each row of e (draws, m), (draws,)."""
+        """Return ∫ |Σ of the values in the window| da / width for each row of `values` (draws, m), (draws,)."""
         values = np.ascontiguousarray(values)
 
         def work(start: int, stop: int) -> Array:

@@ -12,7 +12,7 @@ from trueodds.kernels import as_plain_array, compile_fused, map_blocks
 from trueodds.kernels.log2_exp2 import exp2_scaled, log2, log2_clipped
 
 _LOG_OF_2 = math.log(2)
-_MIN_INTEGER = np.int64(-(2**63))
+_MIN_INTEGER = np.int64(-(2**63))  # start of a search for the largest bits
 _SIGN_FLIP_MASK = np.int64(2**63 - 1)  # orders the bits of negative numbers as integers
 
 # Indices are unsigned, because signed ones are checked for negative values. Rows are not sliced, because each slice
@@ -45,8 +45,9 @@ def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
 def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, first, row_step, out):  # type: ignore[no-untyped-def]
     """Add the log-likelihood terms of the rows of x and their six derivatives to `out` (7,).
 
-    e = 2^(by·y) are the unnormalized class probabilities of each row, and x the values whose cumulants are the
-    derivatives. The rows are `row_step` rows apart in the outcomes Y and the weights w, starting with number `first`.
+    `unnormalized` = 2^(exponent_scale · y) are the class probabilities of each row up to a factor, and x the values
+    whose cumulants are the derivatives. The rows are `row_step` rows apart in the outcomes Y and the weights w,
+    starting with number `first`. x, y and `unnormalized` have K numbers per row.
     """
     for row in range(x.shape[0] // k):
         start, stop, source_row = np.uint64(row * k), np.uint64((row + 1) * k), (first + row) * row_step
@@ -65,7 +66,7 @@ def add_likelihood_derivatives(x, y, exponent_scale, unnormalized, k, Y, w, firs
 
 @compile_fused
 def _sum_and_mean(x, unnormalized, start, stop):  # type: ignore[no-untyped-def]
-    """Return Σe and the mean of x weighted by e, over the indices start..stop−1."""
+    """Return the sum of the unnormalized probabilities of a row, and the mean of x under them."""
     total = weighted_sum = 0.0
     for i in range(start, stop):
         total += unnormalized[i]
@@ -75,7 +76,7 @@ def _sum_and_mean(x, unnormalized, start, stop):  # type: ignore[no-untyped-def]
 
 @compile_fused
 def _central_moments(x, unnormalized, inverse_total, mean, start, stop):  # type: ignore[no-untyped-def]
-    """Return the central moments 2 to 6 of x with weights e · inverse_total, over the indices start..stop−1."""
+    """Return the central moments 2 to 6 of x under the probabilities of a row (start..stop−1)."""
     second = third = fourth = fifth = sixth = 0.0
     for i in range(start, stop):
         deviation = x[i] - mean
@@ -112,7 +113,7 @@ def _observed_means(x, y, Y, row, start):  # type: ignore[no-untyped-def]
 N_SUMS = 7  # the value and six derivatives
 VALUES_PER_BLOCK = 2**18  # number of values per thread task
 _VALUES_PER_TILE = 2**12  # number of values processed at a time, so that they stay in the L1 cache
-_SMALLEST_NORMAL = 2.0**-1022
+_SMALLEST_NORMAL = 2.0**-1022  # smallest number of which `log2` computes the logarithm
 _LOG_OF_ZERO = -1e300  # base-2 logarithm of an exact zero; its power is 0
 
 

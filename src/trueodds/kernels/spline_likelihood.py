@@ -8,7 +8,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels import as_plain_array, compile_kernel, sum_blocks
 
 N_SUMS = 15  # sums per interval: the value, its gradient (4) and the lower triangle of its Hessian (10)
-_SCORES_PER_TASK = 2**14
+_SCORES_PER_TASK = 2**14  # minimum number of scores per thread task
 
 
 @compile_kernel
@@ -57,12 +57,12 @@ def _spline_likelihood(x, events, missed, knots, knot_values, curvature, out):  
 def spline_likelihood(
     x: Array, events: Array, missed: Array, knots: Array, knot_values: Array, curvature: Array
 ) -> Array:
-    """Negative log-likelihood of sorted scores, with its derivatives, between each pair of knots (m − 1, 15).
+    """Return the negative log-likelihood of sorted scores, with derivatives, by interval between knots, (m − 1, 15).
 
     At a score the curve is linear in four numbers: its values and its second derivatives at the knots on both sides.
     Each row has the value, the gradient in these four numbers, and the lower triangle of the Hessian. x (n,) is sorted,
-    `events` and `missed` (n,) are the weights of events and non-events. f and `curvature` (m,) are the values and the
-    second derivatives of the spline at the knots (m,).
+    `events` and `missed` (n,) are the weights of events and non-events. `knot_values` and `curvature` (m,) are the
+    values and the second derivatives of the spline at the knots (m,).
     """
     rows, fixed = (
         [as_plain_array(array) for array in (x, events, missed)],

@@ -92,31 +92,31 @@ class SplineKnots:
     """Sorted knots x (m,) ≥ 0 with their values; buckets find them in O(1) if they are spread evenly."""
 
     def __init__(self, x: Array) -> None:
-        buckets = min(_MAX_BUCKETS, 1 << max(4, 2 * len(x) - 1).bit_length())
-        self._starts = np.empty(buckets + 1, dtype=np.int32)
+        n_buckets = min(_MAX_BUCKETS, 1 << max(4, 2 * len(x) - 1).bit_length())
+        self._starts = np.empty(n_buckets + 1, dtype=np.int32)
         _index_knots(as_plain_array(np.asarray(x, dtype=np.float64)), self._starts)
-        self._half = np.int32(1 << int(np.diff(self._starts).max()).bit_length() >> 1)
-        self._x = as_plain_array(np.append(x, np.full(2 * int(self._half) + 1, np.inf)))
+        self._first_step = np.int32(1 << int(np.diff(self._starts).max()).bit_length() >> 1)
+        self._x = as_plain_array(np.append(x, np.full(2 * int(self._first_step) + 1, np.inf)))
 
     def interpolate(self, p: Array, y: Array) -> Array:
         """Interpolate the values y (m,) at the knots linearly at each p (n,) ≥ 0; constant outside the knots."""
         y = as_plain_array(np.append(y, y[-1]))
         return _evaluate_in_blocks(
-            p, lambda some, out: _interpolate_linearly(some, self._x, y, self._starts, self._half, out)
+            p, lambda block, out: _interpolate_linearly(block, self._x, y, self._starts, self._first_step, out)
         )
 
     def evaluate_steps(self, p: Array, y: Array, *, right: bool) -> Array:
         """Return y[j] for each p (n,) ≥ 0, where j knots are below p, or with `right` at or below p; y is (m + 1,)."""
         y = as_plain_array(np.asarray(y, dtype=np.float64))
         return _evaluate_in_blocks(
-            p, lambda some, out: _evaluate_steps(some, self._x, y, self._starts, self._half, right, out)
+            p, lambda block, out: _evaluate_steps(block, self._x, y, self._starts, self._first_step, right, out)
         )
 
 
 def _evaluate_in_blocks(p: Array, work: Callable[[Array, Array], None]) -> Array:
     """Run `work` on blocks of p, each with the part of the result to fill; return the result (n,)."""
     out = np.empty(len(p))
-    map_blocks(lambda a, b: work(as_plain_array(p[a:b]), out[a:b]), len(p), _VALUES_PER_TASK)
+    map_blocks(lambda start, stop: work(as_plain_array(p[start:stop]), out[start:stop]), len(p), _VALUES_PER_TASK)
     return out
 
 
@@ -124,7 +124,7 @@ def all_or_none_below(P: Array, lower: Array) -> Array:
     """Return a mask (n,) of the rows of P (n, K) with no value at or below `lower` (K,) of its class, or only such."""
     out, lower = np.empty(len(P), dtype=np.bool_), as_plain_array(np.asarray(lower, dtype=np.float64))
     map_blocks(
-        lambda a, b: _check_all_or_none_below(as_plain_array(P[a:b]), lower, out[a:b]),
+        lambda start, stop: _check_all_or_none_below(as_plain_array(P[start:stop]), lower, out[start:stop]),
         len(P),
         max(1, 2**17 // max(1, P.shape[1])),
     )

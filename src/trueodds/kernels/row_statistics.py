@@ -162,7 +162,7 @@ def _count_special_values(columns, m, counts, extremes):  # type: ignore[no-unty
 
 @compile_kernel
 def _find_three_largest(columns, m, top1, top2, top3, class1, class2, class3):  # type: ignore[no-untyped-def]
-    """Write the three largest values of m transposed rows to `top1`, `top2` and `top3`, and their columns to `class1`, ….
+    """Write the three largest values of m transposed rows to `top1`–`top3`, and their columns to `class1`–`class3`.
 
     Column numbers have the dtype of the values, so that the loop is vectorized.
     """

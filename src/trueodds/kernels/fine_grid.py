@@ -13,7 +13,7 @@ N_HALVINGS = 20  # number of times the first and the last cell are halved
 N_CELLS = N_EQUAL_CELLS + 2 * N_HALVINGS
 
 
-def _compute_cell_edges() -> Array:
+def _fine_edges() -> Array:
     """Return the edges of the equal cells and of the halved first and last cells, (N_CELLS + 1,)."""
     halved_edges = 1 / N_EQUAL_CELLS / 2.0 ** np.arange(1, N_HALVINGS + 1)
     # Not linspace: with i/k, i/3840 and j/15 are the same float wherever the numbers are equal.
@@ -22,7 +22,7 @@ def _compute_cell_edges() -> Array:
     )
 
 
-CELL_EDGES: Array = _compute_cell_edges()  # (CELLS + 1,)
+CELL_EDGES: Array = _fine_edges()  # (CELLS + 1,)
 CELL_EDGES.flags.writeable = False
 # Strictly inside the cells, so that a coarser bin contains the middle of each cell whose values it contains; (CELLS,).
 CELL_MIDDLES: Array = (CELL_EDGES[:-1] + CELL_EDGES[1:]) / 2

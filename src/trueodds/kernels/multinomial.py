@@ -39,7 +39,7 @@ def _subtract_row_max(eta, Y, start, row_max, top_class, observed_eta):  # type:
 
 
 @compile_kernel
-def _compute_residuals(e, Y, w, start, top_class, sum_of_others, r, root_weighted_q, variance):  # type: ignore[no-untyped-def]
+def _fill_residuals(e, Y, w, start, top_class, sum_of_others, r, root_weighted_q, variance):  # type: ignore[no-untyped-def]
     """Compute r = w(q − y), √w q, w q(1 − q), and Σe without the largest e, from e = exp(η − max η).
 
     Differences of nearly equal numbers are avoided, so the residual of a nearly certain row keeps its digits, and with
@@ -267,7 +267,7 @@ def _add_tile(
     (_predict_shared if shared else _predict_separate)(rows.F, theta, rows.offset, start, eta)
     _subtract_row_max(eta, rows.Y, start, row_max, top_class, observed_eta)
     np.exp(eta, out=eta)
-    _compute_residuals(eta, rows.Y, rows.w, start, top_class, sum_of_others, r, root_weighted_q, variance)
+    _fill_residuals(eta, rows.Y, rows.w, start, top_class, sum_of_others, r, root_weighted_q, variance)
     value += rows.w[start : start + m] @ (np.log1p(sum_of_others) - observed_eta)
     if shared:
         _add_shared_derivatives(rows.F, start, r, root_weighted_q, buffer, gradient, between_classes)

@@ -29,9 +29,9 @@ def _prefetch(_typing: Any, x: Any, index: Any) -> Any:
     return types.void(x, index), build
 
 
-def _do_nothing(_x: Any, _index: Any) -> None:
+def _skip_prefetch(_x: Any, _index: Any) -> None:
     """Replace `prefetch` without a compiler."""
 
 
 # Prefetch the cache line of x[index], for a contiguous x (n,); `index` may be out of bounds.
-prefetch: Any = _do_nothing if getattr(numba.config, "DISABLE_JIT", False) else intrinsic(_prefetch)
+prefetch: Any = _skip_prefetch if getattr(numba.config, "DISABLE_JIT", False) else intrinsic(_prefetch)

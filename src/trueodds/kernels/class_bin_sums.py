@@ -17,7 +17,7 @@ _VALUES_PER_COPY = 2**18  # number of values copied at a time if the array is no
 
 
 @compile_kernel
-def _add_few_classes(P, y, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
+def _add_tiled_classes(P, y, thresholds, n_bins, scale, out):  # type: ignore[no-untyped-def]
     """Add n, Σp, Σy and Σpy of every class and bin to `out` (K·(bins + 2), 4)."""
     n, k = P.shape
     size = n_bins + 2
@@ -62,7 +62,7 @@ def _count_thresholds_below(x, thresholds):  # type: ignore[no-untyped-def]
 
 @compile_kernel
 def _add_many_classes(P, bits, y, thresholds, first_edge_bits, n_bins, out):  # type: ignore[no-untyped-def]
-    """Add the sums of `_add_few_classes`, faster if few values of a row lie above the first bin.
+    """Add the sums of `_add_tiled_classes`, faster if few values of a row lie above the first bin.
 
     `bits` is P as integers, and `first_edge_bits` the bits of the upper edge of the first bin.
     """
@@ -112,7 +112,7 @@ def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
                     block, as_plain_array(block.view(words)), labels, thresholds, first_edge_bits, n_bins, out
                 )
             else:
-                _add_few_classes(block, labels, thresholds, n_bins, scale, out)
+                _add_tiled_classes(block, labels, thresholds, n_bins, scale, out)
 
     return merge_outer_bins(
         sum_blocks(add, n, (k * (n_bins + 2), 4), block=max(1, _VALUES_PER_TASK // k)).reshape(k, n_bins + 2, 4)

@@ -152,8 +152,8 @@ def _binned_error(mass, predicted, events, position, n_cells, n_bins, extent, to
 
 
 @compile_kernel
-def _sweep_draws(w, wp, wy, scores, max_bins, by_mass, order, start, stop, values, best_n_bins):  # type: ignore[no-untyped-def]
-    """Write the binned error and the number of bins of the draws start..stop−1 to `values` and `best_n_bins`."""
+def _sweep_draws(w, wp, wy, scores, max_bins, by_mass, order, start, stop, values, chosen_n_bins):  # type: ignore[no-untyped-def]
+    """Write the binned error and the number of bins of the draws start..stop−1 to `values` and `chosen_n_bins`."""
     size = scores.shape[0]
     mass, predicted, events, position = np.empty(size + 1), np.empty(size + 1), np.empty(size + 1), np.empty(size + 1)
     above, hull = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
@@ -171,7 +171,7 @@ def _sweep_draws(w, wp, wy, scores, max_bins, by_mass, order, start, stop, value
             ):
                 n_bins += 1
         values[r] = _binned_error(mass, predicted, events, position, n_cells, n_bins, extent, tolerance, order)
-        best_n_bins[r] = n_bins
+        chosen_n_bins[r] = n_bins
 
 
 def monotonic_sweep(
@@ -183,15 +183,15 @@ def monotonic_sweep(
     (`by_mass`) or equal width; numbers from 2 to `max_bins` are tried. Cost: O(m + k² log m) for a result of k bins.
     """
     draws = max(len(w), len(wp), len(wy))
-    values, best_n_bins = np.empty(draws), np.empty(draws, np.int64)
+    values, chosen_n_bins = np.empty(draws), np.empty(draws, np.int64)
     arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, scores)]
     max_bins, order = max(1, max_bins), float(order)
     block = max(32, 2**17 // len(scores))  # minimum work per thread task
     list(
         map_blocks(
-            lambda start, stop: _sweep_draws(*arrays, max_bins, by_mass, order, start, stop, values, best_n_bins),
+            lambda start, stop: _sweep_draws(*arrays, max_bins, by_mass, order, start, stop, values, chosen_n_bins),
             draws,
             block,
         )
     )
-    return values, best_n_bins
+    return values, chosen_n_bins

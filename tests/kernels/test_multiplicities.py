@@ -83,8 +83,8 @@ def test_too_many_balls_are_drawn_anew(monkeypatch):
     attempts = []
     monkeypatch.setattr(bootstrap_multiplicities, "_count_thresholds", lambda _n: thresholds(10**12))
     drawn = BootstrapMultiplicities(6, 19)
-    poisson = drawn._poisson
-    drawn._poisson = lambda pairs, attempt: (attempts.append(attempt), poisson(pairs, attempt))[1]
+    poisson = drawn._draw_poisson
+    drawn._draw_poisson = lambda pairs, attempt: (attempts.append(attempt), poisson(pairs, attempt))[1]
     t = drawn.draw(0, MANY // 40)
     assert max(attempts) > 2
     assert (t.sum(axis=0, dtype=int) == 6).all()

@@ -89,7 +89,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         ties[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
         target, start = np.zeros((2, k + 1))
         target[0], start[0] = 1.0, initial_beta(data, self.min_prob)
-        prepared = data.map_rows(partial(prepare_rows, relative=True))
+        prepared = data.map_rows(partial(prepare_rows, subtract_max=True))
         optimum = fit_log_linear(
             prepared, np.zeros(k + 1), target, start, shared_features=False, tying=ties.reshape(2 * k, k + 1)
         )

@@ -33,8 +33,13 @@ class FitData:
     ) -> FitData:
         """The rows that have positive weight."""
         if not w.all():
-            live = w > 0
-            P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
+            has_weight = w > 0
+            P, Y, w, cluster = (
+                P[has_weight],
+                Y[has_weight],
+                w[has_weight],
+                None if cluster is None else cluster[has_weight],
+            )
         return cls(P, Y, w, cluster, min_prob, logits)
 
     @property
@@ -78,8 +83,8 @@ class FitData:
         """Whether rows have equal weights, a single outcome each and no clusters."""
         if self.cluster is not None:
             return RowHomogeneity(has_clusters=True)
-        voted = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _RELATIVE_TOLERANCE).any())
-        return RowHomogeneity(float(self.w.min()), float(self.w.max()), False, voted)
+        has_vote_shares = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _RELATIVE_TOLERANCE).any())
+        return RowHomogeneity(float(self.w.min()), float(self.w.max()), False, has_vote_shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +171,13 @@ _PROBABILITIES_PER_BLOCK = 2**18  # probabilities per block, so that temporaries
 
 def iterate_blocks(P: Probabilities, Y: Array, w: Array) -> Iterator[tuple[Any, Array, Array]]:
     """Iterate over blocks of rows with positive weight: probabilities or their logarithms, outcomes, weights."""
-    rows = max(1, _PROBABILITIES_PER_BLOCK // P.shape[1])
-    for start in range(0, len(P), rows):
-        part = slice(start, start + rows)
-        p, y, m = P[part], Y[part], w[part]
-        if not m.all():
-            p, y, m = p[m > 0], y[m > 0], m[m > 0]
-        yield p if isinstance(p, LogProbabilities) else p.astype(np.float64, copy=False), y, m
+    block_size = max(1, _PROBABILITIES_PER_BLOCK // P.shape[1])
+    for start in range(0, len(P), block_size):
+        block = slice(start, start + block_size)
+        p, y, weights = P[block], Y[block], w[block]
+        if not weights.all():
+            p, y, weights = p[weights > 0], y[weights > 0], weights[weights > 0]
+        yield p if isinstance(p, LogProbabilities) else p.astype(np.float64, copy=False), y, weights
 
 
 def one_hot_shares(Y: Array, k: int) -> Array:
@@ -197,8 +202,8 @@ def apply_in_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
     """Apply a function to blocks of rows on threads; returns (n, K) float64."""
     out = np.empty(P.shape)
 
-    def work(start: int, stop: int) -> None:
+    def apply_to_block(start: int, stop: int) -> None:
         out[start:stop] = apply(P[start:stop])
 
-    map_blocks(work, len(P), max(1, _PROBABILITIES_PER_THREAD_BLOCK // P.shape[1]))
+    map_blocks(apply_to_block, len(P), max(1, _PROBABILITIES_PER_THREAD_BLOCK // P.shape[1]))
     return out

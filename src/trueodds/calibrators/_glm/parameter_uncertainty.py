@@ -162,11 +162,11 @@ def _read_covariances(V: Any, k: int) -> Array:
 
 def are_proper_covariances(V: Array) -> bool:
     """Whether these are valid covariances of two parameters; roots avoid overflow and underflow of products."""
-    variances, across = V.diagonal(axis1=1, axis2=2), V[:, 0, 1]
+    variances, covariances = V.diagonal(axis1=1, axis2=2), V[:, 0, 1]
     if not ((variances > 1 / _MAX_VARIANCE) & (variances < _MAX_VARIANCE)).all():
         return False
     return bool(
-        (np.abs(across) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _MIN_CORRELATION_MARGIN).all()
+        (np.abs(covariances) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _MIN_CORRELATION_MARGIN).all()
     )
 
 
@@ -202,49 +202,53 @@ class FitEvidence:
     def uncertainty(self) -> ParameterUncertainty:
         """The uncertainty of the parameters."""
         H, d = self.hessian, len(self.hessian)
-        own = np.sqrt(H.diagonal())
-        unit = np.divide(1.0, own, out=np.zeros(d), where=own > 0)
-        values = np.linalg.eigvalsh(H * np.outer(unit, unit))
-        numerical_rank = int((values > RANK_TOLERANCE * max(float(values[-1]), 1e-300)).sum())
+        root_diagonal = np.sqrt(H.diagonal())
+        scale = np.divide(1.0, root_diagonal, out=np.zeros(d), where=root_diagonal > 0)
+        eigenvalues = np.linalg.eigvalsh(H * np.outer(scale, scale))
+        numerical_rank = int((eigenvalues > RANK_TOLERANCE * max(float(eigenvalues[-1]), 1e-300)).sum())
         rank = min(d if self.rank is None else self.rank, numerical_rank)
-        errors, pulled = self.summary.std_error_method, self.penalty > 0
+        std_error_method, penalized = self.summary.std_error_method, self.penalty > 0
         # Equal weights of any size are treated as 1.
-        gain = (
-            self.likelihood_ratio() / self.summary.row_weight if rank and errors == "curvature" and not pulled else None
+        likelihood_ratio = (
+            self.likelihood_ratio() / self.summary.row_weight
+            if rank and std_error_method == "curvature" and not penalized
+            else None
         )
 
-        def make_certainty(errors: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
+        def make_uncertainty(method: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
             even = None if V is None else self.both_signs
-            return ParameterUncertainty(errors, V, gain, rank, float(self.summary.n), pulled, units, even)
+            return ParameterUncertainty(
+                method, V, likelihood_ratio, rank, float(self.summary.n), penalized, units, even
+            )
 
-        if rank < d and not pulled:
-            return make_certainty("untold")
-        if errors in ("votes", "clusters") and self.scores is None:
-            return make_certainty("far")
-        parameter_covariance = self._parameter_covariance(errors)
+        if rank < d and not penalized:
+            return make_uncertainty("untold")
+        if std_error_method in ("votes", "clusters") and self.scores is None:
+            return make_uncertainty("far")
+        parameter_covariance = self._parameter_covariance(std_error_method)
         if parameter_covariance is None or (
             parameter_covariance.effective_units is not None
             and not parameter_covariance.effective_units > PARAMETERS_PER_CLASS
         ):
-            return make_certainty("few")
+            return make_uncertainty("few")
         V = self._class_covariances(parameter_covariance.covariance)
         # Scores that are all 0 (shares fitted exactly, or slopes that only the penalty determines) have no variance.
         return (
-            make_certainty(errors, V, parameter_covariance.effective_units)
+            make_uncertainty(std_error_method, V, parameter_covariance.effective_units)
             if are_proper_covariances(V)
-            else ParameterUncertainty("untold", None, None, rank, 0.0, pulled)
+            else ParameterUncertainty("untold", None, None, rank, 0.0, penalized)
         )
 
-    def _parameter_covariance(self, errors: str) -> ParameterCovariance | None:
+    def _parameter_covariance(self, std_error_method: str) -> ParameterCovariance | None:
         """The covariance of all parameters; None if there are no more units than parameters."""
-        assert errors in STD_ERROR_METHODS
+        assert std_error_method in STD_ERROR_METHODS
         d = len(self.hessian)
         hessian = self.hessian + 2 * self.penalty * np.eye(d)
-        unit = 1 / np.sqrt(hessian.diagonal())
-        bread = np.linalg.inv(hessian * np.outer(unit, unit)) * np.outer(unit, unit)
-        if errors == "curvature":
+        scale = 1 / np.sqrt(hessian.diagonal())
+        bread = np.linalg.inv(hessian * np.outer(scale, scale)) * np.outer(scale, scale)
+        if std_error_method == "curvature":
             return ParameterCovariance(bread * self.summary.row_weight)
-        if errors == "weights":
+        if std_error_method == "weights":
             return sandwich_covariance(bread, self.squared_weight_hessian()) if self.summary.n > d else None
         assert isinstance(self.summary, FitData)
         assert self.scores is not None
@@ -256,7 +260,7 @@ class FitEvidence:
         """The covariances (m, 2, 2) of (τ, γ) of each class."""
         m = len(self.means)
         pairs = V.reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
-        turn = np.zeros((m, 2, 2))  # (γ, τ′) → (τ, γ)
-        turn[:, 0, 0], turn[:, 0, 1], turn[:, 1, 0] = -self.means, 1.0, 1.0
-        pairs = turn @ pairs @ turn.transpose(0, 2, 1)
+        transformation = np.zeros((m, 2, 2))  # (γ, τ′) → (τ, γ)
+        transformation[:, 0, 0], transformation[:, 0, 1], transformation[:, 1, 0] = -self.means, 1.0, 1.0
+        pairs = transformation @ pairs @ transformation.transpose(0, 2, 1)
         return np.asarray((pairs + pairs.transpose(0, 2, 1)) / 2)

@@ -110,21 +110,21 @@ class Streamed(SummableRows):
         A fit is restarted with the sums known so far, which costs nothing compared with a pass and keeps its code
         unchanged.
         """
-        answers: list[list[Any]] = [[] for _ in fits]
+        known_sums: list[list[Any]] = [[] for _ in fits]
         results: dict[int, T] = {}
         while len(results) < len(fits):
             pending: dict[int, tuple[Composition, ...]] = {}
             for i, fit in enumerate(fits):
                 if i not in results:
                     try:
-                        results[i] = fit(_Replayed(answers[i], self.summary, self.transforms))
+                        results[i] = fit(_Replayed(known_sums[i], self.summary, self.transforms))
                     except _MissingSums as question:
                         pending[i] = question.chains
             sums = iter(
                 self._sum_compositions([chain for chains in pending.values() for chain in chains]) if pending else []
             )
             for i, chains in pending.items():
-                answers[i].append([next(sums) for _ in chains])
+                known_sums[i].append([next(sums) for _ in chains])
         return [results[i] for i in range(len(fits))]
 
     def _sum_compositions(self, chains: Sequence[Composition]) -> tuple[Any, ...]:
@@ -142,9 +142,9 @@ class _MissingSums(Exception):
 class _Replayed(SummableRows):
     """Sums for a fit that is restarted, with those of earlier passes."""
 
-    def __init__(self, answers: list[Any], facts: Any, made: tuple[RowFunction, ...]) -> None:
-        self._known_sums = iter(answers)
-        self.summary, self.rows, self._transforms = facts, None, made
+    def __init__(self, known_sums: list[Any], summary: Any, transforms: tuple[RowFunction, ...]) -> None:
+        self._known_sums = iter(known_sums)
+        self.summary, self.rows, self._transforms = summary, None, transforms
 
     def map_rows(self, f: RowFunction) -> _Replayed:
         """Return these sums with f also applied to the rows; both read the known sums in turn."""
@@ -184,7 +184,7 @@ class ParallelSums:
 
     def __call__(self, rows: Any) -> Sums:
         """The results of all chains."""
-        return Sums(tuple(_run_chains([chain.steps for chain in self.chains], rows)))
+        return Sums(tuple(_evaluate_chains([chain.steps for chain in self.chains], rows)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,9 +197,9 @@ class Sums:
         return Sums(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
 
 
-def _run_chains(chains: Sequence[tuple[RowFunction, ...]], rows: Any) -> list[Any]:
-    shared = reduce(min, map(len, chains)) - 1
-    same = next((i for i in range(shared) if any(chain[i] is not chains[0][i] for chain in chains)), shared)
-    for step in chains[0][:same]:
+def _evaluate_chains(chains: Sequence[tuple[RowFunction, ...]], rows: Any) -> list[Any]:
+    max_shared = reduce(min, map(len, chains)) - 1
+    n_shared = next((i for i in range(max_shared) if any(chain[i] is not chains[0][i] for chain in chains)), max_shared)
+    for step in chains[0][:n_shared]:
         rows = step(rows)
-    return [Composition(chain[same:])(rows) for chain in chains]
+    return [Composition(chain[n_shared:])(rows) for chain in chains]

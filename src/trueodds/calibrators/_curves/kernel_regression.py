@@ -44,21 +44,21 @@ def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, A
     """The scores, or with many scores their means in fine cells."""
     if len(s) <= _MAX_DISTINCT_SCORES:
         return s, w, wy
-    first = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS_PER_BANDWIDTH / h)), prepend=-1.0))
-    ws, w, wy = (np.add.reduceat(v, first) for v in (w * s, w, wy))
+    starts = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS_PER_BANDWIDTH / h)), prepend=-1.0))
+    ws, w, wy = (np.add.reduceat(v, starts) for v in (w * s, w, wy))
     return ws / w, w, wy
 
 
-def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, end: float = math.inf) -> float:
+def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, excluded_score: float = math.inf) -> float:
     """The bandwidth as given, or by a rule from the increasing scores s (m,) with their weights.
 
     Scores at ±`end`, log odds that `min_prob` gave to exact 0 and 1, do not enter the rule.
     """
     if not isinstance(bandwidth, str):
         return float(bandwidth)
-    inside = np.abs(s) < end * (1 - 1e-9)
-    if inside.any():
-        s, w = s[inside], w[inside]
+    is_finite = np.abs(s) < excluded_score * (1 - 1e-9)
+    if is_finite.any():
+        s, w = s[is_finite], w[is_finite]
     w = w * max(1.0, 2 / float(w.sum()))  # a standard deviation needs the weight of at least two rows
     n = float(w.sum())
     sd = float(weighted_std(s, w)) * math.sqrt(n / (n - 1))

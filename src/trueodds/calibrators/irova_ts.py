@@ -126,7 +126,7 @@ def tempered_scores(temperature_map: TemperatureMap, P: Probabilities) -> Array:
         p = p if isinstance(p, LogProbabilities) else np.ascontiguousarray(p, dtype=np.float64)
         logs = np.ascontiguousarray(to_logs(p))
         logs = logs - logs.max(axis=1, keepdims=True)
-        e = np.exp(temperature_map.beta * logs)
-        return e / np.sort(e, axis=1).sum(axis=1, keepdims=True)
+        powers = np.exp(temperature_map.beta * logs)
+        return powers / np.sort(powers, axis=1).sum(axis=1, keepdims=True)
 
     return apply_in_blocks(temper_block, P)

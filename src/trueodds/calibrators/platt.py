@@ -190,11 +190,11 @@ class PlattSpec(SummedSpec):
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, PlattMap)
         notes = data.summary.replaced_counts.notes() if self.on == "logit" else []
-        lost, fallen = (
+        n_separated, n_nonincreasing = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.slope <= 0 for c in calibration_map.curves),
         )
-        return notes + curve_notes(lost, fallen, len(calibration_map.curves))
+        return notes + curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
 
 
 def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
@@ -204,6 +204,6 @@ def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
     return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.n_passes, optimum.converged)
 
 
-def _logistic_rows(score: OneVsRestRows, on: str) -> LogisticRows:
-    x = score.logs[:, 1] - score.logs[:, 0] if on == "logit" else score.x.astype(np.float64)
-    return LogisticRows(intercept_and_score(x), score.y, score.w)
+def _logistic_rows(class_rows: OneVsRestRows, on: str) -> LogisticRows:
+    x = class_rows.logs[:, 1] - class_rows.logs[:, 0] if on == "logit" else class_rows.x.astype(np.float64)
+    return LogisticRows(intercept_and_score(x), class_rows.y, class_rows.w)

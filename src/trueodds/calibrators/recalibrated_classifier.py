@@ -124,28 +124,28 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X, y_true = indexable(X, y_true)
         w = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         cluster = check_clusters(groups, len(y_true))
-        available = count_units(len(y_true), cluster)
-        frozen = self.mode == "frozen" or isinstance(self.estimator, FrozenEstimator)
-        if frozen:
+        n_units = count_units(len(y_true), cluster)
+        is_frozen = self.mode == "frozen" or isinstance(self.estimator, FrozenEstimator)
+        if is_frozen:
             check_is_fitted(self.estimator)
             self.estimator_, rows = self.estimator, np.arange(len(y_true))
             P = self._predict_scores(self.estimator_, X)
-        elif available < 2:
+        elif n_units < 2:
             raise InputError(
                 "TO507",
                 "Training and calibration need different rows: at least two rows (or groups).",
-                f"{available} sample" if groups is None else f"{available} group",
+                f"{n_units} sample" if groups is None else f"{n_units} group",
                 "Get more rows, or calibrate a fitted classifier with mode='frozen'.",
             )
         elif self.mode == "split":
-            rows, P = self._split(X, y_true, w, cluster)
+            rows, P = self._predict_held_out_rows(X, y_true, w, cluster)
         else:
-            rows, P = self._cross_fit(X, y_true, w, cluster)
+            rows, P = self._predict_out_of_fold(X, y_true, w, cluster)
         self.classes_ = _class_names(self.estimator_)
         cluster = None if cluster is None else cluster[rows]
         weight = None if w is None else w[rows]
-        made = Predictions.from_logits if self._uses_logits() else Predictions
-        preds = made(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
+        make_predictions = Predictions.from_logits if self._uses_logits() else Predictions
+        preds = make_predictions(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
@@ -156,22 +156,22 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
-    def _split(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
-        out = stratified_holdout(_one_hot_labels(y), self.test_size, groups, self._make_rng())
-        self.estimator_ = _fit_clone(self.estimator, X, y, w, np.flatnonzero(~out))
-        rows = np.flatnonzero(out)
+    def _predict_held_out_rows(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        held_out = stratified_holdout(_one_hot_labels(y), self.test_size, groups, self._make_rng())
+        self.estimator_ = _fit_clone(self.estimator, X, y, w, np.flatnonzero(~held_out))
+        rows = np.flatnonzero(held_out)
         return rows, self._predict_scores(self.estimator_, _safe_indexing(X, rows))
 
-    def _cross_fit(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
-        every = np.arange(len(y))
-        self.estimator_ = _fit_clone(self.estimator, X, y, w, every)
+    def _predict_out_of_fold(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        all_rows = np.arange(len(y))
+        self.estimator_ = _fit_clone(self.estimator, X, y, w, all_rows)
         classes = _class_names(self.estimator_)
-        P, tested = (
+        P, is_predicted = (
             np.full((len(y), len(classes)), -np.inf if self._uses_logits() else 0.0),
             np.zeros(len(y), dtype=bool),
         )
-        for train, test in self._folds(X, y, groups):
-            if tested[test].any():
+        for train, test in self._iterate_folds(X, y, groups):
+            if is_predicted[test].any():
                 raise InputError(
                     "TO203",
                     "Each row must be in one test fold only.",
@@ -183,16 +183,16 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._predict_scores(
                 model, _safe_indexing(X, test)
             )
-            tested[test] = True
-        return every[tested], P[tested]
+            is_predicted[test] = True
+        return all_rows[is_predicted], P[is_predicted]
 
-    def _folds(self, X: Any, y: Array, groups: Array | None) -> Iterator[tuple[Array, Array]]:
+    def _iterate_folds(self, X: Any, y: Array, groups: Array | None) -> Iterator[tuple[Array, Array]]:
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
             yield from check_cv(self.cv, y, classifier=True).split(X, y, groups)
             return
-        size = min(check("cv", self.cv, Folds, 5), count_units(len(y), groups))
-        fold = stratified_folds(_one_hot_labels(y), size, groups, self._make_rng())
-        for f in range(size):
+        n_folds = min(check("cv", self.cv, Folds, 5), count_units(len(y), groups))
+        fold = stratified_folds(_one_hot_labels(y), n_folds, groups, self._make_rng())
+        for f in range(n_folds):
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
     def _uses_logits(self) -> bool:
@@ -202,10 +202,10 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         calibrator = self.calibrator
         if isinstance(calibrator, Calibrator):
             return calibrator.make_spec()
-        made: CalibratorSpec = (
+        spec: CalibratorSpec = (
             calibrator if isinstance(calibrator, CalibratorSpec) else CALIBRATORS.make(calibrator, {})
         )
-        return made
+        return spec
 
     def _predict_scores(self, model: Any, X: Any) -> Array:
         return _predict_logits(model, X) if self._uses_logits() else _predict_probabilities(model, X)
@@ -256,14 +256,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
 
 def _one_hot_labels(y: Array) -> Array:
-    labels, number = np.unique(y, return_inverse=True)
-    return np.eye(len(labels))[number.reshape(-1)]
+    labels, class_index = np.unique(y, return_inverse=True)
+    return np.eye(len(labels))[class_index.reshape(-1)]
 
 
 def _fit_clone(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> Any:
-    weighted = w is not None and has_fit_parameter(estimator, "sample_weight")
-    extra = {"sample_weight": w[rows]} if weighted and w is not None else {}
-    return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **extra)
+    takes_weights = w is not None and has_fit_parameter(estimator, "sample_weight")
+    fit_params = {"sample_weight": w[rows]} if takes_weights and w is not None else {}
+    return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **fit_params)
 
 
 def _class_names(model: Any) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks, one_hot_shares
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, local_minimum_beta
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -20,7 +21,6 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_logs,
     to_probabilities,
 )
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes, format_temperature
 from trueodds.core.errors import InputError, Note

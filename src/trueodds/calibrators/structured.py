@@ -11,6 +11,7 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA
 from trueodds.calibrators._glm.log_linear import (
     MAX_PARAMETER,
     LogLinearMap,
@@ -21,7 +22,6 @@ from trueodds.calibrators._glm.log_linear import (
     scaled_penalty,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import read_flag

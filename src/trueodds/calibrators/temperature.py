@@ -11,6 +11,7 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, minimize_beta
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     LogProbabilities,
@@ -19,7 +20,6 @@ from trueodds.calibrators._glm.log_probabilities import (
     floored_logs,
     softmax,
 )
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, minimize_beta
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.core.errors import Note

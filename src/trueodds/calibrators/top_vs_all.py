@@ -12,6 +12,7 @@ import numpy as np
 from trueodds.calibrators import CALIBRATORS, saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import zero_probability_notes
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
+from trueodds.calibrators._glm.inverse_temperature import local_minimum_beta
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     Probabilities,
@@ -20,7 +21,6 @@ from trueodds.calibrators._glm.log_probabilities import (
     replacement_notes,
     to_probabilities,
 )
-from trueodds.calibrators._glm.newton import local_minimum_beta
 from trueodds.calibrators.base import (
     CalibrationMap,
     CalibratorSpec,

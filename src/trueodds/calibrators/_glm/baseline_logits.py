@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.calibrators._glm.lbfgs import minimize_lbfgs
 from trueodds.calibrators._glm.log_linear import FALLBACK_RIDGE, MAX_NEWTON_PARAMETERS, LogLinearRows
 from trueodds.calibrators._glm.log_probabilities import softmax
-from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton
+from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_uncertainty import FitEvidence, ParameterUncertainty
 from trueodds.calibrators._glm.row_sums import SummableRows

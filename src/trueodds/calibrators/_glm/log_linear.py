@@ -11,6 +11,8 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA
+from trueodds.calibrators._glm.lbfgs import minimize_lbfgs
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     Probabilities,
@@ -18,7 +20,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     normalized_logs,
     softmax,
 )
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, Minimum, Ridge, minimize_lbfgs, minimize_newton
+from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.calibrators.saved_parameters import read_flag

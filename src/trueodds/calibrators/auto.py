@@ -39,7 +39,7 @@ from trueodds.core.settings import CHECKED_BY_CLASS, Folds, Level, Seed
 from trueodds.core.typing import Array
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
-# Probabilities (rows times classes) on which candidates are compared; more would hardly reduce the standard errors.
+# Probabilities (rows times classes) on which candidates are compared: more would hardly reduce the standard errors.
 MAX_PROBABILITIES = 200_000
 _MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
 _ONE_PARAMETER_COMPLEXITY = 1  # complexity of the candidate that is also tested by itself: temperature
@@ -115,15 +115,7 @@ class AutoSpec(CalibratorSpec):
 
     def refuse_doubtful(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Recalibration] | None:
         """The identity if the predictions look like labels or like those of other classes."""
-        identity_map = IdentityMap()
-        return (
-            (
-                identity_map,
-                Recalibration(None, None, identity_map.name, identity_map.describe(), n, 0, None, tuple(doubts)),
-            )
-            if doubts
-            else None
-        )
+        return _refuse_recalibration(n, None, doubts) if doubts else None
 
     def _make_candidate_specs(self) -> list[CalibratorSpec]:
         """The candidates as instances; raises TO203 for invalid ones."""
@@ -219,14 +211,40 @@ class AutoSpec(CalibratorSpec):
             specs = [lower_min_prob_for_logs(spec) for spec in specs]
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
         if refusal := _insufficient_data_message(Y, cluster):
-            identity_map = IdentityMap()
-            return identity_map, Recalibration(
-                None, None, identity_map.name, identity_map.describe(), len(P), 0, min_prob, (Note("TN507", refusal),)
-            )
+            return _refuse_recalibration(len(P), min_prob, [Note("TN507", refusal)])
         rng, specs = as_generator(self.rng), sort_by_complexity(specs)
         compared = self._draw_comparison_rows(P, cluster, rng)
         compared_cluster = None if cluster is None else cluster[compared]
         rows = assign_folds(P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), compared_cluster, rng)
+        choice, confirmation = self._choose_and_confirm(rows, specs)
+        if len(compared) < len(P):
+            confirmation = confirmation.with_loss_of_all_rows(float(w @ log_loss_from_logs(to_logs(P), Y) / w.sum()))
+        if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
+            choice = choice.with_chosen(IdentitySpec())
+        confirmed = confirmation.confirmed and choice.spec.name != "identity"
+        inputs = to_accepted_input(choice.spec, P)
+        applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster) if confirmed else (IdentityMap(), [])
+        notes += outcome_notes(choice, confirmation)
+        if len(compared) < len(P):
+            text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
+            notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
+        predicted = to_probabilities(P) if not confirmed else applied_map.apply(inputs)
+        return applied_map, Recalibration(
+            choice,
+            confirmation,
+            applied_map.name,
+            applied_map.describe(),
+            len(P),
+            len(compared),
+            min_prob,
+            tuple(notes),
+            PredictedClasses.compare_predictions(P, predicted, Y, w, choice),
+        )
+
+    def _choose_and_confirm(
+        self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
+    ) -> tuple[CandidateChoice, Confirmation]:
+        """Choose a candidate by cross-fitting, and test the gain of the procedure by nested cross-fitting."""
         nested_choice = choose_without_folds(rows, specs)
         cross_fitted_logs = [
             None if i in nested_choice.dropped else rows.cross_fitted_logs(spec) for i, spec in enumerate(specs)
@@ -239,45 +257,30 @@ class AutoSpec(CalibratorSpec):
             rows.w,
             rows.uniform_shares(),
             alpha=self.alpha,
-            cluster=compared_cluster,
+            cluster=rows.cluster,
         )
         if all(specs[i] is choice.spec for i in nested_choice.chosen_by_fold):
             confirmation = replace(confirmation, gain_of=METHOD)
-        choice, confirmation = self._prefer_one_parameter_unless_confirmed(
-            rows, specs, cross_fitted_logs, choice, confirmation
-        )
-        if len(compared) < len(P):
-            confirmation = confirmation.with_loss_of_all_rows(float(w @ log_loss_from_logs(to_logs(P), Y) / w.sum()))
-        if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
-            choice = choice.with_chosen(IdentitySpec())
-        confirmed = confirmation.confirmed and choice.spec.name != "identity"
-        inputs = to_accepted_input(choice.spec, P)
-        calibration_map: CalibrationMap = (
-            choice.spec.fit_with_report(inputs, Y, w, cluster)[0] if confirmed else IdentityMap()
-        )
-        notes = (
-            [n for n in choice.spec.notes(calibration_map, inputs, Y, w) if n.code not in _NOTES_RULED_OUT_BY_MIXING]
-            if confirmed
-            else []
-        )
-        notes += outcome_notes(choice, confirmation)
-        if len(compared) < len(P):
-            text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
-            notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
-        applied_map: CalibrationMap = MixedMap(calibration_map, uniform_share(len(P))) if confirmed else calibration_map
-        predicted = to_probabilities(P) if not confirmed else applied_map.apply(inputs)
-        labels = PredictedClasses.compare_predictions(P, predicted, Y, w, choice)
-        return applied_map, Recalibration(
-            choice,
-            confirmation,
-            applied_map.name,
-            applied_map.describe(),
-            len(P),
-            len(compared),
-            min_prob,
-            tuple(notes),
-            labels,
-        )
+        return self._prefer_one_parameter_unless_confirmed(rows, specs, cross_fitted_logs, choice, confirmation)
+
+
+def _refuse_recalibration(
+    n: int, min_prob: float | None, reasons: Sequence[Note]
+) -> tuple[CalibrationMap, Recalibration]:
+    """The identity for n rows on which no recalibration is attempted, and a report with the reasons."""
+    identity_map = IdentityMap()
+    return identity_map, Recalibration(
+        None, None, identity_map.name, identity_map.describe(), n, 0, min_prob, tuple(reasons)
+    )
+
+
+def _fit_confirmed(
+    spec: CalibratorSpec, inputs: Probabilities, Y: Array, w: Array, cluster: Array | None
+) -> tuple[CalibrationMap, list[Note]]:
+    """Fit the confirmed candidate to all rows and mix it with the uniform distribution; returns map and notes."""
+    calibration_map = spec.fit_with_report(inputs, Y, w, cluster)[0]
+    notes = [n for n in spec.notes(calibration_map, inputs, Y, w) if n.code not in _NOTES_RULED_OUT_BY_MIXING]
+    return MixedMap(calibration_map, uniform_share(len(inputs))), notes
 
 
 def _assemble_nested_predictions(
@@ -293,7 +296,7 @@ def _assemble_nested_predictions(
 
 
 def _insufficient_data_message(Y: Array, cluster: Array | None) -> str:
-    """Why no recalibration is attempted on outcomes Y (n, K); empty if there are enough rows and classes."""
+    """The reason why no recalibration is attempted on outcomes Y (n, K); empty if there are enough rows and classes."""
     n = count_units(len(Y), cluster)
     unit = "row" if cluster is None else "cluster"
     if n < _MIN_ROWS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -38,8 +38,8 @@ class Confirmation:
     outcome: str  # CONFIRMED, NOT_ENOUGH_ROWS or NO_GAIN
     gain: float  # nats per row; positive is better
     se: float  # standard error of the gain
-    low: float  # the gain is at least this, with confidence 1 − alpha
-    high: float  # and at most this
+    low: float  # lower confidence limit of the gain, at one-sided level 1 − alpha
+    high: float  # upper confidence limit, at the same one-sided level
     pvalue: float  # one-sided
     required_rows: float  # rows that would confirm such a gain with 80 % power; infinite without a gain
     detectable: float  # gain of one parameter that is detectable with 80 % power on these rows
@@ -88,8 +88,8 @@ def confirm_gain(
     the log loss. Where outcomes vary more than P implies, in clusters or votes, their own variance is used. The
     interval is that of the mean paired gain.
 
-    `logs` (n, K) are the logarithms of q after mixing in the `share` (n, 1) of the uniform distribution. The test
-    limits the logarithms of p in the same way, so that no single row decides; the reported gain does so only if a loss
+    `logs` (n, K) are the logarithms of q after mixing in the `uniform_share` (n, 1) of the uniform. The test limits
+    the logarithms of p in the same way, so that no single row decides; the reported gain does so only if a loss
     is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
 
     >>> P, Y, share = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50], np.full((200, 1), 1e-3)
@@ -97,6 +97,55 @@ def confirm_gain(
     >>> confirmation.outcome, round(confirmation.gain, 2)
     ('confirmed', 0.09)
     """
+    estimate = _estimate_gain(P, logs, Y, w, uniform_share, cluster)
+    null_std_error = estimate.null_std_error
+    null_std_error *= 1.0 if one_parameter else math.sqrt(_CROSS_FIT_VARIANCE_FACTOR)
+    n = count_units(len(w), cluster)
+    df = n - 1
+    gain, se, excess_gain = estimate.gain, estimate.se, estimate.excess_gain
+    pvalue, low, high, required_rows = 1.0, -np.inf, np.inf, np.inf
+    if df >= 1 and np.isfinite(se):
+        quantile = float(stdtrit(df, 1 - alpha))
+        low, high = gain - quantile * se, gain + quantile * se
+        if null_std_error > 0:  # else the map changes nothing
+            pvalue = float(stdtr(df, -excess_gain / null_std_error))
+        if estimate.is_positive and excess_gain > 0:
+            required_rows = len(w) * ((quantile + float(stdtrit(df, _POWER))) * null_std_error / excess_gain) ** 2
+    confirmed = pvalue <= alpha and estimate.is_positive
+    is_within_reach = required_rows <= _MAX_ROWS_FACTOR * len(w)
+    return Confirmation(
+        outcome=CONFIRMED if confirmed else NOT_ENOUGH_ROWS if is_within_reach else NO_GAIN,
+        gain=gain,
+        se=se,
+        low=low,
+        high=high,
+        pvalue=pvalue,
+        required_rows=required_rows,
+        detectable=detectable_gain(n, alpha),
+        log_loss_before=estimate.log_loss_before,
+        log_loss_after=estimate.log_loss_after,
+        mixing=float(uniform_share.max()),
+        alpha=alpha,
+        gain_of=METHOD if one_parameter else PROCEDURE,
+    )
+
+
+class _GainEstimate(NamedTuple):
+    """The estimated gain in log loss, with the quantities from which it is tested; all per row."""
+
+    gain: float  # nats, with the unmodified probabilities where their loss is finite
+    se: float  # standard error of the gain
+    excess_gain: float  # nats above the mean of the null distribution, with limited logarithms
+    null_std_error: float  # standard error of the excess if the folds were independent
+    is_positive: bool  # whether the gain with limited logarithms is above 0
+    log_loss_before: float
+    log_loss_after: float
+
+
+def _estimate_gain(
+    P: Probabilities, logs: Array, Y: Array, w: Array, uniform_share: Array, cluster: Array | None
+) -> _GainEstimate:
+    """Estimate the gain of the log-probabilities `logs` over P, and its excess over the null distribution."""
     p = to_probabilities(P)
     log_ratios = logs - log_with_mixture(p, uniform_share)
     p = p / p.sum(axis=1, keepdims=True)
@@ -110,35 +159,14 @@ def confirm_gain(
     if ((Y == 0) | (Y == 1)).all():
         implied_std_error = float(np.sqrt(w * w @ variance) / w.sum())
         se, null_std_error = max(se, implied_std_error), max(null_std_error, implied_std_error)
-    null_std_error *= 1.0 if one_parameter else math.sqrt(_CROSS_FIT_VARIANCE_FACTOR)
-    n = count_units(len(w), cluster)
-    df = n - 1
-    is_positive = float(w @ gains) > 0
-    pvalue, low, high, required_rows = 1.0, -np.inf, np.inf, np.inf
-    if df >= 1 and np.isfinite(se):
-        quantile = float(stdtrit(df, 1 - alpha))
-        low, high = gain - quantile * se, gain + quantile * se
-        pvalue = (
-            float(stdtr(df, -excess_gain / null_std_error)) if null_std_error > 0 else 1.0
-        )  # no variance: the map changes nothing
-        if is_positive and excess_gain > 0:
-            required_rows = len(w) * ((quantile + float(stdtrit(df, _POWER))) * null_std_error / excess_gain) ** 2
-    confirmed = pvalue <= alpha and is_positive
-    enough_rows_conceivable = required_rows <= _MAX_ROWS_FACTOR * len(w)
-    return Confirmation(
-        outcome=CONFIRMED if confirmed else NOT_ENOUGH_ROWS if enough_rows_conceivable else NO_GAIN,
-        gain=gain,
-        se=se,
-        low=low,
-        high=high,
-        pvalue=pvalue,
-        required_rows=required_rows,
-        detectable=detectable_gain(n, alpha),
-        log_loss_before=float(w @ before / w.sum()),
-        log_loss_after=float(w @ after / w.sum()),
-        mixing=float(uniform_share.max()),
-        alpha=alpha,
-        gain_of=METHOD if one_parameter else PROCEDURE,
+    return _GainEstimate(
+        gain,
+        se,
+        excess_gain,
+        null_std_error,
+        float(w @ gains) > 0,
+        float(w @ before / w.sum()),
+        float(w @ after / w.sum()),
     )
 
 
@@ -220,13 +248,16 @@ class Recalibration:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values; the gain is null if no recalibration was chosen."""
-        confirmation = self.confirmation
+        confirmation, labels = self.confirmation, self.predicted_classes
         tried = confirmation if self.chosen != "identity" else None
-        used = confirmation if self.confirmed else None
-        labels = self.predicted_classes
-        percent_factor = (
-            100 / confirmation.log_loss_before if confirmation and 0 < confirmation.log_loss_before < math.inf else None
-        )
+        loss_before = confirmation.log_loss_before if confirmation else None
+        percent_factor = 100 / loss_before if loss_before is not None and 0 < loss_before < math.inf else None
+        gain_percent = gain_low_percent = required_rows = None
+        if tried and percent_factor:
+            gain_percent = percent_factor * (tried.log_loss_before - tried.log_loss_after)
+            gain_low_percent = percent_factor * tried.low
+        if confirmation and self.outcome == NOT_ENOUGH_ROWS:
+            required_rows = round_to_two_digits(confirmation.required_rows)
         report = {
             "candidates": self.candidates,
             "chosen": self.chosen,
@@ -236,20 +267,16 @@ class Recalibration:
             "alpha": confirmation.alpha if confirmation else None,
             "gain": tried.gain if tried else None,
             "gain_of": tried.gain_of if tried else None,
-            "gain_percent": percent_factor * (tried.log_loss_before - tried.log_loss_after)
-            if tried and percent_factor
-            else None,
-            "gain_low_percent": percent_factor * tried.low if tried and percent_factor else None,
+            "gain_percent": gain_percent,
+            "gain_low_percent": gain_low_percent,
             "gain_se": tried.se if tried else None,
             "gain_low": tried.low if tried else None,
             "gain_high": tried.high if tried else None,
             "pvalue": tried.pvalue if tried else None,
-            "required_rows": round_to_two_digits(confirmation.required_rows)
-            if confirmation and self.outcome == NOT_ENOUGH_ROWS
-            else None,
+            "required_rows": required_rows,
             "detectable_gain": confirmation.detectable if confirmation else None,
-            "log_loss_before": confirmation.log_loss_before if confirmation else None,
-            "log_loss_after": (used.log_loss_after if used else confirmation.log_loss_before) if confirmation else None,
+            "log_loss_before": loss_before,
+            "log_loss_after": confirmation.log_loss_after if confirmation and self.confirmed else loss_before,
             "accuracy_before": labels.accuracy_before if labels else None,
             "accuracy_after": labels.accuracy_after if labels else None,
             "label_flips": labels.label_flips if labels else 0,
@@ -347,4 +374,5 @@ def _power_text(confirmation: Confirmation) -> str:
 
 
 def _percent(level: float) -> str:
+    """`95 %`, with the space that prose has before the sign."""
     return f"{format_percent(level)[:-1]} %"

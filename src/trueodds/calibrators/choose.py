@@ -177,9 +177,8 @@ def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorS
     return sorted(specs, key=lambda spec: spec.complexity)
 
 
-LOSS_TOLERANCE = (
-    1e-9  # nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`
-)
+# Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.
+LOSS_TOLERANCE = 1e-9
 MAX_STD_ERRORS_BEHIND = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
 
 
@@ -265,31 +264,56 @@ def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
     are dropped that are `MAX_STD_ERRORS_BEHIND` standard errors worse than the best, or more complex than the current
     choice and no better.
     """
-    folds, n = rows.n_folds, len(rows.w)
-    losses = np.full((folds, len(specs), n), np.nan)
-    in_race, evaluated = np.ones((folds, len(specs)), dtype=bool), np.zeros((folds, n), dtype=bool)
-    chosen = np.zeros(folds, dtype=np.int64)
-    for turn in range(1, folds // 2 + 1):
+    folds, selection = rows.n_folds, _NestedSelection(rows, specs)
+    n_turns = folds // 2
+    for turn in range(1, n_turns + 1):
         for j, k in sorted({(min(pair), max(pair)) for pair in ((f, (f + turn) % folds) for f in range(folds))}):
-            in_j, in_k = rows.fold_of_row == j, rows.fold_of_row == k
-            both = in_j | in_k
-            for i in np.flatnonzero(in_race[j] | in_race[k]).tolist():
-                loss = log_loss_from_logs(rows.held_out_logs(specs[i], ~both, both), rows.Y[both])
-                losses[k, i, in_j], losses[j, i, in_k] = loss[in_j[both]], loss[in_k[both]]
-            evaluated[k, in_j] = evaluated[j, in_k] = True
+            selection.evaluate_without_folds(j, k)
         for f in range(folds):
-            remaining = np.flatnonzero(in_race[f]).tolist()
-            _, excess_losses = rows.compare_losses(losses[f][np.ix_(remaining, evaluated[f])], evaluated[f])
-            remaining_specs = [specs[i] for i in remaining]
-            current = one_standard_error_rule(remaining_specs, excess_losses)
-            chosen[f] = remaining[current]
-            if turn < folds // 2:
-                for index in _indices_to_drop(remaining_specs, excess_losses, current):
-                    in_race[f, remaining[index]] = False
-    dropped = {i for i in range(len(specs)) if 2 * in_race[:, i].sum() < folds} - set(chosen.tolist())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may have no fit for some rows
-        return NestedChoice(tuple(chosen.tolist()), frozenset(dropped), np.nanmean(losses, axis=0))
+            selection.choose_without_fold(f, drop=turn < n_turns)
+    return selection.result()
+
+
+class _NestedSelection:
+    """The losses of a nested choice so far, and the candidates that remain for the choice without each fold."""
+
+    def __init__(self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> None:
+        folds, n = rows.n_folds, len(rows.w)
+        self.rows, self.specs = rows, specs
+        self.losses = np.full((folds, len(specs), n), np.nan)  # log loss by left-out fold, candidate and row
+        self.remains = np.ones((folds, len(specs)), dtype=bool)  # whether the candidate was not dropped
+        self.is_evaluated = np.zeros((folds, n), dtype=bool)  # whether the row has losses
+        self.chosen = np.zeros(folds, dtype=np.int64)  # index of the candidate chosen without the fold
+
+    def evaluate_without_folds(self, j: int, k: int) -> None:
+        """Evaluate fits without the folds j and k on the rows of both."""
+        in_j, in_k = self.rows.fold_of_row == j, self.rows.fold_of_row == k
+        in_both = in_j | in_k
+        for i in np.flatnonzero(self.remains[j] | self.remains[k]).tolist():
+            logs = self.rows.held_out_logs(self.specs[i], ~in_both, in_both)
+            loss = log_loss_from_logs(logs, self.rows.Y[in_both])
+            self.losses[k, i, in_j], self.losses[j, i, in_k] = loss[in_j[in_both]], loss[in_k[in_both]]
+        self.is_evaluated[k, in_j] = self.is_evaluated[j, in_k] = True
+
+    def choose_without_fold(self, f: int, *, drop: bool) -> None:
+        """Choose by the losses so far on the other folds than f, and drop candidates on request."""
+        remaining = np.flatnonzero(self.remains[f]).tolist()
+        losses = self.losses[f][np.ix_(remaining, self.is_evaluated[f])]
+        _, excess_losses = self.rows.compare_losses(losses, self.is_evaluated[f])
+        remaining_specs = [self.specs[i] for i in remaining]
+        current = one_standard_error_rule(remaining_specs, excess_losses)
+        self.chosen[f] = remaining[current]
+        if drop:
+            for index in _indices_to_drop(remaining_specs, excess_losses, current):
+                self.remains[f, remaining[index]] = False
+
+    def result(self) -> NestedChoice:
+        """The choices, the candidates that dropped out, and the mean losses of all."""
+        folds, chosen = len(self.chosen), self.chosen.tolist()
+        dropped = {i for i in range(len(self.specs)) if 2 * self.remains[:, i].sum() < folds} - set(chosen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may have no fit for some rows
+            return NestedChoice(tuple(chosen), frozenset(dropped), np.nanmean(self.losses, axis=0))
 
 
 def _indices_to_drop(

@@ -18,7 +18,7 @@ from trueodds.calibrators.probability_columns import (
     check_prob_matrix,
     check_same_classes,
     class_array,
-    independent_labels,
+    independent_labels_error,
     logit_columns,
     prob_columns,
 )
@@ -203,7 +203,7 @@ class FittedCalibrator(Result):
             if self.calibration_map.logits and y_prob.logits is None:
                 raise _missing_logits_error()
             if y_prob.kind == "multilabel":
-                raise independent_labels(y_prob.k)
+                raise independent_labels_error(y_prob.k)
             if y_prob.logits is None or not (logits or self.calibration_map.takes_logs):
                 check_same_classes(y_prob.p, self.k, "y_prob")
                 return prob_columns(y_prob.p)  # which were checked, with their own tolerance

@@ -116,6 +116,7 @@ class ScoredBinnings:
 
 
 def _fit_curve(x: Array, y: Array, w: Array) -> StepCurve:
+    """Fit the averaged step function of one class to scores x (n,) with outcomes y and weights w > 0."""
     return score_binnings(x, y, w).average()
 
 

@@ -36,11 +36,11 @@ class BetaCurve:
     """The beta curve logit q = c + a log p − b log(1 − p) of one class."""
 
     takes_logs: ClassVar[bool] = True
-    a: float
-    b: float
+    a: float  # at least 0
+    b: float  # at least 0
     c: float
-    n_passes: int = 0
-    converged: bool = True
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether the optimum is finite without smoothed targets
 
     def __call__(self, x: Array) -> Array:
         """The values at x; with a > 0 an exact zero stays zero, with b > 0 an exact one stays one."""
@@ -56,12 +56,12 @@ class BetaCurve:
         return probability_pair(eta)
 
     def to_dict(self) -> dict[str, Any]:
-        """a, b, c, passes, and whether a finite optimum exists (1 or 0)."""
+        """The coefficients, passes, and whether a finite optimum exists (1 or 0)."""
         return {"a": self.a, "b": self.b, "c": self.c, "n_passes": self.n_passes, "converged": int(self.converged)}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> BetaCurve:
-        """a and b of at least 0."""
+        """Read coefficients with a and b of at least 0."""
         saved_parameters.check_keys(parameters, ("a", "b", "c", "n_passes", "converged"), "a curve")
         a, b = (saved_parameters.read_number(parameters, key, 0, MAX_COEFFICIENT) for key in ("a", "b"))
         c = saved_parameters.read_number(parameters, "c", -MAX_COEFFICIENT, MAX_COEFFICIENT)
@@ -177,6 +177,7 @@ def _logistic_rows(class_rows: OneVsRestRows, centered: bool) -> LogisticRows:
 
 
 def _select_columns(rows: LogisticRows, used_columns: list[int]) -> LogisticRows:
+    """The rows with only these columns."""
     return rows._replace(X=rows.X.T[used_columns].T)
 
 

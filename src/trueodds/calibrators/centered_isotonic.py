@@ -73,7 +73,7 @@ class CenteredIsotonicSpec(CalibratorSpec):
 
 
 def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve:
-    """The curve through the centers of the isotonic blocks of increasing scores s (m,), given Σw and Σwy at each.
+    """Fit the curve through the centers of the isotonic blocks of increasing scores s (m,), given Σw and Σwy at each.
 
     A block at 0 or 1 keeps its first and its last score instead.
     """

@@ -28,9 +28,8 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
 _LOSS_NAMES = ("log", "brier")
-_MIN_UNCHANGED_WEIGHT = (
-    1e-6  # weight of the predicted probabilities where the uniform alone is optimal, so that predicted classes stay
-)
+# Weight of the predicted probabilities where the uniform alone is optimal, so that predicted classes stay.
+_MIN_UNCHANGED_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,7 @@ class EnsembleTemperatureMap(CalibrationMap):
         return apply_in_blocks(self._mix_rows, P)
 
     def _mix_rows(self, P: Probabilities) -> Array:
+        """The mixture of one block of rows, (n, K)."""
         tempered, unchanged, uniform = self.shares
         Q, p = TemperatureMap(self.beta).apply(P), to_probabilities(P)
         Q *= tempered
@@ -215,7 +215,7 @@ def _brier_derivatives(P: Probabilities, Y: Array, w: Array, beta: float) -> tup
 
 
 _OPTIMALITY_TOLERANCE = 1e-10  # relative gain from which another component is added
-_MAX_NEWTON_STEPS = 100
+_MAX_NEWTON_STEPS = 100  # for the weights of one subset of the components
 
 
 def maximum_likelihood_weights(A: Array, w: Array) -> Array:

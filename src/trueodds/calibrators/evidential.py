@@ -65,7 +65,7 @@ class EvidentialMap(CalibrationMap):
         return beliefs.belief, beliefs.plausibility
 
     def beliefs(self, P: Probabilities) -> Beliefs:
-        """Belief, plausibility and pignistic probability."""
+        """Belief, plausibility and pignistic probability of each row, (n, K) each."""
         return self.contour.beliefs(self._to_scores(P))
 
     def _to_scores(self, P: Probabilities) -> Array:
@@ -204,6 +204,7 @@ class EvidentialSpec(CalibratorSpec):
         shares, features = Y @ _class_smoothed_targets(w @ Y), S[:, :, None]
 
         def likelihood_at_theta(theta: float) -> Likelihood:
+            """Likelihood of θ and its derivatives."""
             return softmax_linear(features, shares, w, np.array([theta]))
 
         if not (w * S.min(axis=1)).any():  # every row is uniform: the likelihood is constant

@@ -197,6 +197,7 @@ class FittedCalibrator(Result):
     def _to_map_input(
         self, y_prob: ArrayLike | Predictions, logits: bool, sum_tolerance: float | None
     ) -> Probabilities:
+        """Validate predictions and convert them to what the map takes: probabilities, their logarithms or logits."""
         if self.calibration_map.logits and not logits:
             raise _missing_logits_error()
         if isinstance(y_prob, Predictions):
@@ -299,6 +300,7 @@ class FittedCalibrator(Result):
 
 
 def _missing_logits_error() -> InputError:
+    """Error TO509 for probabilities where a map needs logits."""
     return InputError(
         "TO509",
         "This calibrator was fitted on logits, which probabilities do not determine.",
@@ -386,10 +388,12 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
 
 
 def _is_name(value: Any) -> bool:
+    """Whether a saved value can be the name of a class."""
     return isinstance(value, (str, bool, int)) or (isinstance(value, float) and abs(value) < float("inf"))
 
 
 def _is_note(value: Any) -> bool:
+    """Whether a saved value is a note: an object with a code and a text."""
     return (
         isinstance(value, dict) and set(value) == {"code", "text"} and all(isinstance(v, str) for v in value.values())
     )

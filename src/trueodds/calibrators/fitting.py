@@ -286,6 +286,7 @@ def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated
 
 
 def _count_inexact_rows(batch: Predictions) -> SpecialRowCounts:
+    """Count the rows of a batch with inexact sums or probabilities above 1."""
     p, dtype = batch.p, np.dtype(batch.dtype)
     eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
     sum_errors = np.abs(p.sum(axis=1, dtype=np.float64) - 1) if p.ndim == 2 else np.zeros(1)
@@ -298,10 +299,12 @@ def _count_inexact_rows(batch: Predictions) -> SpecialRowCounts:
 
 
 def _tally_batch(batch: Predictions, repeated: bool) -> Tally:
+    """Tally the rows of one batch."""
     return Tally.from_predictions(batch.expand_frequencies() if repeated else batch, bins=1)
 
 
 def _n_passes_note(n_passes: int, std_error_method: str) -> Note:
+    """Note TN560 on the passes of a streamed fit, and on missing standard errors."""
     text = (
         f"Fitted from sums in {n_passes:,} passes over the data, without keeping rows: the parameters are those of a"
         " fit in memory"
@@ -314,6 +317,7 @@ def _n_passes_note(n_passes: int, std_error_method: str) -> Note:
 
 
 def _no_tally_fit_error(spec: CalibratorSpec) -> InputError:
+    """Error TO403 for a calibrator that cannot be fitted from a tally."""
     names = ", ".join(name for name in methods_fitted_from_sums() if issubclass(CALIBRATORS.load(name), TalliedSpec))
     fix = "Pass the file of predictions" + (", which is read in passes." if isinstance(spec, SummedSpec) else ".")
     return InputError("TO403", f"{spec.name} cannot be fitted from a tally; only {names} can.", "a tally", fix)

@@ -132,6 +132,7 @@ class HistogramSpec(TalliedSpec):
     partition: Annotated[str, OneOf(tuple(_PARTITIONS))] = "uniform"
 
     def _make_partition(self) -> Partition:
+        """The partition of this name with this number of bins."""
         return _PARTITIONS[self.partition](self.bins)
 
     def fit(self, P: Array, Y: Array, w: Array) -> HistogramMap:
@@ -155,6 +156,7 @@ class HistogramSpec(TalliedSpec):
         ]
 
     def _empty_bin_notes(self, calibration_map: CalibrationMap) -> list[Note]:
+        """Note TN506 on empty bins, or none."""
         assert isinstance(calibration_map, HistogramMap)
         n_empty, n_bins = (
             sum(curve.n_empty for curve in calibration_map.curves),

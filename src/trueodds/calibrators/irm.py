@@ -24,14 +24,15 @@ class IrmMap(CalibrationMap):
     """Rows proportional to g(p) + tilt · p, with one non-decreasing curve g for all classes."""
 
     name: ClassVar[str] = "irm"
-    curve: MonotoneCurve
-    tilt: float
+    curve: MonotoneCurve  # g, the same for every class
+    tilt: float  # factor of p
 
     def apply(self, P: Array) -> Array:
         """Values of the curve plus the tilt, normalized."""
         return apply_in_blocks(self._apply_to_rows, P)
 
     def _apply_to_rows(self, P: Array) -> Array:
+        """Recalibrate one block of rows, (n, K)."""
         q: Array = self.curve(P.reshape(-1)).reshape(P.shape)
         q = q + self.tilt * P
         q /= q.sum(axis=1, keepdims=True)

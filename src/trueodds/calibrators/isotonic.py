@@ -34,7 +34,7 @@ class MonotoneCurve:
 
     x: Array  # (m,) strictly increasing
     y: Array  # (m,) in [0, 1], non-decreasing
-    between: str = "linear"
+    between: str = "linear"  # the values between the knots: "linear" or "step"
 
     def __call__(self, x: Array) -> Array:
         """The values at x (n,)."""
@@ -44,6 +44,7 @@ class MonotoneCurve:
 
     @cached_property
     def _spline_knots(self) -> SplineKnots:
+        """The knots with a lookup table for fast evaluation."""
         return SplineKnots(self.x)
 
     @property

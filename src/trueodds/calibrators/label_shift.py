@@ -13,9 +13,9 @@ from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
-_MAX_EVALUATIONS = 200
-_ROWS_PER_BLOCK = 4096  # per block
-_MAX_CONDITION_NUMBER = 100.0  # condition number above which a confusion matrix is nearly singular
+_MAX_EVALUATIONS = 200  # of the likelihood and its derivatives
+_ROWS_PER_BLOCK = 4096  # so that temporaries stay in cache
+_MAX_CONDITION_NUMBER = 100.0  # above it, a confusion matrix is nearly singular
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class ClassFrequencies:
 
     shares: Array  # (K,) summing to 1
     n_passes: int = 0  # over the target rows
-    converged: bool = True
+    converged: bool = True  # whether the estimate is a solution
     doubts: tuple[str, ...] = ()  # sentences
 
 
@@ -65,10 +65,12 @@ def _maximize_mixture_likelihood(R: Array, start: Array) -> NonnegativeMinimum:
     """Frequencies π that maximize mean log(Rπ), as the minimum of −mean log(Rπ) + Σπ, where Σπ = 1."""
 
     def value(share: Array) -> float:
+        """Minus the mean log-likelihood plus the sum of the shares; infinite where a row is impossible."""
         mixed = R @ share
         return float(share.sum() - np.log(mixed).mean()) if mixed.min() > 0 else np.inf
 
     def derivatives(share: Array) -> tuple[Array, Array]:
+        """Gradient (k,) and Hessian (k, k) of the value."""
         mixed, k = R @ share, len(share)
         gradient, hessian = np.ones(k), np.zeros((k, k))
         for block_start in range(0, len(R), _ROWS_PER_BLOCK):
@@ -146,9 +148,9 @@ FrequencyMethod = Annotated[str, OneOf(tuple(FREQUENCY_ESTIMATORS))]
 
 
 GRADIENT_TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 1
-MAX_EVALUATIONS = 200
+MAX_EVALUATIONS = 200  # of the function and its derivatives together
 _CURVATURE_DAMPING = 1e-8  # share of its curvature that is added to each diagonal entry
-_MIN_STEP_FRACTION = 2.0**-40  # fraction of a step
+_MIN_STEP_FRACTION = 2.0**-40  # fraction of a step below which no decrease is expected
 _MAX_BLOCK_EXCHANGES = 3  # block exchanges without progress before single exchanges
 
 
@@ -158,7 +160,7 @@ class NonnegativeMinimum:
 
     x: Array  # (m,) ≥ 0
     n_evaluations: int  # of the function, and of its derivatives
-    converged: bool
+    converged: bool  # whether the optimality conditions hold
 
 
 def minimize_nonnegative(
@@ -171,8 +173,8 @@ def minimize_nonnegative(
     r"""Minimize f(x) over x ≥ 0, given its values and its derivatives :math:`(\nabla f, \nabla^2 f)`.
 
     It has converged if no entry of the gradient is negative and none is positive at a positive entry of x, up to
-    `TOLERANCE`. Each step minimizes the local quadratic approximation over x ≥ 0 and is halved until f decreases. A
-    slight damping keeps directions without curvature at their start. Convergence is quadratic and its limit does not
+    `GRADIENT_TOLERANCE`. Each step minimizes the local quadratic approximation over x ≥ 0 and is halved until f decreases.
+    A slight damping keeps directions without curvature at their start. Convergence is quadratic and its limit does not
     depend on the path, so rounding affects only the last digits.
 
     >>> A, b = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([1.0, -1.0])

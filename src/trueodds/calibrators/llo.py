@@ -48,10 +48,10 @@ class LloMap(CalibrationMap):
 
     name: ClassVar[str] = "llo"
     takes_logs: ClassVar[bool] = True
-    tau: float
-    gamma: float
-    n_passes: int = 0
-    converged: bool = True
+    tau: float  # shift of the log odds, log δ
+    gamma: float  # slope of the log odds
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether the optimum is finite without smoothed targets
     certainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, from the rows of the fit
 
     @property
@@ -190,11 +190,12 @@ class _EvidenceSums:
 
     @classmethod
     def from_rows(cls, rows: LogisticRows, theta: Array, mean: float, has_weights: bool) -> _EvidenceSums:
-        """Of some rows."""
+        """The sums over these rows, with log odds centered at `mean`."""
         x = rows.X[:, 1]
         centered_X, centered_theta = intercept_and_score(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
 
         def weighted_hessian(w: Array) -> Array:
+            """Hessian of (γ, τ′) with these weights, (2, 2)."""
             return logistic_likelihood(centered_X, rows.y, w, centered_theta).hessian[::-1, ::-1]
 
         squared_weight_hessian = weighted_hessian(rows.w**2) if has_weights else np.zeros((2, 2))
@@ -221,6 +222,7 @@ def _estimate_uncertainty(optimum: LogisticFit, data: SummableRows) -> Parameter
     )
 
     def score_vectors() -> ScoreVectors:
+        """Gradient contributions of the rows in memory at the optimum."""
         (tau, gamma), rows = optimum.theta, data.rows
         x = rows.X[:, 1]
         return ScoreVectors((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)

@@ -65,6 +65,7 @@ class FullMatrixSpec(SummedSpec):
 
     @property
     def _takes_logits(self) -> bool:
+        """Whether the calibrator takes logits in place of log-probabilities."""
         return bool(getattr(self, "logits", False))
 
     def check_classes(self, k: int) -> None:
@@ -99,6 +100,7 @@ class FullMatrixSpec(SummedSpec):
         return map_type(weights, bias, self.min_prob, optimum.n_passes, optimum.converged, logits, penalty_factor)
 
     def _penalty_strengths(self, k: int, total_weight: float) -> Array:
+        """Penalty strengths per row of weights and biases, (K, K + 1)."""
         if isinstance(self.penalty, str):
             return scaled_penalty(k, total_weight)
         bias_penalty = self.penalty if self.bias_penalty is None else self.bias_penalty

@@ -61,11 +61,11 @@ class MclloMap(CalibrationMap):
     name: ClassVar[str] = "mcllo"
     takes_logs: ClassVar[bool] = True
     tau: Array  # (K - 1,) log δ of the other classes in their order
-    gamma: Array  # (K - 1,)
-    baseline: int
-    min_prob: float
-    n_passes: int = 0
-    converged: bool = True
+    gamma: Array  # (K - 1,) slopes of the log odds
+    baseline: int  # number of the baseline class
+    min_prob: float  # replaces a baseline of exactly zero
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether every class was observed and the optimum is finite
     certainty: ParameterUncertainty | None = None  # of τ and γ, from the rows of the fit
 
     def apply(self, P: Probabilities) -> Array:
@@ -258,13 +258,13 @@ def _log_odds_against_baseline(rows: LogLinearRows, baseline: int, fitted_classe
 
 
 def _format_range(x: Array) -> str:
+    """`0.916 to 1.28`, or a single number if both ends look the same."""
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
 
 
-_MAX_ODDS_CHANGE = (
-    1000.0  # factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note
-)
+# Factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note.
+_MAX_ODDS_CHANGE = 1000.0
 
 
 def zero_outcome_notes(n_outcomes: int) -> list[Note]:
@@ -322,6 +322,7 @@ def small_baseline_notes(gamma: Array, baseline: int, data: SummableRows) -> lis
 
 
 def _count_small_baseline(data: FitData, baseline: int, slope_range: float) -> int:
+    """Number of rows where the baseline is so small that unequal slopes decide the other odds."""
     logs = to_logs(data.P)
     log_deficit = log_sum_exp(logs) - logs[:, baseline]
     return int((slope_range * np.minimum(log_deficit, -np.log(data.min_prob)) > np.log(_MAX_ODDS_CHANGE)).sum())

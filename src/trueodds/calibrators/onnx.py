@@ -11,7 +11,7 @@ from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
 
-OPSET = 17
+OPSET = 17  # version of the ONNX operators, which old runtimes can read too
 LOG_OF_ZERO = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and below every other
 
 
@@ -38,10 +38,12 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
     constants: list[Any] = []
 
     def add_constant(name: str, value: Any) -> str:
+        """Add a float64 constant to the graph and return its name."""
         constants.append(numpy_helper.from_array(np.asarray(value, dtype=np.float64), name))
         return name
 
     def add_node(kind: str, inputs: list[str], output: str, **settings: Any) -> str:
+        """Add a node to the graph and return the name of its output."""
         nodes.append(helper.make_node(kind, inputs, [output], **settings))
         return output
 

@@ -38,9 +38,9 @@ class Sigmoid:
 
     slope: float
     intercept: float
-    on: str = "logit"
-    n_passes: int = 0
-    converged: bool = True
+    on: str = "logit"  # what x is: "logit" for log odds, "raw" for the probability
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether the optimum is finite without smoothed targets
 
     @property
     def takes_logs(self) -> bool:
@@ -71,7 +71,7 @@ class Sigmoid:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Sigmoid:
-        """Finite numbers, and one of the two scales."""
+        """Read finite numbers and one of the two scales."""
         saved_parameters.check_keys(parameters, ("slope", "intercept", "on", "n_passes", "converged"), "a curve")
         if parameters["on"] not in _INPUT_SCALES:
             raise InputError(
@@ -198,6 +198,7 @@ class PlattSpec(SummedSpec):
 
 
 def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
+    """Fit the sigmoid of one class from sums over `OneVsRestRows`."""
     optimum = (fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums)(
         data.map_rows(partial(_logistic_rows, on=spec.on)), FLAT_CURVE_START
     )
@@ -205,5 +206,6 @@ def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
 
 
 def _logistic_rows(class_rows: OneVsRestRows, on: str) -> LogisticRows:
+    """The rows of a logistic model of the log odds, or of the probability with `on="raw"`."""
     x = class_rows.logs[:, 1] - class_rows.logs[:, 0] if on == "logit" else class_rows.x.astype(np.float64)
     return LogisticRows(intercept_and_score(x), class_rows.y, class_rows.w)

@@ -22,7 +22,7 @@ from trueodds.data.predictions import Predictions
 
 Priors = Sequence[float] | Mapping[int, float] | str
 
-_MAX_RATIO = 1e100
+_MAX_RATIO = 1e100  # largest ratio that can be saved; its products with probabilities stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +31,8 @@ class PriorShiftMap(CalibrationMap):
 
     name: ClassVar[str] = "prior_shift"
     ratios: Array  # (K,) target frequency over source frequency
-    n_passes: int = 0
-    converged: bool = True
+    n_passes: int = 0  # over the target rows, in the estimation of their frequencies
+    converged: bool = True  # whether that estimation converged
     doubts: tuple[str, ...] = ()  # about the estimate; they become notes of the fit and are not saved
 
     def apply(self, P: Array) -> Array:
@@ -158,6 +158,7 @@ class PriorShiftSpec(CalibratorSpec):
         return PriorShiftMap(ratios, frequencies.n_passes, frequencies.converged, doubts)
 
     def _target_frequencies(self, P: Array, Y: Array, w: Array) -> ClassFrequencies:
+        """Class frequencies of the target, known or estimated."""
         if self.target is not None:
             _reject_frequencies(self.target, P.shape[1])
             return FREQUENCY_ESTIMATORS[self.how](P, Y, w, prob_columns(check_prob_matrix(self.target, P.shape[1])))
@@ -241,6 +242,7 @@ def class_weights(
 
 
 def _read_priors(priors: Priors, k: int) -> Array:
+    """Class frequencies (K,) from the setting `priors`; raises TO203 if they are invalid."""
     if isinstance(priors, str):
         return np.full(k, 1 / k)
     if isinstance(priors, Mapping):
@@ -262,6 +264,7 @@ def _read_priors(priors: Priors, k: int) -> Array:
 
 
 def _format_shares(shares: Array) -> str:
+    """The first five shares, and how many more there are."""
     shown = " ".join(map(format_number, shares[:5].tolist()))
     return shown + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")
 

@@ -157,12 +157,14 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return self
 
     def _predict_held_out_rows(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        """Fit the classifier without a holdout, and return the held-out rows and their scores."""
         held_out = stratified_holdout(_one_hot_labels(y), self.test_size, groups, self._make_rng())
         self.estimator_ = _fit_clone(self.estimator, X, y, w, np.flatnonzero(~held_out))
         rows = np.flatnonzero(held_out)
         return rows, self._predict_scores(self.estimator_, _safe_indexing(X, rows))
 
     def _predict_out_of_fold(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        """Fit the classifier to all rows, and return the rows in test folds and their out-of-fold scores."""
         all_rows = np.arange(len(y))
         self.estimator_ = _fit_clone(self.estimator, X, y, w, all_rows)
         classes = _class_names(self.estimator_)
@@ -187,6 +189,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return all_rows[is_predicted], P[is_predicted]
 
     def _iterate_folds(self, X: Any, y: Array, groups: Array | None) -> Iterator[tuple[Array, Array]]:
+        """Iterate over the row indices of training and test folds."""
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
             yield from check_cv(self.cv, y, classifier=True).split(X, y, groups)
             return
@@ -196,9 +199,11 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
     def _uses_logits(self) -> bool:
+        """Whether the calibrator takes logits."""
         return bool(getattr(self.calibrator, "logits", False) or getattr(self._make_spec(), "logits", False))
 
     def _make_spec(self) -> CalibratorSpec:
+        """The settings object of the calibrator, from its name or instance."""
         calibrator = self.calibrator
         if isinstance(calibrator, Calibrator):
             return calibrator.make_spec()
@@ -208,9 +213,11 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return spec
 
     def _predict_scores(self, model: Any, X: Any) -> Array:
+        """What the calibrator takes: logits or probabilities of a fitted classifier, (n, K)."""
         return _predict_logits(model, X) if self._uses_logits() else _predict_probabilities(model, X)
 
     def _make_rng(self) -> np.random.Generator:
+        """A generator seeded by `random_state`; None is a fixed seed."""
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
         return np.random.default_rng(seed)
 
@@ -256,17 +263,20 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
 
 def _one_hot_labels(y: Array) -> Array:
+    """The labels as shares, (n, K) with one column per sorted label."""
     labels, class_index = np.unique(y, return_inverse=True)
     return np.eye(len(labels))[class_index.reshape(-1)]
 
 
 def _fit_clone(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> Any:
+    """Fit a clone of the classifier to these rows, with weights if it takes them."""
     takes_weights = w is not None and has_fit_parameter(estimator, "sample_weight")
     fit_params = {"sample_weight": w[rows]} if takes_weights and w is not None else {}
     return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **fit_params)
 
 
 def _class_names(model: Any) -> Array:
+    """Names of the classes of a fitted classifier; raises TO508 if it has none."""
     if not hasattr(model, "classes_"):
         raise InputError(
             "TO508",
@@ -278,12 +288,14 @@ def _class_names(model: Any) -> Array:
 
 
 def _predict_probabilities(model: Any, X: Any) -> Array:
+    """Probabilities of a fitted classifier, from its decision function if it has no `predict_proba`."""
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
     return softmax(_predict_logits(model, X))
 
 
 def _predict_logits(model: Any, X: Any) -> Array:
+    """Decision function of a fitted classifier as logits (n, K); raises TO508 if there is none for each class."""
     if not hasattr(model, "decision_function"):
         required = "decision_function" if hasattr(model, "predict_proba") else "predict_proba or decision_function"
         raise InputError(

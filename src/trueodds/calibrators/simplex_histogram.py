@@ -127,6 +127,7 @@ class HistogramGrid:
 
 
 def _grid_keys(x: Array, bins: int) -> Array:
+    """One sortable key per row of x (n, axes), which identifies its cell of the grid."""
     # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
     return grid_key_function(Bins(np.arange(bins + 1) / bins))(x)
 
@@ -137,11 +138,13 @@ def _cells_as_bytes(cells: Array) -> Array:
 
 
 def _read_thresholds(mapping: Mapping[str, Any], key: str) -> list[float]:
+    """Read the saved cuts of a tree, of which there may be none."""
     numbers: list[float] = [] if mapping[key] == [] else saved_parameters.read_vector(mapping, key, 0, 2).tolist()
     return numbers
 
 
 def _read_integers(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
+    """Read a saved list of whole numbers of this size."""
     values = mapping[key]
     if not isinstance(values, list) or len(values) != size:
         raise _invalid_value_error(f"{key} must be {size} whole numbers", values)

@@ -52,11 +52,11 @@ class LogOddsSpline:
     """
 
     takes_logs: ClassVar[bool] = True
-    spline: NaturalSpline
-    degrees_of_freedom: float = 2.0  # effective degrees of freedom
+    spline: NaturalSpline  # from log odds to recalibrated log odds
+    degrees_of_freedom: float = 2.0  # effective ones; a line has 2
     converged: bool = True  # whether a finite minimum was found
-    n_passes: int = 0
-    min_prob: float = 0.0  # 0 for none
+    n_passes: int = 0  # over the scores or groups of them, in the fit
+    min_prob: float = 0.0  # smallest probability inside a logarithm; 0 for none
 
     def __call__(self, x: Array) -> Array:
         """The probabilities at x."""
@@ -71,7 +71,7 @@ class LogOddsSpline:
     def max_decrease(self) -> float:
         """Total decrease of the probability between the first and the last knot."""
         low, high = self.spline.knots[[0, -1]]
-        path = expit(self.spline(low + (high - low) * np.arange(1001) / 1000))
+        path = expit(self.spline(low + (high - low) * np.arange(_N_CURVE_POINTS) / (_N_CURVE_POINTS - 1)))
         return float(np.maximum(-np.diff(path), 0.0).sum())
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,7 +132,8 @@ def fit_log_odds_spline(
     return LogOddsSpline(fit.curve, fit.degrees_of_freedom, fit.converged, fit.n_passes, min_prob)
 
 
-_DEFAULT_KNOTS = {"natural": 12, "gupta": 6}
+_DEFAULT_KNOTS = {"natural": 12, "gupta": 6}  # number of knots by kind
+_N_CURVE_POINTS = 1001  # evaluations of a curve between its first and its last knot, to find where it decreases
 _MIN_NOTED_DECREASE = 1e-3  # decrease of probability from which a note is given
 
 
@@ -247,6 +248,7 @@ class SplineSpec(CalibratorSpec):
 
     @property
     def _n_knots(self) -> int:
+        """Number of knots, by default that of the kind."""
         return int(self.knots or _DEFAULT_KNOTS[self.kind])
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
@@ -258,7 +260,7 @@ class SplineSpec(CalibratorSpec):
         return SplineMap(fit_curves_of_logs(fit_curve, P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""
+        """Notes on replaced probabilities, on curves without a finite optimum, on decreasing ones, and on clipping."""
         if isinstance(calibration_map, confidence_spline.ConfidenceMap):
             return _clipping_notes(calibration_map, to_probabilities(P))
         assert isinstance(calibration_map, SplineMap)
@@ -285,6 +287,7 @@ class SplineSpec(CalibratorSpec):
 
 
 def _clipping_notes(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> list[Note]:
+    """Note TN531 on clipped values and raised confidences, or none."""
     n_raised = calibration_map.count_raised(P)
     if not calibration_map.n_clipped and not n_raised:
         return []

@@ -43,14 +43,15 @@ class StructuredMap(CalibrationMap):
     share: float  # of the uniform distribution, so that no probability is zero
     weights: Array  # (K,) the diagonal of W, or (K, K)
     bias: Array  # (K,)
-    n_passes: int = 0
-    converged: bool = True
+    n_passes: int = 0  # over the rows, in both fits
+    converged: bool = True  # whether both fits have a finite optimum
 
     def apply(self, P: Probabilities) -> Array:
         """Apply the steps in turn."""
         return self._linear_step().apply(temper_and_mix(P, self.beta, self.share))
 
     def _linear_step(self) -> LogLinearMap:
+        """The second step as a map of its own."""
         return _LinearStep(self.weights, self.bias, np.finfo(np.float64).tiny)
 
     def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...]:
@@ -76,7 +77,7 @@ class StructuredMap(CalibrationMap):
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> StructuredMap:
-        """β within its range, a share, K weights or K rows of them, K biases."""
+        """Read β within its range, a share, K weights or K rows of them, and K biases."""
         saved_parameters.check_keys(
             parameters, ("beta", "share", "weights", "bias", "n_passes", "converged"), "parameters"
         )
@@ -91,6 +92,8 @@ class StructuredMap(CalibrationMap):
 
 
 class _LinearStep(LogLinearMap):
+    """The linear map after the temperature."""
+
     name: ClassVar[str] = "structured"
 
 

@@ -26,7 +26,9 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear, softmax_tempered
 
-_MIN_SAMPLE_SIZE = 2**16  # probabilities of a sample from which starting at its optimum saves time
+_MIN_SAMPLE_SIZE = 2**16  # probabilities of a sample: with fewer, starting at its optimum saves no time
+# Every how many rows a sample takes and the tolerance of its β, from the smallest sample to the largest.
+_SAMPLES = ((64, 1e-3), (8, 1e-4))
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class TemperatureMap(CalibrationMap):
 
     name: ClassVar[str] = "temperature"
     takes_logs: ClassVar[bool] = True
-    beta: float
-    n_passes: int = 0
+    beta: float  # inverse temperature 1/T
+    n_passes: int = 0  # over the rows, in the fit
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -65,7 +67,7 @@ class TemperatureMap(CalibrationMap):
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TemperatureMap:  # noqa: ARG003 - any number of classes
-        """β within its range."""
+        """Read β within its range."""
         saved_parameters.check_keys(parameters, ("beta", "n_passes"), "parameters")
         return cls(
             saved_parameters.read_number(parameters, "beta", MIN_BETA, MAX_BETA),
@@ -120,13 +122,14 @@ class TemperatureSpec(SummedSpec):
         """Fit the temperature."""
 
         def likelihood_at_beta(beta: float, row_step: int = 1) -> Likelihood:
+            """Likelihood of β and its derivatives over every `row_step`-th row, in one pass."""
             likelihood: Likelihood = data.sum(
                 partial(_likelihood_of_rows, beta=beta, min_prob=self.min_prob, row_step=row_step)
             )
             return likelihood
 
         start = 1.0
-        for row_step, tolerance in ((64, 1e-3), (8, 1e-4)):
+        for row_step, tolerance in _SAMPLES:
             if data.n_probabilities >= row_step * _MIN_SAMPLE_SIZE:
                 start, _ = minimize_beta(partial(likelihood_at_beta, row_step=row_step), start, tolerance=tolerance)
         return TemperatureMap(*minimize_beta(likelihood_at_beta, start))

@@ -179,6 +179,7 @@ class TopVsAllSpec(CalibratorSpec):
         return {"calibrator": self._resolve_spec().name}
 
     def _resolve_spec(self) -> CalibratorSpec:
+        """The settings of the inner calibrator, from its name or instance."""
         if isinstance(self.calibrator, CalibratorSpec):
             return self.calibrator
         if not isinstance(self.calibrator, str):
@@ -192,6 +193,7 @@ class TopVsAllSpec(CalibratorSpec):
         return spec
 
     def _resolve_spec_for(self, P: Probabilities) -> CalibratorSpec:
+        """The same, with the default smallest probability for log-probabilities if P holds these."""
         return (
             lower_min_prob_for_logs(self._resolve_spec()) if isinstance(P, LogProbabilities) else self._resolve_spec()
         )

@@ -186,6 +186,7 @@ class VennAbersCurve:
 
     @cached_property
     def _spline_knots(self) -> tuple[SplineKnots, SplineKnots]:
+        """The steps of p₀ and p₁ with lookup tables for fast evaluation."""
         return SplineKnots(self.low_x), SplineKnots(self.high_x)
 
     @property
@@ -267,6 +268,7 @@ def fit_pair_curves(P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Ar
     """
 
     def fit_block(start: int, stop: int) -> list[T]:
+        """Fit the curves of the pairs from start to stop."""
         return [fit_curve(*_pair_sums(P, Y, w, *pair)) for pair in pairs[start:stop]]
 
     pairs = list(combinations(range(P.shape[1]), 2))
@@ -274,6 +276,7 @@ def fit_pair_curves(P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Ar
 
 
 def _pair_sums(P: Array, Y: Array, w: Array, i: int, j: int) -> tuple[Array, Array, Array]:
+    """Increasing scores of the pair (i, j) with Σw and Σwy at each, from the rows with weight in either class."""
     share = Y[:, i] + Y[:, j]
     rows = share > 0
     share = share[rows]

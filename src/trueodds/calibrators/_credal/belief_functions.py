@@ -23,7 +23,7 @@ CUT_WEIGHTS = CUT_WEIGHTS * CUT_LEVELS * np.exp(-(CUT_LEVELS**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
 _EVALUATION_SPACING = 0.75  # of t, between the points where the likelihood is evaluated
-_PROBABILITIES_PER_BLOCK = 1 << 15
+_PROBABILITIES_PER_BLOCK = 1 << 15  # so that temporaries stay in cache
 MAX_ABS_VALUE = 1e100  # largest absolute value of a saved number
 
 
@@ -57,11 +57,11 @@ class SlopeBeliefs:
 
     @classmethod
     def from_single_theta(cls, theta: float) -> SlopeBeliefs:
-        """A single θ, if the rows do not determine it."""
+        """Degenerate cuts that contain a single θ, for rows that do not determine it."""
         return cls(theta, *np.full((2, len(CUT_LEVELS)), theta))
 
     def plug_in_probabilities(self, S: Array) -> Array:
-        """softmax(θ̂ s)."""
+        """Probabilities softmax(θ̂ s) at maximum likelihood, (n, K)."""
         return _scaled_softmax(self.theta, S)
 
     def beliefs(self, S: Array) -> Beliefs:
@@ -102,11 +102,12 @@ class SlopeBeliefs:
 
 
 def _scaled_softmax(theta: float, S: Array) -> Array:
+    """softmax(θ s) of each row of S (n, K); uniform for θ = 0, even where scores are infinite."""
     return softmax(theta * S if theta != 0 else np.zeros(S.shape))
 
 
 def _cumulative_probabilities(theta: float, S: Array) -> Array:
-    """0, F₁, …, F_K = 1, (n, K + 1)."""
+    """Cumulative probabilities 0, F₁, …, F_K = 1 of softmax(θ s), (n, K + 1)."""
     F = np.zeros((len(S), S.shape[1] + 1))
     np.minimum(np.cumsum(_scaled_softmax(theta, S), axis=1), 1.0, out=F[:, 1:])
     F[:, -1] = 1.0
@@ -161,8 +162,8 @@ class ShiftSlopeBeliefs:
     and plausibility that of the upper ends.
     """
 
-    theta: Array  # (2,) τ, γ
-    turn: Array  # (2, 2) to the coordinates in which cuts are nearly round
+    theta: Array  # (2,) τ and γ at maximum likelihood
+    turn: Array  # (2, 2) linear map to the coordinates in which cuts are nearly round
     support: Array  # (t, a) at angles 2πi/a, over t
     slope: Array  # (t, a) its derivative by the angle
 
@@ -188,12 +189,12 @@ class ShiftSlopeBeliefs:
         return cls(surface.theta, surface.turn, support, slope)
 
     def plug_in_probabilities(self, x: Array) -> Array:
-        """σ(τ̂ + γ̂x)."""
+        """Probabilities σ(τ̂ + γ̂x) at maximum likelihood, (n, 2)."""
         q = self._fitted_log_odds(_clip_log_odds(x))
         return np.stack([expit(-q), expit(q)], axis=1)
 
     def _fitted_log_odds(self, x: Array) -> Array:
-        """τ̂ + γ̂x."""
+        """Log odds τ̂ + γ̂x at maximum likelihood, (n,)."""
         return self.theta[0] + self.theta[1] * x
 
     def beliefs(self, x: Array) -> Beliefs:
@@ -234,10 +235,12 @@ class ShiftSlopeBeliefs:
 
 
 def _clip_log_odds(x: Array) -> Array:
+    """Log odds (n,) with infinite ones replaced by large finite ones."""
     return np.clip(x, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
 
 
 def _read_matrix(mapping: Mapping[str, Any], key: str, shape: tuple[int, int], low: float) -> Array:
+    """Read a saved matrix of a given shape with entries of at least `low`; raises TO505 for anything else."""
     rows = mapping[key] if isinstance(mapping[key], list) else []
     named_rows = {f"{key} row {i}": row for i, row in enumerate(rows)}
     saved_parameters.check_keys(named_rows, [f"{key} row {i}" for i in range(shape[0])], key)

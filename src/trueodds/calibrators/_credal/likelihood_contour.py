@@ -10,8 +10,8 @@ from scipy.special import expit
 from trueodds.binning.sorted_scores import group_starts
 from trueodds.core.typing import Array
 
-MAX_SCORE_GROUPS = 1 << 11  # largest number of groups of neighboring scores
-_DROP_TOLERANCE = 1e-10  # relative tolerance of a drop; sums over 1e6 rows have no more digits
+MAX_SCORE_GROUPS = 1 << 11  # groups of neighboring scores: more would hardly change the contour
+_INCREASE_TOLERANCE = 1e-10  # relative, of an increase of the loss; sums over 1e6 rows have no more digits
 _EQUAL_SCORES_TOLERANCE = 1e-18  # relative variance below which scores are equal
 _MAX_NEWTON_STEPS = 200  # toward a point of the contour
 
@@ -25,7 +25,7 @@ class ScoreCells:
     wy: Array  # (m,) Σwy at each score
 
     def pool_neighbors(self) -> ScoreCells:
-        """At most `CELLS` groups of neighboring scores of about equal weight, at their means."""
+        """Pool at most `MAX_SCORE_GROUPS` groups of neighboring scores of about equal weight, at their means."""
         if len(self.x) <= MAX_SCORE_GROUPS:
             return self
         starts = group_starts(self.w, MAX_SCORE_GROUPS)
@@ -61,7 +61,7 @@ class LikelihoodSurface:
 
     @classmethod
     def around_minimum(cls, rows: ScoreCells, theta: Array) -> LikelihoodSurface:
-        """Around the minimum θ of these rows."""
+        """The surface around the minimum θ (2,) of the negative log-likelihood of these rows."""
         total_weight = float(rows.w.sum())
         mean = float(rows.w @ rows.x) / total_weight
         eta = theta[0] + theta[1] * rows.x
@@ -105,7 +105,7 @@ class LikelihoodSurface:
                 + fixed_slope_curvature * r**2 / 2
             )
             slopes = (steps * (self.rows.w * q - expected)).sum(axis=1) + fixed_slope_curvature * r
-            if (np.abs(increases - loss_increase) <= _DROP_TOLERANCE * (loss_increase + 1)).all():
+            if (np.abs(increases - loss_increase) <= _INCREASE_TOLERANCE * (loss_increase + 1)).all():
                 break
             r = np.maximum(r - (increases - loss_increase) / np.maximum(slopes, 1e-300), r / 16)
         return r / unit

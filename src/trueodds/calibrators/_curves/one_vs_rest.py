@@ -148,6 +148,7 @@ def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequenc
 
 
 def _zero_probability_note_list(n_rows: int, rows_text: str) -> list[Note]:
+    """Note TN505 with the number of rows that get probability 0, or no note if there are none."""
     if n_rows == 0:
         return []
     text = (
@@ -176,6 +177,7 @@ def map_classes(
     if results is None:
 
         def fit_block(start: int, stop: int) -> list[T]:
+            """Fit the classes from start to stop."""
             some = classes[start:stop]
             return [fit_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w) for c in some]
 
@@ -189,6 +191,7 @@ def fit_curves_from_counts(
     """Fit curves `fit_curve(s, mass, events)` from the increasing distinct scores s, and Σw and Σwy at each."""
 
     def fit_rows(x: Array, y: Array, w: Array) -> T:
+        """Fit the curve of one class to single rows."""
         return fit_curve(*sort.sum_by_score(x, y, w, sort.argsort_scores(x)))
 
     return map_classes(P, Y, w, lambda keys: fit_curve(*sort.count_by_score(keys)), fit_rows)

@@ -77,14 +77,17 @@ class BaselineLogitFit:
         ).uncertainty()  # fmt: skip
 
     def _likelihood_ratio(self) -> float:
+        """Likelihood ratio statistic against the identity, at least 0."""
         return max(2 * (self.identity_loss - self.optimum.likelihood.value), 0.0)
 
     def _squared_weight_hessian(self) -> Array:
+        """Hessian at the optimum with squared weights, (d, d), for the sandwich estimator."""
         tying = np.eye(2 * len(self.free))[:, np.repeat(self.free, 2)]
         hessian: Array = self.data.sum(partial(_squared_weight_hessian_of_rows, theta=self.optimum.theta, tying=tying))
         return hessian
 
     def _score_vectors(self) -> ScoreVectors:
+        """Gradient contributions of the rows in memory at the optimum."""
         rows, free = self.data.rows, self.free
         eta = np.zeros_like(rows.x)
         eta[:, free] = rows.x[:, free] * self.slopes + self.optimum.theta[1::2]
@@ -109,14 +112,17 @@ def fit_baseline_logits(data: SummableRows, free: Array, penalty: float) -> Base
     tying, losses = np.eye(2 * k)[:, np.repeat(free, 2)], []
 
     def likelihood_of_rows(theta: Array, *, with_hessian: bool = True) -> Callable[[LogLinearRows], Likelihood]:
+        """Return the function that evaluates the likelihood of θ on a batch of rows."""
         return partial(_likelihood_of_rows, theta=theta, tying=tying, with_hessian=with_hessian)
 
     def sums(theta: Array, *, with_hessian: bool = True) -> Likelihood:
+        """Evaluate the likelihood of θ in one pass, and record its value."""
         likelihood: Likelihood = centered.sum(likelihood_of_rows(theta, with_hessian=with_hessian))
         losses.append(likelihood.value)
         return likelihood
 
     def minimize(strength: float, min_gain: float) -> Minimum:
+        """Minimize the loss with a ridge of this strength, in nats over all rows, from the identity."""
         strengths = np.full(len(target), strength / total_weight)
         if len(target) <= MAX_NEWTON_PARAMETERS:
             return minimize_newton(
@@ -147,16 +153,17 @@ def _center_log_odds(rows: LogLinearRows, means: Array, is_constant: Array) -> L
 
 
 def _likelihood_of_rows(rows: LogLinearRows, theta: Array, tying: Array, with_hessian: bool) -> Likelihood:
+    """Likelihood of slopes and shifts θ and its derivatives, summed over these rows."""
     return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, tying=tying, with_hessian=with_hessian)
 
 
 def _squared_weight_hessian_of_rows(rows: LogLinearRows, theta: Array, tying: Array) -> Array:
-    """The Hessian with squared weights."""
+    """Hessian with squared weights, (d, d), summed over these rows."""
     return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, tying=tying).hessian
 
 
 def _hessian_diagonal(rows: LogLinearRows, means: Array) -> Array:
-    """The diagonal of the Hessian at the identity, by each slope and shift."""
+    """Diagonal of the Hessian at the identity, (2K,) with slope and shift of each class in turn."""
     q = softmax(rows.x + means)
     variance = q * (1 - q)
     return np.asarray(rows.w @ np.stack([variance * rows.x**2, variance], axis=2).reshape(len(q), -1))

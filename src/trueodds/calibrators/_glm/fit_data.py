@@ -13,7 +13,7 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB, LogProbabiliti
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 
-_RELATIVE_TOLERANCE = 1e-9  # relative tolerance within which weights are equal and shares of votes are 0
+_WEIGHT_TOLERANCE = 1e-9  # relative difference up to which weights are equal, and share of votes that counts as 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class FitData:
         """Whether rows have equal weights, a single outcome each and no clusters."""
         if self.cluster is not None:
             return RowHomogeneity(has_clusters=True)
-        has_vote_shares = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _RELATIVE_TOLERANCE).any())
+        has_vote_shares = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _WEIGHT_TOLERANCE).any())
         return RowHomogeneity(float(self.w.min()), float(self.w.max()), False, has_vote_shares)
 
 
@@ -101,7 +101,7 @@ class RowHomogeneity:
         """How standard errors are computed."""
         if self.has_clusters or self.has_vote_shares:
             return "clusters" if self.has_clusters else "votes"
-        return "curvature" if self.max_weight - self.min_weight <= _RELATIVE_TOLERANCE * self.min_weight else "weights"
+        return "curvature" if self.max_weight - self.min_weight <= _WEIGHT_TOLERANCE * self.min_weight else "weights"
 
     def __add__(self, other: RowHomogeneity) -> RowHomogeneity:
         return RowHomogeneity(
@@ -166,7 +166,7 @@ class FitDataSummary:
         )
 
 
-_PROBABILITIES_PER_BLOCK = 2**18  # probabilities per block, so that temporaries stay in a core's cache
+_PROBABILITIES_PER_BLOCK = 2**18  # so that temporaries stay in a core's cache
 
 
 def iterate_blocks(P: Probabilities, Y: Array, w: Array) -> Iterator[tuple[Any, Array, Array]]:
@@ -193,9 +193,8 @@ def one_hot_shares(Y: Array, k: int) -> Array:
     return shares
 
 
-_PROBABILITIES_PER_THREAD_BLOCK = (
-    2**18
-)  # probabilities per block of a thread: temporaries stay in cache, with little overhead per block
+# Probabilities per block of a thread: temporaries stay in cache, with little overhead per block.
+_PROBABILITIES_PER_THREAD_BLOCK = 2**18
 
 
 def apply_in_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
@@ -203,6 +202,7 @@ def apply_in_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
     out = np.empty(P.shape)
 
     def apply_to_block(start: int, stop: int) -> None:
+        """Apply the function to the rows from start to stop."""
         out[start:stop] = apply(P[start:stop])
 
     map_blocks(apply_to_block, len(P), max(1, _PROBABILITIES_PER_THREAD_BLOCK // P.shape[1]))

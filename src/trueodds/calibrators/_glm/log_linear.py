@@ -46,10 +46,10 @@ class LogLinearMap(CalibrationMap):
     takes_logs: ClassVar[bool] = True
     weights: Array  # (K,) the diagonal of W, or (K, K)
     bias: Array  # (K,) with sum 0 unless a penalty determines it
-    min_prob: float
-    n_passes: int = 0
-    converged: bool = True
-    logits: bool = False
+    min_prob: float  # smallest probability inside a logarithm
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether a finite optimum was found without a slight ridge
+    logits: bool = False  # whether x holds logits in place of log p
 
     def apply(self, P: Probabilities) -> Array:
         """The softmax of the weighted logarithms."""
@@ -129,6 +129,7 @@ def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
 
 
 def _format_range(x: Array) -> str:
+    """`0.91 to 1.25`, or a single number if both ends look the same."""
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
 
@@ -212,10 +213,12 @@ def _minimize_penalized(
     *,
     min_gain: float,
 ) -> Minimum:
+    """Minimize the penalized loss by Newton's method, or by BFGS if there are many parameters."""
     k = data.summary.k
     strengths, center, initial = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
 
     def likelihood_of_rows(theta: Array, *, with_hessian: bool = True) -> Callable[[LogLinearRows], Likelihood]:
+        """Return the function that evaluates the likelihood of θ on a batch of rows."""
         return partial(
             log_linear_likelihood, theta=theta, shared_features=shared_features, tying=tying, with_hessian=with_hessian
         )

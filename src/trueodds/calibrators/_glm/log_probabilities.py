@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 MIN_PROB = 1e-12  # default smallest probability of fits
 MIN_PROB_OF_LOGITS = 1e-300  # the same where log-probabilities are known: it replaces exact zeros only
 MinProb = Annotated[float, Range(0, 0.5, closed="neither")]
-_COUNT_BLOCK_SIZE = 2**16  # per block
+_COUNT_BLOCK_SIZE = 2**16  # probabilities counted at once, so that temporaries stay in cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,10 +160,10 @@ def softmax(eta: Array) -> Array:
 class ReplacedCounts:
     """Counts of the probabilities that `min_prob` replaced in a fit; counts of batches add up."""
 
-    min_prob: float
+    min_prob: float  # the smallest probability of the fit
     n_probabilities: int = 0  # probabilities in all
-    n_replaced: int = 0
-    n_replaced_events: int = 0  # of those
+    n_replaced: int = 0  # of these, the replaced ones
+    n_replaced_events: int = 0  # of the replaced ones, those of observed outcomes
     n_zero_events: int = 0  # rows whose outcome had probability 0
 
     @classmethod

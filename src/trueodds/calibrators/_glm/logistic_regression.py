@@ -122,6 +122,7 @@ def fit_finite_from_sums(data: SummableRows, default_theta: Array, *, intercept:
 
 
 def _fit_logistic(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
+    """Maximum likelihood fit, given the moments of the columns."""
     optimum, theta, rank = _maximize_likelihood(
         data, moments, (moments.n_events, moments.n_nonevents), default_theta, intercept
     )
@@ -129,6 +130,7 @@ def _fit_logistic(data: SummableRows, moments: ColumnMoments, default_theta: Arr
 
 
 def _fit_smoothed(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
+    """Maximum likelihood fit to smoothed targets, given the moments of the columns."""
     smoothed_rows = data.map_rows(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
     n_events, n_nonevents = moments.n_events, moments.n_nonevents
     smoothed_events = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
@@ -172,10 +174,12 @@ def _maximize_likelihood(
 
 
 def _likelihood_of_rows(rows: LogisticRows, theta: Array) -> Likelihood:
+    """Likelihood of θ and its derivatives, summed over these rows."""
     return logistic_likelihood(rows.X, rows.y, rows.w, theta, rows.offset)
 
 
 def _smooth_targets(rows: LogisticRows, n_events: float, n_nonevents: float) -> LogisticRows:
+    """The rows with smoothed targets, given the total weights of events and non-events."""
     return rows._replace(y=_smooth_shares(rows.y, n_events, n_nonevents))
 
 
@@ -191,11 +195,12 @@ def smoothed_targets(y: Array, w: Array) -> Array:
 
 
 def _smooth_shares(y: Array, n_events: float, n_nonevents: float) -> Array:
+    """Smoothed targets (n,) of outcome shares y, given the total weights of events and non-events."""
     return y * ((n_events + 1) / (n_events + 2)) + (1 - y) / (n_nonevents + 2)
 
 
 def intercept_and_score(x: Array) -> Array:
-    """The columns (1, x)."""
+    """The columns (1, x) of a logistic model of one score, (n, 2)."""
     return np.stack([np.ones(len(x)), x]).T
 
 

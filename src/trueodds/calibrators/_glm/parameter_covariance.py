@@ -87,6 +87,7 @@ def jackknife_covariance(
 def _leave_one_out_steps(
     bread: Array, hessian: Array, scores: ScoreVectors, units: IndependentUnits, unit_scores: Array
 ) -> Array:
+    """Steps (G, d) of the parameters when each unit is left out, from the score (G, d) of each unit."""
     z, residuals = np.zeros_like(unit_scores), unit_scores.copy()
     preconditioned = residuals @ bread
     directions, squared_norms = preconditioned, (residuals * preconditioned).sum(axis=1)

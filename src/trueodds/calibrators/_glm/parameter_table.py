@@ -15,7 +15,7 @@ from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
 
-MAX_SHOWN_CLASSES = 20  # of more classes, those with the smallest p-values
+MAX_SHOWN_CLASSES = 20  # rows of the table; of more classes, those with the smallest p-values are shown
 _MAX_NAME_LENGTH = 24  # characters of a name
 _MAX_EXPONENT = 700.0  # largest log whose exponential is finite
 
@@ -140,7 +140,7 @@ class ParameterTable:
 
 
 def _format_interval(limits: Array) -> str:
-    """`[0.630, 0.740]`."""
+    """Text of an interval, such as `[0.630, 0.740]`."""
     return f"[{format_parameter(limits[0])}, {format_parameter(limits[1])}]"
 
 
@@ -194,7 +194,10 @@ def describe_slope(gamma: float, interval: Array) -> str:
 
 
 def format_estimate(value: float, interval: Array, unit: str = "") -> str:
-    """`0.68 [0.63, 0.74]`, with more decimals if an end would otherwise be shown as 1."""
+    """Format an estimate and its interval, with more decimals if a limit would otherwise be shown as 1.
+
+    For instance `0.68 [0.63, 0.74]`.
+    """
     numbers = (value, *interval)
     decimals = next(
         (d for d in range(2, 6) if not any(round(x, d) == 1 and abs(x - 1) > 1e-9 for x in interval)),
@@ -205,12 +208,12 @@ def format_estimate(value: float, interval: Array, unit: str = "") -> str:
 
 
 def format_parameter(x: float) -> str:
-    """Three decimals, or three digits of tiny or huge numbers."""
+    """Format a parameter with three decimals, or with three digits if it is tiny or huge."""
     return f"{x:.3f}" if 0.01 <= abs(x) < 1000 else f"{x:#.3g}"
 
 
 def format_pvalue(p: float) -> str:
-    """A p-value."""
+    """Format a p-value, never as 0."""
     return format_number(p) if not p < 1e-300 else "<1e-300"
 
 
@@ -273,5 +276,5 @@ def _remedy_text(certainty: ParameterUncertainty, method: str) -> str:
 
 
 def confidence_limits(estimates: Array, std_errors: Array, critical_value: float) -> Array:
-    """Ends of the intervals, (K − 1, 2)."""
+    """Confidence limits (K − 1, 2) from estimates and standard errors, both (K − 1,)."""
     return np.asarray(estimates[:, None] + np.array([-critical_value, critical_value]) * std_errors[:, None])

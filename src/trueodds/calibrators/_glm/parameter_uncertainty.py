@@ -24,20 +24,18 @@ from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
-STD_ERROR_METHODS = (
-    "curvature",
-    "weights",
-    "votes",
-    "clusters",
-)  # how standard errors were computed: weights by the sandwich, votes and clusters by the jackknife
-NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are no standard errors
+# How standard errors were computed: from the Hessian, by the sandwich with unequal weights, or by the jackknife over
+# rows with votes or over clusters. Saved files contain these words.
+STD_ERROR_METHODS = ("curvature", "weights", "votes", "clusters")
+# Or why there are none: no finite optimum, unobserved classes, too few distinct predictions, too many classes, too few
+# rows or clusters, or rows that are streamed. Saved files contain these words.
+NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")
 
 PARAMETERS_PER_CLASS = 2  # parameters per class, τ and γ: the covariance needs more units than this
 
-_MIN_CORRELATION_MARGIN = (
-    1e-10  # smallest distance of a correlation from 1: closer, rounding error would decide Wald's test
-)
-_MAX_VARIANCE = 1e60  # of a saved variance
+# Smallest distance of a correlation from 1: closer to it, rounding error would decide Wald's test.
+_MIN_CORRELATION_MARGIN = 1e-10
+_MAX_VARIANCE = 1e60  # largest variance that can be saved; products of two stay finite
 _SAVED_KEYS = ("errors", "covariance", "ratio", "rank", "n", "penalized")
 _OPTIONAL_SAVED_KEYS = ("units", "even")  # missing in older files
 
@@ -48,9 +46,8 @@ class ParameterUncertainty:
 
     std_error_method: str  # one of STD_ERROR_METHODS, or of NO_STD_ERROR_REASONS
     covariance: Array | None = None  # (K − 1, 2, 2) of (τ, γ) of each class; covariances between classes are not kept
-    likelihood_ratio: float | None = (
-        None  # likelihood ratio statistic against δ = γ = 1, where χ² is its null distribution
-    )
+    # Likelihood ratio statistic against δ = γ = 1, where χ² is its null distribution.
+    likelihood_ratio: float | None = None
     rank: int = 0  # its degrees of freedom: the number of identifiable directions
     n: float = 0.0  # independent rows
     penalized: bool = False  # whether the fit had a penalty
@@ -176,6 +173,7 @@ def _is_flag_list(values: Any, size: int) -> bool:
 
 
 def _mismatch_error(key: str, expected: str, got: Any) -> InputError:
+    """Error TO505 for a saved value that does not fit the others."""
     text = f"In a saved calibrator {key} must be {expected}."
     return InputError("TO505", text, repr(got)[:60], "Fit it again and save it with .save(path).")
 
@@ -200,7 +198,7 @@ class FitEvidence:
     rank: int | None = None  # number of identifiable directions, if known
 
     def uncertainty(self) -> ParameterUncertainty:
-        """The uncertainty of the parameters."""
+        """Compute the standard errors of the parameters, or the reason why there are none."""
         H, d = self.hessian, len(self.hessian)
         root_diagonal = np.sqrt(H.diagonal())
         scale = np.divide(1.0, root_diagonal, out=np.zeros(d), where=root_diagonal > 0)
@@ -216,6 +214,7 @@ class FitEvidence:
         )
 
         def make_uncertainty(method: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
+            """The result with this method, or reason why there are no standard errors."""
             even = None if V is None else self.both_signs
             return ParameterUncertainty(
                 method, V, likelihood_ratio, rank, float(self.summary.n), penalized, units, even

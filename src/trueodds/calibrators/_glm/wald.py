@@ -9,7 +9,7 @@ from scipy.special import chdtr, chdtrc, fdtr, fdtrc, stdtrit
 
 from trueodds.core.typing import Array
 
-NORMAL_CRITICAL_VALUE = 1.959963984540054  # standard errors to the ends of a 95 % interval
+NORMAL_CRITICAL_VALUE = 1.959963984540054  # standard errors to the ends of a 95 % interval: Φ⁻¹(0.975)
 
 
 def upper_tail(statistic: float, df: int, effective_units: float | None = None) -> float:
@@ -45,6 +45,7 @@ def lower_tail(statistic: float, df: int, effective_units: float | None = None) 
 
 
 def _hotelling_to_f(statistic: float, df: int, effective_units: float) -> float:
+    """F statistic of Hotelling's T²."""
     return statistic * (effective_units - df) / (df * (effective_units - 1))
 
 

@@ -14,7 +14,8 @@ from trueodds.calibrators._splines.natural_spline import NaturalSpline
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.typing import Array
 
-MAX_SCORES = 4096  # largest number of points that the map keeps
+MAX_SCORES = 4096  # points that the map keeps: a file stays small, and the curve between them is nearly linear
+_SCORES_PER_BLOCK = 1 << 14  # so that temporaries stay in cache
 RANK_TOLERANCE = 1e-12  # relative to the largest eigenvalue: smaller ones are not identifiable
 
 
@@ -109,8 +110,8 @@ def fit_cumulative_spline(t: Array, h: Array, w: Array, n_knots: int) -> Natural
     knots = np.arange(n_knots) / (n_knots - 1)
     basis = [NaturalSpline(knots, row) for row in np.eye(n_knots)]
     gram, projections = np.zeros((n_knots, n_knots)), np.zeros(n_knots)
-    for start in range(0, len(t), 1 << 14):
-        block = slice(start, start + (1 << 14))
+    for start in range(0, len(t), _SCORES_PER_BLOCK):
+        block = slice(start, start + _SCORES_PER_BLOCK)
         B = np.stack([spline(t[block]) for spline in basis], axis=1)
         gram += (B * w[block, None]).T @ B
         projections += (w[block] * h[block]) @ B

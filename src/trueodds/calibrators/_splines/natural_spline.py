@@ -114,7 +114,7 @@ class OutcomeCounts(NamedTuple):
 
     @property
     def mass(self) -> Array:
-        """Σw."""
+        """Total weight Σw at each log odds, (m,)."""
         return self.events + self.nonevents
 
     def pool_scores(self, max_groups: int) -> OutcomeCounts:
@@ -273,6 +273,7 @@ def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) 
 def _select_penalty(
     basis: SplineBasis, data: OutcomeCounts, line: Minimum, directions: CurvatureDirections
 ) -> tuple[float, Array, int]:
+    """The penalty on the grid of smallest criterion, its θ, and the number of passes."""
     theta, n_passes, chosen = line.theta, 0, (math.inf, line.theta)
     line_criterion = min_criterion = line.likelihood.value + DEGREES_OF_FREEDOM_FACTOR * directions.degrees_of_freedom(
         math.inf

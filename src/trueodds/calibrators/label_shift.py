@@ -173,9 +173,9 @@ def minimize_nonnegative(
     r"""Minimize f(x) over x ≥ 0, given its values and its derivatives :math:`(\nabla f, \nabla^2 f)`.
 
     It has converged if no entry of the gradient is negative and none is positive at a positive entry of x, up to
-    `GRADIENT_TOLERANCE`. Each step minimizes the local quadratic approximation over x ≥ 0 and is halved until f decreases.
-    A slight damping keeps directions without curvature at their start. Convergence is quadratic and its limit does not
-    depend on the path, so rounding affects only the last digits.
+    `GRADIENT_TOLERANCE`. Each step minimizes the local quadratic approximation over x ≥ 0 and is halved until f
+    decreases. A slight damping keeps directions without curvature at their start. Convergence is quadratic and its
+    limit does not depend on the path, so rounding affects only the last digits.
 
     >>> A, b = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([1.0, -1.0])
     >>> f, df = lambda x: x @ A @ x / 2 - b @ x, lambda x: (A @ x - b, A)

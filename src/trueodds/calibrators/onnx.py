@@ -11,7 +11,7 @@ from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
 
-OPSET = 17  # version of the ONNX operators, which old runtimes can read too
+OPSET = 17  # version of the ONNX operators
 LOG_OF_ZERO = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and below every other
 
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 from trueodds.binning.sorted_scores import group_starts
 from trueodds.core.typing import Array
 
-MAX_SCORE_GROUPS = 1 << 11  # groups of neighboring scores: more would hardly change the contour
+MAX_SCORE_GROUPS = 1 << 11  # largest number of groups of neighboring scores, which limits the cost of a contour
 _INCREASE_TOLERANCE = 1e-10  # relative, of an increase of the loss; sums over 1e6 rows have no more digits
 _EQUAL_SCORES_TOLERANCE = 1e-18  # relative variance below which scores are equal
 _MAX_NEWTON_STEPS = 200  # toward a point of the contour

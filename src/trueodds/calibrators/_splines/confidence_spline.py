@@ -14,7 +14,7 @@ from trueodds.calibrators._splines.natural_spline import NaturalSpline
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.typing import Array
 
-MAX_SCORES = 4096  # points that the map keeps: a file stays small, and the curve between them is nearly linear
+MAX_SCORES = 4096  # largest number of points that the map keeps
 _SCORES_PER_BLOCK = 1 << 14  # so that temporaries stay in cache
 RANK_TOLERANCE = 1e-12  # relative to the largest eigenvalue: smaller ones are not identifiable
 

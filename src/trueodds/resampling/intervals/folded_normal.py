@@ -221,7 +221,7 @@ def folded_normal_difference(a: GapError, b: GapError, correlation: float, level
 
 
 def wilson_shift(sd: float, n: float, max_influence: float) -> float:
-    """Wilson's shift divided by z², which is 0 if a mean of n numbers up to `max_influence` has the largest variance."""
+    """Wilson's shift divided by z²; 0 if a mean of n numbers up to `max_influence` has the largest variance."""
     return max_influence / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / max_influence) ** 2))
 
 

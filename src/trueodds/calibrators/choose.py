@@ -250,10 +250,10 @@ def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequ
     gain, _ = excess_losses[identity]
     if gain <= LOSS_TOLERANCE:
         return identity
-    close_to_best = (
+    eligible_indices = (
         i for i, (distance, se) in enumerate(excess_losses) if distance <= min(se, gain / 2) + LOSS_TOLERANCE
     )
-    return next(i for i in close_to_best if i != identity)
+    return next(i for i in eligible_indices if i != identity)
 
 
 def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:

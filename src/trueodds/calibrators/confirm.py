@@ -112,9 +112,9 @@ def confirm_gain(
         if estimate.is_positive and excess_gain > 0:
             required_rows = len(w) * ((quantile + float(stdtrit(df, _POWER))) * null_std_error / excess_gain) ** 2
     confirmed = pvalue <= alpha and estimate.is_positive
-    is_within_reach = required_rows <= _MAX_ROWS_FACTOR * len(w)
+    is_attainable = required_rows <= _MAX_ROWS_FACTOR * len(w)
     return Confirmation(
-        outcome=CONFIRMED if confirmed else NOT_ENOUGH_ROWS if is_within_reach else NO_GAIN,
+        outcome=CONFIRMED if confirmed else NOT_ENOUGH_ROWS if is_attainable else NO_GAIN,
         gain=gain,
         se=se,
         low=low,

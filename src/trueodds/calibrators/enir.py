@@ -121,9 +121,9 @@ def _fit_curve(x: Array, y: Array, w: Array) -> PiecewiseLinearCurve:
     path = near_isotonic_path(mass, events)
     levels = average_levels(path, bic_weights(path, np.log(n)))
     # Knots inside a flat segment are dropped; its two ends are kept.
-    is_kept = np.ones(len(knots), dtype=bool)
-    is_kept[1:-1] = (levels[1:-1] != levels[:-2]) | (levels[1:-1] != levels[2:])
-    return PiecewiseLinearCurve(knots[is_kept], levels[is_kept])
+    is_knot = np.ones(len(knots), dtype=bool)
+    is_knot[1:-1] = (levels[1:-1] != levels[:-2]) | (levels[1:-1] != levels[2:])
+    return PiecewiseLinearCurve(knots[is_knot], levels[is_knot])
 
 
 def bic_weights(path: NearIsotonicPath, cost_per_level: float) -> Array:

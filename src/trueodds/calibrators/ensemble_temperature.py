@@ -147,8 +147,8 @@ class EnsembleTemperatureSpec(CalibratorSpec):
         temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
         beta, n_passes = temperature_map.beta, temperature_map.n_passes
         if self.loss == "brier":
-            beta, n_brier_passes = local_minimum_beta(partial(_brier_derivatives, P, Y, w), beta)
-            n_passes += n_brier_passes
+            beta, n_evaluations = local_minimum_beta(partial(_brier_derivatives, P, Y, w), beta)
+            n_passes += n_evaluations
         shares = (_fit_weights_by_likelihood if self.loss == "log" else _fit_weights_by_brier)(P, Y, w, beta)
         if shares[2] > 1 - _MIN_UNCHANGED_WEIGHT:
             shares = np.array([0.0, _MIN_UNCHANGED_WEIGHT, 1 - _MIN_UNCHANGED_WEIGHT])

@@ -39,8 +39,8 @@ class PriorShiftMap(CalibrationMap):
         """Normalized products; a row with only classes of ratio 0 becomes uniform over the other classes."""
         q = P * self.ratios
         row_sums = q.sum(axis=1, keepdims=True)
-        uniform_over_others = (self.ratios > 0) / np.count_nonzero(self.ratios)
-        return np.divide(q, row_sums, out=np.tile(uniform_over_others, (len(q), 1)), where=row_sums > 0)
+        uniform_row = (self.ratios > 0) / np.count_nonzero(self.ratios)
+        return np.divide(q, row_sums, out=np.tile(uniform_row, (len(q), 1)), where=row_sums > 0)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """Shifts by the logarithms of the ratios."""

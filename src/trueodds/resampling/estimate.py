@@ -121,7 +121,7 @@ def build_estimate(
             key: setting for key, setting in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
         }
         settings["aggregate"] = estimand.aggregate
-    noise_floor = None if has_no_interval else _compute_noise_floor(estimand, null_draws)
+    noise_floor = None if has_no_interval else _estimate_noise_floor(estimand, null_draws)
     if interval:
         settings |= {"interval": interval.method, "level": interval_spec.level}
         if estimand.aggregate != "sum":
@@ -173,7 +173,7 @@ def evaluate_parts(estimand: Estimand) -> dict[str, float]:
     return parts
 
 
-def _compute_noise_floor(estimand: Estimand, null_draws: Array | None) -> float | None:
+def _estimate_noise_floor(estimand: Estimand, null_draws: Array | None) -> float | None:
     """Mean of the null draws, or the known expectation under calibration."""
     if null_draws is not None:
         return float(estimand.combine_views(null_draws).mean())
@@ -214,7 +214,7 @@ def collect_notes(preds: Predictions, estimand: Estimand) -> list[Note]:
 def clip_interval(interval: Interval, upper_bound: float, n: float) -> Interval:
     """Clip an interval at the maximum value; if only the maximum remains, the lower limit is Wilson's.
 
-    >>> interval = clip_at(Interval(1.0, 1.2, 0.95, "normal"), 1.0, 30)
+    >>> interval = clip_interval(Interval(1.0, 1.2, 0.95, "normal"), 1.0, 30)
     >>> round(interval.low, 4), interval.high
     (0.8865, 1.0)
     """

@@ -70,7 +70,7 @@ def null_draws(
     by_bins = [i for i in remaining if i not in by_labels and estimands[i].cell_statistics is not None]
     by_rows = [i for i in remaining if estimands[i].cell_statistics is None]
     # An estimand with many cells fills the memory shared by the draws, so it is drawn separately.
-    with_many_cells = (
+    large_estimands = (
         []
         if flips_signs
         else [
@@ -79,11 +79,11 @@ def null_draws(
             if sum(cell_statistic.size for cell_statistic in estimands[i].cell_statistics or ()) > MAX_SHARED_CELLS
         ]
     )
-    with_few_cells = [i for i in by_bins if i not in with_many_cells]
+    small_estimands = [i for i in by_bins if i not in large_estimands]
     draw_binned = draw_sign_flips if flips_signs else draw_label_sums
     groups = [
-        (with_few_cells, draw_binned),
-        *(([i], draw_binned) for i in with_many_cells),
+        (small_estimands, draw_binned),
+        *(([i], draw_binned) for i in large_estimands),
         (by_labels, draw_row_labels),
         (by_rows, _draw_row_statistics),
         (by_votes, _draw_vote_statistics),

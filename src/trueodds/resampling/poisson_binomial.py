@@ -129,7 +129,7 @@ class CountTails:
         self.gamma_bins = np.flatnonzero(has_equal_weights & ~is_small & ~has_small_variance)
         self.normal_bins = np.flatnonzero(~has_equal_weights)
         self._tabulate_log_p(view, index, size, is_small)
-        self._compute_gamma_moments(view, index, size)
+        self._set_gamma_moments(view, index, size)
 
     def statistic(self, wy: Array) -> Array:
         """z of each bin from Σwy (…, bins): the residual sum over its standard error."""
@@ -170,7 +170,7 @@ class CountTails:
         self.lowest_count = np.array(lowest, dtype=np.int64)
         self.log_p_table = np.concatenate(tables) if tables else np.empty(0)
 
-    def _compute_gamma_moments(self, view: View, index: Array, size: int) -> None:
+    def _set_gamma_moments(self, view: View, index: Array, size: int) -> None:
         """Compute mean, standard deviation and skewness of the bins with a gamma distribution."""
         p = np.clip(view.p.astype(np.float64), 0.0, 1.0)
         third_moments = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.gamma_bins]]
@@ -209,11 +209,11 @@ class VectorTails:
         for c, (start, stop) in enumerate(pairwise(stops)):
             wp = root[start:stop, None] * P[start:stop]
             covariance[c] = np.diag((root[start:stop, None] * wp).sum(axis=0)) - wp.T @ wp
-        most_probable = np.argmax(binned.p, axis=1)
+        largest_class = np.argmax(binned.p, axis=1)
         variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
         self.has_no_variance = variances <= 0
         scale = np.where(self.has_no_variance, 0.0, 1 / np.sqrt(np.where(self.has_no_variance, 1.0, variances)))
-        scale[np.arange(cells), most_probable] = 0.0
+        scale[np.arange(cells), largest_class] = 0.0
         values, vectors = np.linalg.eigh(scale[:, :, None] * covariance * scale[:, None, :])
         positive = values > 1e-10
         self.df = positive.sum(axis=1)

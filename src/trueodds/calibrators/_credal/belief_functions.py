@@ -202,11 +202,11 @@ class ShiftSlopeBeliefs:
         x = _clip_log_odds(x)
         directions = np.stack([np.ones(len(x)), x], axis=1) @ self.turn
         length, angle = np.hypot(directions[:, 0], directions[:, 1]), np.arctan2(directions[:, 1], directions[:, 0])
-        fitted = self._fitted_log_odds(x)
+        fitted_log_odds = self._fitted_log_odds(x)
         ends = np.zeros((len(x), 2)), np.zeros((len(x), 2))
         for t, weight, h, dh in zip(CUT_LEVELS, CUT_WEIGHTS, self.support, self.slope, strict=True):
             for end, sign, cut_angle in zip(ends, (-1, 1), (angle + np.pi, angle), strict=True):
-                eta = fitted + sign * t * length * periodic_cubic_hermite(cut_angle, h, dh)
+                eta = fitted_log_odds + sign * t * length * periodic_cubic_hermite(cut_angle, h, dh)
                 end += weight * np.stack([expit(-eta), expit(eta)], axis=1)
         # The log odds of the first class are the negatives: its belief comes from the upper ends.
         belief = np.stack([ends[1][:, 0], ends[0][:, 1]], axis=1)

@@ -141,9 +141,9 @@ def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequenc
     predicted = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
     is_zero = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]
     n_rows = max(int(view.n[none].sum()) for view, none in zip(views, is_zero, strict=True))
-    at_least = "" if len(views) == 1 else " or more"
+    or_more = "" if len(views) == 1 else " or more"
     return _zero_probability_note_list(
-        n_rows, f"{at_least} of the {int(views[0].n.sum()):,} rows it was fitted on".strip()
+        n_rows, f"{or_more} of the {int(views[0].n.sum()):,} rows it was fitted on".strip()
     )
 
 

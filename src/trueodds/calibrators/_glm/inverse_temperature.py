@@ -15,7 +15,9 @@ _GRADIENT_TOLERANCE_FACTOR = 10  # times the tolerance of β: tolerance of the g
 _MAX_BETA_EVALUATIONS = 200
 _MIN_RELATIVE_BRACKET = 1e-15  # relative width of a bracket that contains no other float
 _MIN_RELATIVE_CURVATURE = 1e-12  # relative to that at the start: a smaller curvature has underflowed
-_N_FREE_PASSES = 20  # passes before a step that halves too slowly is replaced by bisection without a closed bracket
+_N_EVALUATIONS_BEFORE_BISECTION = (
+    20  # passes before a step that halves too slowly is replaced by bisection without a closed bracket
+)
 _MAX_SERIES_RATIO = 0.3  # ratio of the terms of a series up to which it is used
 _MAX_SERIES_ITERATIONS = 50  # iterations for the zero of the series
 
@@ -53,7 +55,9 @@ def minimize_beta(
             next_beta = MIN_BETA
         elif next_beta >= MAX_BETA and MAX_BETA in untried_ends:
             next_beta = MAX_BETA
-        elif not low < next_beta < high or (abs(step) > 0.5 * last_step and (is_enclosed or n_passes > _N_FREE_PASSES)):
+        elif not low < next_beta < high or (
+            abs(step) > 0.5 * last_step and (is_enclosed or n_passes > _N_EVALUATIONS_BEFORE_BISECTION)
+        ):
             next_beta = math.sqrt(low * high)
         last_step, beta = abs(next_beta - beta), next_beta
     return beta, n_passes

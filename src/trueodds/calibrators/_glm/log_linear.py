@@ -329,6 +329,6 @@ def scaled_penalty(k: int, total_weight: float, factor: float = 1.0, diagonal: f
     return _penalty_matrix(factor * k * (k - 1), diagonal, factor * k, k) / total_weight
 
 
-def _penalty_matrix(off_diagonal: float, diagonal: float, bias: float, k: int) -> Array:
+def _penalty_matrix(cross_weight: float, diagonal: float, bias: float, k: int) -> Array:
     """Penalties of off-diagonal weights, diagonal weights and biases as a matrix (K, K + 1)."""
-    return np.concatenate([np.where(np.eye(k, dtype=bool), diagonal, off_diagonal), np.full((k, 1), bias)], axis=1)
+    return np.concatenate([np.where(np.eye(k, dtype=bool), diagonal, cross_weight), np.full((k, 1), bias)], axis=1)

@@ -101,8 +101,8 @@ def fit_confidence(P: Array, Y: Array, w: Array, n_knots: int) -> ConfidenceMap:
         t = (t - mass[0]) / (t[-1] - mass[0])
         confidences = s + fit_cumulative_spline(t, cumulative_residuals, mass, n_knots).slope(t)
     clipped = int(((confidences < 0) | (confidences > 1)).sum())
-    kept_points = np.union1d(group_starts(mass, MAX_SCORES), len(s) - 1)
-    return ConfidenceMap(s[kept_points], np.clip(confidences[kept_points], 0.0, 1.0), clipped)
+    point_index = np.union1d(group_starts(mass, MAX_SCORES), len(s) - 1)
+    return ConfidenceMap(s[point_index], np.clip(confidences[point_index], 0.0, 1.0), clipped)
 
 
 def fit_cumulative_spline(t: Array, h: Array, w: Array, n_knots: int) -> NaturalSpline:

@@ -198,8 +198,8 @@ class SplineBasis:
 
     def curve(self, theta: Array) -> NaturalSpline:
         """The curve with these parameters; a line has two knots."""
-        kept_knots = [0, -1] if len(theta) == 2 else slice(None)
-        return NaturalSpline(self.knots[kept_knots], (self.values[:, : len(theta)] @ theta)[kept_knots])
+        knot_index = [0, -1] if len(theta) == 2 else slice(None)
+        return NaturalSpline(self.knots[knot_index], (self.values[:, : len(theta)] @ theta)[knot_index])
 
 
 # Position of entry (a, b) of a symmetric 4 × 4 matrix, row by row, in its stored lower triangle.

@@ -158,7 +158,7 @@ def test_each_fold_is_left_out_of_the_choice_that_it_scores():
     Memory.fitted_rows.clear()
     rows = assign_folds(P, one_hot(y), np.ones(100), 5, None, rng())
     choose_without_folds(rows, [IdentitySpec(), Memory()])
-    parts = [set(P[rows.fold == f, 0]) for f in range(5)]
+    parts = [set(P[rows.fold_of_row == f, 0]) for f in range(5)]
     left_out = [tuple(f for f in range(5) if not parts[f] & row_set) for row_set in Memory.fitted_rows]
     # First five pairs of folds, each fold in two of them; then those of folds for which it still comes into question.
     assert sorted(left_out[:5]) == [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)]

@@ -30,7 +30,7 @@ def slope_left(m, P, Y, w, penalty):
     """The largest slope per row of loss and penalty at a map's parameters."""
     x = floored_logs(P, m.min_prob)
     x = x - x[:, [m.baseline]]
-    theta = np.column_stack([m._with_baseline(m.gamma, 0.0), m._with_baseline(m.tau, 0.0)])
+    theta = np.column_stack([m._insert_baseline(m.gamma, 0.0), m._insert_baseline(m.tau, 0.0)])
     left = softmax_by_class(x[:, :, None], Y, w, theta.reshape(-1)).gradient.reshape(-1, 2)
     left = np.delete(left, m.baseline, axis=0) + 2 * penalty * np.column_stack([m.gamma - 1, m.tau])
     return np.abs(left).max() / w.sum()

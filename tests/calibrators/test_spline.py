@@ -173,12 +173,12 @@ def test_the_penalty_is_chosen_by_groups_almost_as_by_all_scores():
     y = (rng.random(len(x)) < expit(x + 0.8 * np.sin(1.5 * x))) * 1.0
     rows = sorted_rows(x, y)
     knots = place_knots(rows, 12)
-    grouped, all_of_them = rows.in_groups(MAX_SCORE_GROUPS), rows.in_groups(len(x))
+    grouped, all_of_them = rows.pool_scores(MAX_SCORE_GROUPS), rows.pool_scores(len(x))
     assert len(grouped.x) <= MAX_SCORE_GROUPS
     assert grouped.events.sum() == pytest.approx(y.sum())
     one, other = fit_spline(grouped, knots), fit_spline(all_of_them, knots)
-    assert one.freedom == pytest.approx(other.freedom, abs=0.2)
-    assert 4 < one.freedom < 12
+    assert one.degrees_of_freedom == pytest.approx(other.degrees_of_freedom, abs=0.2)
+    assert 4 < one.degrees_of_freedom < 12
 
 
 def test_penalties_that_are_not_tried_would_not_have_been_chosen(monkeypatch):
@@ -189,7 +189,7 @@ def test_penalties_that_are_not_tried_would_not_have_been_chosen(monkeypatch):
     quick = [fit_spline(data, place_knots(data, 12)) for data in rows]
     monkeypatch.setattr(CurvatureDirections, "max_likelihood_gain", lambda self, penalty: np.inf)
     slow = [fit_spline(data, place_knots(data, 12)) for data in rows]
-    assert [one.freedom for one in quick] == [one.freedom for one in slow]
+    assert [one.degrees_of_freedom for one in quick] == [one.degrees_of_freedom for one in slow]
     assert sum(one.n_passes for one in quick) < 0.8 * sum(one.n_passes for one in slow)
 
 
@@ -221,9 +221,13 @@ def test_weights_count_as_rows_and_those_that_are_no_counts_only_weigh_rows_agai
     P, y = draw_predictions(400, 2, 1.0, 6)
     y = np.where(np.abs(P[:, 1] - 0.5) < 0.2, 1, y)  # a wave
     one, double = spline(P, y), spline(P, y, np.full(400, 2.0))
-    assert double.curves[0].freedom == pytest.approx(spline(np.tile(P, (2, 1)), np.tile(y, 2)).curves[0].freedom)
-    assert double.curves[0].freedom > one.curves[0].freedom > 3
-    assert spline(P, y, np.full(400, 0.01)).curves[0].freedom == pytest.approx(one.curves[0].freedom)
+    assert double.curves[0].degrees_of_freedom == pytest.approx(
+        spline(np.tile(P, (2, 1)), np.tile(y, 2)).curves[0].degrees_of_freedom
+    )
+    assert double.curves[0].degrees_of_freedom > one.curves[0].degrees_of_freedom > 3
+    assert spline(P, y, np.full(400, 0.01)).curves[0].degrees_of_freedom == pytest.approx(
+        one.curves[0].degrees_of_freedom
+    )
 
 
 def test_one_score_becomes_its_rate():

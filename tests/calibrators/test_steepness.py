@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, local_minimum_beta, minimize_beta
 from trueodds.calibrators._glm.log_probabilities import replacement_notes
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta, minimize_beta
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.data.predictions import Predictions

@@ -9,7 +9,7 @@ from tests.reference import golden
 from trueodds.calibrators._glm import log_linear
 from trueodds.calibrators._glm.log_linear import scaled_penalty
 from trueodds.calibrators.fitting import fit
-from trueodds.calibrators.structured import StructuredMap, StructuredSpec, temper
+from trueodds.calibrators.structured import StructuredMap, StructuredSpec, temper_and_mix
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
@@ -52,7 +52,7 @@ def test_no_slope_is_left(form, k):
     if form == "vector":
         strength, target = k / w.sum(), np.array([1, 0])
     assert m.converged
-    assert slope_left(m._linear_step(), temper(P, m.beta, m.share), Y, w, strength, target) <= 1e-8
+    assert slope_left(m._linear_step(), temper_and_mix(P, m.beta, m.share), Y, w, strength, target) <= 1e-8
 
 
 def test_a_strong_penalty_leaves_the_temperature_and_a_little_of_the_uniform():
@@ -66,7 +66,7 @@ def test_a_strong_penalty_leaves_the_temperature_and_a_little_of_the_uniform():
 def test_no_penalty_is_vector_scaling_of_the_mixture():
     P, y = draw_predictions(300, 3, 1.7, 1)
     m = fit_map(P, y, form="vector", penalty=0)
-    at = slope_left(m._linear_step(), temper(P, m.beta, m.share), one_hot(y, 3), np.ones(300), 0.0, 0.0)
+    at = slope_left(m._linear_step(), temper_and_mix(P, m.beta, m.share), one_hot(y, 3), np.ones(300), 0.0, 0.0)
     assert at <= 1e-8
     assert m.bias.sum() == pytest.approx(0, abs=1e-9)
 

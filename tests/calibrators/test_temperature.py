@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, minimize_beta
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, minimize_beta
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import InputError

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA
 from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.histogram import HistogramSpec

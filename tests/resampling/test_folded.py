@@ -27,7 +27,7 @@ def make_gaps(gap, s):
 def test_gaps_of_two_bins_by_hand():
     # bins (0, .5] and (.5, 1] hold 2 and 3 of 5 rows. Residuals y − p: .8, −.2 and .4, .4, −.6, means .3 and .0667.
     preds = Predictions([1, 0, 1, 1, 0], [0.2, 0.2, 0.6, 0.6, 0.6])
-    gaps = folded_normal.gaps_of(make_estimand(preds, bins=2), preds)
+    gaps = folded_normal.cell_gaps(make_estimand(preds, bins=2), preds)
     np.testing.assert_allclose(gaps.abs_gap, [0.4 * 0.3, 0.6 * 0.2 / 3])
     # scatter Σ(u − ū)² = 2 · .25 and 2(1/3)² + (2/3)² = 2/3; null Σp(1 − p) = .32 and .72; all over 5²
     np.testing.assert_allclose(gaps.sampling_variance, [0.5 / 25, 2 / 3 / 25])
@@ -51,7 +51,7 @@ def test_the_gaps_add_up_to_the_error(name, lens, settings):
     preds = Predictions(rng.integers(0, 3, 600), rng.dirichlet([1, 1, 1], 600), weight=rng.integers(1, 4, 600))
     question = make_estimand(preds, name, lens, **settings)
     value = float(question.combine_views(question.values))
-    assert folded_normal.gaps_of(question, preds).abs_gap.sum() == pytest.approx(value, rel=1e-10)
+    assert folded_normal.cell_gaps(question, preds).abs_gap.sum() == pytest.approx(value, rel=1e-10)
 
 
 def test_single_rows_as_clusters_have_the_same_scatter():
@@ -60,8 +60,8 @@ def test_single_rows_as_clusters_have_the_same_scatter():
     y = (rng.random(80) < p).astype(int)
     plain, single = Predictions(y, p), Predictions(y, p, cluster=np.arange(80))
     one, other = (
-        folded_normal.gaps_of(make_estimand(plain), plain),
-        folded_normal.gaps_of(make_estimand(single), single),
+        folded_normal.cell_gaps(make_estimand(plain), plain),
+        folded_normal.cell_gaps(make_estimand(single), single),
     )
     np.testing.assert_allclose(one.sampling_variance, other.sampling_variance, atol=1e-15)
     np.testing.assert_allclose(one.n_rows, other.n_rows)

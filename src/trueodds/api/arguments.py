@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, Any]) -> Any:
     """Return the method with this name and these settings; an instance is returned as it is."""
-    known = isinstance(method, str) and method in registry.names()
+    is_name = isinstance(method, str) and method in registry.names()
     for name in settings:
-        belongs = describe_row_argument(name)
-        if belongs is not None and not (known and registry.has_setting(method, name)):
-            raise InputError("TO202", f"`{name}` is not a setting of this call.", "", belongs)
+        hint = describe_row_argument(name)
+        if hint is not None and not (is_name and registry.has_setting(method, name)):
+            raise InputError("TO202", f"`{name}` is not a setting of this call.", "", hint)
     if isinstance(method, kind):
         if settings:
             raise InputError(
@@ -48,8 +48,8 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
             )
         return method
     if not isinstance(method, str):
-        several = isinstance(method, (list, tuple)) and all(isinstance(one, (str, kind)) for one in method)
-        if several:
+        is_list_of_methods = isinstance(method, (list, tuple)) and all(isinstance(one, (str, kind)) for one in method)
+        if is_list_of_methods:
             fix = f"Call it once per {registry.kind}."
         elif is_array(method):
             fix = f"Pass Predictions(y_true, y_prob) as one argument, then a name such as {registry.names()[0]!r}."
@@ -73,8 +73,8 @@ def add_test_seed(test: Any, settings: dict[str, Any], rng: Any, generator: np.r
     """Add the seed of the call to the settings of a test whose statistic is randomized, such as by folds."""
     if isinstance(test, str) and test == "consistency":
         return add_seed(settings.get("statistic", "ece"), settings, rng, generator)
-    takes = isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "rng")
-    return add_seed(test, settings, rng, generator) if takes else settings
+    takes_seed = isinstance(test, str) and test in TESTS.names() and TESTS.has_setting(test, "rng")
+    return add_seed(test, settings, rng, generator) if takes_seed else settings
 
 
 def resolve_lens(rows: Predictions | Tally, lens: Any, method: Estimator | HypothesisTest | Recipe | None) -> Lens:
@@ -125,17 +125,17 @@ def data_notes(*rows: Predictions | Tally) -> list[Note]:
 PublicFunction = TypeVar("PublicFunction", bound=Callable[..., Any])
 
 
-def pairs_arrays(verb: PublicFunction) -> PublicFunction:
+def pairs_arrays(function: PublicFunction) -> PublicFunction:
     """Let a function take `y_true, y_prob` where its first parameter is the pair `(y_true, y_prob)`.
 
     `help` and type checkers see the signature as it is written, with one parameter for the data.
     """
-    return _accept_reordered_arguments(verb, pair_arrays)
+    return _accept_reordered_arguments(function, pair_arrays)
 
 
-def pairs_models(verb: PublicFunction) -> PublicFunction:
+def pairs_models(function: PublicFunction) -> PublicFunction:
     """Let a function of several models take `y_true` once, before the probabilities of each model."""
-    return _accept_reordered_arguments(verb, pair_model_arrays)
+    return _accept_reordered_arguments(function, pair_model_arrays)
 
 
 def pair_arrays(*args: Any) -> tuple[Any, ...]:
@@ -166,18 +166,20 @@ def pair_model_arrays(*args: Any) -> tuple[Any, ...]:
     """
     if len(args) < 2 or not is_array(args[0]):
         return args
-    y_true, several, *rest = args
-    listed = isinstance(several, (list, tuple)) and len(several) > 1 and all(map(is_array, several))
-    no_other = not rest or _is_method(rest[0])
-    if listed and no_other and any(len(prob) == len(y_true) for prob in several):  # else these are rows of one model
-        return ([(y_true, prob) for prob in several], *rest)
-    if isinstance(several, Mapping):
+    y_true, second, *rest = args
+    is_list_of_arrays = isinstance(second, (list, tuple)) and len(second) > 1 and all(map(is_array, second))
+    has_no_other_model = not rest or _is_method(rest[0])
+    if (
+        is_list_of_arrays and has_no_other_model and any(len(prob) == len(y_true) for prob in second)
+    ):  # else these are rows of one model
+        return ([(y_true, prob) for prob in second], *rest)
+    if isinstance(second, Mapping):
         return pair_arrays(*args)
-    if is_model(several):
+    if is_model(second):
         return args
     if rest and not (_is_method(rest[0]) or is_model(rest[0]) or (is_pair(rest[0]) and len(y_true) != 2)):
         rest[0] = (y_true, rest[0])  # the other model, of the same outcomes
-    return pair_arrays(y_true, several, *rest)
+    return pair_arrays(y_true, second, *rest)
 
 
 _EXAMPLE_CALLS = {
@@ -186,31 +188,33 @@ _EXAMPLE_CALLS = {
 }
 
 
-def _accept_reordered_arguments(verb: PublicFunction, arrange: Callable[..., tuple[Any, ...]]) -> PublicFunction:
-    signature, name = inspect.signature(verb), getattr(verb, "__name__", "")
+def _accept_reordered_arguments(function: PublicFunction, pair: Callable[..., tuple[Any, ...]]) -> PublicFunction:
+    """Wrap a public function so that `pair` combines the arrays among its positional arguments."""
+    signature, name = inspect.signature(function), getattr(function, "__name__", "")
     keywords = keyword_names(signature.parameters.values())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    places = [key for key, parameter in signature.parameters.items() if parameter.kind in kinds]
+    positional_names = [key for key, parameter in signature.parameters.items() if parameter.kind in kinds]
 
-    @wraps(verb)
-    def arranged(*args: Any, **settings: Any) -> Any:
+    @wraps(function)
+    def with_paired_arrays(*args: Any, **settings: Any) -> Any:
+        """Pair the arrays, check the arguments, and adapt the remedies of errors to this call."""
         for place, array in enumerate(("y_true", "y_prob")):
             if array in settings:
                 args = (*args[:place], settings.pop(array), *args[place:])
-        positional = arrange(*args)
-        if len(positional) > len(places):
+        positional = pair(*args)
+        if len(positional) > len(positional_names):
             fix = "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name."
-            raise too_many_arguments_error(name, places, len(positional), fix)
-        if not positional and places[0] not in settings:
+            raise too_many_arguments_error(name, positional_names, len(positional), fix)
+        if not positional and positional_names[0] not in settings:
             raise InputError(
-                "TO202", f"{name} needs predictions.", "no argument", _EXAMPLE_CALLS[arrange].format(name=name)
+                "TO202", f"{name} needs predictions.", "no argument", _EXAMPLE_CALLS[pair].format(name=name)
             )
         try:
             signature.bind(*positional, **settings)
         except TypeError as problem:
             raise argument_error(name, signature, positional, settings, str(problem)) from None
         try:
-            return verb(*positional, **settings)
+            return function(*positional, **settings)
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
             hinted = argument_order.with_called_order(_add_hint(problem, settings, keywords), order)
@@ -220,7 +224,7 @@ def _accept_reordered_arguments(verb: PublicFunction, arrange: Callable[..., tup
                 raise
             raise hinted from None
 
-    return cast(PublicFunction, arranged)
+    return cast(PublicFunction, with_paired_arrays)
 
 
 def _is_method(x: Any) -> bool:
@@ -233,8 +237,8 @@ def _add_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequen
     unknown = next((name for name in settings if problem.code == "TO202" and repr(name) in problem.problem), None)
     if unknown is None:
         return problem
-    listed = problem.fix.startswith(("Known", "It has no"))
-    if not (resolve_synonym(unknown, keywords) or listed) or not (hint := did_you_mean(unknown, keywords)):
+    lists_names = problem.fix.startswith(("Known", "It has no"))
+    if not (resolve_synonym(unknown, keywords) or lists_names) or not (hint := did_you_mean(unknown, keywords)):
         return problem
     return InputError(problem.code, problem.problem, problem.got, hint)
 

@@ -23,7 +23,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.measure import estimate_error
 from trueodds.tallies.tally import Tally
 
-N_NULL_DRAWS = 999
+N_NULL_DRAWS = 999  # null draws by default, so that the smallest p-value is 0.001
 
 
 @pairs_arrays
@@ -155,27 +155,27 @@ def by_group(
     rows = preds if isinstance(preds, Tally) else resolve_data(preds, "exact", weight_kind)
     if isinstance(rows, Tally):
         raise InputError("TO403", "The joint test of subgroups needs the rows.", "a tally", ROWS_REMEDY)
-    _check(rows)
-    chosen = resolve_lens(rows, lens, method)
-    combine = aggregate or chosen.aggregate
+    _check_has_groups(rows)
+    resolved_lens = resolve_lens(rows, lens, method)
+    aggregation = aggregate or resolved_lens.aggregate
     # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
     partitions = group_partitions(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
     groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-    with reporting as say:
-        say(0.0, "simulating labels")
+    with reporting as report:
+        report(0.0, "simulating labels")
         group_tests = joint_group_pvalues(
-            rows, groups, method, chosen, combine, redraws, 1 - level, generator,
-            lambda share: say(0.4 * share, "simulating labels"),
+            rows, groups, method, resolved_lens, aggregation, redraws, 1 - level, generator,
+            lambda share: report(0.4 * share, "simulating labels"),
         )  # fmt: skip
-        question = group_gaps.GroupErrors(method, chosen, combine, interval_spec, seed)
+        error_settings = group_gaps.GroupErrors(method, resolved_lens, aggregation, interval_spec, seed)
         group_results = assess_groups(
-            question, rows, partitions, group_tests, min_effect, 1 - level, against,
-            lambda share: say(0.4 + 0.4 * share, "measuring groups"),
+            error_settings, rows, partitions, group_tests, min_effect, 1 - level, against,
+            lambda share: report(0.4 + 0.4 * share, "measuring groups"),
         )  # fmt: skip
-        say(0.85, "measuring all rows")
-        overall = estimate_error(rows, method, chosen, combine, interval_spec, generator)
-        say(1.0, "done")
+        report(0.85, "measuring all rows")
+        overall = estimate_error(rows, method, resolved_lens, aggregation, interval_spec, generator)
+        report(1.0, "done")
     settings_used = dict(overall.settings) | {
         "intervals": "each by itself",
         "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
@@ -185,7 +185,7 @@ def by_group(
     notes = [*data_notes(rows), *overall.notes, *group_tests.notes, *group_results.notes]
     return ByGroup(
         method.name,
-        str(chosen),
+        str(resolved_lens),
         group_results.groups,
         overall,
         group_results.gaps,
@@ -198,7 +198,8 @@ def by_group(
     )
 
 
-def _check(rows: Predictions) -> None:
+def _check_has_groups(rows: Predictions) -> None:
+    """Raise TO409 for predictions without a group column."""
     if not rows.group:
         raise InputError(
             "TO409", "The predictions have no group column.", repr(rows), "Pass Predictions(y, p, group={'sex': sex})."

@@ -21,7 +21,7 @@ def resolve_data(
     data: Any, mode: str | None = None, weight_kind: str = "importance", progress: Any = None
 ) -> Predictions | Tally:
     """Return Predictions if the rows fit into memory, else a Tally; `mode` overrides the choice."""
-    return _collect_or_tally_rows(
+    return _resolve_rows(
         data, mode, weight_kind, lambda source: source.reduce(Tally.from_predictions, progress=progress), progress
     )
 
@@ -32,20 +32,22 @@ def resolve_and_sample(
     """Resolve data as `resolve_data` does; if they are tallied, also return a random sample of the rows."""
     sample: list[Reservoir] = []
 
-    def counted(source: Source) -> Tally:
+    def tally_and_sample(source: Source) -> Tally:
+        """Tally the source and keep a random sample in the same pass."""
         result: SampledTally = source.reduce(
             partial(SampledTally.from_predictions, seed=seed), progress=progress, keyed=True
         )
         sample.append(result.sample)
         return result.tally
 
-    rows = _collect_or_tally_rows(data, mode, weight_kind, counted, progress)
+    rows = _resolve_rows(data, mode, weight_kind, tally_and_sample, progress)
     return rows, sample[0] if sample else None
 
 
-def _collect_or_tally_rows(
-    data: Any, mode: str | None, weight_kind: str, count: Callable[[Source], Tally], progress: Any
+def _resolve_rows(
+    data: Any, mode: str | None, weight_kind: str, tally_source: Callable[[Source], Tally], progress: Any
 ) -> Predictions | Tally:
+    """Collect or tally the rows, and apply frequency weights."""
     _check_mode(mode, weight_kind)
     if isinstance(data, Tally):
         if mode == "exact":
@@ -53,7 +55,7 @@ def _collect_or_tally_rows(
         if weight_kind == "frequency":
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", ROWS_REMEDY)
         return data
-    rows = _collect_or_tally(data, mode, count, progress)
+    rows = _collect_or_tally(data, mode, tally_source, progress)
     if weight_kind == "frequency":
         if isinstance(rows, Tally):
             raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
@@ -64,13 +66,15 @@ def _collect_or_tally_rows(
 
 
 def _check_mode(mode: Any, weight_kind: Any) -> None:
+    """Raise TO203 for an invalid mode or kind of weights."""
     check("mode", mode, Literal["exact", "tally"] | None)
     check("weight_kind", weight_kind, Literal["importance", "frequency"], "importance")
 
 
 def _collect_or_tally(
-    data: Any, mode: str | None, count: Callable[[Source], Tally], progress: Any
+    data: Any, mode: str | None, tally_source: Callable[[Source], Tally], progress: Any
 ) -> Predictions | Tally:
+    """Return the rows if they fit into memory or `mode` requires it, else tally the source."""
     if isinstance(data, Predictions) and mode != "tally":
         return data
     source = data if isinstance(data, Source) else read(data)
@@ -80,7 +84,7 @@ def _collect_or_tally(
         preds = source.collect_within(MAX_PROBABILITIES_IN_MEMORY, progress=progress)
         if preds is not None:
             return preds
-    return count(source)
+    return tally_source(source)
 
 
 def resolve_streamed(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:

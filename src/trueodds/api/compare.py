@@ -144,12 +144,12 @@ def compare(
     ('a', 'b')
     """
     columns = has_label(a) and models_by_name(a) is None  # of one model
-    several = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not columns
+    is_ranking = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not columns
     names = check("names", names, Sequence[str | int | float] | None)
-    if several and isinstance(b, Mapping):
+    if is_ranking and isinstance(b, Mapping):
         fix = "For instance compare(y_true, {'a': p_a, 'b': p_b}, 'brier')."
         raise InputError("TO205", "Several models must be passed in one mapping.", "two mappings", fix)
-    if several and b is not None:
+    if is_ranking and b is not None:
         estimator = b
     elif is_pair(a) and is_array(b):
         b = (a[0], b)  # of the same outcomes
@@ -158,38 +158,42 @@ def compare(
     )
     aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
-    named, estimator = estimator is not None, DEFAULT_ESTIMATOR if estimator is None else estimator
+    has_estimator, estimator = estimator is not None, DEFAULT_ESTIMATOR if estimator is None else estimator
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-    models = _resolve_rows(_models_by_name(a, b, names, several=several), weight_kind)
+    models = _resolve_rows(_models_by_name(a, b, names, is_ranking=is_ranking), weight_kind)
     first = next(iter(models.values()))
-    chosen = resolve_lens(first, lens, method)
-    _refuse_other_classes(models, chosen)
+    resolved_lens = resolve_lens(first, lens, method)
+    _check_same_classes(models, resolved_lens)
     swaps = DEFAULT_SWAPS if resamples is None else resamples
-    contest = ModelComparison(method, chosen, aggregate or chosen.aggregate, interval_spec, null, paired, swaps)
+    comparison_settings = ModelComparison(
+        method, resolved_lens, aggregate or resolved_lens.aggregate, interval_spec, null, paired, swaps
+    )
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
-    doubted = [
+    doubt_notes = [
         Note(note.code, f"{name}: {note.text}")
         for name, rows in models.items()
         if isinstance(rows, Predictions)
         for note in plausibility_notes(rows)
     ]
-    if several:
-        return add_call_settings(contest.rank_models(models, seed), call_settings(rng, first, weight_kind), doubted)
+    if is_ranking:
+        return add_call_settings(
+            comparison_settings.rank_models(models, seed), call_settings(rng, first, weight_kind), doubt_notes
+        )
     one, other = models
-    answer = contest.compare_pair(models[one], models[other], (one, other), seed)
-    if not named:
-        doubted.append(_note_brier_difference(contest, models, seed))
-    return add_call_settings(answer, call_settings(rng, first, weight_kind), doubted)
+    comparison = comparison_settings.compare_pair(models[one], models[other], (one, other), seed)
+    if not has_estimator:
+        doubt_notes.append(_note_brier_difference(comparison_settings, models, seed))
+    return add_call_settings(comparison, call_settings(rng, first, weight_kind), doubt_notes)
 
 
-def _note_brier_difference(contest: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
+def _note_brier_difference(settings: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
     """Return a note on the difference of the Brier scores, which also reflects resolution."""
     one, other = models
     score = resolve_method(ESTIMATORS, Estimator, "brier", {})
     lens = resolve_lens(models[one], None, score)
-    interval_spec = replace(contest.interval_spec, interval="auto")
+    interval_spec = replace(settings.interval_spec, interval="auto")
     brier = replace(
-        contest, estimator=score, lens=lens, aggregate=lens.aggregate, interval_spec=interval_spec, null="auto"
+        settings, estimator=score, lens=lens, aggregate=lens.aggregate, interval_spec=interval_spec, null="auto"
     )
     comparison = brier.compare_pair(models[one], models[other], (one, other), seed)
     interval, p = (f" {comparison.interval}" if comparison.interval else ""), comparison.pvalue
@@ -200,16 +204,16 @@ def _note_brier_difference(contest: ModelComparison, models: Mapping[str, Predic
     return Note("TN239", text + ("." if p is None else f", p={format_number(p)}."))
 
 
-def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dict[str, Any]:
+def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, is_ranking: bool) -> dict[str, Any]:
     """Return the models by name."""
-    if not several and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
+    if not is_ranking and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
         raise InputError(
             "TO205", "A comparison needs two models.", "one", "compare(a, b, 'brier'), or measure for a single model."
         )
-    models = list(a.values() if isinstance(a, Mapping) else a) if several else [a, b]
+    models = list(a.values() if isinstance(a, Mapping) else a) if is_ranking else [a, b]
     if names is None:
-        named = several and isinstance(a, Mapping)
-        names = [str(name) for name in a] if named else [_default_model_name(i) for i in range(len(models))]
+        has_names = is_ranking and isinstance(a, Mapping)
+        names = [str(name) for name in a] if has_names else [_default_model_name(i) for i in range(len(models))]
     if len(models) < 2 or len(names) != len(models) or len(set(names)) < len(names):
         raise InputError(
             "TO205",
@@ -220,20 +224,25 @@ def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, several: boo
     return dict(zip(map(str, names), models, strict=True))
 
 
-def _refuse_other_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -> None:
+def _check_same_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -> None:
     """Raise an error for models of different classes if the scale of the error depends on the number of classes."""
     sizes = {name: (model.kind, model.k) for name, model in models.items()}
     if isinstance(lens, (Canonical, Classwise)) and len(set(sizes.values())) > 1:
-        words = {"classes": "{k} classes", "multilabel": "{k} independent labels", "confidence": "confidence alone"}
+        kind_texts = {
+            "classes": "{k} classes",
+            "multilabel": "{k} independent labels",
+            "confidence": "confidence alone",
+        }
         raise InputError(
             "TO205",
             f"Models with different classes are not comparable through the lens {lens}.",
-            ", ".join(f"{name} with {words[kind].format(k=k)}" for name, (kind, k) in sizes.items()),
+            ", ".join(f"{name} with {kind_texts[kind].format(k=k)}" for name, (kind, k) in sizes.items()),
             "Compare models with the same classes, or use a lens such as confidence or class:NAME.",
         )
 
 
 def _default_model_name(number: int) -> str:
+    """The name of a model by its position: a, b, c, …, z, then m27, m28, …"""
     return chr(ord("a") + number) if number < 26 else f"m{number + 1}"
 
 

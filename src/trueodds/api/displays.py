@@ -128,14 +128,14 @@ class Display:
             As for `Predictions` and `draw`.
         """
         if not isinstance(y_prob, Mapping):
-            return cls._of(Predictions(y_true, y_prob, weight=sample_weight, classes=classes), lens, ax, settings)
+            return cls._draw(Predictions(y_true, y_prob, weight=sample_weight, classes=classes), lens, ax, settings)
         if not y_prob:
             fix = "For instance {'nb': P, 'rf': Q}."
             raise InputError("TO205", "A mapping of models must not be empty.", "an empty mapping", fix)
         models = {
             str(name): Predictions(y_true, prob, weight=sample_weight, classes=classes) for name, prob in y_prob.items()
         }
-        return cls._of(models, lens, ax, settings)
+        return cls._draw(models, lens, ax, settings)
 
     @classmethod
     @checks_arguments
@@ -179,10 +179,13 @@ class Display:
         InputError
             As for `Predictions.from_estimator` and `draw`.
         """
-        return cls._of(Predictions.from_estimator(estimator, X, y, weight=sample_weight), lens, ax, settings)
+        return cls._draw(Predictions.from_estimator(estimator, X, y, weight=sample_weight), lens, ax, settings)
 
     @classmethod
-    def _of(cls, preds: Predictions | Mapping[str, Predictions], lens: Any, ax: Any, settings: dict[str, Any]) -> Self:
+    def _draw(
+        cls, preds: Predictions | Mapping[str, Predictions], lens: Any, ax: Any, settings: dict[str, Any]
+    ) -> Self:
+        """Compute the diagram and plot it on `ax` or on a new figure."""
         return cls(draw(preds, cls.method, lens=lens, **settings)).plot(ax)
 
 

@@ -129,8 +129,8 @@ def measure(
     generator = as_generator(rng)
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
     rows = restrict_to_region(resolve_data(data, mode, weight_kind), region)
-    chosen = resolve_lens(rows, lens, method)
-    aggregation = aggregate or chosen.aggregate
-    estimate = estimate_error(rows, method, chosen, aggregation, interval_spec, generator)
+    resolved_lens = resolve_lens(rows, lens, method)
+    aggregation = aggregate or resolved_lens.aggregate
+    estimate = estimate_error(rows, method, resolved_lens, aggregation, interval_spec, generator)
     settings_used = dict(estimate.settings) | call_settings(rng, rows, weight_kind, region)
     return replace(estimate, settings=settings_used, notes=tuple(dict.fromkeys([*data_notes(rows), *estimate.notes])))

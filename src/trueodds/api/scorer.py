@@ -50,14 +50,14 @@ class Scorer:
 
     def _explain(self, score: float, estimate: Estimate) -> str:
         """Explain why the score is not finite, and how to make it finite."""
-        why = " ".join(str(note) for note in estimate.notes)
+        notes_text = " ".join(str(note) for note in estimate.notes)
         has_min_prob = isinstance(self.estimator, str) and ESTIMATORS.has_setting(self.estimator, "min_prob")
         fix = (
             f" scorer({self.estimator!r}, min_prob=1e-12) replaces smaller probabilities by 1e-12."
             if has_min_prob
             else ""
         )
-        return f"The score {estimate.estimator} is {score}. {why}{fix}"
+        return f"The score {estimate.estimator} is {score}. {notes_text}{fix}"
 
 
 @checks_arguments

@@ -88,11 +88,11 @@ def tally(
         return data
     source = data if isinstance(data, Source) else read(data)
     step = partial(Tally.from_predictions, lenses=lenses, grid=grid, bins=bins)
-    with reporting as say:
+    with reporting as report:
         if resume is not None:
             settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
-            return resume_tally(source, step, resume, settings, report_in_rows(say))
-        total: Tally = source.reduce(step, progress=report_in_rows(say))
+            return resume_tally(source, step, resume, settings, report_in_rows(report))
+        total: Tally = source.reduce(step, progress=report_in_rows(report))
     return total
 
 
@@ -106,7 +106,7 @@ def resume_tally(
     state: str | Path,
     settings: Mapping[str, Any],
     progress: RowProgress | None = None,
-    every: float | None = None,
+    seconds_between_saves: float | None = None,
 ) -> Tally:
     """Sum `step` over all batches, starting from the state file if it exists.
 
@@ -119,55 +119,61 @@ def resume_tally(
     if not isinstance(source, TableSource):
         fix = "Leave it out: an engine repeats failed tasks, and rows in memory take no time."
         raise InputError("TO205", "`resume` is available only for files that this process reads.", repr(source), fix)
-    place, settings = Path(state), {**source.reading_settings(), **settings}
-    about = {"files": source.file_stamps(), "settings": settings, "version": trueodds.__version__}
-    total, done = _load_state(place, about, source) if place.exists() else (None, 0)
-    written, last, every = done, time.monotonic(), SECONDS_BETWEEN_SAVES if every is None else every
+    state_path, settings = Path(state), {**source.reading_settings(), **settings}
+    identity = {"files": source.file_stamps(), "settings": settings, "version": trueodds.__version__}
+    total, n_done = _load_state(state_path, identity, source) if state_path.exists() else (None, 0)
+    n_saved, last_save_time, seconds_between_saves = (
+        n_done,
+        time.monotonic(),
+        SECONDS_BETWEEN_SAVES if seconds_between_saves is None else seconds_between_saves,
+    )
     try:
-        for batch in source.batches_after(done):
-            part = step(batch)
-            total, done = part if total is None else total + part, done + batch.n
+        for batch in source.batches_after(n_done):
+            batch_tally = step(batch)
+            total, n_done = batch_tally if total is None else total + batch_tally, n_done + batch.n
             if progress is not None:
-                progress(done, source.rows)
-            if time.monotonic() - last >= every:
-                _save_state(place, about, total, done)
-                written, last = done, time.monotonic()
+                progress(n_done, source.rows)
+            if time.monotonic() - last_save_time >= seconds_between_saves:
+                _save_state(state_path, identity, total, n_done)
+                n_saved, last_save_time = n_done, time.monotonic()
     finally:
-        if total is not None and done > written:
-            _save_state(place, about, total, done)
+        if total is not None and n_done > n_saved:
+            _save_state(state_path, identity, total, n_done)
     assert total is not None
     return total
 
 
-def _load_state(place: Path, about: Mapping[str, Any], source: TableSource) -> tuple[Tally, int]:
+def _load_state(state_path: Path, identity: Mapping[str, Any], source: TableSource) -> tuple[Tally, int]:
     """Return the sums so far and the number of rows, if the state is valid and belongs to this call."""
-    text = json_files.read_text(place, "TO402")
+    text = json_files.read_text(state_path, "TO402")
     body = text.partition("\n")[2]
     if text != _with_checksum(body):
-        raise _invalid_state_error(place)
-    state = json_files.parse_json(body, "TO402", str(place))
+        raise _invalid_state_error(state_path)
+    state = json_files.parse_json(body, "TO402", str(state_path))
     if not isinstance(state, dict) or state.keys() != {"about", "rows", "tally"}:
-        raise _invalid_state_error(place)
-    if state["about"] != about:
-        what = next(what for what in about if state["about"].get(what) != about[what])
+        raise _invalid_state_error(state_path)
+    if state["about"] != identity:
+        difference = next(what for what in identity if state["about"].get(what) != identity[what])
         fix = "Remove it to start again, or pass the same files and settings."
-        raise InputError("TO331", f"The state belongs to a tally with other {what}.", str(place), fix)
+        raise InputError("TO331", f"The state belongs to a tally with other {difference}.", str(state_path), fix)
     total, rows = reading.from_dict(state["tally"]), state["rows"]
     if rows < total.n or (rows > total.n and source.roles.weight is None):  # rows of weight 0 are not in the tally
-        raise _invalid_state_error(place)
+        raise _invalid_state_error(state_path)
     return total, rows
 
 
-def _invalid_state_error(place: Path) -> InputError:
+def _invalid_state_error(state_path: Path) -> InputError:
+    """Error TO402 for a file that is not a state, or was changed."""
     fix = "Remove it to start again, or name another file."
     return InputError(
-        "TO402", "This is not the state of a tally, or it was changed since it was written.", str(place), fix
+        "TO402", "This is not the state of a tally, or it was changed since it was written.", str(state_path), fix
     )
 
 
-def _save_state(place: Path, about: Mapping[str, Any], total: Tally, done: int) -> None:
-    body = tally_sums.to_strict_json({"about": about, "rows": done, "tally": tally_sums.to_dict(total)})
-    json_files.write_text(place, _with_checksum(body + "\n"), "TO407")
+def _save_state(state_path: Path, identity: Mapping[str, Any], total: Tally, n_done: int) -> None:
+    """Write the sums so far, with the number of rows and what identifies the call."""
+    body = tally_sums.to_strict_json({"about": identity, "rows": n_done, "tally": tally_sums.to_dict(total)})
+    json_files.write_text(state_path, _with_checksum(body + "\n"), "TO407")
 
 
 def _with_checksum(body: str) -> str:

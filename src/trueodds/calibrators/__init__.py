@@ -55,7 +55,7 @@ def class_name(method: str) -> str:
     return _ACRONYMS.get(method) or "".join(part.capitalize() for part in method.split("_"))
 
 
-_WHERE = {
+_MODULE_OF_NAME = {
     "Calibrator": "trueodds.calibrators.sklearn",
     "RecalibratedClassifier": "trueodds.calibrators.recalibrated_classifier",
     "FittedCalibrator": "trueodds.calibrators.fitted_calibrator",
@@ -64,18 +64,18 @@ _WHERE = {
 }
 _ESTIMATORS = {class_name(name): name for name in CALIBRATORS.names()}
 
-__all__ = ["CALIBRATORS", *_WHERE, *_ESTIMATORS]
+__all__ = ["CALIBRATORS", *_MODULE_OF_NAME, *_ESTIMATORS]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name not in _MODULE_OF_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    return getattr(importlib.import_module(_MODULE_OF_NAME[name]), name)
 
 
-def _estimator(method: str) -> Any:
+def _load_estimator_class(method: str) -> Any:
     """Return the scikit-learn class of a method."""
     return getattr(importlib.import_module("trueodds.calibrators.sklearn"), class_name(method))
 
 
-CALIBRATORS.publish(__name__, _ESTIMATORS, _estimator)
+CALIBRATORS.publish(__name__, _ESTIMATORS, _load_estimator_class)

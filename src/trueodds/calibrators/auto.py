@@ -39,7 +39,7 @@ from trueodds.core.settings import CHECKED_BY_CLASS, Folds, Level, Seed
 from trueodds.core.typing import Array
 from trueodds.tallies.proper_score_sums import log_loss_from_logs
 
-# Probabilities (rows times classes) on which candidates are compared; more would hardly reduce the standard errors.
+# Probabilities (rows times classes) on which candidates are compared: more would hardly reduce the standard errors.
 MAX_PROBABILITIES = 200_000
 _MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
 _ONE_PARAMETER_COMPLEXITY = 1  # complexity of the candidate that is also tested by itself: temperature
@@ -115,15 +115,7 @@ class AutoSpec(CalibratorSpec):
 
     def refuse_doubtful(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Recalibration] | None:
         """The identity if the predictions look like labels or like those of other classes."""
-        identity_map = IdentityMap()
-        return (
-            (
-                identity_map,
-                Recalibration(None, None, identity_map.name, identity_map.describe(), n, 0, None, tuple(doubts)),
-            )
-            if doubts
-            else None
-        )
+        return _refuse_recalibration(n, None, doubts) if doubts else None
 
     def _make_candidate_specs(self) -> list[CalibratorSpec]:
         """The candidates as instances; raises TO203 for invalid ones."""
@@ -182,12 +174,12 @@ class AutoSpec(CalibratorSpec):
         confirmation: Confirmation,
     ) -> tuple[CandidateChoice, Confirmation]:
         """The choice if confirmed; else the one-parameter candidate if it is confirmed or needs fewer rows."""
-        first = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER_COMPLEXITY), None)
-        if first is None or (confirmation.confirmed and choice.spec.name != "identity"):
+        index = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER_COMPLEXITY), None)
+        if index is None or (confirmation.confirmed and choice.spec.name != "identity"):
             return choice, confirmation
-        cross_fitted = cross_fitted_logs[first]
-        logs = rows.cross_fitted_logs(specs[first]) if cross_fitted is None else cross_fitted
-        alone = confirm_gain(
+        cross_fitted = cross_fitted_logs[index]
+        logs = rows.cross_fitted_logs(specs[index]) if cross_fitted is None else cross_fitted
+        one_parameter = confirm_gain(
             rows.P,
             logs,
             rows.Y,
@@ -197,9 +189,11 @@ class AutoSpec(CalibratorSpec):
             cluster=rows.cluster,
             one_parameter=True,
         )
-        other = np.inf if choice.spec.name == "identity" else confirmation.required_rows
-        better = alone.confirmed or (alone.outcome == NOT_ENOUGH_ROWS and alone.required_rows < other)
-        return (choice.with_chosen(specs[first]), alone) if better else (choice, confirmation)
+        required_rows = np.inf if choice.spec.name == "identity" else confirmation.required_rows
+        is_better = one_parameter.confirmed or (
+            one_parameter.outcome == NOT_ENOUGH_ROWS and one_parameter.required_rows < required_rows
+        )
+        return (choice.with_chosen(specs[index]), one_parameter) if is_better else (choice, confirmation)
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """The map that is finally applied."""
@@ -209,22 +203,48 @@ class AutoSpec(CalibratorSpec):
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Recalibration]:
         """The map that is finally applied, and the complete report."""
-        live = w > 0
-        P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
+        has_weight = w > 0
+        P, Y, w, cluster = P[has_weight], Y[has_weight], w[has_weight], None if cluster is None else cluster[has_weight]
         n_compared = min(len(P), MAX_PROBABILITIES // P.shape[1])
         specs = self._suitable_specs(n_compared, P.shape[1])
         if isinstance(P, LogProbabilities):
             specs = [lower_min_prob_for_logs(spec) for spec in specs]
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
-        if why := _insufficient_data_message(Y, cluster):
-            identity_map = IdentityMap()
-            return identity_map, Recalibration(
-                None, None, identity_map.name, identity_map.describe(), len(P), 0, min_prob, (Note("TN507", why),)
-            )
+        if refusal := _insufficient_data_message(Y, cluster):
+            return _refuse_recalibration(len(P), min_prob, [Note("TN507", refusal)])
         rng, specs = as_generator(self.rng), sort_by_complexity(specs)
         compared = self._draw_comparison_rows(P, cluster, rng)
-        within = None if cluster is None else cluster[compared]
-        rows = assign_folds(P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), within, rng)
+        compared_cluster = None if cluster is None else cluster[compared]
+        rows = assign_folds(P[compared], Y[compared], w[compared], max(self.folds, _MIN_FOLDS), compared_cluster, rng)
+        choice, confirmation = self._choose_and_confirm(rows, specs)
+        if len(compared) < len(P):
+            confirmation = confirmation.with_loss_of_all_rows(float(w @ log_loss_from_logs(to_logs(P), Y) / w.sum()))
+        if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
+            choice = choice.with_chosen(IdentitySpec())
+        confirmed = confirmation.confirmed and choice.spec.name != "identity"
+        inputs = to_accepted_input(choice.spec, P)
+        applied_map, notes = _fit_confirmed(choice.spec, inputs, Y, w, cluster) if confirmed else (IdentityMap(), [])
+        notes += outcome_notes(choice, confirmation)
+        if len(compared) < len(P):
+            text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
+            notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
+        predicted = to_probabilities(P) if not confirmed else applied_map.apply(inputs)
+        return applied_map, Recalibration(
+            choice,
+            confirmation,
+            applied_map.name,
+            applied_map.describe(),
+            len(P),
+            len(compared),
+            min_prob,
+            tuple(notes),
+            PredictedClasses.compare_predictions(P, predicted, Y, w, choice),
+        )
+
+    def _choose_and_confirm(
+        self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
+    ) -> tuple[CandidateChoice, Confirmation]:
+        """Choose a candidate by cross-fitting, and test the gain of the procedure by nested cross-fitting."""
         nested_choice = choose_without_folds(rows, specs)
         cross_fitted_logs = [
             None if i in nested_choice.dropped else rows.cross_fitted_logs(spec) for i, spec in enumerate(specs)
@@ -237,58 +257,51 @@ class AutoSpec(CalibratorSpec):
             rows.w,
             rows.uniform_shares(),
             alpha=self.alpha,
-            cluster=within,
+            cluster=rows.cluster,
         )
         if all(specs[i] is choice.spec for i in nested_choice.chosen_by_fold):
             confirmation = replace(confirmation, gain_of=METHOD)
-        choice, confirmation = self._prefer_one_parameter_unless_confirmed(
-            rows, specs, cross_fitted_logs, choice, confirmation
-        )
-        if len(compared) < len(P):
-            confirmation = confirmation.with_loss_of_all_rows(float(w @ log_loss_from_logs(to_logs(P), Y) / w.sum()))
-        if confirmation.outcome == NO_GAIN:  # the best candidate gains nothing
-            choice = choice.with_chosen(IdentitySpec())
-        confirmed = confirmation.confirmed and choice.spec.name != "identity"
-        inputs = to_accepted_input(choice.spec, P)
-        calibration_map: CalibrationMap = (
-            choice.spec.fit_with_report(inputs, Y, w, cluster)[0] if confirmed else IdentityMap()
-        )
-        notes = (
-            [n for n in choice.spec.notes(calibration_map, inputs, Y, w) if n.code not in _NOTES_RULED_OUT_BY_MIXING]
-            if confirmed
-            else []
-        )
-        notes += outcome_notes(choice, confirmation)
-        if len(compared) < len(P):
-            text = f"The candidates were compared on {len(compared):,} of the {len(P):,} rows"
-            notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
-        final: CalibrationMap = MixedMap(calibration_map, uniform_share(len(P))) if confirmed else calibration_map
-        predicted = to_probabilities(P) if not confirmed else final.apply(inputs)
-        labels = PredictedClasses.compare_predictions(P, predicted, Y, w, choice)
-        return final, Recalibration(
-            choice, confirmation, final.name, final.describe(), len(P), len(compared), min_prob, tuple(notes), labels
-        )
+        return self._prefer_one_parameter_unless_confirmed(rows, specs, cross_fitted_logs, choice, confirmation)
+
+
+def _refuse_recalibration(
+    n: int, min_prob: float | None, reasons: Sequence[Note]
+) -> tuple[CalibrationMap, Recalibration]:
+    """The identity for n rows on which no recalibration is attempted, and a report with the reasons."""
+    identity_map = IdentityMap()
+    return identity_map, Recalibration(
+        None, None, identity_map.name, identity_map.describe(), n, 0, min_prob, tuple(reasons)
+    )
+
+
+def _fit_confirmed(
+    spec: CalibratorSpec, inputs: Probabilities, Y: Array, w: Array, cluster: Array | None
+) -> tuple[CalibrationMap, list[Note]]:
+    """Fit the confirmed candidate to all rows and mix it with the uniform distribution; returns map and notes."""
+    calibration_map = spec.fit_with_report(inputs, Y, w, cluster)[0]
+    notes = [n for n in spec.notes(calibration_map, inputs, Y, w) if n.code not in _NOTES_RULED_OUT_BY_MIXING]
+    return MixedMap(calibration_map, uniform_share(len(inputs))), notes
 
 
 def _assemble_nested_predictions(
     rows: CrossFittingRows, cross_fitted_logs: Sequence[Array | None], nested_choice: NestedChoice
 ) -> Array:
     """Held-out log-probabilities (n, K) of the whole procedure: each fold by the candidate chosen without it."""
-    out = np.empty(rows.Y.shape)
+    nested_logs = np.empty(rows.Y.shape)
     for f, i in enumerate(nested_choice.chosen_by_fold):
-        logs, in_fold = cross_fitted_logs[i], rows.fold == f
+        logs, in_fold = cross_fitted_logs[i], rows.fold_of_row == f
         assert logs is not None
-        out[in_fold] = logs[in_fold]
-    return out
+        nested_logs[in_fold] = logs[in_fold]
+    return nested_logs
 
 
 def _insufficient_data_message(Y: Array, cluster: Array | None) -> str:
-    """Why no recalibration is attempted on outcomes Y (n, K); empty if there are enough rows and classes."""
+    """The reason why no recalibration is attempted on outcomes Y (n, K); empty if there are enough rows and classes."""
     n = count_units(len(Y), cluster)
-    kind = "row" if cluster is None else "cluster"
+    unit = "row" if cluster is None else "cluster"
     if n < _MIN_ROWS:
-        number = f"{n} {kind} is" if n == 1 else f"{n} {kind}s are"
-        return f"{number} too few (at least {_MIN_ROWS} are required). The probabilities stay unchanged."
+        count_text = f"{n} {unit} is" if n == 1 else f"{n} {unit}s are"
+        return f"{count_text} too few (at least {_MIN_ROWS} are required). The probabilities stay unchanged."
     if (Y.sum(axis=0) >= 2).sum() < 2:
         return (
             "Fewer than two classes were observed at least twice, so no recalibration can be confirmed. The"

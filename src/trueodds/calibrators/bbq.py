@@ -13,7 +13,7 @@ from scipy.special import betaln
 from trueodds.binning.sorted_scores import SortedScores
 from trueodds.calibrators._curves.one_vs_rest import ClassCurve, OneVsRest, effective_rows, fit_curves
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.histogram import StepCurve, midpoints
+from trueodds.calibrators.histogram import StepCurve, midpoints_of_scores
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 
@@ -91,31 +91,32 @@ class BbqSpec(CalibratorSpec):
 class ScoredBinnings:
     """All binnings that are averaged, with their bins concatenated in increasing order."""
 
-    first: Array  # (binnings,) index of the first bin of each binning
-    upper: Array  # (bins,) upper edge of each bin
+    first_bins: Array  # (binnings,) index of the first bin of each binning
+    upper_edges: Array  # (bins,) upper edge of each bin
     values: Array  # (bins,) posterior mean of the event rate of each bin
     log_scores: Array  # (binnings,) log marginal likelihood up to a constant
 
     @property
     def weights(self) -> Array:
         """Weight of each binning in the average."""
-        likely = np.exp(self.log_scores - self.log_scores.max())
-        likely[likely < _NEGLIGIBLE_WEIGHT] = 0.0
-        return np.asarray(likely / likely.sum())
+        likelihoods = np.exp(self.log_scores - self.log_scores.max())
+        likelihoods[likelihoods < _NEGLIGIBLE_WEIGHT] = 0.0
+        return np.asarray(likelihoods / likelihoods.sum())
 
     def average(self) -> StepCurve:
         """The weighted average as one step function."""
         weights = self.weights
-        used, ends = np.flatnonzero(weights), np.append(self.first[1:], len(self.upper))
-        parts = [slice(self.first[i], ends[i]) for i in used]
-        edges = np.unique(np.concatenate([self.upper[part] for part in parts]))
+        weighted_binnings, ends = np.flatnonzero(weights), np.append(self.first_bins[1:], len(self.upper_edges))
+        bins_of_binning = [slice(self.first_bins[i], ends[i]) for i in weighted_binnings]
+        edges = np.unique(np.concatenate([self.upper_edges[part] for part in bins_of_binning]))
         values = np.zeros(len(edges))
-        for i, part in zip(used, parts, strict=True):
-            values += weights[i] * self.values[part][np.searchsorted(self.upper[part], edges)]
+        for i, part in zip(weighted_binnings, bins_of_binning, strict=True):
+            values += weights[i] * self.values[part][np.searchsorted(self.upper_edges[part], edges)]
         return StepCurve(np.concatenate(([0.0], edges)), np.clip(values, 0.0, 1.0))
 
 
 def _fit_curve(x: Array, y: Array, w: Array) -> StepCurve:
+    """Fit the averaged step function of one class to scores x (n,) with outcomes y and weights w > 0."""
     return score_binnings(x, y, w).average()
 
 
@@ -125,33 +126,38 @@ def score_binnings(x: Array, y: Array, w: Array) -> ScoredBinnings:
     by_score = SortedScores(np.minimum(x, 1.0, dtype=np.float64), y, w)
     scores, mass, events = by_score.sums_by_score()
     groups = _distinct_group_starts(n, are_counts(w), by_score, scores)
-    first = np.cumsum([0, *(len(group) + 1 for group in groups)])[:-1]
+    first_bins = np.cumsum([0, *(len(group) + 1 for group in groups)])[:-1]
     # For each bin the index of its first score and of the first score of the next bin.
     starts = np.concatenate([np.concatenate(([0], group)) for group in groups])
     ends = np.concatenate([np.concatenate((group, [len(scores)])) for group in groups])
-    edges = np.concatenate(([0.0], midpoints(scores[:-1], scores[1:]), [1.0]))
-    reached, cum_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
-    rows = reached[ends] - reached[starts]
-    hits = np.clip(cum_events[ends] - cum_events[starts], 0.0, rows)
+    edges = np.concatenate(([0.0], midpoints_of_scores(scores[:-1], scores[1:]), [1.0]))
+    cum_mass, cum_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
+    n_rows = cum_mass[ends] - cum_mass[starts]
+    n_events = np.clip(cum_events[ends] - cum_events[starts], 0.0, n_rows)
     alpha = _PRIOR_ROWS * np.clip((edges[starts] + edges[ends]) / 2, *_PRIOR_MEAN_RANGE)
     beta = _PRIOR_ROWS - alpha
     # Γ(2)/Γ(n + 2) · Γ(m + α)/Γ(α) · Γ(n − m + β)/Γ(β) is B(m + α, n − m + β)/B(α, β), as α + β = 2.
-    log_scores = np.add.reduceat(betaln(hits + alpha, rows - hits + beta) - betaln(alpha, beta), first)
-    return ScoredBinnings(first, edges[ends], (hits + alpha) / (rows + _PRIOR_ROWS), log_scores)
+    log_scores = np.add.reduceat(betaln(n_events + alpha, n_rows - n_events + beta) - betaln(alpha, beta), first_bins)
+    return ScoredBinnings(first_bins, edges[ends], (n_events + alpha) / (n_rows + _PRIOR_ROWS), log_scores)
 
 
 def _distinct_group_starts(n: float, integer_weights: bool, by_score: SortedScores, scores: Array) -> list[Array]:
     """For each distinct binning, the index of the first score of every group but the first."""
-    sizes = np.array(_bin_counts(n))
-    which, before = np.repeat(sizes, sizes - 1), np.repeat(np.cumsum(sizes - 1) - (sizes - 1), sizes - 1)
-    cuts = (np.arange(len(which)) - before + 1) * n / which
-    last, _ = by_score.scores_at_weight(np.floor(cuts) if integer_weights else cuts)
-    begin = np.searchsorted(scores, last, "right")
-    new = begin < len(scores)  # within a tie several groups end together, and none begins after the last score
-    new[1:] &= (which[1:] != which[:-1]) | (begin[1:] != begin[:-1])
-    n_cuts = np.bincount(which[new], minlength=sizes[-1] + 1)[sizes]
-    parts = np.split(begin[new], np.cumsum(n_cuts)[:-1])
-    return list({part.tobytes(): part for part in parts}.values())
+    bin_counts = np.array(_bin_counts(n))
+    n_bins_of_cut, n_cuts_before = (
+        np.repeat(bin_counts, bin_counts - 1),
+        np.repeat(np.cumsum(bin_counts - 1) - (bin_counts - 1), bin_counts - 1),
+    )
+    cuts = (np.arange(len(n_bins_of_cut)) - n_cuts_before + 1) * n / n_bins_of_cut
+    last_scores, _ = by_score.scores_at_weight(np.floor(cuts) if integer_weights else cuts)
+    group_starts = np.searchsorted(scores, last_scores, "right")
+    is_new_group = group_starts < len(
+        scores
+    )  # within a tie several groups end together, and none begins after the last score
+    is_new_group[1:] &= (n_bins_of_cut[1:] != n_bins_of_cut[:-1]) | (group_starts[1:] != group_starts[:-1])
+    n_cuts = np.bincount(n_bins_of_cut[is_new_group], minlength=bin_counts[-1] + 1)[bin_counts]
+    binnings = np.split(group_starts[is_new_group], np.cumsum(n_cuts)[:-1])
+    return list({part.tobytes(): part for part in binnings}.values())
 
 
 def _bin_counts(n: float) -> range:

@@ -36,11 +36,11 @@ class BetaCurve:
     """The beta curve logit q = c + a log p − b log(1 − p) of one class."""
 
     takes_logs: ClassVar[bool] = True
-    a: float
-    b: float
+    a: float  # at least 0
+    b: float  # at least 0
     c: float
-    n_passes: int = 0
-    converged: bool = True
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether the optimum is finite without smoothed targets
 
     def __call__(self, x: Array) -> Array:
         """The values at x; with a > 0 an exact zero stays zero, with b > 0 an exact one stays one."""
@@ -56,12 +56,12 @@ class BetaCurve:
         return probability_pair(eta)
 
     def to_dict(self) -> dict[str, Any]:
-        """a, b, c, passes, and whether a finite optimum exists (1 or 0)."""
+        """The coefficients, passes, and whether a finite optimum exists (1 or 0)."""
         return {"a": self.a, "b": self.b, "c": self.c, "n_passes": self.n_passes, "converged": int(self.converged)}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> BetaCurve:
-        """a and b of at least 0."""
+        """Read coefficients with a and b of at least 0."""
         saved_parameters.check_keys(parameters, ("a", "b", "c", "n_passes", "converged"), "a curve")
         a, b = (saved_parameters.read_number(parameters, key, 0, MAX_COEFFICIENT) for key in ("a", "b"))
         c = saved_parameters.read_number(parameters, "c", -MAX_COEFFICIENT, MAX_COEFFICIENT)
@@ -149,33 +149,36 @@ class BetaSpec(SummedSpec):
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, BetaMap)
         notes = data.summary.replaced_counts.notes()
-        lost, fallen = (
+        n_separated, n_nonincreasing = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.a == c.b == 0 for c in calibration_map.curves),
         )
-        return notes + curve_notes(lost, fallen, len(calibration_map.curves))
+        return notes + curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
 
 
 def _fit_curve(data: SummableRows, spec: BetaSpec) -> BetaCurve:
     """Fit the curve of one class from sums over `OneVsRestRows`."""
-    lines = data.map_rows(partial(_logistic_rows, centered=spec.parameters == "ab"))
-    optimum = _fit_within_bounds(fit_logistic_from_sums, lines, spec.parameters)
+    logistic_rows = data.map_rows(partial(_logistic_rows, centered=spec.parameters == "ab"))
+    optimum = _fit_within_bounds(fit_logistic_from_sums, logistic_rows, spec.parameters)
     if not optimum.converged:
-        optimum = _fit_within_bounds(fit_smoothed_from_sums, lines, spec.parameters)
+        optimum = _fit_within_bounds(fit_smoothed_from_sums, logistic_rows, spec.parameters)
         return BetaCurve(*_curve_coefficients(optimum, spec.parameters), optimum.n_passes, converged=False)
     return BetaCurve(*_curve_coefficients(optimum, spec.parameters), optimum.n_passes, optimum.converged)
 
 
-def _logistic_rows(score: OneVsRestRows, centered: bool) -> LogisticRows:
+def _logistic_rows(class_rows: OneVsRestRows, centered: bool) -> LogisticRows:
     """The columns 0 for c, 1 for a, 2 for b and 3 for a common a = b; `centered` sets q(1/2) = 1/2 for c = 0."""
-    down, up = -score.logs[:, 0], score.logs[:, 1]
+    minus_log_rest, log_p = -class_rows.logs[:, 0], class_rows.logs[:, 1]
     if centered:
-        up, down = up + np.log(2), down - np.log(2)
-    return LogisticRows(np.stack([np.ones(len(up)), up, down, up + down]).T, score.y, score.w)
+        log_p, minus_log_rest = log_p + np.log(2), minus_log_rest - np.log(2)
+    return LogisticRows(
+        np.stack([np.ones(len(log_p)), log_p, minus_log_rest, log_p + minus_log_rest]).T, class_rows.y, class_rows.w
+    )
 
 
-def _select_columns(lines: LogisticRows, used: list[int]) -> LogisticRows:
-    return lines._replace(X=lines.X.T[used].T)
+def _select_columns(rows: LogisticRows, used_columns: list[int]) -> LogisticRows:
+    """The rows with only these columns."""
+    return rows._replace(X=rows.X.T[used_columns].T)
 
 
 def _curve_coefficients(optimum: LogisticFit, parameters: str) -> tuple[float, float, float]:
@@ -186,35 +189,37 @@ def _curve_coefficients(optimum: LogisticFit, parameters: str) -> tuple[float, f
 
 def _fit_within_bounds(fit: Callable[..., LogisticFit], data: SummableRows, parameters: str) -> LogisticFit:
     """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it."""
-    free = parameters.endswith("m")
+    has_intercept = parameters.endswith("m")
 
-    def fit_columns(*which: int) -> LogisticFit:
+    def fit_columns(*columns: int) -> LogisticFit:
         """Fit the coefficients of these columns of `_logistic_rows`; the others are 0."""
-        used = [0, *which] if free else list(which)
-        if not used:
+        used_columns = [0, *columns] if has_intercept else list(columns)
+        if not used_columns:
             return LogisticFit(np.zeros(3), data.summary.total_weight * float(np.log(2)), 1, True, 0)
-        rest = np.array([0.0 if j == 0 else 1.0 for j in used])
-        optimum = fit(data.map_rows(partial(_select_columns, used=used)), rest, intercept=free)
-        return _order_parameters(optimum, used, optimum.theta)
+        default_theta = np.array([0.0 if j == 0 else 1.0 for j in used_columns])
+        optimum = fit(
+            data.map_rows(partial(_select_columns, used_columns=used_columns)), default_theta, intercept=has_intercept
+        )
+        return _order_parameters(optimum, used_columns, optimum.theta)
 
     if parameters in ("am", "a"):
-        both = fit_columns(3)
-        return both if both.theta[1] >= 0 else fit_columns()
-    both = fit_columns(1, 2)
-    _, a, b = both.theta
+        unconstrained = fit_columns(3)
+        return unconstrained if unconstrained.theta[1] >= 0 else fit_columns()
+    unconstrained = fit_columns(1, 2)
+    _, a, b = unconstrained.theta
     if a >= 0 and b >= 0:
-        return both
+        return unconstrained
     # By convexity the optimum lies on a bound that the free one violates; its other bound may then bind too.
     on_bounds = ([fit_columns(2)] if a < 0 else []) + ([fit_columns(1)] if b < 0 else [])
-    sides = [
+    candidates = [
         side if side.theta.min(where=[False, True, True], initial=0.0) >= 0 else fit_columns() for side in on_bounds
     ]
-    return min(sides, key=lambda side: side.value)
+    return min(candidates, key=lambda side: side.value)
 
 
-def _order_parameters(optimum: LogisticFit, used: list[int], theta: Array) -> LogisticFit:
+def _order_parameters(optimum: LogisticFit, used_columns: list[int], theta: Array) -> LogisticFit:
     """The fit with θ ordered as (c, a, b)."""
-    full = np.zeros(3)
-    for j, value in zip(used, theta, strict=True):
-        full[[1, 2] if j == 3 else [j]] = value
-    return LogisticFit(full, optimum.value, optimum.n_passes, optimum.converged, optimum.rank)
+    ordered = np.zeros(3)
+    for j, value in zip(used_columns, theta, strict=True):
+        ordered[[1, 2] if j == 3 else [j]] = value
+    return LogisticFit(ordered, optimum.value, optimum.n_passes, optimum.converged, optimum.rank)

@@ -32,8 +32,8 @@ class BiasCorrectedTemperatureMap(LogLinearMap):
     def describe(self) -> str:
         """`T = 1.96, biases -0.134 to 0.248`."""
         beta = float(self.weights[0])
-        t = f"T = {1 / beta:.3g}" if beta > 0 else f"β = {beta:.3g}"
-        return f"{t}, biases {self.bias.min():.3g} to {self.bias.max():.3g}"
+        temperature_text = f"T = {1 / beta:.3g}" if beta > 0 else f"β = {beta:.3g}"
+        return f"{temperature_text}, biases {self.bias.min():.3g} to {self.bias.max():.3g}"
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,14 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
     def fit_data(self, data: SummableRows) -> BiasCorrectedTemperatureMap:
         """Fit the temperature and the biases."""
         k = data.summary.k
-        ties = np.zeros((k, 2, k + 1))
-        ties[:, 0, 0] = 1.0
-        ties[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
+        tying = np.zeros((k, 2, k + 1))
+        tying[:, 0, 0] = 1.0
+        tying[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
         target, start = np.zeros((2, k + 1))
         target[0], start[0] = 1.0, initial_beta(data, self.min_prob)
-        prepared = data.map_rows(partial(prepare_rows, relative=True))
+        rows = data.map_rows(partial(prepare_rows, subtract_max=True))
         optimum = fit_log_linear(
-            prepared, np.zeros(k + 1), target, start, shared_features=False, tying=ties.reshape(2 * k, k + 1)
+            rows, np.zeros(k + 1), target, start, shared_features=False, tying=tying.reshape(2 * k, k + 1)
         )
         beta, bias = optimum.theta[0], optimum.theta[1:]
         return BiasCorrectedTemperatureMap(

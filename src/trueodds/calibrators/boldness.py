@@ -132,10 +132,10 @@ class BoldnessSpec(CalibratorSpec):
         if not calibration_map.converged:
             fit_notes.append(separation_note())
         rows = group_by_score(log_ratio(P, self.min_prob), Y[:, 1], w)
-        top = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
+        optimum = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
         spreads = [
             format_number(_std_of_probabilities(rows, theta))
-            for theta in (np.array([calibration_map.tau, calibration_map.gamma]), IDENTITY_PARAMETERS, top.theta)
+            for theta in (np.array([calibration_map.tau, calibration_map.gamma]), IDENTITY_PARAMETERS, optimum.theta)
         ]
         text = (
             "The standard deviation of the probabilities is {} after and {} before recalibration, and {} at maximum"
@@ -144,19 +144,19 @@ class BoldnessSpec(CalibratorSpec):
         if calibration_map.converged:
             text += (
                 "; the posterior probability of calibration is"
-                f" {format_number(self._posterior_probability(rows, calibration_map, top.value))}"
+                f" {format_number(self._posterior_probability(rows, calibration_map, optimum.value))}"
             )
         return [*fit_notes, *nonincreasing_curve_notes(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
 
     def _posterior_probability(self, rows: ScoreCells, calibration_map: BoldnessMap, min_loss: float) -> float:
         """Posterior probability of calibration of the recalibrated rows, given the loss at maximum likelihood."""
-        at = logistic_likelihood(
+        loss = logistic_likelihood(
             intercept_and_score(rows.x),
             rows.wy / rows.w,
             rows.w,
             np.array([calibration_map.tau, calibration_map.gamma]),
         ).value
-        return float(expit(np.log(rows.w.sum()) + logit(self.prior) - (at - min_loss)))
+        return float(expit(np.log(rows.w.sum()) + logit(self.prior) - (loss - min_loss)))
 
 
 def _std_of_probabilities(rows: ScoreCells, theta: Array) -> float:
@@ -170,17 +170,17 @@ def _boldest_on_contour(rows: ScoreCells, theta: Array, tolerance: float) -> Arr
     """The point of largest spread on the contour: by increasingly fine searches, then by Newton's method."""
     groups = rows.pool_neighbors()
     surface = LikelihoodSurface.around_minimum(groups, theta)
-    middle, half_width = 0.0, np.pi
+    center_angle, half_width = 0.0, np.pi
     for _ in range(3):
-        angles = middle + half_width * np.linspace(-1, 1, _N_ANGLES + 1)
+        angles = center_angle + half_width * np.linspace(-1, 1, _N_ANGLES + 1)
         radii = np.sqrt(2 * tolerance) * surface.radii(angles, tolerance)
         points = surface.to_tau_gamma(radii[:, None] * unit_vectors(angles))
         stds = np.array([_std_of_probabilities(groups, point) for point in points])
-        equal = stds >= stds.max() * (1 - 1e-9)
-        at = int(np.argmax(np.where(equal, points[:, 1], -np.inf)))
-        middle, half_width = float(angles[at]), 2 * half_width / _N_ANGLES
+        is_boldest = stds >= stds.max() * (1 - 1e-9)
+        boldest = int(np.argmax(np.where(is_boldest, points[:, 1], -np.inf)))
+        center_angle, half_width = float(angles[boldest]), 2 * half_width / _N_ANGLES
     min_loss = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, theta).value
-    return _refine_by_newton(rows, points[at], min_loss + tolerance)
+    return _refine_by_newton(rows, points[boldest], min_loss + tolerance)
 
 
 def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
@@ -189,24 +189,24 @@ def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
     Two equations, :math:`F = c` and :math:`V_\tau F_\gamma = V_\gamma F_\tau`; one Newton step is one pass.
     """
     X, y = intercept_and_score(rows.x), rows.wy / rows.w
-    start, size = theta, np.abs(theta) + 1
+    start, scale = theta, np.abs(theta) + 1
     for _ in range(20):
-        at = logistic_likelihood(X, y, rows.w, theta)
-        (ft, fg), H = at.gradient, at.hessian
+        likelihood = logistic_likelihood(X, y, rows.w, theta)
+        (ft, fg), H = likelihood.gradient, likelihood.hessian
         (vt, vg), B = _variance_derivatives(rows, theta)
-        wrong = np.array([at.value - level, vt * fg - vg * ft])
-        turning = [
+        residuals = np.array([likelihood.value - level, vt * fg - vg * ft])
+        parallelism_gradient = [
             B[0, 0] * fg + vt * H[0, 1] - B[0, 1] * ft - vg * H[0, 0],
             B[0, 1] * fg + vt * H[1, 1] - B[1, 1] * ft - vg * H[0, 1],
         ]
         try:
-            step = np.linalg.solve(np.array([[ft, fg], turning]), wrong)
+            step = np.linalg.solve(np.array([[ft, fg], parallelism_gradient]), residuals)
         except np.linalg.LinAlgError:
             return start
         theta = theta - step
-        if not (np.abs(theta - start) < 0.1 * size).all():
+        if not (np.abs(theta - start) < 0.1 * scale).all():
             return start  # diverged to another point where the two gradients are parallel
-        if (np.abs(step) <= 1e-10 * size).all():
+        if (np.abs(step) <= 1e-10 * scale).all():
             break
     return theta
 
@@ -215,9 +215,9 @@ def _variance_derivatives(rows: ScoreCells, theta: Array) -> tuple[Array, Array]
     """Gradient and Hessian of n times the variance of the recalibrated probabilities."""
     X, n = intercept_and_score(rows.x), float(rows.w.sum())
     q = expit(X @ theta)
-    v = q * expit(-(X @ theta))
+    derivative = q * expit(-(X @ theta))
     centered = q - rows.w @ q / n
-    mean = (rows.w * v) @ X / n
-    gradient = 2 * (rows.w * centered * v) @ X
-    curvature = rows.w * (v * v + centered * v * (1 - 2 * q))
+    mean = (rows.w * derivative) @ X / n
+    gradient = 2 * (rows.w * centered * derivative) @ X
+    curvature = rows.w * (derivative * derivative + centered * derivative * (1 - 2 * q))
     return gradient, 2 * ((X * curvature[:, None]).T @ X - n * np.outer(mean, mean))

@@ -73,19 +73,19 @@ class CenteredIsotonicSpec(CalibratorSpec):
 
 
 def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve:
-    """The curve through the centers of the isotonic blocks of increasing scores s (m,), given Σw and Σwy at each.
+    """Fit the curve through the centers of the isotonic blocks of increasing scores s (m,), given Σw and Σwy at each.
 
     A block at 0 or 1 keeps its first and its last score instead.
     """
     # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
-    level = np.minimum(np.maximum.accumulate(isotonic_means(mass, events)), 1.0)
-    first = np.flatnonzero(np.append(True, level[1:] != level[:-1]))
-    last = np.append(first[1:], len(s)) - 1
-    middle = np.add.reduceat(mass * s, first) / np.add.reduceat(mass, first)
-    middle = np.clip(middle, s[first], s[last])  # its rounding must not reach the next block
-    level = level[first]
-    end = (level == 0) | (level == 1)
-    x = np.stack([np.where(end, s[first], middle), np.where(end, s[last], middle)], axis=1).ravel()
-    y = np.repeat(level, 2)
+    levels = np.minimum(np.maximum.accumulate(isotonic_means(mass, events)), 1.0)
+    starts = np.flatnonzero(np.append(True, levels[1:] != levels[:-1]))
+    ends = np.append(starts[1:], len(s)) - 1
+    centers = np.add.reduceat(mass * s, starts) / np.add.reduceat(mass, starts)
+    centers = np.clip(centers, s[starts], s[ends])  # its rounding must not reach the next block
+    levels = levels[starts]
+    is_extreme = (levels == 0) | (levels == 1)
+    x = np.stack([np.where(is_extreme, s[starts], centers), np.where(is_extreme, s[ends], centers)], axis=1).ravel()
+    y = np.repeat(levels, 2)
     keep = np.append(True, x[1:] != x[:-1])
     return MonotoneCurve(x[keep], y[keep])

@@ -122,10 +122,10 @@ def choose_by_log_loss(
 ) -> CandidateChoice:
     """Choose by cross-fitted log-probabilities; None marks a candidate that was dropped early."""
     cross_fitted = {i: logs for i, logs in enumerate(cross_fitted_logs) if logs is not None}
-    scored = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
-    _, distances = rows.compare_losses(np.stack([log_loss for log_loss, _ in scored.values()]))
-    distance_of, order = dict(zip(cross_fitted, distances, strict=True)), list(cross_fitted)
-    chosen_index = order[one_standard_error_rule([specs[i] for i in order], distances)]
+    losses = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
+    _, excess_losses = rows.compare_losses(np.stack([log_loss for log_loss, _ in losses.values()]))
+    excess_loss_of, indices = dict(zip(cross_fitted, excess_losses, strict=True)), list(cross_fitted)
+    chosen_index = indices[one_standard_error_rule([specs[i] for i in indices], excess_losses)]
     predicted = to_probabilities(rows.P)
     table = []
     for i, spec in enumerate(specs):
@@ -133,15 +133,15 @@ def choose_by_log_loss(
             assert nested_choice is not None
             table.append(_dropped_candidate(rows, spec, nested_choice.losses[i]))
             continue
-        log_loss, brier = scored[i]
+        log_loss, brier = losses[i]
         table.append(
             Candidate(
                 method=spec.name,
                 parameters=spec.fit(to_accepted_input(spec, rows.P), rows.Y, rows.w).describe(),
                 log_loss=float(rows.w @ log_loss / rows.w.sum()),
                 brier=float(rows.w @ brier / rows.w.sum()),
-                difference=distance_of[i][0],
-                se=distance_of[i][1],
+                difference=excess_loss_of[i][0],
+                se=excess_loss_of[i][1],
                 chosen=i == chosen_index,
                 label_flips=count_label_flips(predicted, cross_fitted[i]),
                 accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(predicted, rows.Y, rows.w),
@@ -177,9 +177,8 @@ def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorS
     return sorted(specs, key=lambda spec: spec.complexity)
 
 
-LOSS_TOLERANCE = (
-    1e-9  # nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`
-)
+# Nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`.
+LOSS_TOLERANCE = 1e-9
 MAX_STD_ERRORS_BEHIND = 2.0  # a candidate that is more standard errors than this worse than the best is dropped
 
 
@@ -189,18 +188,18 @@ class CrossFittingRows(NamedTuple):
     P: Probabilities  # (n, K)
     Y: Array  # (n, K) outcome shares
     w: Array  # (n,) weights above 0
-    fold: Array  # (n,) 0..folds − 1
+    fold_of_row: Array  # (n,) 0..folds − 1
     cluster: Array | None = None  # (n,) labels of clusters, which no fold splits
 
     @property
     def n_folds(self) -> int:
         """Number of folds."""
-        return int(self.fold.max()) + 1
+        return int(self.fold_of_row.max()) + 1
 
     def uniform_shares(self) -> Array:
         """Share of the uniform distribution that is mixed into the held-out predictions of each row, (n, 1)."""
-        n, sizes = len(self.w), np.bincount(self.fold)
-        return np.asarray(np.array([uniform_share(n - size) for size in sizes.tolist()])[self.fold][:, None])
+        n, sizes = len(self.w), np.bincount(self.fold_of_row)
+        return np.asarray(np.array([uniform_share(n - size) for size in sizes.tolist()])[self.fold_of_row][:, None])
 
     def held_out_logs(self, spec: CalibratorSpec, train: Array, held_out: Array) -> Array:
         """Log-probabilities for the rows `held_out` by a fit on the rows `train`, after mixing; both are masks (n,).
@@ -215,11 +214,11 @@ class CrossFittingRows(NamedTuple):
 
     def cross_fitted_logs(self, spec: CalibratorSpec) -> Array:
         """Cross-fitted log-probabilities of all rows, (n, K)."""
-        out = np.empty(self.Y.shape)
+        logs = np.empty(self.Y.shape)
         for f in range(self.n_folds):
-            in_fold = self.fold == f
-            out[in_fold] = self.held_out_logs(spec, ~in_fold, in_fold)
-        return out
+            in_fold = self.fold_of_row == f
+            logs[in_fold] = self.held_out_logs(spec, ~in_fold, in_fold)
+        return logs
 
     def compare_losses(
         self, losses: Array, rows_compared: Array | slice = slice(None)
@@ -242,17 +241,19 @@ class NestedChoice(NamedTuple):
     losses: Array  # (candidates, n) mean log loss over the fits without two folds
 
 
-def one_standard_error_rule(specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]]) -> int:
+def one_standard_error_rule(specs: Sequence[CalibratorSpec], excess_losses: Sequence[tuple[float, float]]) -> int:
     """Index of the simplest candidate within one standard error of the best one, with at least half of its gain.
 
     The identity is chosen only if it is best; the confirmation guards against unnecessary changes.
     """
     identity = next(i for i, spec in enumerate(specs) if spec.name == "identity")
-    gain, _ = distances[identity]
+    gain, _ = excess_losses[identity]
     if gain <= LOSS_TOLERANCE:
         return identity
-    close = (i for i, (distance, se) in enumerate(distances) if distance <= min(se, gain / 2) + LOSS_TOLERANCE)
-    return next(i for i in close if i != identity)
+    eligible_indices = (
+        i for i, (distance, se) in enumerate(excess_losses) if distance <= min(se, gain / 2) + LOSS_TOLERANCE
+    )
+    return next(i for i in eligible_indices if i != identity)
 
 
 def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
@@ -263,40 +264,65 @@ def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]
     are dropped that are `MAX_STD_ERRORS_BEHIND` standard errors worse than the best, or more complex than the current
     choice and no better.
     """
-    folds, n = rows.n_folds, len(rows.w)
-    losses = np.full((folds, len(specs), n), np.nan)
-    in_race, evaluated = np.ones((folds, len(specs)), dtype=bool), np.zeros((folds, n), dtype=bool)
-    chosen = np.zeros(folds, dtype=np.int64)
-    for turn in range(1, folds // 2 + 1):
+    folds, selection = rows.n_folds, _NestedSelection(rows, specs)
+    n_turns = folds // 2
+    for turn in range(1, n_turns + 1):
         for j, k in sorted({(min(pair), max(pair)) for pair in ((f, (f + turn) % folds) for f in range(folds))}):
-            in_j, in_k = rows.fold == j, rows.fold == k
-            both = in_j | in_k
-            for i in np.flatnonzero(in_race[j] | in_race[k]).tolist():
-                loss = log_loss_from_logs(rows.held_out_logs(specs[i], ~both, both), rows.Y[both])
-                losses[k, i, in_j], losses[j, i, in_k] = loss[in_j[both]], loss[in_k[both]]
-            evaluated[k, in_j] = evaluated[j, in_k] = True
+            selection.evaluate_without_folds(j, k)
         for f in range(folds):
-            remaining = np.flatnonzero(in_race[f]).tolist()
-            _, distances = rows.compare_losses(losses[f][np.ix_(remaining, evaluated[f])], evaluated[f])
-            remaining_specs = [specs[i] for i in remaining]
-            current = one_standard_error_rule(remaining_specs, distances)
-            chosen[f] = remaining[current]
-            if turn < folds // 2:
-                for index in _indices_to_drop(remaining_specs, distances, current):
-                    in_race[f, remaining[index]] = False
-    dropped = {i for i in range(len(specs)) if 2 * in_race[:, i].sum() < folds} - set(chosen.tolist())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may have no fit for some rows
-        return NestedChoice(tuple(chosen.tolist()), frozenset(dropped), np.nanmean(losses, axis=0))
+            selection.choose_without_fold(f, drop=turn < n_turns)
+    return selection.result()
+
+
+class _NestedSelection:
+    """The losses of a nested choice so far, and the candidates that remain for the choice without each fold."""
+
+    def __init__(self, rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> None:
+        folds, n = rows.n_folds, len(rows.w)
+        self.rows, self.specs = rows, specs
+        self.losses = np.full((folds, len(specs), n), np.nan)  # log loss by left-out fold, candidate and row
+        self.remains = np.ones((folds, len(specs)), dtype=bool)  # whether the candidate was not dropped
+        self.is_evaluated = np.zeros((folds, n), dtype=bool)  # whether the row has losses
+        self.chosen = np.zeros(folds, dtype=np.int64)  # index of the candidate chosen without the fold
+
+    def evaluate_without_folds(self, j: int, k: int) -> None:
+        """Evaluate fits without the folds j and k on the rows of both."""
+        in_j, in_k = self.rows.fold_of_row == j, self.rows.fold_of_row == k
+        in_both = in_j | in_k
+        for i in np.flatnonzero(self.remains[j] | self.remains[k]).tolist():
+            logs = self.rows.held_out_logs(self.specs[i], ~in_both, in_both)
+            loss = log_loss_from_logs(logs, self.rows.Y[in_both])
+            self.losses[k, i, in_j], self.losses[j, i, in_k] = loss[in_j[in_both]], loss[in_k[in_both]]
+        self.is_evaluated[k, in_j] = self.is_evaluated[j, in_k] = True
+
+    def choose_without_fold(self, f: int, *, drop: bool) -> None:
+        """Choose by the losses so far on the other folds than f, and drop candidates on request."""
+        remaining = np.flatnonzero(self.remains[f]).tolist()
+        losses = self.losses[f][np.ix_(remaining, self.is_evaluated[f])]
+        _, excess_losses = self.rows.compare_losses(losses, self.is_evaluated[f])
+        remaining_specs = [self.specs[i] for i in remaining]
+        current = one_standard_error_rule(remaining_specs, excess_losses)
+        self.chosen[f] = remaining[current]
+        if drop:
+            for index in _indices_to_drop(remaining_specs, excess_losses, current):
+                self.remains[f, remaining[index]] = False
+
+    def result(self) -> NestedChoice:
+        """The choices, the candidates that dropped out, and the mean losses of all."""
+        folds, chosen = len(self.chosen), self.chosen.tolist()
+        dropped = {i for i in range(len(self.specs)) if 2 * self.remains[:, i].sum() < folds} - set(chosen)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may have no fit for some rows
+            return NestedChoice(tuple(chosen), frozenset(dropped), np.nanmean(self.losses, axis=0))
 
 
 def _indices_to_drop(
-    specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]], current: int
+    specs: Sequence[CalibratorSpec], excess_losses: Sequence[tuple[float, float]], current: int
 ) -> list[int]:
     """Indices of the candidates that are far behind the best, or more complex than the current one and no better."""
     dropped = []
-    for i, (distance, se) in enumerate(distances):
-        no_better = i > current and distance >= distances[current][0]
+    for i, (distance, se) in enumerate(excess_losses):
+        no_better = i > current and distance >= excess_losses[current][0]
         if specs[i].name != "identity" and i != current and (no_better or distance > MAX_STD_ERRORS_BEHIND * se):
             dropped.append(i)
     return dropped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -38,8 +38,8 @@ class Confirmation:
     outcome: str  # CONFIRMED, NOT_ENOUGH_ROWS or NO_GAIN
     gain: float  # nats per row; positive is better
     se: float  # standard error of the gain
-    low: float  # the gain is at least this, with confidence 1 − alpha
-    high: float  # and at most this
+    low: float  # lower confidence limit of the gain, at one-sided level 1 − alpha
+    high: float  # upper confidence limit, at the same one-sided level
     pvalue: float  # one-sided
     required_rows: float  # rows that would confirm such a gain with 80 % power; infinite without a gain
     detectable: float  # gain of one parameter that is detectable with 80 % power on these rows
@@ -88,8 +88,8 @@ def confirm_gain(
     the log loss. Where outcomes vary more than P implies, in clusters or votes, their own variance is used. The
     interval is that of the mean paired gain.
 
-    `logs` (n, K) are the logarithms of q after mixing in the `share` (n, 1) of the uniform distribution. The test
-    limits the logarithms of p in the same way, so that no single row decides; the reported gain does so only if a loss
+    `logs` (n, K) are the logarithms of q after mixing in the `uniform_share` (n, 1) of the uniform. The test limits
+    the logarithms of p in the same way, so that no single row decides; the reported gain does so only if a loss
     is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
 
     >>> P, Y, share = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50], np.full((200, 1), 1e-3)
@@ -97,36 +97,24 @@ def confirm_gain(
     >>> confirmation.outcome, round(confirmation.gain, 2)
     ('confirmed', 0.09)
     """
-    p = to_probabilities(P)
-    step = logs - log_with_mixture(p, uniform_share)
-    p = p / p.sum(axis=1, keepdims=True)
-    expected = (p * step).sum(axis=1)
-    variance = np.maximum((p * step * step).sum(axis=1) - expected**2, 0.0)
-    gains = (Y * step).sum(axis=1)
-    beyond, null_std_error = mean_and_standard_error(gains - expected, w, cluster)
-    before, after = log_loss_from_logs(to_logs(P), Y), log_loss_from_logs(logs, Y)
-    gain, se = mean_and_standard_error(before - after if np.isfinite(before).all() else gains, w, cluster)
-    # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied by P for single labels.
-    if ((Y == 0) | (Y == 1)).all():
-        known = float(np.sqrt(w * w @ variance) / w.sum())
-        se, null_std_error = max(se, known), max(null_std_error, known)
+    estimate = _estimate_gain(P, logs, Y, w, uniform_share, cluster)
+    null_std_error = estimate.null_std_error
     null_std_error *= 1.0 if one_parameter else math.sqrt(_CROSS_FIT_VARIANCE_FACTOR)
     n = count_units(len(w), cluster)
     df = n - 1
-    positive = float(w @ gains) > 0
+    gain, se, excess_gain = estimate.gain, estimate.se, estimate.excess_gain
     pvalue, low, high, required_rows = 1.0, -np.inf, np.inf, np.inf
     if df >= 1 and np.isfinite(se):
         quantile = float(stdtrit(df, 1 - alpha))
         low, high = gain - quantile * se, gain + quantile * se
-        pvalue = (
-            float(stdtr(df, -beyond / null_std_error)) if null_std_error > 0 else 1.0
-        )  # no variance: the map changes nothing
-        if positive and beyond > 0:
-            required_rows = len(w) * ((quantile + float(stdtrit(df, _POWER))) * null_std_error / beyond) ** 2
-    confirmed = pvalue <= alpha and positive
-    possible = required_rows <= _MAX_ROWS_FACTOR * len(w)
+        if null_std_error > 0:  # else the map changes nothing
+            pvalue = float(stdtr(df, -excess_gain / null_std_error))
+        if estimate.is_positive and excess_gain > 0:
+            required_rows = len(w) * ((quantile + float(stdtrit(df, _POWER))) * null_std_error / excess_gain) ** 2
+    confirmed = pvalue <= alpha and estimate.is_positive
+    is_attainable = required_rows <= _MAX_ROWS_FACTOR * len(w)
     return Confirmation(
-        outcome=CONFIRMED if confirmed else NOT_ENOUGH_ROWS if possible else NO_GAIN,
+        outcome=CONFIRMED if confirmed else NOT_ENOUGH_ROWS if is_attainable else NO_GAIN,
         gain=gain,
         se=se,
         low=low,
@@ -134,11 +122,51 @@ def confirm_gain(
         pvalue=pvalue,
         required_rows=required_rows,
         detectable=detectable_gain(n, alpha),
-        log_loss_before=float(w @ before / w.sum()),
-        log_loss_after=float(w @ after / w.sum()),
+        log_loss_before=estimate.log_loss_before,
+        log_loss_after=estimate.log_loss_after,
         mixing=float(uniform_share.max()),
         alpha=alpha,
         gain_of=METHOD if one_parameter else PROCEDURE,
+    )
+
+
+class _GainEstimate(NamedTuple):
+    """The estimated gain in log loss, with the quantities from which it is tested; all per row."""
+
+    gain: float  # nats, with the unmodified probabilities where their loss is finite
+    se: float  # standard error of the gain
+    excess_gain: float  # nats above the mean of the null distribution, with limited logarithms
+    null_std_error: float  # standard error of the excess if the folds were independent
+    is_positive: bool  # whether the gain with limited logarithms is above 0
+    log_loss_before: float
+    log_loss_after: float
+
+
+def _estimate_gain(
+    P: Probabilities, logs: Array, Y: Array, w: Array, uniform_share: Array, cluster: Array | None
+) -> _GainEstimate:
+    """Estimate the gain of the log-probabilities `logs` over P, and its excess over the null distribution."""
+    p = to_probabilities(P)
+    log_ratios = logs - log_with_mixture(p, uniform_share)
+    p = p / p.sum(axis=1, keepdims=True)
+    expected = (p * log_ratios).sum(axis=1)
+    variance = np.maximum((p * log_ratios * log_ratios).sum(axis=1) - expected**2, 0.0)
+    gains = (Y * log_ratios).sum(axis=1)
+    excess_gain, null_std_error = mean_and_standard_error(gains - expected, w, cluster)
+    before, after = log_loss_from_logs(to_logs(P), Y), log_loss_from_logs(logs, Y)
+    gain, se = mean_and_standard_error(before - after if np.isfinite(before).all() else gains, w, cluster)
+    # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied by P for single labels.
+    if ((Y == 0) | (Y == 1)).all():
+        implied_std_error = float(np.sqrt(w * w @ variance) / w.sum())
+        se, null_std_error = max(se, implied_std_error), max(null_std_error, implied_std_error)
+    return _GainEstimate(
+        gain,
+        se,
+        excess_gain,
+        null_std_error,
+        float(w @ gains) > 0,
+        float(w @ before / w.sum()),
+        float(w @ after / w.sum()),
     )
 
 
@@ -220,35 +248,40 @@ class Recalibration:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON values; the gain is null if no recalibration was chosen."""
-        c = self.confirmation
-        tried = c if self.chosen != "identity" else None
-        used = c if self.confirmed else None
-        labels = self.predicted_classes
-        part = 100 / c.log_loss_before if c and 0 < c.log_loss_before < math.inf else None
+        confirmation, labels = self.confirmation, self.predicted_classes
+        tried = confirmation if self.chosen != "identity" else None
+        loss_before = confirmation.log_loss_before if confirmation else None
+        percent_factor = 100 / loss_before if loss_before is not None and 0 < loss_before < math.inf else None
+        gain_percent = gain_low_percent = required_rows = None
+        if tried and percent_factor:
+            gain_percent = percent_factor * (tried.log_loss_before - tried.log_loss_after)
+            gain_low_percent = percent_factor * tried.low
+        if confirmation and self.outcome == NOT_ENOUGH_ROWS:
+            required_rows = round_to_two_digits(confirmation.required_rows)
         report = {
             "candidates": self.candidates,
             "chosen": self.chosen,
             "confirmed": self.confirmed,
             "outcome": self.outcome,
             "applied": self.applied,
-            "alpha": c.alpha if c else None,
+            "alpha": confirmation.alpha if confirmation else None,
             "gain": tried.gain if tried else None,
             "gain_of": tried.gain_of if tried else None,
-            "gain_percent": part * (tried.log_loss_before - tried.log_loss_after) if tried and part else None,
-            "gain_low_percent": part * tried.low if tried and part else None,
+            "gain_percent": gain_percent,
+            "gain_low_percent": gain_low_percent,
             "gain_se": tried.se if tried else None,
             "gain_low": tried.low if tried else None,
             "gain_high": tried.high if tried else None,
             "pvalue": tried.pvalue if tried else None,
-            "required_rows": round_to_two_digits(c.required_rows) if c and self.outcome == NOT_ENOUGH_ROWS else None,
-            "detectable_gain": c.detectable if c else None,
-            "log_loss_before": c.log_loss_before if c else None,
-            "log_loss_after": (used.log_loss_after if used else c.log_loss_before) if c else None,
+            "required_rows": required_rows,
+            "detectable_gain": confirmation.detectable if confirmation else None,
+            "log_loss_before": loss_before,
+            "log_loss_after": confirmation.log_loss_after if confirmation and self.confirmed else loss_before,
             "accuracy_before": labels.accuracy_before if labels else None,
             "accuracy_after": labels.accuracy_after if labels else None,
             "label_flips": labels.label_flips if labels else 0,
             "rows": {"fit": self.fit_rows, "confirm": self.confirm_rows},
-            "mixing": c.mixing if c else None,
+            "mixing": confirmation.mixing if confirmation else None,
             "min_prob": self.min_prob,
             "summary": self.summary,
             "notes": [note.to_dict() for note in self.notes],
@@ -256,23 +289,23 @@ class Recalibration:
         return {name: strict_json(value) for name, value in report.items()}
 
     def __str__(self) -> str:
-        c = self.confirmation
-        if c is None:
+        confirmation = self.confirmation
+        if confirmation is None:
             return to_printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
             return (
-                f"{self.applied} ({self.summary}) confirmed: log loss {format_number(c.log_loss_before)} →"
-                f" {format_number(c.log_loss_after)}, p={format_number(c.pvalue)}, cross-fitted on"
-                f" {self.confirm_rows:,} rows"
+                f"{self.applied} ({self.summary}) confirmed: log loss {format_number(confirmation.log_loss_before)} →"
+                f" {format_number(confirmation.log_loss_after)}, p={format_number(confirmation.pvalue)}, cross-fitted"
+                f" on {self.confirm_rows:,} rows"
             )
         if self.outcome == NOT_ENOUGH_ROWS:
             return (
-                f"{self.chosen} not confirmed: too few rows; about {round_to_two_digits(c.required_rows):,} would"
-                " confirm such a gain"
+                f"{self.chosen} not confirmed: too few rows; about {round_to_two_digits(confirmation.required_rows):,}"
+                " would confirm such a gain"
             )
         return (
-            f"no gain found: {format_number(c.detectable)} nats were detectable with 80% power on {self.confirm_rows:,}"
-            " rows"
+            f"no gain found: {format_number(confirmation.detectable)} nats were detectable with 80% power on"
+            f" {self.confirm_rows:,} rows"
         )
 
 
@@ -291,7 +324,7 @@ _NOT_CONFIRMED_CODE = "TN543"
 def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[Note]:
     """The notes on how candidates are evaluated, and on the gain of the chosen one."""
     c, name = confirmation, choice.spec.name
-    scored = Note(
+    evaluation_note = Note(
         "TN508",
         f"Each fitted map is mixed with a share {choice.mixing:.2g} of the uniform distribution, so that no log loss is"
         " infinite. For the candidate table and the test, the original probabilities are raised to at least the"
@@ -307,20 +340,20 @@ def outcome_notes(choice: CandidateChoice, confirmation: Confirmation) -> list[N
         established = (
             "Confirmed" if c.low > 0 else "Miscalibration in this direction confirmed; size of the gain uncertain"
         )
-        of = " of choice and fit together" if c.gain_of == PROCEDURE else ""
+        scope = " of choice and fit together" if c.gain_of == PROCEDURE else ""
         text = (
-            f"{established}: on rows used neither to fit nor to choose the map, the gain{of} is {gain}. The null"
+            f"{established}: on rows used neither to fit nor to choose the map, the gain{scope} is {gain}. The null"
             " hypothesis of this p-value is that the original probabilities are calibrated. The map applied is"
             f" {name}, fitted on all rows and mixed with a little of the uniform distribution."
         )
-        return [scored, Note("TN509", text)]
+        return [evaluation_note, Note("TN509", text)]
     if name != "identity" and c.outcome == NOT_ENOUGH_ROWS:
         text = (
             f"Not confirmed: the estimated gain by {name}, {gain}, is not significant. If it is the true gain, about"
             f" {round_to_two_digits(c.required_rows):,} rows would confirm it with 80 % power. {_power_text(c)}"
         )
-        return [scored, Note(_NOT_CONFIRMED_CODE, text)]
-    return [scored, _no_gain_note(c)]
+        return [evaluation_note, Note(_NOT_CONFIRMED_CODE, text)]
+    return [evaluation_note, _no_gain_note(c)]
 
 
 def _no_gain_note(confirmation: Confirmation) -> Note:
@@ -341,4 +374,5 @@ def _power_text(confirmation: Confirmation) -> str:
 
 
 def _percent(level: float) -> str:
+    """`95 %`, with the space that prose has before the sign."""
     return f"{format_percent(level)[:-1]} %"

@@ -24,12 +24,12 @@ def stratified_holdout(Y: Array, share: float, cluster: Array | None, rng: np.ra
     >>> int(stratified_holdout(np.eye(2)[[0, 1] * 50], 0.3, None, np.random.default_rng(0)).sum())
     30
     """
-    place = _stratified_positions(Y, cluster, rng)
-    out = np.floor((place + 1) * share + 1e-9) > np.floor(place * share + 1e-9)
+    positions = _stratified_positions(Y, cluster, rng)
+    held_out = np.floor((positions + 1) * share + 1e-9) > np.floor(positions * share + 1e-9)
     # Both parts have at least one unit.
-    if not out.any():
-        return place == place.max()
-    return place != 0 if out.all() else out
+    if not held_out.any():
+        return positions == positions.max()
+    return positions != 0 if held_out.all() else held_out
 
 
 def count_units(n: int, cluster: Array | None) -> int:
@@ -45,22 +45,22 @@ def _stratified_positions(Y: Array, cluster: Array | None, rng: np.random.Genera
     """
     label = Y.argmax(axis=1)
     if cluster is None:
-        unit, stratum = np.arange(len(Y)), label
+        unit_of_row, stratum = np.arange(len(Y)), label
     else:
-        unit = np.unique(cluster, return_inverse=True)[1].reshape(-1)
-        stratum = _majority_label(unit, label, Y.shape[1])
+        unit_of_row = np.unique(cluster, return_inverse=True)[1].reshape(-1)
+        stratum = _majority_label(unit_of_row, label, Y.shape[1])
     order = np.lexsort((rng.permutation(len(stratum)), stratum))
-    place = np.empty(len(stratum), dtype=np.int64)
-    place[order] = np.arange(len(stratum))
-    return place[unit]
+    position_of_unit = np.empty(len(stratum), dtype=np.int64)
+    position_of_unit[order] = np.arange(len(stratum))
+    return position_of_unit[unit_of_row]
 
 
-def _majority_label(unit: Array, label: Array, k: int) -> Array:
+def _majority_label(unit_of_row: Array, label: Array, k: int) -> Array:
     """The most frequent label of each unit; the lowest of several."""
-    pair, count = np.unique(unit * k + label, return_counts=True)
+    pair, count = np.unique(unit_of_row * k + label, return_counts=True)
     order = np.lexsort((pair % k, -count, pair // k))
-    first = np.unique(pair[order] // k, return_index=True)[1]
-    return pair[order][first] % k
+    first_of_unit = np.unique(pair[order] // k, return_index=True)[1]
+    return pair[order][first_of_unit] % k
 
 
 def row_losses(Q: Array, Y: Array) -> tuple[Array, Array]:
@@ -69,7 +69,7 @@ def row_losses(Q: Array, Y: Array) -> tuple[Array, Array]:
     return proper_score_sums.log_loss(Q, Y), proper_score_sums.brier(q, y)
 
 
-def mean_and_standard_error(d: Array, w: Array, cluster: Array | None = None) -> tuple[float, float]:
+def mean_and_standard_error(differences: Array, w: Array, cluster: Array | None = None) -> tuple[float, float]:
     """Weighted mean of a difference per row, and its standard error; infinite for a single unit.
 
     Rows of one cluster are summed first, because they are not independent.
@@ -78,13 +78,15 @@ def mean_and_standard_error(d: Array, w: Array, cluster: Array | None = None) ->
     >>> mean, round(se, 6)
     (1.0, 1.0)
     """
-    total = float(w.sum())
-    mean = float(w @ d / total)
-    deviations: Array = w * (d - mean)
+    total_weight = float(w.sum())
+    mean = float(w @ differences / total_weight)
+    deviations: Array = w * (differences - mean)
     if cluster is not None:
         deviations = np.bincount(np.unique(cluster, return_inverse=True)[1].reshape(-1), deviations)
-    g = len(deviations)
-    return mean, float(np.sqrt(g / (g - 1) * (deviations @ deviations)) / total) if g > 1 else np.inf
+    n_units = len(deviations)
+    return mean, float(
+        np.sqrt(n_units / (n_units - 1) * (deviations @ deviations)) / total_weight
+    ) if n_units > 1 else np.inf
 
 
 def accuracy(Q: Array, Y: Array, w: Array) -> float:

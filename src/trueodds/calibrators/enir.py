@@ -119,11 +119,11 @@ def _fit_curve(x: Array, y: Array, w: Array) -> PiecewiseLinearCurve:
     n, w = effective_rows(w)
     knots, mass, events = SortedScores(x, y, w).sums_by_score()
     path = near_isotonic_path(mass, events)
-    level = average_levels(path, bic_weights(path, np.log(n)))
+    levels = average_levels(path, bic_weights(path, np.log(n)))
     # Knots inside a flat segment are dropped; its two ends are kept.
-    keep = np.ones(len(knots), dtype=bool)
-    keep[1:-1] = (level[1:-1] != level[:-2]) | (level[1:-1] != level[2:])
-    return PiecewiseLinearCurve(knots[keep], level[keep])
+    is_knot = np.ones(len(knots), dtype=bool)
+    is_knot[1:-1] = (levels[1:-1] != levels[:-2]) | (levels[1:-1] != levels[2:])
+    return PiecewiseLinearCurve(knots[is_knot], levels[is_knot])
 
 
 def bic_weights(path: NearIsotonicPath, cost_per_level: float) -> Array:
@@ -139,13 +139,16 @@ def bic_weights(path: NearIsotonicPath, cost_per_level: float) -> Array:
     intervals = [(first, last)]
     bic[[first, last]] = [levels[model] * cost_per_level - 2 * log_likelihoods[model] for model in (first, last)]
     while intervals:
-        a, b = intervals.pop()
-        if b - a < 2 or levels[b - 1] * cost_per_level - 2 * log_likelihoods[a] > bic.min() + _MAX_BIC_DIFFERENCE:
+        lower, upper = intervals.pop()
+        if (
+            upper - lower < 2
+            or levels[upper - 1] * cost_per_level - 2 * log_likelihoods[lower] > bic.min() + _MAX_BIC_DIFFERENCE
+        ):
             continue
-        middle = (a + b) // 2
+        middle = (lower + upper) // 2
         log_likelihoods[middle] = model_log_likelihood(path, middle)
         bic[middle] = levels[middle] * cost_per_level - 2 * log_likelihoods[middle]
-        intervals += [(a, middle), (middle, b)]  # the simpler ones first, where the best ones are
+        intervals += [(lower, middle), (middle, upper)]  # the simpler ones first, where the best ones are
     bic_difference = bic - bic.min()
     weights = np.where(
         bic_difference > _MAX_BIC_DIFFERENCE, 0.0, np.exp(-np.minimum(bic_difference, _MAX_BIC_DIFFERENCE) / 2)
@@ -155,14 +158,14 @@ def bic_weights(path: NearIsotonicPath, cost_per_level: float) -> Array:
 
 def model_log_likelihood(path: NearIsotonicPath, model: int) -> float:
     """Log-likelihood of one model; −∞ if it gives an observed outcome probability 0."""
-    blocks, level = path.levels(model)
+    blocks, levels = path.levels(model)
     mass, events = path.mass[blocks], path.events[blocks]
     return float(
-        xlogy(_zero_rounding_errors(events, mass), level).sum()
-        + xlogy(_zero_rounding_errors(mass - events, mass), 1 - level).sum()
+        xlogy(_zero_rounding_errors(events, mass), levels).sum()
+        + xlogy(_zero_rounding_errors(mass - events, mass), 1 - levels).sum()
     )
 
 
-def _zero_rounding_errors(part: Array, mass: Array) -> Array:
+def _zero_rounding_errors(values: Array, mass: Array) -> Array:
     """The part of each weight, 0 where it is no more than the rounding error of a sum."""
-    return np.where(part > 1e-12 * mass, part, 0.0)
+    return np.where(values > 1e-12 * mass, values, 0.0)

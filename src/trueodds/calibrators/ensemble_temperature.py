@@ -12,6 +12,7 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks, one_hot_shares
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, local_minimum_beta
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
@@ -20,7 +21,6 @@ from trueodds.calibrators._glm.log_probabilities import (
     to_logs,
     to_probabilities,
 )
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, SoftmaxTerm
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes, format_temperature
 from trueodds.core.errors import InputError, Note
@@ -28,9 +28,8 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
 _LOSS_NAMES = ("log", "brier")
-_MIN_UNCHANGED_WEIGHT = (
-    1e-6  # weight of the predicted probabilities where the uniform alone is optimal, so that predicted classes stay
-)
+# Weight of the predicted probabilities where the uniform alone is optimal, so that predicted classes stay.
+_MIN_UNCHANGED_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,7 @@ class EnsembleTemperatureMap(CalibrationMap):
         return apply_in_blocks(self._mix_rows, P)
 
     def _mix_rows(self, P: Probabilities) -> Array:
+        """The mixture of one block of rows, (n, K)."""
         tempered, unchanged, uniform = self.shares
         Q, p = TemperatureMap(self.beta).apply(P), to_probabilities(P)
         Q *= tempered
@@ -68,8 +68,8 @@ class EnsembleTemperatureMap(CalibrationMap):
     def describe(self) -> str:
         """`a mixture: 63 % temperature scaling (T = 3.02), 24 % the original, 13 % uniform`."""
         names = (f"temperature scaling ({format_temperature(self.beta)})", "the original", "uniform")
-        parts = sorted(zip(self.shares, names, strict=True), key=lambda part: -round(100 * part[0]))
-        return f"a mixture: {', '.join(f'{round(100 * share)} % {name}' for share, name in parts)}"
+        components = sorted(zip(self.shares, names, strict=True), key=lambda part: -round(100 * part[0]))
+        return f"a mixture: {', '.join(f'{round(100 * share)} % {name}' for share, name in components)}"
 
     def to_dict(self) -> dict[str, Any]:
         """β, the mixture weights, and the number of passes of the fit of β."""
@@ -147,8 +147,8 @@ class EnsembleTemperatureSpec(CalibratorSpec):
         temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
         beta, n_passes = temperature_map.beta, temperature_map.n_passes
         if self.loss == "brier":
-            beta, more = local_minimum_beta(partial(_brier_derivatives, P, Y, w), beta)
-            n_passes += more
+            beta, n_evaluations = local_minimum_beta(partial(_brier_derivatives, P, Y, w), beta)
+            n_passes += n_evaluations
         shares = (_fit_weights_by_likelihood if self.loss == "log" else _fit_weights_by_brier)(P, Y, w, beta)
         if shares[2] > 1 - _MIN_UNCHANGED_WEIGHT:
             shares = np.array([0.0, _MIN_UNCHANGED_WEIGHT, 1 - _MIN_UNCHANGED_WEIGHT])
@@ -172,50 +172,50 @@ class EnsembleTemperatureSpec(CalibratorSpec):
 
 def _fit_weights_by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """Mixture weights of maximum likelihood, from the probability that each component gave each observed outcome."""
-    likelihoods, mass = [], []
-    for p, y, m in iterate_blocks(P, Y, w):
+    likelihoods, outcome_weights = [], []
+    for p, y, weights in iterate_blocks(P, Y, w):
         rows, classes = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
-        tempered, stated = TemperatureMap(beta).apply(p)[rows, classes], to_probabilities(p)
-        unchanged = stated[rows, classes] / stated.sum(axis=1)[rows]
+        tempered, predicted = TemperatureMap(beta).apply(p)[rows, classes], to_probabilities(p)
+        unchanged = predicted[rows, classes] / predicted.sum(axis=1)[rows]
         likelihoods.append(np.stack([tempered, unchanged, np.full(len(rows), 1 / P.shape[1])], axis=1))
-        mass.append(m if y.ndim == 1 else m[rows] * y[rows, classes])
-    return maximum_likelihood_weights(np.concatenate(likelihoods), np.concatenate(mass))
+        outcome_weights.append(weights if y.ndim == 1 else weights[rows] * y[rows, classes])
+    return maximum_likelihood_weights(np.concatenate(likelihoods), np.concatenate(outcome_weights))
 
 
 def _fit_weights_by_brier(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """Mixture weights of least Brier score, from sums of products."""
     k = P.shape[1]
     G, c = np.zeros((3, 3)), np.zeros(3)
-    for p, y, m in iterate_blocks(P, Y, w):
+    for p, y, weights in iterate_blocks(P, Y, w):
         outcomes = one_hot_shares(y, k)
-        stated = to_probabilities(p)
-        unchanged = stated / stated.sum(axis=1, keepdims=True)
-        parts = [TemperatureMap(beta).apply(p), unchanged, np.full(p.shape, 1 / k)]
-        for i, one in enumerate(parts):
-            c[i] += m @ (one * outcomes).sum(axis=1)
-            for j, other in enumerate(parts[: i + 1]):
-                G[i, j] += m @ (one * other).sum(axis=1)
+        predicted = to_probabilities(p)
+        unchanged = predicted / predicted.sum(axis=1, keepdims=True)
+        components = [TemperatureMap(beta).apply(p), unchanged, np.full(p.shape, 1 / k)]
+        for i, one in enumerate(components):
+            c[i] += weights @ (one * outcomes).sum(axis=1)
+            for j, other in enumerate(components[: i + 1]):
+                G[i, j] += weights @ (one * other).sum(axis=1)
     return least_squares_weights(np.tril(G) + np.tril(G, -1).T, c)
 
 
 def _brier_derivatives(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, float]:
     """First and second derivative of the summed Brier score with respect to β."""
     first = second = 0.0
-    for p, y, m in iterate_blocks(P, Y, w):
+    for p, y, weights in iterate_blocks(P, Y, w):
         q = TemperatureMap(beta).apply(p)
         logs = to_logs(p)
         logs = np.where(np.isneginf(logs), 0.0, logs)  # of a zero, q is 0 for every β, so that its log does not matter
         residual = q - one_hot_shares(y, p.shape[1])
-        d = logs - (q * logs).sum(axis=1, keepdims=True)
-        qd = q * d
-        curvature = qd * d - q * (qd * d).sum(axis=1, keepdims=True)
-        first += 2 * float(m @ (residual * qd).sum(axis=1))
-        second += 2 * float(m @ (qd * qd + residual * curvature).sum(axis=1))
+        centered_logs = logs - (q * logs).sum(axis=1, keepdims=True)
+        slope = q * centered_logs
+        curvature = slope * centered_logs - q * (slope * centered_logs).sum(axis=1, keepdims=True)
+        first += 2 * float(weights @ (residual * slope).sum(axis=1))
+        second += 2 * float(weights @ (slope * slope + residual * curvature).sum(axis=1))
     return first, second
 
 
 _OPTIMALITY_TOLERANCE = 1e-10  # relative gain from which another component is added
-_MAX_NEWTON_STEPS = 100
+_MAX_NEWTON_STEPS = 100  # for the weights of one subset of the components
 
 
 def maximum_likelihood_weights(A: Array, w: Array) -> Array:
@@ -227,19 +227,19 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
     >>> maximum_likelihood_weights(np.array([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5]]), np.ones(3)).round(6).tolist()
     [0.416667, 0.583333]
     """
-    live = w > 0
-    A, w = A[live], w[live]
-    total = float(w.sum())
-    closest, optimal = np.inf, np.full(A.shape[1], 1 / A.shape[1])
+    has_weight = w > 0
+    A, w = A[has_weight], w[has_weight]
+    total_weight = float(w.sum())
+    smallest_gain, optimal = np.inf, np.full(A.shape[1], 1 / A.shape[1])
     for face in _nonempty_subsets(A.shape[1]):
         shares = _newton_on_simplex(A[:, face], w)
         q = A[:, face] @ shares
         if not (q > 0).all():
             continue
-        short = float(((w / q) @ A).max(initial=total)) / total - 1
-        if short < closest:
-            closest, optimal = short, _expand_to_all_components(shares, face, A.shape[1])
-        if short <= _OPTIMALITY_TOLERANCE:
+        possible_gain = float(((w / q) @ A).max(initial=total_weight)) / total_weight - 1
+        if possible_gain < smallest_gain:
+            smallest_gain, optimal = possible_gain, _expand_to_all_components(shares, face, A.shape[1])
+        if possible_gain <= _OPTIMALITY_TOLERANCE:
             break
     return optimal
 
@@ -250,21 +250,21 @@ def least_squares_weights(G: Array, c: Array) -> Array:
     >>> least_squares_weights(np.eye(2), np.array([0.7, 0.5])).round(6).tolist()
     [0.6, 0.4]
     """
-    size = max(float(np.abs(G).max()), float(np.abs(c).max()))
-    closest, optimal = np.inf, np.full(len(c), 1 / len(c))
+    scale = max(float(np.abs(G).max()), float(np.abs(c).max()))
+    smallest_gain, optimal = np.inf, np.full(len(c), 1 / len(c))
     for face in _nonempty_subsets(len(c)):
         m = len(face)
-        bordered = np.ones((m + 1, m + 1))
-        bordered[:m, :m], bordered[m, m] = G[np.ix_(face, face)], 0.0
-        shares = np.linalg.lstsq(bordered, np.append(c[face], 1.0), rcond=1e-14)[0][:m]
+        kkt_matrix = np.ones((m + 1, m + 1))
+        kkt_matrix[:m, :m], kkt_matrix[m, m] = G[np.ix_(face, face)], 0.0
+        shares = np.linalg.lstsq(kkt_matrix, np.append(c[face], 1.0), rcond=1e-14)[0][:m]
         if (shares < 0).any():
             continue
         v = _expand_to_all_components(shares / shares.sum(), face, len(c))
-        slope = G @ v - c
-        short = (float(slope[face].min()) - float(slope.min())) / size if size else 0.0
-        if short < closest:
-            closest, optimal = short, v
-        if short <= _OPTIMALITY_TOLERANCE:
+        gradient = G @ v - c
+        possible_gain = (float(gradient[face].min()) - float(gradient.min())) / scale if scale else 0.0
+        if possible_gain < smallest_gain:
+            smallest_gain, optimal = possible_gain, v
+        if possible_gain <= _OPTIMALITY_TOLERANCE:
             break
     return optimal
 
@@ -285,7 +285,7 @@ def _newton_on_simplex(A: Array, w: Array) -> Array:
     """Optimal weights of all components by Newton's method, which stays where every weight is positive."""
     m = A.shape[1]
     v = np.full(m, 1 / m)
-    along = np.eye(m)[:, :-1] - np.eye(m)[:, -1:]  # directions in which the sum stays 1
+    directions = np.eye(m)[:, :-1] - np.eye(m)[:, -1:]  # directions in which the sum stays 1
     if m == 1:
         return v
     q = A @ v
@@ -293,22 +293,22 @@ def _newton_on_simplex(A: Array, w: Array) -> Array:
         return v
     value = float(w @ np.log(q))
     for _ in range(_MAX_NEWTON_STEPS):
-        slope = ((w / q) @ A) @ along
-        if np.abs(slope).max() <= 1e-13 * w.sum():
+        gradient = ((w / q) @ A) @ directions
+        if np.abs(gradient).max() <= 1e-13 * w.sum():
             break
-        tilt = (np.sqrt(w) / q)[:, None] * (A @ along)
-        step = along @ np.linalg.lstsq(tilt.T @ tilt, slope, rcond=1e-15)[0]
-        falling = step < 0
-        length = min(1.0, 0.99 * float((v[falling] / -step[falling]).min(initial=np.inf)))
+        hessian_root = (np.sqrt(w) / q)[:, None] * (A @ directions)
+        step = directions @ np.linalg.lstsq(hessian_root.T @ hessian_root, gradient, rcond=1e-15)[0]
+        is_decreasing = step < 0
+        length = min(1.0, 0.99 * float((v[is_decreasing] / -step[is_decreasing]).min(initial=np.inf)))
         while length > 1e-12:
-            there = v + length * step
-            reached = float(w @ np.log(A @ there))
-            if reached >= value - 1e-15 * abs(value):
+            candidate = v + length * step
+            candidate_value = float(w @ np.log(A @ candidate))
+            if candidate_value >= value - 1e-15 * abs(value):
                 break
             length /= 2
         else:
             break
-        if np.abs(there - v).max() <= 1e-16:
+        if np.abs(candidate - v).max() <= 1e-16:
             break
-        v, q, value = there / there.sum(), A @ there, reached
+        v, q, value = candidate / candidate.sum(), A @ candidate, candidate_value
     return v

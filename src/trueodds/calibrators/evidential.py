@@ -65,7 +65,7 @@ class EvidentialMap(CalibrationMap):
         return beliefs.belief, beliefs.plausibility
 
     def beliefs(self, P: Probabilities) -> Beliefs:
-        """Belief, plausibility and pignistic probability."""
+        """Belief, plausibility and pignistic probability of each row, (n, K) each."""
         return self.contour.beliefs(self._to_scores(P))
 
     def _to_scores(self, P: Probabilities) -> Array:
@@ -101,14 +101,14 @@ class EvidentialMap(CalibrationMap):
         """Read a contour of one parameter, or of two for two classes."""
         saved_parameters.check_keys(parameters, ("on", "output", "n_passes", "contour"), "parameters")
         contour = parameters["contour"]
-        wrong = [
+        invalid_keys = [
             key for key, known in (("on", _SCORE_KINDS), ("output", _OUTPUT_KINDS)) if parameters[key] not in known
         ]
-        if wrong or not isinstance(contour, dict) or ("turn" in contour and k != 2):
+        if invalid_keys or not isinstance(contour, dict) or ("turn" in contour and k != 2):
             raise InputError(
                 "TO505",
                 "A saved evidential calibrator must have valid values of on, output and contour.",
-                f"unknown {wrong[0]}" if wrong else f"no contour for {k} classes",
+                f"unknown {invalid_keys[0]}" if invalid_keys else f"no contour for {k} classes",
                 "Fit it again and save it with .save(path).",
             )
         kind: type[SlopeBeliefs] | type[ShiftSlopeBeliefs] = ShiftSlopeBeliefs if "turn" in contour else SlopeBeliefs
@@ -201,15 +201,16 @@ class EvidentialSpec(CalibratorSpec):
         """The contour of one parameter θ, and the number of passes."""
         S = floored_logs(P, self.min_prob) if self.on == "log p" else to_probabilities(P).astype(np.float64)
         S -= S.max(axis=1, keepdims=True)
-        shares, cube = Y @ _class_smoothed_targets(w @ Y), S[:, :, None]
+        shares, features = Y @ _class_smoothed_targets(w @ Y), S[:, :, None]
 
-        def sums(theta: float) -> Likelihood:
-            return softmax_linear(cube, shares, w, np.array([theta]))
+        def likelihood_at_theta(theta: float) -> Likelihood:
+            """Likelihood of θ and its derivatives."""
+            return softmax_linear(features, shares, w, np.array([theta]))
 
         if not (w * S.min(axis=1)).any():  # every row is uniform: the likelihood is constant
             return SlopeBeliefs.from_single_theta(1.0), 0
-        optimum = minimize_newton(lambda theta: sums(float(theta[0])), np.zeros(1))
-        contour, n_passes = SlopeBeliefs.from_likelihood(float(optimum.theta[0]), sums)
+        optimum = minimize_newton(lambda theta: likelihood_at_theta(float(theta[0])), np.zeros(1))
+        contour, n_passes = SlopeBeliefs.from_likelihood(float(optimum.theta[0]), likelihood_at_theta)
         return contour, n_passes + optimum.n_passes
 
     def _fit_shift_and_slope(self, P: Probabilities, y: Array, w: Array) -> tuple[ShiftSlopeBeliefs, int]:
@@ -227,12 +228,12 @@ class EvidentialSpec(CalibratorSpec):
         assert isinstance(calibration_map, EvidentialMap)
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.on == "log p" else []
         contour = calibration_map.contour
-        flat = (
+        is_nonincreasing = (
             contour.theta <= 0 or contour.low[-1] == contour.theta
             if isinstance(contour, SlopeBeliefs)
             else contour.theta[1] <= 0
         )
-        return [*fit_notes, *nonincreasing_curve_notes(int(flat))]
+        return [*fit_notes, *nonincreasing_curve_notes(int(is_nonincreasing))]
 
 
 def _class_smoothed_targets(n_events: Array) -> Array:

@@ -18,12 +18,12 @@ from trueodds.calibrators.probability_columns import (
     check_prob_matrix,
     check_same_classes,
     class_array,
-    independent_labels,
+    independent_labels_error,
     logit_columns,
     prob_columns,
 )
 from trueodds.calibrators.recalibrated_predictions import check_predictions, replace_probabilities
-from trueodds.calibrators.saved_parameters import REFIT_HINT, check_keys, invalid_value, is_count
+from trueodds.calibrators.saved_parameters import REFIT_HINT, check_keys, invalid_value_error, is_count
 from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
 from trueodds.core.json_files import strict_json
@@ -197,13 +197,14 @@ class FittedCalibrator(Result):
     def _to_map_input(
         self, y_prob: ArrayLike | Predictions, logits: bool, sum_tolerance: float | None
     ) -> Probabilities:
+        """Validate predictions and convert them to what the map takes: probabilities, their logarithms or logits."""
         if self.calibration_map.logits and not logits:
             raise _missing_logits_error()
         if isinstance(y_prob, Predictions):
             if self.calibration_map.logits and y_prob.logits is None:
                 raise _missing_logits_error()
             if y_prob.kind == "multilabel":
-                raise independent_labels(y_prob.k)
+                raise independent_labels_error(y_prob.k)
             if y_prob.logits is None or not (logits or self.calibration_map.takes_logs):
                 check_same_classes(y_prob.p, self.k, "y_prob")
                 return prob_columns(y_prob.p)  # which were checked, with their own tolerance
@@ -299,6 +300,7 @@ class FittedCalibrator(Result):
 
 
 def _missing_logits_error() -> InputError:
+    """Error TO509 for probabilities where a map needs logits."""
     return InputError(
         "TO509",
         "This calibrator was fitted on logits, which probabilities do not determine.",
@@ -362,34 +364,36 @@ def calibrator_from_dict(document: Any) -> FittedCalibrator:
     check_keys(document, _DOCUMENT_KEYS, "the file")
     classes = document["classes"]
     if not isinstance(classes, list) or len(classes) < 2 or not all(_is_name(name) for name in classes):
-        raise invalid_value("classes", "two or more names", classes)
+        raise invalid_value_error("classes", "two or more names", classes)
     if len(set(classes)) != len(classes):
-        raise invalid_value("classes", "names that differ", classes)
+        raise invalid_value_error("classes", "names that differ", classes)
     n = document["n"]
     if not is_count(n) or n < 1:
-        raise invalid_value("n", "a whole number of at least 1", n)
+        raise invalid_value_error("n", "a whole number of at least 1", n)
     settings, parameters, notes = document["settings"], document["parameters"], document["notes"]
     if not isinstance(settings, dict):
-        raise invalid_value("settings", "an object", settings)
+        raise invalid_value_error("settings", "an object", settings)
     if not isinstance(parameters, dict):
-        raise invalid_value("parameters", "an object", parameters)
+        raise invalid_value_error("parameters", "an object", parameters)
     if not isinstance(notes, list) or not all(_is_note(note) for note in notes):
-        raise invalid_value("notes", "a list of coded texts", notes)
+        raise invalid_value_error("notes", "a list of coded texts", notes)
     if not isinstance(document["version"], str):
-        raise invalid_value("version", "text", document["version"])
+        raise invalid_value_error("version", "text", document["version"])
     method = document["method"]
     spec_type = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
     if spec_type is None or spec_type.map_type is None:
-        raise invalid_value("method", "the name of a calibrator's map", method)
+        raise invalid_value_error("method", "the name of a calibrator's map", method)
     calibration_map = read_map(spec_type.map_type, parameters, len(classes))
     return FittedCalibrator(calibration_map, tuple(classes), n, settings, tuple(Note(**note) for note in notes))
 
 
 def _is_name(value: Any) -> bool:
+    """Whether a saved value can be the name of a class."""
     return isinstance(value, (str, bool, int)) or (isinstance(value, float) and abs(value) < float("inf"))
 
 
 def _is_note(value: Any) -> bool:
+    """Whether a saved value is a note: an object with a code and a text."""
     return (
         isinstance(value, dict) and set(value) == {"code", "text"} and all(isinstance(v, str) for v in value.values())
     )

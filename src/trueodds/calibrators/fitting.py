@@ -15,7 +15,7 @@ from trueodds.calibrators._glm.log_probabilities import LogProbabilities
 from trueodds.calibrators._glm.row_sums import PassCounter, RowFunction, Streamed
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec, lower_min_prob_for_logs
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
-from trueodds.calibrators.probability_columns import independent_labels, logit_columns, prob_columns
+from trueodds.calibrators.probability_columns import independent_labels_error, logit_columns, prob_columns
 from trueodds.core.errors import InputError, Note, shorten
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax
@@ -66,7 +66,7 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
     temperature · T = 2.00 · n=4 · 2 classes
     """
     spec = adapt_spec(spec, preds)
-    P, Y, w = arrays_for_fit(spec, preds)
+    P, Y, w = fit_arrays(spec, preds)
     if preds.weight is not None and not counts:
         w = w * (np.count_nonzero(w) / w.sum())
     doubts = plausibility_notes(preds)
@@ -95,11 +95,11 @@ def adapt_spec(spec: CalibratorSpec, preds: Predictions) -> CalibratorSpec:
 def check_supported(spec: CalibratorSpec, kind: str, k: int) -> None:
     """Raise for independent labels, and for a number of classes that the calibrator does not support."""
     if kind == "multilabel":
-        raise independent_labels(k)
+        raise independent_labels_error(k)
     spec.check_classes(k)
 
 
-def arrays_for_fit(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
+def fit_arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
     """Probabilities, log-probabilities or logits, with outcomes and weights, as the calibrator takes them."""
     P: Any
     P, Y = uncopied_arrays(preds) if spec.accepts_raw_arrays else (prob_columns(preds.p), preds.Y)
@@ -119,8 +119,8 @@ def arrays_for_fit(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array
 
 def settings_by_name(spec: CalibratorSpec) -> dict[str, Any]:
     """The settings that a calibrator was fitted with, by name; an inner calibrator is stored as `inner`."""
-    own = {"inner" if name == "calibrator" else name: value for name, value in spec.settings().items()}
-    return {"calibrator": spec.name, **own}
+    settings = {"inner" if name == "calibrator" else name: value for name, value in spec.settings().items()}
+    return {"calibrator": spec.name, **settings}
 
 
 def uncopied_arrays(preds: Predictions) -> tuple[Array, Array]:
@@ -138,8 +138,10 @@ def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> lis
     missing = np.flatnonzero(class_totals == 0)
     if len(missing) == 0:
         return []
-    listed = ", ".join(str(classes[c]) for c in missing[:5]) + (f" and {len(missing) - 5:,} more" * (len(missing) > 5))
-    return [Note("TN501", f"No calibration row has class {listed}: the map for it is not backed by data.")]
+    class_list = ", ".join(str(classes[c]) for c in missing[:5]) + (
+        f" and {len(missing) - 5:,} more" * (len(missing) > 5)
+    )
+    return [Note("TN501", f"No calibration row has class {class_list}: the map for it is not backed by data.")]
 
 
 ReduceFunction = Callable[[RowFunction], Any]  # applies a function to every batch of rows and adds the results
@@ -279,11 +281,12 @@ _COUNTED_NOTE_CODES = {"TN101", "TN102"}  # notes that count rows with inexact s
 def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> FitData:
     """The rows of a batch in the form that the calibrator is fitted to."""
     batch = batch.expand_frequencies() if repeated else batch
-    P, Y, w = arrays_for_fit(spec, batch)
+    P, Y, w = fit_arrays(spec, batch)
     return spec.as_fit_data(P, Y, w if scale == 1 else w * scale, batch.cluster)
 
 
 def _count_inexact_rows(batch: Predictions) -> SpecialRowCounts:
+    """Count the rows of a batch with inexact sums or probabilities above 1."""
     p, dtype = batch.p, np.dtype(batch.dtype)
     eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
     sum_errors = np.abs(p.sum(axis=1, dtype=np.float64) - 1) if p.ndim == 2 else np.zeros(1)
@@ -296,15 +299,17 @@ def _count_inexact_rows(batch: Predictions) -> SpecialRowCounts:
 
 
 def _tally_batch(batch: Predictions, repeated: bool) -> Tally:
+    """Tally the rows of one batch."""
     return Tally.from_predictions(batch.expand_frequencies() if repeated else batch, bins=1)
 
 
-def _n_passes_note(n_passes: int, errors: str) -> Note:
+def _n_passes_note(n_passes: int, std_error_method: str) -> Note:
+    """Note TN560 on the passes of a streamed fit, and on missing standard errors."""
     text = (
         f"Fitted from sums in {n_passes:,} passes over the data, without keeping rows: the parameters are those of a"
         " fit in memory"
     )
-    if errors in ("votes", "clusters"):
+    if std_error_method in ("votes", "clusters"):
         text += (
             "; there are no standard errors, because with votes or clusters they need the jackknife over rows in memory"
         )
@@ -312,6 +317,7 @@ def _n_passes_note(n_passes: int, errors: str) -> Note:
 
 
 def _no_tally_fit_error(spec: CalibratorSpec) -> InputError:
+    """Error TO403 for a calibrator that cannot be fitted from a tally."""
     names = ", ".join(name for name in methods_fitted_from_sums() if issubclass(CALIBRATORS.load(name), TalliedSpec))
     fix = "Pass the file of predictions" + (", which is read in passes." if isinstance(spec, SummedSpec) else ".")
     return InputError("TO403", f"{spec.name} cannot be fitted from a tally; only {names} can.", "a tally", fix)

@@ -132,6 +132,7 @@ class HistogramSpec(TalliedSpec):
     partition: Annotated[str, OneOf(tuple(_PARTITIONS))] = "uniform"
 
     def _make_partition(self) -> Partition:
+        """The partition of this name with this number of bins."""
         return _PARTITIONS[self.partition](self.bins)
 
     def fit(self, P: Array, Y: Array, w: Array) -> HistogramMap:
@@ -155,12 +156,15 @@ class HistogramSpec(TalliedSpec):
         ]
 
     def _empty_bin_notes(self, calibration_map: CalibrationMap) -> list[Note]:
+        """Note TN506 on empty bins, or none."""
         assert isinstance(calibration_map, HistogramMap)
-        empty, bins = (
+        n_empty, n_bins = (
             sum(curve.n_empty for curve in calibration_map.curves),
             sum(len(curve.values) for curve in calibration_map.curves),
         )
-        return [Note("TN506", f"{empty:,} of {bins:,} bins are empty and predict their midpoint.")] if empty else []
+        return (
+            [Note("TN506", f"{n_empty:,} of {n_bins:,} bins are empty and predict their midpoint.")] if n_empty else []
+        )
 
 
 def _fit_curve_to_rows(x: Array, y: Array, w: Array, partition: Partition) -> StepCurve:
@@ -174,10 +178,10 @@ def _fit_curve_to_view(view: View, partition: Partition) -> StepCurve:
     assert isinstance(bins, Bins)
     if isinstance(partition, EqualMass):
         bins = Bins(edges_between_scores(bins.edges, np.unique(np.minimum(x, 1.0, dtype=np.float64))))
-    where = bins.index(x)
-    mass = np.bincount(where, w, bins.size)
-    middle = (bins.edges[:-1] + bins.edges[1:]) / 2
-    values = np.divide(np.bincount(where, w * y, bins.size), mass, out=middle, where=mass > 0)
+    bin_index = bins.index(x)
+    mass = np.bincount(bin_index, w, bins.size)
+    midpoints_of_bins = (bins.edges[:-1] + bins.edges[1:]) / 2
+    values = np.divide(np.bincount(bin_index, w * y, bins.size), mass, out=midpoints_of_bins, where=mass > 0)
     return StepCurve(bins.edges, np.clip(values, 0.0, 1.0), int((mass == 0).sum()))
 
 
@@ -190,12 +194,12 @@ def edges_between_scores(edges: Array, scores: Array) -> Array:
     >>> edges_between_scores(np.array([0, 0.2, 0.4, 0.6, 1]), np.array([0.2, 0.6])).tolist()
     [0.0, 0.4, 1.0]
     """
-    above = np.unique(np.searchsorted(scores, edges[1:-1], "right"))
-    above = above[(above > 0) & (above < len(scores))]
-    return np.concatenate(([0.0], midpoints(scores[above - 1], scores[above]), [1.0]))
+    upper_index = np.unique(np.searchsorted(scores, edges[1:-1], "right"))
+    upper_index = upper_index[(upper_index > 0) & (upper_index < len(scores))]
+    return np.concatenate(([0.0], midpoints_of_scores(scores[upper_index - 1], scores[upper_index]), [1.0]))
 
 
-def midpoints(low: Array, high: Array) -> Array:
+def midpoints_of_scores(low: Array, high: Array) -> Array:
     """Edges between pairs of neighboring scores; a score on an edge belongs to the bin below."""
-    middle = (low + high) / 2
-    return np.where(middle < high, middle, low)  # of two neighboring floats it may be the upper one
+    midpoint = (low + high) / 2
+    return np.where(midpoint < high, midpoint, low)  # of two neighboring floats it may be the upper one

@@ -24,21 +24,22 @@ class IrmMap(CalibrationMap):
     """Rows proportional to g(p) + tilt · p, with one non-decreasing curve g for all classes."""
 
     name: ClassVar[str] = "irm"
-    curve: MonotoneCurve
-    tilt: float
+    curve: MonotoneCurve  # g, the same for every class
+    tilt: float  # factor of p
 
     def apply(self, P: Array) -> Array:
         """Values of the curve plus the tilt, normalized."""
         return apply_in_blocks(self._apply_to_rows, P)
 
     def _apply_to_rows(self, P: Array) -> Array:
+        """Recalibrate one block of rows, (n, K)."""
         q: Array = self.curve(P.reshape(-1)).reshape(P.shape)
         q = q + self.tilt * P
         q /= q.sum(axis=1, keepdims=True)
         # Where scores differ by less than the tilt resolves, the largest stays the largest.
-        every, top = np.arange(len(P)), P.argmax(axis=1)
-        lost = q.argmax(axis=1) != top
-        q[every[lost], top[lost]] = q[lost].max(axis=1) * (1 + 1e-15)
+        all_rows, predicted_class = np.arange(len(P)), P.argmax(axis=1)
+        is_overtaken = q.argmax(axis=1) != predicted_class
+        q[all_rows[is_overtaken], predicted_class[is_overtaken]] = q[is_overtaken].max(axis=1) * (1 + 1e-15)
         return q
 
     def describe(self) -> str:
@@ -103,18 +104,18 @@ class IrmSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> IrmMap:
         """Fit the curve."""
-        live = w > 0
-        if not live.all():
-            P, Y, w = P[live], Y[live], w[live]
+        has_weight = w > 0
+        if not has_weight.all():
+            P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
         curve = fit_monotone(P.reshape(-1), Y.reshape(-1), np.repeat(w, P.shape[1]))
         return IrmMap(curve, float(self.tilt))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Note on rows with a nearly excluded class."""
         blocks = (calibration_map.apply(p) for p, _, _ in iterate_blocks(P, Y, w))
-        rows = sum(int((q < _NEARLY_ZERO_PROB).any(axis=1).sum()) for q in blocks)
-        if rows == 0:
+        n_rows = sum(int((q < _NEARLY_ZERO_PROB).any(axis=1).sum()) for q in blocks)
+        if n_rows == 0:
             return []
         limit = _NEARLY_ZERO_PROB
-        text = f"The map gives some class less than {limit:g} in {rows:,} of the {len(P):,} rows it was fitted on"
+        text = f"The map gives some class less than {limit:g} in {n_rows:,} of the {len(P):,} rows it was fitted on"
         return [Note("TN513", f"{text}; if that class is observed, the log loss is above {-np.log(limit):.0f} nats.")]

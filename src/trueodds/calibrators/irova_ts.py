@@ -31,8 +31,8 @@ class IrovaTsMap(CalibrationMap):
 
     name: ClassVar[str] = "irova_ts"
     takes_logs: ClassVar[bool] = True
-    temperature_map: TemperatureMap
-    curves: IsotonicMap
+    temperature_map: TemperatureMap  # applied first
+    curves: IsotonicMap  # of the tempered probabilities
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
@@ -122,11 +122,12 @@ def tempered_scores(temperature_map: TemperatureMap, P: Probabilities) -> Array:
     """Tempered rows, summed in increasing order: rows of the same numbers get identical scores."""
 
     def temper_block(p: Probabilities) -> Array:
+        """Temper one block of rows, (n, K)."""
         # In one layout, as the order in which numpy adds depends on it.
         p = p if isinstance(p, LogProbabilities) else np.ascontiguousarray(p, dtype=np.float64)
         logs = np.ascontiguousarray(to_logs(p))
         logs = logs - logs.max(axis=1, keepdims=True)
-        e = np.exp(temperature_map.beta * logs)
-        return e / np.sort(e, axis=1).sum(axis=1, keepdims=True)
+        powers = np.exp(temperature_map.beta * logs)
+        return powers / np.sort(powers, axis=1).sum(axis=1, keepdims=True)
 
     return apply_in_blocks(temper_block, P)

@@ -34,16 +34,17 @@ class MonotoneCurve:
 
     x: Array  # (m,) strictly increasing
     y: Array  # (m,) in [0, 1], non-decreasing
-    between: str = "linear"
+    between: str = "linear"  # the values between the knots: "linear" or "step"
 
     def __call__(self, x: Array) -> Array:
         """The values at x (n,)."""
         if self.between == "linear":
-            return self._knots.interpolate(x, self.y)
-        return self._knots.evaluate_steps(x, np.append(self.y[0], self.y), right=True)
+            return self._spline_knots.interpolate(x, self.y)
+        return self._spline_knots.evaluate_steps(x, np.append(self.y[0], self.y), right=True)
 
     @cached_property
-    def _knots(self) -> SplineKnots:
+    def _spline_knots(self) -> SplineKnots:
+        """The knots with a lookup table for fast evaluation."""
         return SplineKnots(self.x)
 
     @property
@@ -51,10 +52,12 @@ class MonotoneCurve:
         """The largest score at which the curve is exactly 0; −1 if there is none."""
         if self.y[0] > 0:
             return -1.0
-        positive = int(np.searchsorted(self.y, 0.0, "right"))
-        if positive == len(self.y):
+        first_positive = int(np.searchsorted(self.y, 0.0, "right"))
+        if first_positive == len(self.y):
             return np.inf
-        return float(self.x[positive - 1] if self.between == "linear" else np.nextafter(self.x[positive], 0))
+        return float(
+            self.x[first_positive - 1] if self.between == "linear" else np.nextafter(self.x[first_positive], 0)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The knots and the interpolation between them."""
@@ -175,8 +178,8 @@ def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monot
 def _curve_from_blocks(blocks: isotonic.PooledBlocks, between: str) -> MonotoneCurve:
     """The curve whose knots are the two ends of every block of pooled scores."""
     # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
-    level = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)
-    x, y = np.stack([blocks.low, blocks.high], axis=1).ravel(), np.repeat(level, 2)
+    levels = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)
+    x, y = np.stack([blocks.low, blocks.high], axis=1).ravel(), np.repeat(levels, 2)
     keep = np.append(True, x[1:] != x[:-1])  # a block of a single score has one knot
     x, y = x[keep], y[keep]
     keep = np.ones(len(x), dtype=bool)

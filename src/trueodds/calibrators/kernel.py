@@ -79,9 +79,9 @@ class KernelCurve:
         j = np.minimum(u.astype(np.int64), steps - 1)
         u -= j
         width = (self.high - self.low) / steps
-        a, b = self.values[j], self.values[j + 1]
-        first, last = width * self.slopes[j] - (b - a), (b - a) - width * self.slopes[j + 1]
-        return np.clip(a + u * (b - a) + u * (1 - u) * (first * (1 - u) + last * u), 0.0, 1.0)
+        left, right = self.values[j], self.values[j + 1]
+        left_excess, right_excess = width * self.slopes[j] - (right - left), (right - left) - width * self.slopes[j + 1]
+        return np.clip(left + u * (right - left) + u * (1 - u) * (left_excess * (1 - u) + right_excess * u), 0.0, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Scale, ends, values, slopes, and the bandwidth that made them."""
@@ -125,8 +125,10 @@ class KernelMap(OneVsRest):
 
     def describe(self) -> str:
         """The bandwidth, or the range of bandwidths."""
-        h = sorted(curve.bandwidth for curve in self.curves)
-        return f"h = {h[0]:.3g}" + (f" to {h[-1]:.3g} in {len(h)} curves" if len(h) > 1 else "")
+        bandwidths = sorted(curve.bandwidth for curve in self.curves)
+        return f"h = {bandwidths[0]:.3g}" + (
+            f" to {bandwidths[-1]:.3g} in {len(bandwidths)} curves" if len(bandwidths) > 1 else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -207,13 +209,13 @@ class KernelSpec(CalibratorSpec):
         assert isinstance(calibration_map, KernelMap)
         fit_notes = replacement_notes(P, Y, self.min_prob) if self.scale == "logit" else []
         min_bandwidth = MIN_BANDWIDTH[self.scale]
-        narrow = (
+        n_narrow = (
             sum(curve.bandwidth == min_bandwidth for curve in calibration_map.curves)
             if isinstance(self.bandwidth, str)
             else 0
         )
-        if narrow:
-            which = f" of {narrow:,} classes" * (len(calibration_map.curves) > 1)
+        if n_narrow:
+            which = f" of {n_narrow:,} classes" * (len(calibration_map.curves) > 1)
             text = (
                 f"The scores{which} are so close together that the bandwidth is the smallest one, {min_bandwidth:g}:"
                 " where scores are few, the curve follows single rows."
@@ -235,8 +237,8 @@ def _fit_curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
         low, high = low - h, high + h
     steps = 2 ** math.ceil(math.log2(_STEPS_PER_BANDWIDTH * (high - low) / h) - 1e-9)
     steps = min(max(steps, _MIN_GRID_STEPS), _MAX_GRID_STEPS)
-    at = low + (high - low) * (np.arange(steps + 1) / steps)
-    values, slopes, density = kernel_regression(at, *bin_scores(s, mass, events, h), h, mirrored)
+    grid = low + (high - low) * (np.arange(steps + 1) / steps)
+    values, slopes, density = kernel_regression(grid, *bin_scores(s, mass, events, h), h, mirrored)
     step = (high - low) / steps
     if spec.monotone:
         # Grid points with hardly any rows follow the others.

@@ -13,9 +13,9 @@ from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
-_MAX_EVALUATIONS = 200
-_ROWS_PER_BLOCK = 4096  # per block
-_MAX_CONDITION_NUMBER = 100.0  # condition number above which a confusion matrix is nearly singular
+_MAX_EVALUATIONS = 200  # of the likelihood and its derivatives
+_ROWS_PER_BLOCK = 4096  # so that temporaries stay in cache
+_MAX_CONDITION_NUMBER = 100.0  # above it, a confusion matrix is nearly singular
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class ClassFrequencies:
 
     shares: Array  # (K,) summing to 1
     n_passes: int = 0  # over the target rows
-    converged: bool = True
+    converged: bool = True  # whether the estimate is a solution
     doubts: tuple[str, ...] = ()  # sentences
 
 
@@ -40,23 +40,23 @@ def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> Cl
     likelihood is concave, so Newton's method finds the same frequencies, in about ten passes and to the last digits; a
     class that vanished has frequency 0. Source: Saerens, Latinne & Decaestecker (2002).
     """
-    source = (w @ Y) / w.sum()
-    observed = source > 0
-    R = T[:, observed] / source[observed]
-    possible = R.sum(axis=1) > 0
-    lost = int(np.count_nonzero(~possible))
+    source_shares = (w @ Y) / w.sum()
+    observed = source_shares > 0
+    R = T[:, observed] / source_shares[observed]
+    is_possible = R.sum(axis=1) > 0
+    n_impossible = int(np.count_nonzero(~is_possible))
     doubts = (
-        [f"{lost:,} target rows predict only classes that were never observed in the source, and were left out"]
-        if lost
+        [f"{n_impossible:,} target rows predict only classes that were never observed in the source, and were left out"]
+        if n_impossible
         else []
     )
-    if lost == len(T):
-        return ClassFrequencies(source, 0, False, tuple(doubts))
-    optimum = _maximize_mixture_likelihood(R[possible], source[observed])
-    n_passes = optimum.evaluations
+    if n_impossible == len(T):
+        return ClassFrequencies(source_shares, 0, False, tuple(doubts))
+    optimum = _maximize_mixture_likelihood(R[is_possible], source_shares[observed])
+    n_passes = optimum.n_evaluations
     if not optimum.converged:
         doubts.append(f"The likelihood still increases after {n_passes:,} passes: the classes are hard to distinguish")
-    shares = np.zeros(len(source))
+    shares = np.zeros(len(source_shares))
     shares[observed] = optimum.x / optimum.x.sum()
     return ClassFrequencies(shares, n_passes, optimum.converged, tuple(doubts))
 
@@ -65,14 +65,19 @@ def _maximize_mixture_likelihood(R: Array, start: Array) -> NonnegativeMinimum:
     """Frequencies π that maximize mean log(Rπ), as the minimum of −mean log(Rπ) + Σπ, where Σπ = 1."""
 
     def value(share: Array) -> float:
+        """Minus the mean log-likelihood plus the sum of the shares; infinite where a row is impossible."""
         mixed = R @ share
         return float(share.sum() - np.log(mixed).mean()) if mixed.min() > 0 else np.inf
 
     def derivatives(share: Array) -> tuple[Array, Array]:
+        """Gradient (k,) and Hessian (k, k) of the value."""
         mixed, k = R @ share, len(share)
         gradient, hessian = np.ones(k), np.zeros((k, k))
-        for first in range(0, len(R), _ROWS_PER_BLOCK):
-            ratio = R[first : first + _ROWS_PER_BLOCK] / mixed[first : first + _ROWS_PER_BLOCK, None]
+        for block_start in range(0, len(R), _ROWS_PER_BLOCK):
+            ratio = (
+                R[block_start : block_start + _ROWS_PER_BLOCK]
+                / mixed[block_start : block_start + _ROWS_PER_BLOCK, None]
+            )
             gradient -= ratio.sum(axis=0) / len(R)
             hessian += ratio.T @ ratio / len(R)
         return gradient, hessian
@@ -100,11 +105,13 @@ def soft_bbse_frequencies(P: Array, Y: Array, w: Array, T: Array) -> ClassFreque
 def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, target_predicted: Array) -> ClassFrequencies:
     """Solve C ω = μ for ω ≥ 0, from predicted probabilities or one-hot classes of source (n, K) and target (m, K)."""
     C = (predicted * w[:, None]).T @ Y / w.sum()
-    source = C.sum(axis=0)
-    observed = source > 0
-    shares = np.zeros(len(source))
-    shares[observed] = _nonnegative_least_squares(C[:, observed], target_predicted.mean(axis=0)) * source[observed]
-    condition = float(np.linalg.cond(C[:, observed] / source[observed]))
+    source_shares = C.sum(axis=0)
+    observed = source_shares > 0
+    shares = np.zeros(len(source_shares))
+    shares[observed] = (
+        _nonnegative_least_squares(C[:, observed], target_predicted.mean(axis=0)) * source_shares[observed]
+    )
+    condition = float(np.linalg.cond(C[:, observed] / source_shares[observed]))
     doubts = (
         ()
         if condition < _MAX_CONDITION_NUMBER
@@ -116,7 +123,7 @@ def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, target_predict
         )
     )
     total = shares.sum()
-    return ClassFrequencies(shares / total if total > 0 else source, 0, bool(total > 0), doubts)
+    return ClassFrequencies(shares / total if total > 0 else source_shares, 0, bool(total > 0), doubts)
 
 
 def _nonnegative_least_squares(C: Array, mean: Array) -> Array:
@@ -141,9 +148,9 @@ FrequencyMethod = Annotated[str, OneOf(tuple(FREQUENCY_ESTIMATORS))]
 
 
 GRADIENT_TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 1
-MAX_EVALUATIONS = 200
+MAX_EVALUATIONS = 200  # of the function and its derivatives together
 _CURVATURE_DAMPING = 1e-8  # share of its curvature that is added to each diagonal entry
-_MIN_STEP_FRACTION = 2.0**-40  # fraction of a step
+_MIN_STEP_FRACTION = 2.0**-40  # fraction of a step below which no decrease is expected
 _MAX_BLOCK_EXCHANGES = 3  # block exchanges without progress before single exchanges
 
 
@@ -152,8 +159,8 @@ class NonnegativeMinimum:
     """Result of Newton's method under nonnegativity bounds."""
 
     x: Array  # (m,) ≥ 0
-    evaluations: int  # of the function, and of its derivatives
-    converged: bool
+    n_evaluations: int  # of the function, and of its derivatives
+    converged: bool  # whether the optimality conditions hold
 
 
 def minimize_nonnegative(
@@ -166,9 +173,9 @@ def minimize_nonnegative(
     r"""Minimize f(x) over x ≥ 0, given its values and its derivatives :math:`(\nabla f, \nabla^2 f)`.
 
     It has converged if no entry of the gradient is negative and none is positive at a positive entry of x, up to
-    `TOLERANCE`. Each step minimizes the local quadratic approximation over x ≥ 0 and is halved until f decreases. A
-    slight damping keeps directions without curvature at their start. Convergence is quadratic and its limit does not
-    depend on the path, so rounding affects only the last digits.
+    `GRADIENT_TOLERANCE`. Each step minimizes the local quadratic approximation over x ≥ 0 and is halved until f
+    decreases. A slight damping keeps directions without curvature at their start. Convergence is quadratic and its
+    limit does not depend on the path, so rounding affects only the last digits.
 
     >>> A, b = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([1.0, -1.0])
     >>> f, df = lambda x: x @ A @ x / 2 - b @ x, lambda x: (A @ x - b, A)
@@ -176,21 +183,21 @@ def minimize_nonnegative(
     [0.5, 0.0]
     """
     x = np.array(start, dtype=np.float64)
-    current, evaluations = value(x), 1
+    current, n_evaluations = value(x), 1
     while True:
         gradient, hessian = derivatives(x)
-        evaluations += 1
+        n_evaluations += 1
         violation = float(np.abs(x - np.maximum(x - gradient, 0.0)).max(initial=0.0))
-        if violation <= GRADIENT_TOLERANCE or evaluations >= max_evaluations:
+        if violation <= GRADIENT_TOLERANCE or n_evaluations >= max_evaluations:
             break
         curvature = hessian.diagonal()
-        damped = hessian + np.diag(np.where(curvature > 0, _CURVATURE_DAMPING * curvature, 1.0))
-        step = minimize_quadratic(damped, damped @ x - gradient, x > 0) - x
+        damped_hessian = hessian + np.diag(np.where(curvature > 0, _CURVATURE_DAMPING * curvature, 1.0))
+        step = minimize_quadratic(damped_hessian, damped_hessian @ x - gradient, x > 0) - x
         decrease, length = -float(gradient @ step), 1.0
-        while length >= _MIN_STEP_FRACTION and evaluations < max_evaluations:
+        while length >= _MIN_STEP_FRACTION and n_evaluations < max_evaluations:
             candidate = x + length * step
             candidate_value = value(candidate)
-            evaluations += 1
+            n_evaluations += 1
             # A difference within rounding error counts as a decrease.
             if candidate_value <= current - 1e-4 * length * decrease + 1e-14 * (1 + abs(current)):
                 x, current = candidate, candidate_value
@@ -198,7 +205,7 @@ def minimize_nonnegative(
             length /= 2
         else:
             break
-    return NonnegativeMinimum(x, evaluations, violation <= 100 * GRADIENT_TOLERANCE)
+    return NonnegativeMinimum(x, n_evaluations, violation <= 100 * GRADIENT_TOLERANCE)
 
 
 def minimize_quadratic(H: Array, c: Array, active: Array) -> Array:
@@ -210,19 +217,19 @@ def minimize_quadratic(H: Array, c: Array, active: Array) -> Array:
     scale = 1 / np.sqrt(H.diagonal())
     H, c, active = H * scale[:, None] * scale, c * scale, active.copy()
     tolerance = 1e-15 * float(np.abs(c).max(initial=0.0))
-    fewest, exchanges = len(c) + 1, _MAX_BLOCK_EXCHANGES
+    fewest_violations, exchanges_left = len(c) + 1, _MAX_BLOCK_EXCHANGES
     for _ in range(100 + 10 * len(c)):
         x, indices = np.zeros(len(c)), np.flatnonzero(active)
         if len(indices):
             x[indices] = dposv(H[np.ix_(indices, indices)], c[indices])[1]
-        wrong = np.flatnonzero(np.where(active, x < 0, H @ x - c < -tolerance))
-        if not len(wrong):
+        violations = np.flatnonzero(np.where(active, x < 0, H @ x - c < -tolerance))
+        if not len(violations):
             break
-        if len(wrong) < fewest:
-            fewest, exchanges = len(wrong), _MAX_BLOCK_EXCHANGES
-        elif exchanges:
-            exchanges -= 1
+        if len(violations) < fewest_violations:
+            fewest_violations, exchanges_left = len(violations), _MAX_BLOCK_EXCHANGES
+        elif exchanges_left:
+            exchanges_left -= 1
         else:
-            wrong = wrong[-1:]
-        active[wrong] = ~active[wrong]
+            violations = violations[-1:]
+        active[violations] = ~active[violations]
     return np.maximum(x, 0.0) * scale

@@ -48,10 +48,10 @@ class LloMap(CalibrationMap):
 
     name: ClassVar[str] = "llo"
     takes_logs: ClassVar[bool] = True
-    tau: float
-    gamma: float
-    n_passes: int = 0
-    converged: bool = True
+    tau: float  # shift of the log odds, log δ
+    gamma: float  # slope of the log odds
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether the optimum is finite without smoothed targets
     certainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, from the rows of the fit
 
     @property
@@ -79,8 +79,8 @@ class LloMap(CalibrationMap):
         """δ and γ with standard errors, their meaning in words, and the test against the identity."""
         if self.name != LloMap.name:  # of another method, which has no standard errors
             return []
-        own = (classes, 0, np.array([self.tau]), np.array([self.gamma]), self.certainty)
-        return ParameterTable(*own, method=self.name).lines()
+        table_arguments = (classes, 0, np.array([self.tau]), np.array([self.gamma]), self.certainty)
+        return ParameterTable(*table_arguments, method=self.name).lines()
 
     def to_dict(self) -> dict[str, Any]:
         """τ, γ, the number of passes, whether a finite optimum exists (1 or 0), and the uncertainty."""
@@ -159,9 +159,9 @@ class LloSpec(SummedSpec):
 
     def fit_data(self, data: SummableRows) -> LloMap:
         """Fit shift and slope."""
-        lines = data.map_rows(_logistic_rows)
-        optimum = fit_finite_from_sums(lines, IDENTITY_PARAMETERS)
-        certainty = _estimate_uncertainty(optimum, lines) if optimum.converged else ParameterUncertainty("infinite")
+        rows = data.map_rows(_logistic_rows)
+        optimum = fit_finite_from_sums(rows, IDENTITY_PARAMETERS)
+        certainty = _estimate_uncertainty(optimum, rows) if optimum.converged else ParameterUncertainty("infinite")
         return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
 
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
@@ -189,17 +189,18 @@ class _EvidenceSums:
     max_log_odds: float
 
     @classmethod
-    def from_rows(cls, lines: LogisticRows, theta: Array, mean: float, weighted: bool) -> _EvidenceSums:
-        """Of some rows."""
-        x = lines.X[:, 1]
-        around, at = intercept_and_score(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
+    def from_rows(cls, rows: LogisticRows, theta: Array, mean: float, has_weights: bool) -> _EvidenceSums:
+        """The sums over these rows, with log odds centered at `mean`."""
+        x = rows.X[:, 1]
+        centered_X, centered_theta = intercept_and_score(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
 
         def weighted_hessian(w: Array) -> Array:
-            return logistic_likelihood(around, lines.y, w, at).hessian[::-1, ::-1]
+            """Hessian of (γ, τ′) with these weights, (2, 2)."""
+            return logistic_likelihood(centered_X, rows.y, w, centered_theta).hessian[::-1, ::-1]
 
-        squared_weight_hessian = weighted_hessian(lines.w**2) if weighted else np.zeros((2, 2))
-        identity_loss = 0.0 if weighted else logistic_likelihood(lines.X, lines.y, lines.w, IDENTITY_PARAMETERS).value
-        return cls(weighted_hessian(lines.w), squared_weight_hessian, identity_loss, float(x.min()), float(x.max()))
+        squared_weight_hessian = weighted_hessian(rows.w**2) if has_weights else np.zeros((2, 2))
+        identity_loss = 0.0 if has_weights else logistic_likelihood(rows.X, rows.y, rows.w, IDENTITY_PARAMETERS).value
+        return cls(weighted_hessian(rows.w), squared_weight_hessian, identity_loss, float(x.min()), float(x.max()))
 
     def __add__(self, other: _EvidenceSums) -> _EvidenceSums:
         return _EvidenceSums(
@@ -215,16 +216,19 @@ def _estimate_uncertainty(optimum: LogisticFit, data: SummableRows) -> Parameter
     """Uncertainty of shift and slope. Cost: two passes in one."""
     assert optimum.means is not None
     mean, summary = float(optimum.means[1]), data.summary
-    weighted = summary.std_error_method == "weights"
-    sums: _EvidenceSums = data.sum(partial(_EvidenceSums.from_rows, theta=optimum.theta, mean=mean, weighted=weighted))
+    has_weights = summary.std_error_method == "weights"
+    sums: _EvidenceSums = data.sum(
+        partial(_EvidenceSums.from_rows, theta=optimum.theta, mean=mean, has_weights=has_weights)
+    )
 
-    def scores() -> ScoreVectors:
+    def score_vectors() -> ScoreVectors:
+        """Gradient contributions of the rows in memory at the optimum."""
         (tau, gamma), rows = optimum.theta, data.rows
         x = rows.X[:, 1]
         return ScoreVectors((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)
 
     return FitEvidence(
         summary, sums.hessian, np.array([mean]), np.array([sums.min_log_odds <= 0 <= sums.max_log_odds]), 0.0,
-        None if data.rows is None else scores, lambda: sums.squared_weight_hessian,
+        None if data.rows is None else score_vectors, lambda: sums.squared_weight_hessian,
         lambda: max(2 * (sums.identity_loss - optimum.value), 0.0), optimum.rank,
     ).uncertainty()  # fmt: skip

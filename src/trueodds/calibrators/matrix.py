@@ -34,7 +34,7 @@ PENALTY_GRID = (10.0, 3.0, 1.0, 0.3, 0.1)  # times the scaled penalty; a weaker 
 class FullMatrixMap(LogLinearMap):
     """Rows softmax(W log p + b), with a full matrix W."""
 
-    chosen: float | None = None  # factor selected by penalty="auto"; a note reports it, and it is not saved
+    penalty_factor: float | None = None  # factor selected by penalty="auto"; a note reports it, and it is not saved
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class FullMatrixSpec(SummedSpec):
 
     @property
     def _takes_logits(self) -> bool:
+        """Whether the calibrator takes logits in place of log-probabilities."""
         return bool(getattr(self, "logits", False))
 
     def check_classes(self, k: int) -> None:
@@ -84,23 +85,24 @@ class FullMatrixSpec(SummedSpec):
         self.check_classes(k)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
         start = np.eye(k, k + 1) * initial_beta(data, self.min_prob, self._takes_logits)
-        prepared = data.map_rows(prepare_rows)
+        rows = data.map_rows(prepare_rows)
         if self.penalty == "auto":
-            optimum, chosen = _fit_by_aic(prepared, target, start)
+            optimum, penalty_factor = _fit_by_aic(rows, target, start)
         else:
-            strength = self._penalty_strengths(k, prepared.summary.total_weight)
-            optimum, chosen = fit_log_linear(prepared, strength, target, start, shared_features=True), None
+            strength = self._penalty_strengths(k, rows.summary.total_weight)
+            optimum, penalty_factor = fit_log_linear(rows, strength, target, start, shared_features=True), None
         theta = optimum.theta.reshape(k, k + 1)
         weights, bias = theta[:, :k].copy(), theta[:, k].copy()
         if self.penalty == 0 or self.bias_penalty == 0:
             bias -= bias.mean()
-        made: Any = self.map_type
+        map_type: Any = self.map_type
         logits = self._takes_logits
-        return made(weights, bias, self.min_prob, optimum.n_passes, optimum.converged, logits, chosen)
+        return map_type(weights, bias, self.min_prob, optimum.n_passes, optimum.converged, logits, penalty_factor)
 
-    def _penalty_strengths(self, k: int, mass: float) -> Array:
+    def _penalty_strengths(self, k: int, total_weight: float) -> Array:
+        """Penalty strengths per row of weights and biases, (K, K + 1)."""
         if isinstance(self.penalty, str):
-            return scaled_penalty(k, mass)
+            return scaled_penalty(k, total_weight)
         bias_penalty = self.penalty if self.bias_penalty is None else self.bias_penalty
         return (odir_penalty if self.shrink == "odir" else ridge_penalty)(k, self.penalty, bias_penalty)
 
@@ -108,8 +110,10 @@ class FullMatrixSpec(SummedSpec):
         """Notes on replaced probabilities, a missing optimum, the selected penalty, and few rows without one."""
         assert isinstance(calibration_map, FullMatrixMap)
         notes = [*data.summary.replaced_counts.notes(), *not_converged_notes(calibration_map)]
-        if calibration_map.chosen is not None:
-            notes.append(Note("TN534", f"penalty='auto' selected {calibration_map.chosen:g} times the scaled penalty."))
+        if calibration_map.penalty_factor is not None:
+            notes.append(
+                Note("TN534", f"penalty='auto' selected {calibration_map.penalty_factor:g} times the scaled penalty.")
+            )
         k = data.summary.k
         return notes + (small_sample_notes(data.summary.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
 

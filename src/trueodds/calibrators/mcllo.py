@@ -61,36 +61,38 @@ class MclloMap(CalibrationMap):
     name: ClassVar[str] = "mcllo"
     takes_logs: ClassVar[bool] = True
     tau: Array  # (K - 1,) log δ of the other classes in their order
-    gamma: Array  # (K - 1,)
-    baseline: int
-    min_prob: float
-    n_passes: int = 0
-    converged: bool = True
+    gamma: Array  # (K - 1,) slopes of the log odds
+    baseline: int  # number of the baseline class
+    min_prob: float  # replaces a baseline of exactly zero
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether every class was observed and the optimum is finite
     certainty: ParameterUncertainty | None = None  # of τ and γ, from the rows of the fit
 
     def apply(self, P: Probabilities) -> Array:
         """Recalibrate in logarithms, so that small probabilities keep their digits."""
         logs = to_logs(P)
         with np.errstate(divide="ignore", invalid="ignore"):
-            slopes, base = self._with_baseline(self.gamma, self.gamma[0]), np.zeros((1, 1))
+            slopes, baseline_logs = self._insert_baseline(self.gamma, self.gamma[0]), np.zeros((1, 1))
             if (slopes != slopes[0]).any():
                 slopes[self.baseline] = 0.0
-                c = logs[:, [self.baseline]]
-                base = np.where(np.isneginf(c), np.log(self.min_prob), c)
-            return softmax(np.where(slopes == 0, 0.0, slopes * (logs - base)) + self._with_baseline(self.tau, 0.0))
+                column = logs[:, [self.baseline]]
+                baseline_logs = np.where(np.isneginf(column), np.log(self.min_prob), column)
+            return softmax(
+                np.where(slopes == 0, 0.0, slopes * (logs - baseline_logs)) + self._insert_baseline(self.tau, 0.0)
+            )
 
-    def _with_baseline(self, others: Array, own: float) -> Array:
+    def _insert_baseline(self, parameters: Array, baseline_value: float) -> Array:
         """The parameters of the other classes with the baseline's inserted, (K,)."""
-        return np.insert(others, self.baseline, own)
+        return np.insert(parameters, self.baseline, baseline_value)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """γ on the diagonal and −γ in the baseline's column; `min_prob` replaces exact zeros."""
         if (self.gamma == self.gamma[0]).all():
-            return (SoftmaxTerm(1.0, self.gamma[0] * np.eye(k), self._with_baseline(self.tau, 0.0)),)
-        slopes = self._with_baseline(self.gamma, 0.0)
+            return (SoftmaxTerm(1.0, self.gamma[0] * np.eye(k), self._insert_baseline(self.tau, 0.0)),)
+        slopes = self._insert_baseline(self.gamma, 0.0)
         W = np.diag(slopes)
         W[:, self.baseline] -= slopes
-        return (SoftmaxTerm(1.0, W, self._with_baseline(self.tau, 0.0), self.min_prob),)
+        return (SoftmaxTerm(1.0, W, self._insert_baseline(self.tau, 0.0), self.min_prob),)
 
     def describe(self) -> str:
         """`δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
@@ -212,38 +214,40 @@ class MclloSpec(SummedSpec):
     def fit_data(self, data: SummableRows) -> MclloMap:
         """Fit shifts and slopes."""
         k = data.summary.k
-        c = baseline_index(self.baseline, k)
+        baseline = baseline_index(self.baseline, k)
         # Without a penalty the shift of an unobserved class is −∞, so the other classes are fitted alone.
         fitted_classes = np.ones(k, dtype=bool) if self.penalty else data.summary.class_totals > 0
-        complete = bool(fitted_classes.all())
-        live = fitted_classes[np.delete(np.arange(k), c)]
+        all_observed = bool(fitted_classes.all())
+        is_estimated = fitted_classes[np.delete(np.arange(k), baseline)]
         tau, gamma = np.zeros(k - 1), np.ones(k - 1)
-        odds = data.map_rows(prepare_rows).map_rows(
-            partial(_log_odds_against, baseline=c, fitted_classes=None if complete else fitted_classes)
+        log_odds = data.map_rows(prepare_rows).map_rows(
+            partial(
+                _log_odds_against_baseline, baseline=baseline, fitted_classes=None if all_observed else fitted_classes
+            )
         )
-        contrast_fit = fit_baseline_logits(odds, np.flatnonzero(fitted_classes) != c, self.penalty)
-        tau[live], gamma[live] = contrast_fit.shifts, contrast_fit.slopes
-        certainty = contrast_fit.uncertainty() if complete else ParameterUncertainty("absent")
-        done = contrast_fit.optimum.converged and complete
-        return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.optimum.n_passes, done, certainty)
+        contrast_fit = fit_baseline_logits(log_odds, np.flatnonzero(fitted_classes) != baseline, self.penalty)
+        tau[is_estimated], gamma[is_estimated] = contrast_fit.shifts, contrast_fit.slopes
+        certainty = contrast_fit.uncertainty() if all_observed else ParameterUncertainty("absent")
+        converged = contrast_fit.optimum.converged and all_observed
+        return MclloMap(tau, gamma, baseline, self.min_prob, contrast_fit.optimum.n_passes, converged, certainty)
 
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on replaced zeros, unobserved classes, negative slopes, a tiny baseline, and few rows."""
         assert isinstance(calibration_map, MclloMap)
-        facts = data.summary
-        absent = [] if self.penalty else np.flatnonzero(facts.class_totals == 0).tolist()
+        summary = data.summary
+        absent = [] if self.penalty else np.flatnonzero(summary.class_totals == 0).tolist()
         return [
-            *facts.replaced_counts.notes(),
-            *zero_probability_notes(facts.replaced_counts.n_zero_events),
+            *summary.replaced_counts.notes(),
+            *zero_outcome_notes(summary.replaced_counts.n_zero_events),
             *absent_class_notes(absent, calibration_map.baseline),
             *([] if absent else not_converged_notes(calibration_map)),
             *negative_slope_notes(calibration_map.gamma),
             *small_baseline_notes(calibration_map.gamma, calibration_map.baseline, data),
-            *([] if self.penalty else small_sample_notes(facts.n, 2 * (facts.k - 1))),
+            *([] if self.penalty else small_sample_notes(summary.n, 2 * (summary.k - 1))),
         ]
 
 
-def _log_odds_against(rows: LogLinearRows, baseline: int, fitted_classes: Array | None) -> LogLinearRows:
+def _log_odds_against_baseline(rows: LogLinearRows, baseline: int, fitted_classes: Array | None) -> LogLinearRows:
     """Log odds of the fitted classes against the baseline."""
     x = rows.x - rows.x[:, [baseline]]
     return (
@@ -254,21 +258,21 @@ def _log_odds_against(rows: LogLinearRows, baseline: int, fitted_classes: Array 
 
 
 def _format_range(x: Array) -> str:
+    """`0.916 to 1.28`, or a single number if both ends look the same."""
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
 
 
-_MAX_ODDS_CHANGE = (
-    1000.0  # factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note
-)
+# Factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note.
+_MAX_ODDS_CHANGE = 1000.0
 
 
-def zero_probability_notes(count: int) -> list[Note]:
+def zero_outcome_notes(n_outcomes: int) -> list[Note]:
     """Note on observed outcomes with predicted probability 0."""
-    if not count:
+    if not n_outcomes:
         return []
     text = (
-        f"{count:,} observed outcomes had predicted probability 0, which is impossible under calibration."
+        f"{n_outcomes:,} observed outcomes had predicted probability 0, which is impossible under calibration."
         " Their influence on this map depends on min_prob; fit with another value to see how much."
     )
     return [Note("TN541", text)]
@@ -295,25 +299,30 @@ def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
 def small_baseline_notes(gamma: Array, baseline: int, data: SummableRows) -> list[Note]:
     """Note on rows where the baseline is tiny and unequal slopes decide, from sums over rows `FitData`."""
     slope_range = float(np.ptp(gamma))
-    count = (
+    n_rows = (
         data.sum(partial(_count_small_baseline, baseline=baseline, slope_range=slope_range)) if slope_range > 0 else 0
     )
-    if not count:
+    if not n_rows:
         return []
-    safer = (
+    safer_baseline = (
         baseline
         if data.rows is None
         else int(np.argmax(np.quantile(floored_logs(data.rows.P, data.rows.min_prob), 0.05, axis=0)))
     )
     text = (
-        f"In {count:,} of {data.summary.n:,} rows class {baseline}, the baseline, is so small that slopes which differ"
+        f"In {n_rows:,} of {data.summary.n:,} rows class {baseline}, the baseline, is so small that slopes which differ"
         f" by {slope_range:.3g} move the odds of two other classes by a factor of more than {_MAX_ODDS_CHANGE:,.0f}"
     )
-    better = "." if safer == baseline else f"; class {safer} is rarely so small: baseline={safer}."
-    return [Note("TN542", text + better)]
+    remedy = (
+        "."
+        if safer_baseline == baseline
+        else f"; class {safer_baseline} is rarely so small: baseline={safer_baseline}."
+    )
+    return [Note("TN542", text + remedy)]
 
 
 def _count_small_baseline(data: FitData, baseline: int, slope_range: float) -> int:
+    """Number of rows where the baseline is so small that unequal slopes decide the other odds."""
     logs = to_logs(data.P)
-    small = log_sum_exp(logs) - logs[:, baseline]
-    return int((slope_range * np.minimum(small, -np.log(data.min_prob)) > np.log(_MAX_ODDS_CHANGE)).sum())
+    log_deficit = log_sum_exp(logs) - logs[:, baseline]
+    return int((slope_range * np.minimum(log_deficit, -np.log(data.min_prob)) > np.log(_MAX_ODDS_CHANGE)).sum())

@@ -11,7 +11,7 @@ from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
 
-OPSET = 17
+OPSET = 17  # version of the ONNX operators
 LOG_OF_ZERO = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and below every other
 
 
@@ -37,25 +37,28 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
     nodes: list[Any] = []
     constants: list[Any] = []
 
-    def constant(name: str, value: Any) -> str:
+    def add_constant(name: str, value: Any) -> str:
+        """Add a float64 constant to the graph and return its name."""
         constants.append(numpy_helper.from_array(np.asarray(value, dtype=np.float64), name))
         return name
 
-    def node(kind: str, inputs: list[str], output: str, **settings: Any) -> str:
+    def add_node(kind: str, inputs: list[str], output: str, **settings: Any) -> str:
+        """Add a node to the graph and return the name of its output."""
         nodes.append(helper.make_node(kind, inputs, [output], **settings))
         return output
 
     input_name = "logits" if calibration_map.logits else "probabilities"
     current, on_logits = input_name, calibration_map.logits
     for stage, terms in enumerate(stages):
-        parts = [
-            _add_term_nodes(f"{stage}_{i}", term, current, on_logits, constant, node) for i, term in enumerate(terms)
+        components = [
+            _add_term_nodes(f"{stage}_{i}", term, current, on_logits, add_constant, add_node)
+            for i, term in enumerate(terms)
         ]
-        current = parts[0]
-        for i, part in enumerate(parts[1:], 1):
-            current = node("Add", [current, part], f"sum_{stage}_{i}")
+        current = components[0]
+        for i, part in enumerate(components[1:], 1):
+            current = add_node("Add", [current, part], f"sum_{stage}_{i}")
         on_logits = False
-    node("Identity", [current], "calibrated")
+    add_node("Identity", [current], "calibrated")
     shape = [None, k]
     graph = helper.make_graph(
         nodes,
@@ -71,16 +74,22 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
         file.write(model.SerializeToString())
 
 
-def _add_term_nodes(i: str, term: SoftmaxTerm, input_name: str, on_logits: bool, constant: Any, node: Any) -> str:
+def _add_term_nodes(
+    suffix: str, term: SoftmaxTerm, input_name: str, on_logits: bool, add_constant: Any, add_node: Any
+) -> str:
     """Add the nodes of one mixture component and return the name of its output."""
     logs = input_name
     if not on_logits:
-        threshold = constant(f"least_{i}", term.min_prob or np.finfo(np.float64).tiny)
-        logs = node("Log", [node("Max", [input_name, threshold], f"floored_{i}")], f"log_{i}")
+        threshold = add_constant(f"least_{suffix}", term.min_prob or np.finfo(np.float64).tiny)
+        logs = add_node("Log", [add_node("Max", [input_name, threshold], f"floored_{suffix}")], f"log_{suffix}")
         if not term.min_prob:
-            zero = node("Less", [input_name, threshold], f"is_zero_{i}")
-            logs = node("Where", [zero, constant(f"nothing_{i}", LOG_OF_ZERO), logs], f"logs_{i}")
-    turned = node("MatMul", [logs, constant(f"W_{i}", term.W.T)], f"turned_{i}")
-    eta = node("Add", [turned, constant(f"b_{i}", term.b)], f"eta_{i}")
-    q = node("Softmax", [eta], f"softmax_{i}", axis=1)
-    return q if term.weight == 1.0 else str(node("Mul", [q, constant(f"weight_{i}", term.weight)], f"part_{i}"))
+            zero = add_node("Less", [input_name, threshold], f"is_zero_{suffix}")
+            logs = add_node("Where", [zero, add_constant(f"nothing_{suffix}", LOG_OF_ZERO), logs], f"logs_{suffix}")
+    product = add_node("MatMul", [logs, add_constant(f"W_{suffix}", term.W.T)], f"turned_{suffix}")
+    eta = add_node("Add", [product, add_constant(f"b_{suffix}", term.b)], f"eta_{suffix}")
+    q = add_node("Softmax", [eta], f"softmax_{suffix}", axis=1)
+    return (
+        q
+        if term.weight == 1.0
+        else str(add_node("Mul", [q, add_constant(f"weight_{suffix}", term.weight)], f"part_{suffix}"))
+    )

@@ -38,9 +38,9 @@ class Sigmoid:
 
     slope: float
     intercept: float
-    on: str = "logit"
-    n_passes: int = 0
-    converged: bool = True
+    on: str = "logit"  # what x is: "logit" for log odds, "raw" for the probability
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether the optimum is finite without smoothed targets
 
     @property
     def takes_logs(self) -> bool:
@@ -71,7 +71,7 @@ class Sigmoid:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Sigmoid:
-        """Finite numbers, and one of the two scales."""
+        """Read finite numbers and one of the two scales."""
         saved_parameters.check_keys(parameters, ("slope", "intercept", "on", "n_passes", "converged"), "a curve")
         if parameters["on"] not in _INPUT_SCALES:
             raise InputError(
@@ -190,20 +190,22 @@ class PlattSpec(SummedSpec):
         """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, PlattMap)
         notes = data.summary.replaced_counts.notes() if self.on == "logit" else []
-        lost, fallen = (
+        n_separated, n_nonincreasing = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.slope <= 0 for c in calibration_map.curves),
         )
-        return notes + curve_notes(lost, fallen, len(calibration_map.curves))
+        return notes + curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
 
 
 def _fit_sigmoid(data: SummableRows, spec: PlattSpec) -> Sigmoid:
+    """Fit the sigmoid of one class from sums over `OneVsRestRows`."""
     optimum = (fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums)(
         data.map_rows(partial(_logistic_rows, on=spec.on)), FLAT_CURVE_START
     )
     return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.n_passes, optimum.converged)
 
 
-def _logistic_rows(score: OneVsRestRows, on: str) -> LogisticRows:
-    x = score.logs[:, 1] - score.logs[:, 0] if on == "logit" else score.x.astype(np.float64)
-    return LogisticRows(intercept_and_score(x), score.y, score.w)
+def _logistic_rows(class_rows: OneVsRestRows, on: str) -> LogisticRows:
+    """The rows of a logistic model of the log odds, or of the probability with `on="raw"`."""
+    x = class_rows.logs[:, 1] - class_rows.logs[:, 0] if on == "logit" else class_rows.x.astype(np.float64)
+    return LogisticRows(intercept_and_score(x), class_rows.y, class_rows.w)

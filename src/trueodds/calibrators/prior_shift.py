@@ -22,7 +22,7 @@ from trueodds.data.predictions import Predictions
 
 Priors = Sequence[float] | Mapping[int, float] | str
 
-_MAX_RATIO = 1e100
+_MAX_RATIO = 1e100  # largest ratio that can be saved; its products with probabilities stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +31,16 @@ class PriorShiftMap(CalibrationMap):
 
     name: ClassVar[str] = "prior_shift"
     ratios: Array  # (K,) target frequency over source frequency
-    n_passes: int = 0
-    converged: bool = True
+    n_passes: int = 0  # over the target rows, in the estimation of their frequencies
+    converged: bool = True  # whether that estimation converged
     doubts: tuple[str, ...] = ()  # about the estimate; they become notes of the fit and are not saved
 
     def apply(self, P: Array) -> Array:
         """Normalized products; a row with only classes of ratio 0 becomes uniform over the other classes."""
         q = P * self.ratios
-        total = q.sum(axis=1, keepdims=True)
-        left = (self.ratios > 0) / np.count_nonzero(self.ratios)
-        return np.divide(q, total, out=np.tile(left, (len(q), 1)), where=total > 0)
+        row_sums = q.sum(axis=1, keepdims=True)
+        uniform_row = (self.ratios > 0) / np.count_nonzero(self.ratios)
+        return np.divide(q, row_sums, out=np.tile(uniform_row, (len(q), 1)), where=row_sums > 0)
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...]:
         """Shifts by the logarithms of the ratios."""
@@ -149,15 +149,16 @@ class PriorShiftSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> PriorShiftMap:
         """Estimate the ratios of the target's class frequencies to those of these rows."""
-        source, frequencies = (w @ Y) / w.sum(), self._target_frequencies(P, Y, w)
+        source_shares, frequencies = (w @ Y) / w.sum(), self._target_frequencies(P, Y, w)
         doubts = frequencies.doubts
-        if lost := int(((source == 0) & (frequencies.shares > 0)).sum()):
-            which = "1 class was" if lost == 1 else f"{lost:,} classes were"
+        if n_unobserved := int(((source_shares == 0) & (frequencies.shares > 0)).sum()):
+            which = "1 class was" if n_unobserved == 1 else f"{n_unobserved:,} classes were"
             doubts = (*doubts, f"{which} never observed in the source, so the ratio is unknown and 1 is used")
-        ratios = np.divide(frequencies.shares, source, out=np.ones(len(source)), where=source > 0)
+        ratios = np.divide(frequencies.shares, source_shares, out=np.ones(len(source_shares)), where=source_shares > 0)
         return PriorShiftMap(ratios, frequencies.n_passes, frequencies.converged, doubts)
 
     def _target_frequencies(self, P: Array, Y: Array, w: Array) -> ClassFrequencies:
+        """Class frequencies of the target, known or estimated."""
         if self.target is not None:
             _reject_frequencies(self.target, P.shape[1])
             return FREQUENCY_ESTIMATORS[self.how](P, Y, w, prob_columns(check_prob_matrix(self.target, P.shape[1])))
@@ -168,15 +169,15 @@ class PriorShiftSpec(CalibratorSpec):
                 "neither priors nor target",
                 "Pass priors=[...], one number per class, or target= with predictions of unlabeled rows.",
             )
-        return ClassFrequencies(_check_priors(self.priors, P.shape[1]))
+        return ClassFrequencies(_read_priors(self.priors, P.shape[1]))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Notes with both class frequencies, and on doubts about them."""
         assert isinstance(calibration_map, PriorShiftMap)
-        source = (w @ Y) / w.sum()
+        source_shares = (w @ Y) / w.sum()
         text = (
-            f"Class frequencies: {_format_shares(source)} in the source,"
-            f" {_format_shares(calibration_map.ratios * source)} in the target."
+            f"Class frequencies: {_format_shares(source_shares)} in the source,"
+            f" {_format_shares(calibration_map.ratios * source_shares)} in the target."
         )
         return [Note("TN519", text), *(Note("TN520", f"{doubt}.") for doubt in calibration_map.doubts)]
 
@@ -240,7 +241,8 @@ def class_weights(
     return spec.fit(prob_columns(preds.p), preds.Y, preds.w).ratios
 
 
-def _check_priors(priors: Priors, k: int) -> Array:
+def _read_priors(priors: Priors, k: int) -> Array:
+    """Class frequencies (K,) from the setting `priors`; raises TO203 if they are invalid."""
     if isinstance(priors, str):
         return np.full(k, 1 / k)
     if isinstance(priors, Mapping):
@@ -262,8 +264,9 @@ def _check_priors(priors: Priors, k: int) -> Array:
 
 
 def _format_shares(shares: Array) -> str:
-    first = " ".join(map(format_number, shares[:5].tolist()))
-    return first + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")
+    """The first five shares, and how many more there are."""
+    shown = " ".join(map(format_number, shares[:5].tolist()))
+    return shown + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")
 
 
 def _reject_frequencies(target: Any, k: int) -> None:

@@ -52,8 +52,8 @@ def check_class_order(table: Any, classes: tuple[Any, ...]) -> None:
     columns = getattr(table, "columns", None)
     if columns is None or callable(columns):
         return
-    named, expected = [str(name).rsplit("_", 1)[-1] for name in columns], [str(name) for name in classes]
-    if named != expected and sorted(named) == sorted(expected):
+    column_classes, expected = [str(name).rsplit("_", 1)[-1] for name in columns], [str(name) for name in classes]
+    if column_classes != expected and sorted(column_classes) == sorted(expected):
         raise InputError(
             "TO501",
             "The columns are not in the order of the calibrator's classes.",
@@ -62,7 +62,7 @@ def check_class_order(table: Any, classes: tuple[Any, ...]) -> None:
         )
 
 
-def independent_labels(k: int) -> InputError:
+def independent_labels_error(k: int) -> InputError:
     """Return the error of labels that do not exclude each other."""
     return InputError(
         "TO502",

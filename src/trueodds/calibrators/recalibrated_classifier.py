@@ -124,28 +124,28 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X, y_true = indexable(X, y_true)
         w = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         cluster = check_clusters(groups, len(y_true))
-        available = count_units(len(y_true), cluster)
-        frozen = self.mode == "frozen" or isinstance(self.estimator, FrozenEstimator)
-        if frozen:
+        n_units = count_units(len(y_true), cluster)
+        is_frozen = self.mode == "frozen" or isinstance(self.estimator, FrozenEstimator)
+        if is_frozen:
             check_is_fitted(self.estimator)
             self.estimator_, rows = self.estimator, np.arange(len(y_true))
             P = self._predict_scores(self.estimator_, X)
-        elif available < 2:
+        elif n_units < 2:
             raise InputError(
                 "TO507",
                 "Training and calibration need different rows: at least two rows (or groups).",
-                f"{available} sample" if groups is None else f"{available} group",
+                f"{n_units} sample" if groups is None else f"{n_units} group",
                 "Get more rows, or calibrate a fitted classifier with mode='frozen'.",
             )
         elif self.mode == "split":
-            rows, P = self._split(X, y_true, w, cluster)
+            rows, P = self._predict_held_out_rows(X, y_true, w, cluster)
         else:
-            rows, P = self._cross_fit(X, y_true, w, cluster)
+            rows, P = self._predict_out_of_fold(X, y_true, w, cluster)
         self.classes_ = _class_names(self.estimator_)
         cluster = None if cluster is None else cluster[rows]
         weight = None if w is None else w[rows]
-        made = Predictions.from_logits if self._uses_logits() else Predictions
-        preds = made(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
+        make_predictions = Predictions.from_logits if self._uses_logits() else Predictions
+        preds = make_predictions(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
@@ -156,22 +156,24 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
-    def _split(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
-        out = stratified_holdout(_one_hot_labels(y), self.test_size, groups, self._make_rng())
-        self.estimator_ = _fit_clone(self.estimator, X, y, w, np.flatnonzero(~out))
-        rows = np.flatnonzero(out)
+    def _predict_held_out_rows(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        """Fit the classifier without a holdout, and return the held-out rows and their scores."""
+        held_out = stratified_holdout(_one_hot_labels(y), self.test_size, groups, self._make_rng())
+        self.estimator_ = _fit_clone(self.estimator, X, y, w, np.flatnonzero(~held_out))
+        rows = np.flatnonzero(held_out)
         return rows, self._predict_scores(self.estimator_, _safe_indexing(X, rows))
 
-    def _cross_fit(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
-        every = np.arange(len(y))
-        self.estimator_ = _fit_clone(self.estimator, X, y, w, every)
+    def _predict_out_of_fold(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        """Fit the classifier to all rows, and return the rows in test folds and their out-of-fold scores."""
+        all_rows = np.arange(len(y))
+        self.estimator_ = _fit_clone(self.estimator, X, y, w, all_rows)
         classes = _class_names(self.estimator_)
-        P, tested = (
+        P, is_predicted = (
             np.full((len(y), len(classes)), -np.inf if self._uses_logits() else 0.0),
             np.zeros(len(y), dtype=bool),
         )
-        for train, test in self._folds(X, y, groups):
-            if tested[test].any():
+        for train, test in self._iterate_folds(X, y, groups):
+            if is_predicted[test].any():
                 raise InputError(
                     "TO203",
                     "Each row must be in one test fold only.",
@@ -183,34 +185,39 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._predict_scores(
                 model, _safe_indexing(X, test)
             )
-            tested[test] = True
-        return every[tested], P[tested]
+            is_predicted[test] = True
+        return all_rows[is_predicted], P[is_predicted]
 
-    def _folds(self, X: Any, y: Array, groups: Array | None) -> Iterator[tuple[Array, Array]]:
+    def _iterate_folds(self, X: Any, y: Array, groups: Array | None) -> Iterator[tuple[Array, Array]]:
+        """Iterate over the row indices of training and test folds."""
         if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
             yield from check_cv(self.cv, y, classifier=True).split(X, y, groups)
             return
-        size = min(check("cv", self.cv, Folds, 5), count_units(len(y), groups))
-        fold = stratified_folds(_one_hot_labels(y), size, groups, self._make_rng())
-        for f in range(size):
+        n_folds = min(check("cv", self.cv, Folds, 5), count_units(len(y), groups))
+        fold = stratified_folds(_one_hot_labels(y), n_folds, groups, self._make_rng())
+        for f in range(n_folds):
             yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
 
     def _uses_logits(self) -> bool:
+        """Whether the calibrator takes logits."""
         return bool(getattr(self.calibrator, "logits", False) or getattr(self._make_spec(), "logits", False))
 
     def _make_spec(self) -> CalibratorSpec:
+        """The settings object of the calibrator, from its name or instance."""
         calibrator = self.calibrator
         if isinstance(calibrator, Calibrator):
             return calibrator.make_spec()
-        made: CalibratorSpec = (
+        spec: CalibratorSpec = (
             calibrator if isinstance(calibrator, CalibratorSpec) else CALIBRATORS.make(calibrator, {})
         )
-        return made
+        return spec
 
     def _predict_scores(self, model: Any, X: Any) -> Array:
+        """What the calibrator takes: logits or probabilities of a fitted classifier, (n, K)."""
         return _predict_logits(model, X) if self._uses_logits() else _predict_probabilities(model, X)
 
     def _make_rng(self) -> np.random.Generator:
+        """A generator seeded by `random_state`; None is a fixed seed."""
         seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
         return np.random.default_rng(seed)
 
@@ -256,17 +263,20 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
 
 def _one_hot_labels(y: Array) -> Array:
-    labels, number = np.unique(y, return_inverse=True)
-    return np.eye(len(labels))[number.reshape(-1)]
+    """The labels as shares, (n, K) with one column per sorted label."""
+    labels, class_index = np.unique(y, return_inverse=True)
+    return np.eye(len(labels))[class_index.reshape(-1)]
 
 
 def _fit_clone(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> Any:
-    weighted = w is not None and has_fit_parameter(estimator, "sample_weight")
-    extra = {"sample_weight": w[rows]} if weighted and w is not None else {}
-    return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **extra)
+    """Fit a clone of the classifier to these rows, with weights if it takes them."""
+    takes_weights = w is not None and has_fit_parameter(estimator, "sample_weight")
+    fit_params = {"sample_weight": w[rows]} if takes_weights and w is not None else {}
+    return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **fit_params)
 
 
 def _class_names(model: Any) -> Array:
+    """Names of the classes of a fitted classifier; raises TO508 if it has none."""
     if not hasattr(model, "classes_"):
         raise InputError(
             "TO508",
@@ -278,12 +288,14 @@ def _class_names(model: Any) -> Array:
 
 
 def _predict_probabilities(model: Any, X: Any) -> Array:
+    """Probabilities of a fitted classifier, from its decision function if it has no `predict_proba`."""
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
     return softmax(_predict_logits(model, X))
 
 
 def _predict_logits(model: Any, X: Any) -> Array:
+    """Decision function of a fitted classifier as logits (n, K); raises TO508 if there is none for each class."""
     if not hasattr(model, "decision_function"):
         required = "decision_function" if hasattr(model, "predict_proba") else "predict_proba or decision_function"
         raise InputError(

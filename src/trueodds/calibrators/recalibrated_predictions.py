@@ -9,7 +9,7 @@ from trueodds.core.typing import Array
 from trueodds.data.prediction_arrays import FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 
-PROBABILITY_NOTES = "TN10"  # the codes of notes on sums, rounding, ties and logits of probabilities begin so
+PROBABILITY_NOTE_PREFIX = "TN10"  # the codes of notes on sums, rounding, ties and logits of probabilities begin so
 
 
 def replace_probabilities(preds: Predictions, P: Array) -> Predictions:
@@ -18,7 +18,7 @@ def replace_probabilities(preds: Predictions, P: Array) -> Predictions:
         "p": P[:, 1] if preds.kind == "confidence" else P,
         "logits": None,
         "dtype": P.dtype.name,
-        "notes": tuple(note for note in preds.notes if not note.code.startswith(PROBABILITY_NOTES)),
+        "notes": tuple(note for note in preds.notes if not note.code.startswith(PROBABILITY_NOTE_PREFIX)),
     }
     return restore_predictions(values)
 
@@ -37,11 +37,13 @@ def check_class_names(names: tuple[Any, ...], classes: tuple[Any, ...]) -> None:
 
     Names are compared if both sides have names; the numbers 0..K−1 refer to the columns.
     """
-    own, expected = [str(name) for name in names], [str(name) for name in classes]
-    if len(own) != len(expected) or (own != expected and [str(i) for i in range(len(own))] not in (own, expected)):
+    own_names, expected_names = [str(name) for name in names], [str(name) for name in classes]
+    if len(own_names) != len(expected_names) or (
+        own_names != expected_names and [str(i) for i in range(len(own_names))] not in (own_names, expected_names)
+    ):
         raise InputError(
             "TO501",
             "The predictions are not for the calibrator's classes in its order.",
-            f"{', '.join(own)}, and {', '.join(expected)} in the calibrator",
+            f"{', '.join(own_names)}, and {', '.join(expected_names)} in the calibrator",
             "Order the columns as the calibrator's classes.",
         )

@@ -29,14 +29,14 @@ def read_number(mapping: Mapping[str, Any], key: str, low: float, high: float) -
 def read_count(mapping: Mapping[str, Any], key: str) -> int:
     """Read a whole number of at least 0."""
     if not is_count(mapping[key]) or mapping[key] < 0:
-        raise invalid_value(key, "a whole number of at least 0", mapping[key])
+        raise invalid_value_error(key, "a whole number of at least 0", mapping[key])
     return int(mapping[key])
 
 
 def read_table(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Read a nested table."""
     if not isinstance(mapping[key], dict):
-        raise invalid_value(key, "an object", mapping[key])
+        raise invalid_value_error(key, "an object", mapping[key])
     nested: Mapping[str, Any] = mapping[key]
     return nested
 
@@ -50,20 +50,24 @@ def read_vector(
         float(low),
         float(high),
     )  # NumPy numbers cannot be compared with integers this large
-    plain = isinstance(values, list) and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
-    if not plain or not values or (size is not None and len(values) != size):
-        raise invalid_value(key, f"{'some' if size is None else size} numbers", values)
+    are_numbers = isinstance(values, list) and all(
+        isinstance(v, (int, float)) and not isinstance(v, bool) for v in values
+    )
+    if not are_numbers or not values or (size is not None and len(values) != size):
+        raise invalid_value_error(key, f"{'some' if size is None else size} numbers", values)
     # Compared before conversion: JSON allows integers that no float can hold. NaN fails too.
     if not all(low <= v <= high for v in values):
-        raise invalid_value(key, f"numbers from {low:g} to {high:g}", next(v for v in values if not low <= v <= high))
+        raise invalid_value_error(
+            key, f"numbers from {low:g} to {high:g}", next(v for v in values if not low <= v <= high)
+        )
     array = np.array(values, dtype=np.float64)
     steps = np.diff(array)
     if (increasing == "strictly" and (steps <= 0).any()) or (increasing == "weakly" and (steps < 0).any()):
-        raise invalid_value(key, f"{increasing} increasing numbers", values)
+        raise invalid_value_error(key, f"{increasing} increasing numbers", values)
     return array
 
 
-def invalid_value(key: str, expected: str, got: Any) -> InputError:
+def invalid_value_error(key: str, expected: str, got: Any) -> InputError:
     """The error TO505 for a saved value that is invalid."""
     text = repr(got)
     return InputError(

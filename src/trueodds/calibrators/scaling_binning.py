@@ -143,22 +143,22 @@ class ScalingBinningSpec(CalibratorSpec):
         """Notes on replaced probabilities, separated outcomes, curves that do not increase, and exact zeros."""
         assert isinstance(calibration_map, ScalingBinningMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
-        lost, fallen = (
+        n_separated, n_nonincreasing = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.sigmoid.slope <= 0 for c in calibration_map.curves),
         )
-        fit_notes += curve_notes(lost, fallen, len(calibration_map.curves))
+        fit_notes += curve_notes(n_separated, n_nonincreasing, len(calibration_map.curves))
         return fit_notes + zero_probability_notes(calibration_map.apply(P))
 
 
 def _fit_binned_sigmoid(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedSigmoid:
     """Fit one curve to the logarithms of both sides (n, 2)."""
-    two = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
-    sigmoid: Sigmoid = PlattSpec(smooth=False, min_prob=spec.min_prob).fit(*two, w).curves[0]
-    g = sigmoid.apply_to_logs(logs)[:, 1]
-    bins = EqualMass(spec.bins).fit(View(g, y, w))
+    binary_rows = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
+    sigmoid: Sigmoid = PlattSpec(smooth=False, min_prob=spec.min_prob).fit(*binary_rows, w).curves[0]
+    sigmoid_values = sigmoid.apply_to_logs(logs)[:, 1]
+    bins = EqualMass(spec.bins).fit(View(sigmoid_values, y, w))
     assert isinstance(bins, Bins)
-    edges = edges_between_scores(bins.edges, np.unique(g))
-    where = Bins(edges).index(g)
-    means = np.bincount(where, w * g) / np.bincount(where, w)
+    edges = edges_between_scores(bins.edges, np.unique(sigmoid_values))
+    bin_index = Bins(edges).index(sigmoid_values)
+    means = np.bincount(bin_index, w * sigmoid_values) / np.bincount(bin_index, w)
     return BinnedSigmoid(sigmoid, StepCurve(edges, np.clip(means, 0.0, 1.0)))

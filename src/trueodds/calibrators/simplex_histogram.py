@@ -75,9 +75,9 @@ class TreeLeaves:
         tree = Tree()
         for node, axis, cut in zip(nodes, sides, cuts, strict=True):
             if node >= len(tree.axis) or tree.axis[node] >= 0:
-                raise _invalid_value("node must name a leaf at the time of its split", node)
+                raise _invalid_value_error("node must name a leaf at the time of its split", node)
             if axis >= axes:
-                raise _invalid_value(f"axis must be below {axes}", axis)
+                raise _invalid_value_error(f"axis must be below {axes}", axis)
             tree.split(node, axis, cut)
         return cls(tree)
 
@@ -90,7 +90,7 @@ class HistogramGrid:
     cells: Array  # (cells, axes) int64, the bin on each axis, rows sorted and distinct
 
     @classmethod
-    def of(cls, x: Array, bins: int) -> HistogramGrid:
+    def from_rows(cls, x: Array, bins: int) -> HistogramGrid:
         """The cells that contain a row of x (n, axes)."""
         keys = np.unique(_grid_keys(x, bins))
         return cls(bins, np.frombuffer(keys.tobytes(), dtype=">u4").reshape(len(keys), -1).astype(np.int64))
@@ -102,9 +102,9 @@ class HistogramGrid:
 
     def index(self, x: Array) -> Array:
         """The cell of each row; −1 for a cell without rows in the fit."""
-        known, keys = _cells_as_bytes(self.cells), _grid_keys(x, self.bins)
-        where = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-        return np.where(known[where] == keys, where, -1)
+        cell_keys, keys = _cells_as_bytes(self.cells), _grid_keys(x, self.bins)
+        cell = np.minimum(np.searchsorted(cell_keys, keys), len(cell_keys) - 1)
+        return np.where(cell_keys[cell] == keys, cell, -1)
 
     def to_dict(self) -> dict[str, Any]:
         """Number of bins per axis, and the bins of each cell."""
@@ -116,17 +116,18 @@ class HistogramGrid:
         saved_parameters.check_keys(parameters, ("bins", "cells"), "cells")
         bins, rows = saved_parameters.read_count(parameters, "bins"), parameters["cells"]
         if not 1 <= bins <= MAX_BINS:
-            raise _invalid_value(f"bins must be a whole number from 1 to {MAX_BINS}", bins)
+            raise _invalid_value_error(f"bins must be a whole number from 1 to {MAX_BINS}", bins)
         if not isinstance(rows, list) or not rows:
-            raise _invalid_value("cells must be some rows of numbers", rows)
+            raise _invalid_value_error("cells must be some rows of numbers", rows)
         cells = np.array([_read_integers({"cells": row}, "cells", axes) for row in rows], dtype=np.int64)
         keys = _cells_as_bytes(cells)
         if (cells >= bins).any() or (keys[:-1] >= keys[1:]).any():
-            raise _invalid_value(f"cells must be sorted and lie below {bins} on each axis", cells[0].tolist())
+            raise _invalid_value_error(f"cells must be sorted and lie below {bins} on each axis", cells[0].tolist())
         return cls(bins, cells)
 
 
 def _grid_keys(x: Array, bins: int) -> Array:
+    """One sortable key per row of x (n, axes), which identifies its cell of the grid."""
     # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
     return grid_key_function(Bins(np.arange(bins + 1) / bins))(x)
 
@@ -137,18 +138,20 @@ def _cells_as_bytes(cells: Array) -> Array:
 
 
 def _read_thresholds(mapping: Mapping[str, Any], key: str) -> list[float]:
+    """Read the saved cuts of a tree, of which there may be none."""
     numbers: list[float] = [] if mapping[key] == [] else saved_parameters.read_vector(mapping, key, 0, 2).tolist()
     return numbers
 
 
 def _read_integers(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
+    """Read a saved list of whole numbers of this size."""
     values = mapping[key]
     if not isinstance(values, list) or len(values) != size:
-        raise _invalid_value(f"{key} must be {size} whole numbers", values)
+        raise _invalid_value_error(f"{key} must be {size} whole numbers", values)
     return [saved_parameters.read_count({key: value}, key) for value in values]
 
 
-def _invalid_value(requirement: str, got: Any) -> InputError:
+def _invalid_value_error(requirement: str, got: Any) -> InputError:
     """The error TO505 for a saved value that is invalid."""
     return InputError(
         "TO505", f"In a saved calibrator {requirement}.", repr(got)[:60], "Fit it again and save it with .save(path)."
@@ -168,8 +171,8 @@ class SimplexHistogramMap(CalibrationMap):
 
     def apply(self, P: Array) -> Array:
         """The values of the cells."""
-        where = self.cells.index(_cell_coordinates(P))
-        return np.where(where[:, None] >= 0, self.values[where], P)
+        cell = self.cells.index(_cell_coordinates(P))
+        return np.where(cell[:, None] >= 0, self.values[cell], P)
 
     def describe(self) -> str:
         """The number of cells."""
@@ -186,15 +189,15 @@ class SimplexHistogramMap(CalibrationMap):
         saved_parameters.check_keys(parameters, ("partition", "cells", "values"), "parameters")
         saved_cells, axes = saved_parameters.read_table(parameters, "cells"), 1 if k == 2 else k
         if parameters["partition"] not in _PARTITIONS:
-            raise _invalid_value(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
+            raise _invalid_value_error(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
         kind: Any = HistogramGrid if parameters["partition"] == "simplex-grid" else TreeLeaves
         cells: SimplexPartition = kind.from_dict(saved_cells, axes)
         rows = parameters["values"]
         if not isinstance(rows, list) or len(rows) != cells.size:
-            raise _invalid_value(f"values must be {cells.size} rows", rows)
+            raise _invalid_value_error(f"values must be {cells.size} rows", rows)
         values = np.stack([saved_parameters.read_vector({"values": row}, "values", 0, 1, size=k) for row in rows])
         if (np.abs(values.sum(axis=1) - 1) > 1e-9).any():
-            raise _invalid_value("values must sum to 1 in each row", rows[0])
+            raise _invalid_value_error("values must sum to 1 in each row", rows[0])
         return cls(cells, values)
 
 
@@ -257,12 +260,12 @@ class SimplexHistogramSpec(CalibratorSpec):
         P, Y, w = (array[w > 0] for array in (P, Y, w))
         x = _cell_coordinates(P)
         cells: SimplexPartition = (
-            HistogramGrid.of(x, self.bins)
+            HistogramGrid.from_rows(x, self.bins)
             if self.partition == "simplex-grid"
             else TreeLeaves(grow_tree(x, effective_rows(w)[1], self.min_size))
         )
-        where = cells.index(x)
-        outcome_sums = np.stack([np.bincount(where, w * y, cells.size) for y in Y.T], axis=1)
+        cell = cells.index(x)
+        outcome_sums = np.stack([np.bincount(cell, w * y, cells.size) for y in Y.T], axis=1)
         return SimplexHistogramMap(cells, outcome_sums / outcome_sums.sum(axis=1, keepdims=True))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
@@ -271,16 +274,16 @@ class SimplexHistogramSpec(CalibratorSpec):
         fit_notes = []
         if isinstance(calibration_map.cells, HistogramGrid):
             P, w = P[w > 0], w[w > 0]
-            rows = w if are_counts(w) else np.ones(len(w))
-            cell_weights = np.bincount(calibration_map.cells.index(_cell_coordinates(P)), rows)
+            row_counts = w if are_counts(w) else np.ones(len(w))
+            cell_weights = np.bincount(calibration_map.cells.index(_cell_coordinates(P)), row_counts)
             # Good-Turing: the share of rows alone in their cell estimates the share of new rows in empty cells.
-            alone = float((cell_weights == 1).sum() / cell_weights.sum())
-            if alone >= 0.0005:
+            singleton_share = float((cell_weights == 1).sum() / cell_weights.sum())
+            if singleton_share >= 0.0005:
                 fit_notes.append(
                     Note(
                         "TN524",
-                        f"About {format_percent(round(alone, 3))} of new rows will fall into empty cells and stay"
-                        " unchanged, estimated by the share of rows that are alone in their cell.",
+                        f"About {format_percent(round(singleton_share, 3))} of new rows will fall into empty cells and"
+                        " stay unchanged, estimated by the share of rows that are alone in their cell.",
                     )
                 )
         return fit_notes + zero_probability_notes(calibration_map.apply(P))

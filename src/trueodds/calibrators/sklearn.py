@@ -103,9 +103,9 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         classes = (
             _classes_from_labels(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
         )
-        made = Predictions.from_logits if self.logits else Predictions
+        make_predictions = Predictions.from_logits if self.logits else Predictions
         try:  # with the columns of a data frame, whose names may show another order than that of the classes
-            preds = made(y_true, y_prob, weight=sample_weight, classes=classes)
+            preds = make_predictions(y_true, y_prob, weight=sample_weight, classes=classes)
         except InputError as problem:
             order = "This fit takes (y_prob, y_true): swap the two arguments."
             raise with_called_order(_adapt_remedy(problem), order) from None
@@ -213,9 +213,9 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
 def _adapt_remedy(problem: InputError) -> InputError:
     """Return the error of invalid data with the parameters of this estimator in its remedy."""
-    own = restate_own_arguments(problem)
-    fix = re.sub(r"pass sum_tolerance=[^;]+(?=;)", "divide each row by its sum", own.fix)
-    return InputError(own.code, own.problem, own.got, fix)
+    restated = restate_own_arguments(problem)
+    fix = re.sub(r"pass sum_tolerance=[^;]+(?=;)", "divide each row by its sum", restated.fix)
+    return InputError(restated.code, restated.problem, restated.got, fix)
 
 
 def _classes_from_labels(y: Array, k: int) -> list[Any] | None:
@@ -229,16 +229,16 @@ def _classes_from_labels(y: Array, k: int) -> list[Any] | None:
 def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
     """Make the scikit-learn class of a calibrator, whose settings become constructor arguments."""
     settings = [field for field in dataclasses.fields(spec_type) if field.init]
-    keyword = inspect.Parameter.KEYWORD_ONLY
+    keyword_only = inspect.Parameter.KEYWORD_ONLY
     signature = inspect.Signature(
         [
             inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD),
-            *(inspect.Parameter(field.name, keyword, default=field.default) for field in settings),
-            inspect.Parameter("classes", keyword, default=None),
+            *(inspect.Parameter(field.name, keyword_only, default=field.default) for field in settings),
+            inspect.Parameter("classes", keyword_only, default=None),
             *(
                 []
                 if any(field.name == "logits" for field in settings)
-                else [inspect.Parameter("logits", keyword, default=False)]
+                else [inspect.Parameter("logits", keyword_only, default=False)]
             ),
         ]
     )
@@ -247,21 +247,21 @@ def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
         try:
             bound = signature.bind(self, *args, **kwargs)
         except TypeError as problem:
-            raise argument_error(called, signature, (self, *args), kwargs, str(problem)) from None
+            raise argument_error(estimator_name, signature, (self, *args), kwargs, str(problem)) from None
         bound.apply_defaults()
         for name in list(bound.arguments)[1:]:
             setattr(self, name, bound.arguments[name])
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
-    called = class_name(spec_type.name)
-    __init__.__qualname__ = f"{called}.__init__"
-    body = {
+    estimator_name = class_name(spec_type.name)
+    __init__.__qualname__ = f"{estimator_name}.__init__"
+    attributes = {
         "__init__": __init__,
         "__module__": __name__,
         "__doc__": _merge_docstrings(spec_type),
         "spec_type": spec_type,
     }
-    return type(called, (Calibrator,), body)
+    return type(estimator_name, (Calibrator,), attributes)
 
 
 _EXAMPLE = """\
@@ -275,20 +275,22 @@ _EXAMPLE_SETTINGS = {"prior_shift": "priors=[0.7, 0.3]"}  # of a calibrator that
 
 def _merge_docstrings(spec_type: type[CalibratorSpec]) -> str:
     """The docstring of a calibrator's class: the sections of its settings and those of every estimator, merged."""
-    own, shared = _docstring_sections(spec_type), _docstring_sections(Calibrator)
-    entries = re.split(r"\n(?=\S)", shared["Parameters"])
+    sections, shared_sections = _docstring_sections(spec_type), _docstring_sections(Calibrator)
+    entries = re.split(r"\n(?=\S)", shared_sections["Parameters"])
     names = {field.name for field in dataclasses.fields(spec_type)}
     shared_entries = [entry for entry in entries if entry.split(" :")[0] not in names]
     example = _EXAMPLE.format(name=class_name(spec_type.name), settings=_EXAMPLE_SETTINGS.get(spec_type.name, ""))
     merged = {
-        **own,
-        "Parameters": "\n".join([own["Parameters"], *shared_entries] if "Parameters" in own else shared_entries),
-        "Attributes": shared["Attributes"],
+        **sections,
+        "Parameters": "\n".join(
+            [sections["Parameters"], *shared_entries] if "Parameters" in sections else shared_entries
+        ),
+        "Attributes": shared_sections["Attributes"],
         "Examples": example,
     }
     order = ("Parameters", "Attributes", "See Also", "Notes", "References", "Examples")
-    parts = [f"{title}\n{'-' * len(title)}\n{merged[title]}" for title in order if title in merged]
-    return "\n\n".join([own[""], *parts]) + "\n"
+    section_texts = [f"{title}\n{'-' * len(title)}\n{merged[title]}" for title in order if title in merged]
+    return "\n\n".join([sections[""], *section_texts]) + "\n"
 
 
 def _docstring_sections(documented: type) -> dict[str, str]:

@@ -52,11 +52,11 @@ class LogOddsSpline:
     """
 
     takes_logs: ClassVar[bool] = True
-    spline: NaturalSpline
-    freedom: float = 2.0  # effective degrees of freedom
-    settled: bool = True  # whether a finite minimum was found
-    n_passes: int = 0
-    min_prob: float = 0.0  # 0 for none
+    spline: NaturalSpline  # from log odds to recalibrated log odds
+    degrees_of_freedom: float = 2.0  # effective ones; a line has 2
+    converged: bool = True  # whether a finite minimum was found
+    n_passes: int = 0  # over the scores or groups of them, in the fit
+    min_prob: float = 0.0  # smallest probability inside a logarithm; 0 for none
 
     def __call__(self, x: Array) -> Array:
         """The probabilities at x."""
@@ -71,16 +71,16 @@ class LogOddsSpline:
     def max_decrease(self) -> float:
         """Total decrease of the probability between the first and the last knot."""
         low, high = self.spline.knots[[0, -1]]
-        along = expit(self.spline(low + (high - low) * np.arange(1001) / 1000))
-        return float(np.maximum(-np.diff(along), 0.0).sum())
+        path = expit(self.spline(low + (high - low) * np.arange(_N_CURVE_POINTS) / (_N_CURVE_POINTS - 1)))
+        return float(np.maximum(-np.diff(path), 0.0).sum())
 
     def to_dict(self) -> dict[str, Any]:
         """Knots, values and facts about the fit."""
         return {
             "x": self.spline.knots.tolist(),
             "f": self.spline.values.tolist(),
-            "freedom": self.freedom,
-            "settled": self.settled,
+            "freedom": self.degrees_of_freedom,
+            "settled": self.converged,
             "n_passes": self.n_passes,
             "min_prob": self.min_prob,
         }
@@ -99,11 +99,11 @@ class LogOddsSpline:
                 "Fit it again and save it with .save(path).",
             )
         f = saved_parameters.read_vector(parameters, "f", -1e9, 1e9, size=len(x))
-        freedom = saved_parameters.read_number(parameters, "freedom", 0, 1e6)
+        degrees_of_freedom = saved_parameters.read_number(parameters, "freedom", 0, 1e6)
         min_prob = saved_parameters.read_number(parameters, "min_prob", 0, 0.5)
         return cls(
             NaturalSpline(x, f),
-            freedom,
+            degrees_of_freedom,
             parameters["settled"],
             saved_parameters.read_count(parameters, "n_passes"),
             min_prob,
@@ -111,11 +111,11 @@ class LogOddsSpline:
 
 
 def fit_log_odds_spline(
-    logs: Array, y: Array, w: Array, knots: int, penalty: float | None, min_prob: float
+    logs: Array, y: Array, w: Array, n_knots: int, penalty: float | None, min_prob: float
 ) -> LogOddsSpline:
     """Fit the curve to log-probabilities of both sides (n, 2), shares y and weights w; penalty None means automatic."""
     x, mass, events = sums_by_log_odds(logs[:, 1] - logs[:, 0], y, effective_rows(w)[1])
-    data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).in_groups(len(x))
+    data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).pool_scores(len(x))
     if data.separated:
         smoothed_fit = fit_smoothed(
             intercept_and_score(data.x), data.events / data.mass, data.mass, np.array([0.0, 1.0])
@@ -128,11 +128,12 @@ def fit_log_odds_spline(
             smoothed_fit.n_passes,
             min_prob,
         )
-    fit = fit_spline(data, place_knots(data, knots), penalty) if len(data.x) > 1 else fit_shift(data)
-    return LogOddsSpline(fit.curve, fit.freedom, fit.converged, fit.n_passes, min_prob)
+    fit = fit_spline(data, place_knots(data, n_knots), penalty) if len(data.x) > 1 else fit_shift(data)
+    return LogOddsSpline(fit.curve, fit.degrees_of_freedom, fit.converged, fit.n_passes, min_prob)
 
 
-_DEFAULT_KNOTS = {"natural": 12, "gupta": 6}
+_DEFAULT_KNOTS = {"natural": 12, "gupta": 6}  # number of knots by kind
+_N_CURVE_POINTS = 1001  # evaluations of a curve between its first and its last knot, to find where it decreases
 _MIN_NOTED_DECREASE = 1e-3  # decrease of probability from which a note is given
 
 
@@ -147,7 +148,7 @@ class SplineMap(OneVsRest):
     @property
     def converged(self) -> bool:  # type: ignore[override]
         """Whether every curve has a finite optimum."""
-        return all(curve.settled for curve in self.curves)
+        return all(curve.converged for curve in self.curves)
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
@@ -156,10 +157,11 @@ class SplineMap(OneVsRest):
 
     def describe(self) -> str:
         """The effective degrees of freedom; a straight line has 2."""
-        free = [curve.freedom for curve in self.curves]
-        if len(free) == 1:
-            return f"{free[0]:.1f} degrees of freedom"
-        return f"{len(free)} curves of {min(free):.1f} to {max(free):.1f} degrees of freedom"
+        degrees_of_freedom = [curve.degrees_of_freedom for curve in self.curves]
+        if len(degrees_of_freedom) == 1:
+            return f"{degrees_of_freedom[0]:.1f} degrees of freedom"
+        low, high = min(degrees_of_freedom), max(degrees_of_freedom)
+        return f"{len(degrees_of_freedom)} curves of {low:.1f} to {high:.1f} degrees of freedom"
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Any:
@@ -242,52 +244,55 @@ class SplineSpec(CalibratorSpec):
 
     def settings(self) -> dict[str, Any]:
         """The settings, with the default number of knots of the kind."""
-        return {**super().settings(), "knots": self._knots}
+        return {**super().settings(), "knots": self._n_knots}
 
     @property
-    def _knots(self) -> int:
+    def _n_knots(self) -> int:
+        """Number of knots, by default that of the kind."""
         return int(self.knots or _DEFAULT_KNOTS[self.kind])
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """Fit the curves."""
         if self.kind == "gupta":
-            return confidence_spline.fit_confidence(to_probabilities(P), Y, w, self._knots)
+            return confidence_spline.fit_confidence(to_probabilities(P), Y, w, self._n_knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
-        fit_curve = partial(fit_log_odds_spline, knots=self._knots, penalty=penalty, min_prob=self.min_prob)
+        fit_curve = partial(fit_log_odds_spline, n_knots=self._n_knots, penalty=penalty, min_prob=self.min_prob)
         return SplineMap(fit_curves_of_logs(fit_curve, P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""
+        """Notes on replaced probabilities, on curves without a finite optimum, on decreasing ones, and on clipping."""
         if isinstance(calibration_map, confidence_spline.ConfidenceMap):
             return _clipping_notes(calibration_map, to_probabilities(P))
         assert isinstance(calibration_map, SplineMap)
         fit_notes = replacement_notes(P, Y, self.min_prob)
-        open_ended = sum(not curve.settled for curve in calibration_map.curves)
-        if open_ended:
-            which = f" of {open_ended:,} classes" * (len(calibration_map.curves) > 1)
+        n_separated = sum(not curve.converged for curve in calibration_map.curves)
+        if n_separated:
+            which_curves = f" of {n_separated:,} classes" * (len(calibration_map.curves) > 1)
             text = (
-                f"The scores{which} separate events from non-events, or all outcomes are the same: no finite curve is"
+                f"The scores{which_curves} separate events from non-events, or all outcomes are the same: no finite"
+                " curve is"
                 " optimal. A line in the log odds with smoothed targets was fitted, which add one outcome of either"
                 " kind."
             )
             fit_notes.append(Note("TN528", text))
         max_decrease = max(curve.max_decrease() for curve in calibration_map.curves)
         if max_decrease > _MIN_NOTED_DECREASE:
-            which = " of a class" * (len(calibration_map.curves) > 1)
+            which_curves = " of a class" * (len(calibration_map.curves) > 1)
             text = (
-                f"The curve{which} decreases by up to {max_decrease:.2g} in places, where a higher score gets a lower"
-                " probability; a larger penalty, or isotonic, keeps the order of scores."
+                f"The curve{which_curves} decreases by up to {max_decrease:.2g} in places, where a higher score gets a"
+                " lower probability; a larger penalty, or isotonic, keeps the order of scores."
             )
             fit_notes.append(Note("TN529", text))
         return fit_notes
 
 
 def _clipping_notes(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> list[Note]:
-    raised = calibration_map.count_raised(P)
-    if not calibration_map.clipped and not raised:
+    """Note TN531 on clipped values and raised confidences, or none."""
+    n_raised = calibration_map.count_raised(P)
+    if not calibration_map.n_clipped and not n_raised:
         return []
     text = (
-        f"The spline was clipped to [0, 1] at {calibration_map.clipped:,} scores; in {raised:,} of {len(P):,} rows the"
-        " confidence was raised to keep the predicted class."
+        f"The spline was clipped to [0, 1] at {calibration_map.n_clipped:,} scores; in {n_raised:,} of {len(P):,} rows"
+        " the confidence was raised to keep the predicted class."
     )
     return [Note("TN531", text)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA
 from trueodds.calibrators._glm.log_linear import (
     MAX_PARAMETER,
     LogLinearMap,
@@ -21,7 +22,6 @@ from trueodds.calibrators._glm.log_linear import (
     scaled_penalty,
 )
 from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.calibrators.saved_parameters import read_flag
@@ -43,14 +43,15 @@ class StructuredMap(CalibrationMap):
     share: float  # of the uniform distribution, so that no probability is zero
     weights: Array  # (K,) the diagonal of W, or (K, K)
     bias: Array  # (K,)
-    n_passes: int = 0
-    converged: bool = True
+    n_passes: int = 0  # over the rows, in both fits
+    converged: bool = True  # whether both fits have a finite optimum
 
     def apply(self, P: Probabilities) -> Array:
         """Apply the steps in turn."""
-        return self._linear_step().apply(temper(P, self.beta, self.share))
+        return self._linear_step().apply(temper_and_mix(P, self.beta, self.share))
 
     def _linear_step(self) -> LogLinearMap:
+        """The second step as a map of its own."""
         return _LinearStep(self.weights, self.bias, np.finfo(np.float64).tiny)
 
     def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...]:
@@ -76,7 +77,7 @@ class StructuredMap(CalibrationMap):
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> StructuredMap:
-        """β within its range, a share, K weights or K rows of them, K biases."""
+        """Read β within its range, a share, K weights or K rows of them, and K biases."""
         saved_parameters.check_keys(
             parameters, ("beta", "share", "weights", "bias", "n_passes", "converged"), "parameters"
         )
@@ -91,6 +92,8 @@ class StructuredMap(CalibrationMap):
 
 
 class _LinearStep(LogLinearMap):
+    """The linear map after the temperature."""
+
     name: ClassVar[str] = "structured"
 
 
@@ -145,35 +148,42 @@ class StructuredSpec(SummedSpec):
 
     def fit_data(self, data: SummableRows) -> StructuredMap:
         """Fit the temperature, then the penalized linear map."""
-        k, mass = data.summary.k, data.summary.total_weight
-        first = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
-        share = 1 / (mass + 1)
-        prepared = data.map_rows(partial(_tempered_fit_data, beta=first.beta, share=share)).map_rows(prepare_rows)
-        matrix = self.form == "matrix" or (self.form == "auto" and k <= _MAX_MATRIX_CLASSES)
-        strength = self.penalty * scaled_penalty(k, mass, diagonal=k)
+        k, total_weight = data.summary.k, data.summary.total_weight
+        temperature_map = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
+        share = 1 / (total_weight + 1)
+        rows = data.map_rows(partial(_tempered_fit_data, beta=temperature_map.beta, share=share)).map_rows(prepare_rows)
+        is_matrix = self.form == "matrix" or (self.form == "auto" and k <= _MAX_MATRIX_CLASSES)
+        strength = self.penalty * scaled_penalty(k, total_weight, diagonal=k)
         target = np.eye(k, k + 1)
-        if not matrix:
+        if not is_matrix:
             diagonal = np.arange(k)
             strength, target = (np.stack([x[diagonal, diagonal], x[:, k]], axis=1) for x in (strength, target))
-        optimum = fit_log_linear(prepared, strength, target, target, shared_features=matrix)
+        optimum = fit_log_linear(rows, strength, target, target, shared_features=is_matrix)
         theta = optimum.theta.reshape(k, -1)
-        weights, bias = theta[:, :k] if matrix else theta[:, 0], theta[:, -1]
-        done = optimum.converged and first.converged
-        return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.n_passes + optimum.n_passes, done)
+        weights, bias = theta[:, :k] if is_matrix else theta[:, 0], theta[:, -1]
+        converged = optimum.converged and temperature_map.converged
+        return StructuredMap(
+            temperature_map.beta,
+            share,
+            weights.copy(),
+            bias.copy(),
+            temperature_map.n_passes + optimum.n_passes,
+            converged,
+        )
 
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes of the temperature, and on a missing optimum."""
         assert isinstance(calibration_map, StructuredMap)
-        first = TemperatureMap(calibration_map.beta)
-        notes = TemperatureSpec(min_prob=self.min_prob).fit_notes(first, data)
-        return notes + (not_converged_notes(calibration_map) if first.converged else [])
+        temperature_map = TemperatureMap(calibration_map.beta)
+        notes = TemperatureSpec(min_prob=self.min_prob).fit_notes(temperature_map, data)
+        return notes + (not_converged_notes(calibration_map) if temperature_map.converged else [])
 
 
 def _tempered_fit_data(data: FitData, beta: float, share: float) -> FitData:
     """The rows that the linear map is fitted to; none of their probabilities is 0."""
-    return replace(data, P=temper(data.P, beta, share), min_prob=float(np.finfo(np.float64).tiny))
+    return replace(data, P=temper_and_mix(data.P, beta, share), min_prob=float(np.finfo(np.float64).tiny))
 
 
-def temper(P: Probabilities, beta: float, share: float) -> Array:
+def temper_and_mix(P: Probabilities, beta: float, share: float) -> Array:
     """Rows p^β divided by their sums and mixed with a share of the uniform distribution."""
     return (1 - share) * TemperatureMap(beta).apply(P) + share / P.shape[1]

@@ -11,6 +11,7 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA, minimize_beta
 from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     LogProbabilities,
@@ -19,14 +20,15 @@ from trueodds.calibrators._glm.log_probabilities import (
     floored_logs,
     softmax,
 )
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, minimize_beta
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm, SummedSpec
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear, softmax_tempered
 
-_MIN_SAMPLE_SIZE = 2**16  # probabilities of a sample from which starting at its optimum saves time
+_MIN_SAMPLE_SIZE = 2**16  # probabilities of a sample: with fewer, starting at its optimum saves no time
+# Every how many rows a sample takes and the tolerance of its β, from the smallest sample to the largest.
+_SAMPLES = ((64, 1e-3), (8, 1e-4))
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class TemperatureMap(CalibrationMap):
 
     name: ClassVar[str] = "temperature"
     takes_logs: ClassVar[bool] = True
-    beta: float
-    n_passes: int = 0
+    beta: float  # inverse temperature 1/T
+    n_passes: int = 0  # over the rows, in the fit
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -65,7 +67,7 @@ class TemperatureMap(CalibrationMap):
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TemperatureMap:  # noqa: ARG003 - any number of classes
-        """β within its range."""
+        """Read β within its range."""
         saved_parameters.check_keys(parameters, ("beta", "n_passes"), "parameters")
         return cls(
             saved_parameters.read_number(parameters, "beta", MIN_BETA, MAX_BETA),
@@ -119,17 +121,18 @@ class TemperatureSpec(SummedSpec):
     def fit_data(self, data: SummableRows) -> TemperatureMap:
         """Fit the temperature."""
 
-        def sums(beta: float, every: int = 1) -> Likelihood:
+        def likelihood_at_beta(beta: float, row_step: int = 1) -> Likelihood:
+            """Likelihood of β and its derivatives over every `row_step`-th row, in one pass."""
             likelihood: Likelihood = data.sum(
-                partial(_likelihood_of_rows, beta=beta, min_prob=self.min_prob, every=every)
+                partial(_likelihood_of_rows, beta=beta, min_prob=self.min_prob, row_step=row_step)
             )
             return likelihood
 
         start = 1.0
-        for every, tolerance in ((64, 1e-3), (8, 1e-4)):
-            if data.n_probabilities >= every * _MIN_SAMPLE_SIZE:
-                start, _ = minimize_beta(partial(sums, every=every), start, tolerance=tolerance)
-        return TemperatureMap(*minimize_beta(sums, start))
+        for row_step, tolerance in _SAMPLES:
+            if data.n_probabilities >= row_step * _MIN_SAMPLE_SIZE:
+                start, _ = minimize_beta(partial(likelihood_at_beta, row_step=row_step), start, tolerance=tolerance)
+        return TemperatureMap(*minimize_beta(likelihood_at_beta, start))
 
     def fit_notes(self, calibration_map: CalibrationMap, data: SummableRows) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, and on a β at an end of its range."""
@@ -137,18 +140,24 @@ class TemperatureSpec(SummedSpec):
         return data.summary.replaced_counts.notes() + boundary_notes(calibration_map.beta)
 
 
-def _likelihood_of_rows(data: FitData, beta: float, min_prob: float, every: int) -> Likelihood:
+def _likelihood_of_rows(data: FitData, beta: float, min_prob: float, row_step: int) -> Likelihood:
     """The likelihood of β and its derivatives, summed over these rows or every so many of them."""
     if isinstance(data.P, LogProbabilities):
-        logs = floored_logs(data.P[::every], min_prob)
-        return softmax_linear(logs[:, :, None], data.Y[::every], data.w[::every], np.array([beta]))
-    return softmax_tempered(data.P, data.Y, data.w, beta, min_prob, row_step=every)
+        logs = floored_logs(data.P[::row_step], min_prob)
+        return softmax_linear(logs[:, :, None], data.Y[::row_step], data.w[::row_step], np.array([beta]))
+    return softmax_tempered(data.P, data.Y, data.w, beta, min_prob, row_step=row_step)
 
 
 def format_temperature(beta: float) -> str:
     """`T = 1.60`."""
-    t = 1 / beta
-    return f"T = {t:.2f}" if 0.1 <= t < 100 else f"T = {t:,.0f}" if t >= 100 else f"T = {t:.3g}"
+    temperature = 1 / beta
+    return (
+        f"T = {temperature:.2f}"
+        if 0.1 <= temperature < 100
+        else f"T = {temperature:,.0f}"
+        if temperature >= 100
+        else f"T = {temperature:.3g}"
+    )
 
 
 def boundary_notes(beta: float) -> list[Note]:

@@ -12,6 +12,7 @@ import numpy as np
 from trueodds.calibrators import CALIBRATORS, saved_parameters
 from trueodds.calibrators._curves.one_vs_rest import zero_probability_notes
 from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
+from trueodds.calibrators._glm.inverse_temperature import local_minimum_beta
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     Probabilities,
@@ -20,7 +21,6 @@ from trueodds.calibrators._glm.log_probabilities import (
     replacement_notes,
     to_probabilities,
 )
-from trueodds.calibrators._glm.newton import local_minimum_beta
 from trueodds.calibrators.base import (
     CalibrationMap,
     CalibratorSpec,
@@ -58,24 +58,29 @@ class TopVsAllMap(CalibrationMap):
         """Recalibrated rows, in which the predicted class stays."""
         if isinstance(self.inner, TemperatureMap):
             return self.inner.apply(P)
-        return apply_in_blocks(lambda p: self.rows(p)[0], P)
+        return apply_in_blocks(lambda p: self.recalibrate_rows(p)[0], P)
 
-    def rows(self, P: Probabilities) -> tuple[Array, Array]:
+    def recalibrate_rows(self, P: Probabilities) -> tuple[Array, Array]:
         """Recalibrated rows, and a mask of the rows whose confidence was raised to keep the predicted class."""
-        k, all_rows, top = P.shape[1], np.arange(len(P)), predicted_class(P)
+        k, all_rows, predicted = P.shape[1], np.arange(len(P)), predicted_class(P)
         Q = to_probabilities(P).astype(np.float64)
-        confidence = self.inner.apply(to_accepted_input(self.inner, _rest_and_top(P, top)))[:, 1]
-        Q[all_rows, top] = 0.0
-        rest, second = Q.sum(axis=1), Q.max(axis=1)
-        Q[rest == 0] = 1.0  # beside a confidence of 1 the others share equally
-        Q[all_rows, top] = 0.0
-        rest, second = np.where(rest > 0, rest, k - 1), np.where(rest > 0, second, 1.0)
-        min_confidence = second / (rest + second) * _TOP_MARGIN  # where the runner-up, in proportion, is as large
-        low = confidence < min_confidence
-        confidence = np.where(low, min_confidence, confidence)
-        Q *= ((1 - confidence) / rest)[:, None]
-        Q[all_rows, top] = confidence
-        return Q, low
+        confidence = self.inner.apply(to_accepted_input(self.inner, _confidence_pairs(P, predicted)))[:, 1]
+        Q[all_rows, predicted] = 0.0
+        others_total, largest_other = Q.sum(axis=1), Q.max(axis=1)
+        Q[others_total == 0] = 1.0  # beside a confidence of 1 the others share equally
+        Q[all_rows, predicted] = 0.0
+        others_total, largest_other = (
+            np.where(others_total > 0, others_total, k - 1),
+            np.where(others_total > 0, largest_other, 1.0),
+        )
+        min_confidence = (
+            largest_other / (others_total + largest_other) * _TOP_MARGIN
+        )  # where the runner-up, in proportion, is as large
+        is_raised = confidence < min_confidence
+        confidence = np.where(is_raised, min_confidence, confidence)
+        Q *= ((1 - confidence) / others_total)[:, None]
+        Q[all_rows, predicted] = confidence
+        return Q, is_raised
 
     def mixture_terms(self, k: int) -> tuple[SoftmaxTerm, ...] | None:
         """The mixture of a temperature; other inner maps have none."""
@@ -160,7 +165,7 @@ class TopVsAllSpec(CalibratorSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        spec = self._spec()
+        spec = self._resolve_spec()
         if spec.map_type is None or spec.name == self.name or getattr(spec, "logits", False):
             raise InputError(
                 "TO203",
@@ -171,9 +176,10 @@ class TopVsAllSpec(CalibratorSpec):
 
     def settings(self) -> dict[str, Any]:
         """The calibrator by its name."""
-        return {"calibrator": self._spec().name}
+        return {"calibrator": self._resolve_spec().name}
 
-    def _spec(self) -> CalibratorSpec:
+    def _resolve_spec(self) -> CalibratorSpec:
+        """The settings of the inner calibrator, from its name or instance."""
         if isinstance(self.calibrator, CalibratorSpec):
             return self.calibrator
         if not isinstance(self.calibrator, str):
@@ -183,45 +189,48 @@ class TopVsAllSpec(CalibratorSpec):
                 describe(self.calibrator),
                 "For instance 'isotonic'.",
             )
-        made: CalibratorSpec = CALIBRATORS.make(self.calibrator, {})
-        return made
+        spec: CalibratorSpec = CALIBRATORS.make(self.calibrator, {})
+        return spec
 
-    def _spec_for(self, P: Probabilities) -> CalibratorSpec:
-        return lower_min_prob_for_logs(self._spec()) if isinstance(P, LogProbabilities) else self._spec()
+    def _resolve_spec_for(self, P: Probabilities) -> CalibratorSpec:
+        """The same, with the default smallest probability for log-probabilities if P holds these."""
+        return (
+            lower_min_prob_for_logs(self._resolve_spec()) if isinstance(P, LogProbabilities) else self._resolve_spec()
+        )
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> TopVsAllMap:
         """Fit the calibrator to the confidence of each row."""
-        spec = self._spec_for(P)
+        spec = self._resolve_spec_for(P)
         if isinstance(spec, TemperatureSpec):
             loss = partial(top_class_derivatives, P, Y, w, spec.min_prob)
             start = spec.fit(P, Y, w).beta  # near the optimum; at T = 1 all rows may be certain and the gradient 0
             return TopVsAllMap(TemperatureMap(*local_minimum_beta(loss, start)))
-        two, right = _correctness_problem(P, Y)
-        return TopVsAllMap(spec.fit(to_accepted_input(spec, two), right, w))
+        confidence_pairs, correctness = _correctness_problem(P, Y)
+        return TopVsAllMap(spec.fit(to_accepted_input(spec, confidence_pairs), correctness, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes of the inner calibrator, and on confidences that were raised."""
         assert isinstance(calibration_map, TopVsAllMap)
-        spec = self._spec_for(P)
+        spec = self._resolve_spec_for(P)
         if isinstance(spec, TemperatureSpec):
             assert isinstance(calibration_map.inner, TemperatureMap)
             return replacement_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner.beta)
         # A confidence of exactly 0 may have been raised.
-        two, right = _correctness_problem(P, Y)
+        confidence_pairs, correctness = _correctness_problem(P, Y)
         fit_notes = [
             note
-            for note in spec.notes(calibration_map.inner, to_accepted_input(spec, two), right, w)
+            for note in spec.notes(calibration_map.inner, to_accepted_input(spec, confidence_pairs), correctness, w)
             if note.code != "TN505"
         ]
-        raised, possible = 0, []
+        n_raised, has_no_zero = 0, []
         for p, _, _ in iterate_blocks(P, Y, w):
-            Q, low = calibration_map.rows(p)
-            raised += int(low.sum())
-            possible.append((Q > 0).all(axis=1))
-        fit_notes += zero_probability_notes(np.concatenate(possible)[:, None])
-        if raised:
+            Q, is_raised = calibration_map.recalibrate_rows(p)
+            n_raised += int(is_raised.sum())
+            has_no_zero.append((Q > 0).all(axis=1))
+        fit_notes += zero_probability_notes(np.concatenate(has_no_zero)[:, None])
+        if n_raised:
             text = (
-                f"In {raised:,} of {len(P):,} rows the recalibrated confidence would have made another class the most"
+                f"In {n_raised:,} of {len(P):,} rows the recalibrated confidence would have made another class the most"
                 " probable; there it was raised to keep the predicted class."
             )
             fit_notes.append(Note("TN512", text))
@@ -230,19 +239,19 @@ class TopVsAllSpec(CalibratorSpec):
 
 def _correctness_problem(P: Probabilities, Y: Array) -> tuple[Probabilities, Array]:
     """The rows as the two-class problem whether the predicted class is correct; ties go to the first class."""
-    all_rows, top = np.arange(len(P)), predicted_class(P)
-    right = Y[all_rows, top] if Y.ndim == 2 else (top == Y).astype(np.float64)
-    return _rest_and_top(P, top), np.stack([1 - right, right], axis=1)
+    all_rows, predicted = np.arange(len(P)), predicted_class(P)
+    correct = Y[all_rows, predicted] if Y.ndim == 2 else (predicted == Y).astype(np.float64)
+    return _confidence_pairs(P, predicted), np.stack([1 - correct, correct], axis=1)
 
 
-def _rest_and_top(P: Probabilities, top: Array) -> Probabilities:
+def _confidence_pairs(P: Probabilities, predicted: Array) -> Probabilities:
     """The sum of the other classes and the predicted class, (n, 2)."""
     if isinstance(P, LogProbabilities):
         logs, all_rows = P.values, np.arange(len(P))
         others = logs.copy()
-        others[all_rows, top] = -np.inf
-        return LogProbabilities(np.stack([log_sum_exp(others), logs[all_rows, top]], axis=1))
-    x = np.minimum(P[np.arange(len(P)), top].astype(np.float64), 1.0)  # rounding may leave it slightly above
+        others[all_rows, predicted] = -np.inf
+        return LogProbabilities(np.stack([log_sum_exp(others), logs[all_rows, predicted]], axis=1))
+    x = np.minimum(P[np.arange(len(P)), predicted].astype(np.float64), 1.0)  # rounding may leave it slightly above
     return np.stack([1 - x, x], axis=1)
 
 
@@ -253,20 +262,20 @@ def top_class_derivatives(P: Probabilities, Y: Array, w: Array, min_prob: float,
     Σ w μ(c − s) and Σ w [ν(c − s) + μ² s(1 − s)].
     """
     first = second = 0.0
-    for p, y, m in iterate_blocks(P, Y, w):
-        all_rows, top = np.arange(len(p)), predicted_class(p)
-        correct = y[all_rows, top] if y.ndim == 2 else top == y
+    for p, y, weights in iterate_blocks(P, Y, w):
+        all_rows, predicted = np.arange(len(p)), predicted_class(p)
+        correct = y[all_rows, predicted] if y.ndim == 2 else predicted == y
         logs = floored_logs(p, min_prob)
-        logs = logs - logs[all_rows, top][:, None]
-        logs[all_rows, top] = -np.inf
+        logs = logs - logs[all_rows, predicted][:, None]
+        logs[all_rows, predicted] = -np.inf
         runner_up = logs.max(axis=1)
-        e = np.exp(beta * (logs - runner_up[:, None]))
-        logs[all_rows, top] = 0.0
-        rest = e.sum(axis=1)
-        mean = (e * logs).sum(axis=1) / rest
-        variance = (e * (logs - mean[:, None]) ** 2).sum(axis=1) / rest
-        odds = rest * np.exp(beta * runner_up)
+        powers = np.exp(beta * (logs - runner_up[:, None]))
+        logs[all_rows, predicted] = 0.0
+        total = powers.sum(axis=1)
+        mean = (powers * logs).sum(axis=1) / total
+        variance = (powers * (logs - mean[:, None]) ** 2).sum(axis=1) / total
+        odds = total * np.exp(beta * runner_up)
         confidence = 1 / (1 + odds)
-        first += float(m @ (mean * (correct - confidence)))
-        second += float(m @ (variance * (correct - confidence) + mean**2 * confidence * odds * confidence))
+        first += float(weights @ (mean * (correct - confidence)))
+        second += float(weights @ (variance * (correct - confidence) + mean**2 * confidence * odds * confidence))
     return first, second

@@ -89,10 +89,10 @@ class MixedMap(CalibrationMap):
 
     def interval(self, P: Any) -> tuple[Array, Array] | None:
         """The interval of the base map, mixed likewise."""
-        ends = self.base_map.interval(P)
-        if ends is None:
+        interval = self.base_map.interval(P)
+        if interval is None:
             return None
-        low, high = ((1 - self.share) * end + self.share / end.shape[1] for end in ends)
+        low, high = ((1 - self.share) * end + self.share / end.shape[1] for end in interval)
         return low, high
 
     def mixture_stages(self, k: int) -> tuple[tuple[SoftmaxTerm, ...], ...] | None:

@@ -35,17 +35,17 @@ class VennAbersMap(CalibrationMap):
 
     def apply(self, P: Array) -> Array:
         """The merged probabilities, normalized."""
-        join = couple_pairs if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2 else apply_one_vs_rest
-        return apply_in_blocks(partial(join, self.curves), P)
+        combine = couple_pairs if self.multiclass == _ONE_VS_ONE and P.shape[1] > 2 else apply_one_vs_rest
+        return apply_in_blocks(partial(combine, self.curves), P)
 
     def interval(self, P: Array) -> tuple[Array, Array] | None:
         """p₀ and p₁ of every class against the rest, before rows are divided by their sums."""
         if P.shape[1] == 2:
-            low, high = self.curves[0].ends(P[:, 1])
+            low, high = self.curves[0].probability_interval(P[:, 1])
             return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
         if self.multiclass == _ONE_VS_ONE:
             return None
-        ends = [curve.ends(P[:, c]) for c, curve in enumerate(self.curves)]
+        ends = [curve.probability_interval(P[:, c]) for c, curve in enumerate(self.curves)]
         return np.stack([low for low, _ in ends], axis=1), np.stack([high for _, high in ends], axis=1)
 
     def describe(self) -> str:
@@ -134,12 +134,12 @@ class VennAbersSpec(CalibratorSpec):
         positive_weight = w > 0
         P, Y, w = (P, Y, w) if positive_weight.all() else (P[positive_weight], Y[positive_weight], w[positive_weight])
         w = effective_rows(w)[1]
-        pairs = self.multiclass == _ONE_VS_ONE and P.shape[1] > 2
-        if pairs and Y.ndim == 1:
+        uses_pairs = self.multiclass == _ONE_VS_ONE and P.shape[1] > 2
+        if uses_pairs and Y.ndim == 1:
             Y = np.eye(P.shape[1])[Y]
         curves = (
             fit_pair_curves(P, Y, w, fit_venn_abers_curve)
-            if pairs
+            if uses_pairs
             else fit_curves_from_counts(P, Y, w, fit_venn_abers_curve)
         )
         return VennAbersMap(curves, self.multiclass)
@@ -149,16 +149,16 @@ class VennAbersSpec(CalibratorSpec):
         assert isinstance(calibration_map, VennAbersMap)
         if self.multiclass != _ONE_VS_ONE or P.shape[1] == 2:
             return []
-        fit_notes, even = [], int(((P == 0).sum(axis=1) > 1).sum())
-        if even:
+        fit_notes, n_tied_zeros = [], int(((P == 0).sum(axis=1) > 1).sum())
+        if n_tied_zeros:
             text = (
-                f"{even:,} of {len(P):,} rows predict 0 for several classes: pairs of these are treated as equally"
-                " probable."
+                f"{n_tied_zeros:,} of {len(P):,} rows predict 0 for several classes: pairs of these are treated as"
+                " equally probable."
             )
             fit_notes.append(Note("TN521", text))
-        if empty := sum(curve.size == 0 for curve in calibration_map.curves):
+        if n_empty := sum(curve.size == 0 for curve in calibration_map.curves):
             text = (
-                f"{empty:,} of {len(calibration_map.curves):,} pairs of classes have no calibration row: each of the"
+                f"{n_empty:,} of {len(calibration_map.curves):,} pairs of classes have no calibration row: each of the"
                 " two gets 1/2 there."
             )
             fit_notes.append(Note("TN522", text))
@@ -176,16 +176,17 @@ class VennAbersCurve:
 
     def __call__(self, x: Array) -> Array:
         """The merged rate p₁ / (1 − p₀ + p₁) at each x (n,), which is minimax for the log loss."""
-        low, high = self.ends(x)
+        low, high = self.probability_interval(x)
         return np.asarray(high / (1 - low + high))
 
-    def ends(self, x: Array) -> tuple[Array, Array]:
+    def probability_interval(self, x: Array) -> tuple[Array, Array]:
         """p₀ and p₁ at each x (n,)."""
-        low, high = self._knots
+        low, high = self._spline_knots
         return low.evaluate_steps(x, self.low_y, right=True), high.evaluate_steps(x, self.high_y, right=False)
 
     @cached_property
-    def _knots(self) -> tuple[SplineKnots, SplineKnots]:
+    def _spline_knots(self) -> tuple[SplineKnots, SplineKnots]:
+        """The steps of p₀ and p₁ with lookup tables for fast evaluation."""
         return SplineKnots(self.low_x), SplineKnots(self.high_x)
 
     @property
@@ -203,36 +204,41 @@ class VennAbersCurve:
         saved_parameters.check_keys(parameters, ("low_x", "low_y", "high_x", "high_y"), "a curve")
         steps = {}
         for side in ("low", "high"):
-            none = parameters[f"{side}_x"] == []
+            is_empty = parameters[f"{side}_x"] == []
             # float16 may slightly exceed 1
             x = (
                 np.empty(0)
-                if none
+                if is_empty
                 else saved_parameters.read_vector(parameters, f"{side}_x", 0, 2, increasing="strictly")
             )
             steps[f"{side}_x"] = x
             steps[f"{side}_y"] = saved_parameters.read_vector(
                 parameters, f"{side}_y", 0, 1, size=len(x) + 1, increasing="weakly"
             )
-        new = cls(**steps)
+        curve = cls(**steps)
         # p₁ never increases before p₀, so it is enough to check where p₀ increases.
-        low, high = new.ends(np.append(0.0, new.low_x))
-        if (low > high).any() or new.low_y[0] > new.high_y[0]:
+        low, high = curve.probability_interval(np.append(0.0, curve.low_x))
+        if (low > high).any() or curve.low_y[0] > curve.high_y[0]:
             raise InputError(
                 "TO505",
                 "In a saved calibrator low_y must not exceed high_y at any score.",
-                str(new.low_y.tolist())[:40],
+                str(curve.low_y.tolist())[:40],
                 "Fit it again and save it with .save(path).",
             )
-        return new
+        return curve
 
 
 def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve:
     """Both rates at any score, given Σw and Σwy at increasing scores s (m,); without rows they are 0 and 1."""
     low, high = added_row_means(mass, events)
     low, high = np.append(0.0, low), np.append(high, 1.0)
-    falls, rises = low[1:] != low[:-1], high[1:] != high[:-1]
-    return VennAbersCurve(s[falls], np.append(0.0, low[1:][falls]), s[rises], np.append(high[:1], high[1:][rises]))
+    low_changes, high_changes = low[1:] != low[:-1], high[1:] != high[:-1]
+    return VennAbersCurve(
+        s[low_changes],
+        np.append(0.0, low[1:][low_changes]),
+        s[high_changes],
+        np.append(high[:1], high[1:][high_changes]),
+    )
 
 
 T = TypeVar("T")
@@ -250,9 +256,9 @@ def pair_score(a: Array, b: Array) -> Array:
     """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     larger = np.maximum(a, b)
-    less = np.divide(np.minimum(a, b), larger, out=np.ones_like(larger), where=larger > 0)
-    half = np.rint(less * _SCORE_RESOLUTION) / (2 * _SCORE_RESOLUTION)
-    return np.where(b < a, half, 1 - half)
+    ratio = np.divide(np.minimum(a, b), larger, out=np.ones_like(larger), where=larger > 0)
+    rounded_half = np.rint(ratio * _SCORE_RESOLUTION) / (2 * _SCORE_RESOLUTION)
+    return np.where(b < a, rounded_half, 1 - rounded_half)
 
 
 def fit_pair_curves(P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
@@ -261,14 +267,16 @@ def fit_pair_curves(P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Ar
     The scores are preferences for the second class of the pair; w are weights > 0.
     """
 
-    def work(start: int, stop: int) -> list[T]:
+    def fit_block(start: int, stop: int) -> list[T]:
+        """Fit the curves of the pairs from start to stop."""
         return [fit_curve(*_pair_sums(P, Y, w, *pair)) for pair in pairs[start:stop]]
 
     pairs = list(combinations(range(P.shape[1]), 2))
-    return tuple(one for some in map_blocks(work, len(pairs), 1) for one in some)
+    return tuple(one for some in map_blocks(fit_block, len(pairs), 1) for one in some)
 
 
 def _pair_sums(P: Array, Y: Array, w: Array, i: int, j: int) -> tuple[Array, Array, Array]:
+    """Increasing scores of the pair (i, j) with Σw and Σwy at each, from the rows with weight in either class."""
     share = Y[:, i] + Y[:, j]
     rows = share > 0
     share = share[rows]
@@ -284,12 +292,12 @@ def couple_pairs(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:
     This is exact for consistent pairs, :math:`r_{ij} = q_j / (q_i + q_j)`. Source: Price et al. (1995).
     """
     n, k = P.shape
-    total = np.full((k, n), 2.0 - k)
+    inverse = np.full((k, n), 2.0 - k)
     with np.errstate(divide="ignore"):  # a pair that excludes a class gives it 0
         for (i, j), curve in zip(combinations(range(k), 2), curves, strict=True):
             r = curve(pair_score(P[:, i], P[:, j]))
-            total[j] += 1 / r
-            total[i] += 1 / (1 - r)
-    q = 1 / total
+            inverse[j] += 1 / r
+            inverse[i] += 1 / (1 - r)
+    q = 1 / inverse
     q /= q.sum(axis=0)
     return q.T

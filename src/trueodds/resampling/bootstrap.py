@@ -23,7 +23,7 @@ from trueodds.resampling.estimand import AccumulatorLayout, Estimand
 T = TypeVar("T")
 
 MAX_SEQUENTIAL_DRAWS = 2**20  # up to this total number of draws, rows are drawn as `rng.integers(0, n, (resamples, n))`
-RESAMPLES_PER_BLOCK = 128  # resamples per block
+RESAMPLES_PER_BLOCK = 128  # resamples that a thread evaluates at once
 MAX_BLOCK_MULTIPLICITIES = 2**25  # multiplicities in memory per thread
 MAX_BLOCK_ACCUMULATORS = 2**19  # accumulators of each kind in memory per thread
 
@@ -41,9 +41,9 @@ class SharedResamples:
         self._stored_multiplicities: Array | None = None
         if self.n_units * resamples <= MAX_SEQUENTIAL_DRAWS:
             drawn = rng.integers(0, self.n_units, (resamples, self.n_units))
-            place = drawn + np.arange(resamples)[:, None] * self.n_units
-            times = np.bincount(place.ravel(), minlength=place.size).reshape(place.shape).T
-            self._stored_multiplicities = times.astype(np.uint8)
+            flat_index = drawn + np.arange(resamples)[:, None] * self.n_units
+            counts = np.bincount(flat_index.ravel(), minlength=flat_index.size).reshape(flat_index.shape).T
+            self._stored_multiplicities = counts.astype(np.uint8)
         else:
             self._multiplicity_generator = BootstrapMultiplicities(self.n_units, stream_key(rng))
 
@@ -56,13 +56,13 @@ class SharedResamples:
     def row_indices(self, start: int, stop: int) -> list[Array]:
         """Row indices of these resamples, each sorted."""
         multiplicities = self.multiplicities(start, stop)
-        of_rows = multiplicities if self.cluster is None else multiplicities[self.cluster]
-        return [np.repeat(np.arange(self.n), column) for column in of_rows.T]
+        row_multiplicities = multiplicities if self.cluster is None else multiplicities[self.cluster]
+        return [np.repeat(np.arange(self.n), column) for column in row_multiplicities.T]
 
-    def map_blocks(self, work: Callable[[Array], T], n_accumulators: int) -> list[T]:
-        """Apply `work` to the multiplicities (units, draws) of each block of resamples, in order.
+    def map_blocks(self, evaluate: Callable[[Array], T], n_accumulators: int) -> list[T]:
+        """Apply `evaluate` to the multiplicities (units, draws) of each block of resamples, in order.
 
-        `numbers` is the number of accumulators per draw, which limits the size of the blocks.
+        `n_accumulators` is the number of accumulators per draw, which limits the size of the blocks.
         """
         block_size = max(
             16,
@@ -70,15 +70,15 @@ class SharedResamples:
             // 2
             * 2,
         )
-        return map_blocks(lambda start, stop: work(self.multiplicities(start, stop)), self.n_resamples, block_size)
+        return map_blocks(lambda start, stop: evaluate(self.multiplicities(start, stop)), self.n_resamples, block_size)
 
 
 ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and norms of the centered residuals
 Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
 
 MAX_RESAMPLED_ROWS = 200_000  # with more rows, multinomial counts over bins and outcomes are drawn: O(bins), not O(n)
-MAX_BLOCK_SUMS = 2**21  # sums of vectors in memory
-MAX_ROWS_TIMES_VIEWS = 2**20  # rows times views that are resampled together
+MAX_BLOCK_SUMS = 2**21  # sums of vectors in memory at once, 16 MB
+MAX_ROWS_TIMES_VIEWS = 2**20  # rows times views that are resampled together, which limits the memory
 MAX_VECTOR_CELLS = 10_000  # cells of vectors; with more of them, rows are drawn
 
 
@@ -189,8 +189,8 @@ class ResampledMeans:
         finite_part = weights * np.where(finite, score, 0.0)
         infinite_part = weights * np.where(finite, 0.0, np.sign(score))
         self.n_accumulators = len(estimand.views)
-        slots = np.broadcast_to(np.arange(self.n_accumulators), weights.shape)
-        self.resampler = Resampler(slots, weights, finite_part, infinite_part, self.n_accumulators, cluster)
+        accumulator_index = np.broadcast_to(np.arange(self.n_accumulators), weights.shape)
+        self.resampler = Resampler(accumulator_index, weights, finite_part, infinite_part, self.n_accumulators, cluster)
 
     def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Means of these resamples."""
@@ -239,13 +239,14 @@ class ResampledVectors:
     def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Values and centered norms of these resamples."""
         step = max(1, MAX_BLOCK_SUMS // sum(resampler.n_sums for resampler in self.resamplers))
-        arranged = [resampler.sort_multiplicities(multiplicities) for resampler in self.resamplers]
+        sorted_multiplicities = [resampler.sort_multiplicities(multiplicities) for resampler in self.resamplers]
         starts = range(0, multiplicities.shape[1], step)
         return _concatenate(
-            [self._evaluate_block([counts[a : a + step] for counts in arranged]) for a in starts], axis=1
+            [self._evaluate_block([counts[a : a + step] for counts in sorted_multiplicities]) for a in starts], axis=1
         )
 
     def _evaluate_block(self, multiplicities: Sequence[Array]) -> ValuesAndNorms:
+        """Values and centered norms of a few resamples, whose multiplicities are sorted for each view."""
         draws = [resampler.sum_vectors(t) for resampler, t in zip(self.resamplers, multiplicities, strict=True)]
         return _values_and_norms(self.cell_statistics, self.observed_sums, draws)
 
@@ -288,5 +289,5 @@ def _values_and_norms(
         cell_statistic.centered_norms(w[0], wp[0], wy[0], drawn)
         for cell_statistic, (w, wp, wy), drawn in zip(cell_statistics, observed, draws, strict=True)
     ]
-    known = [norm for norm in norms if norm is not None]
-    return values, np.stack(known) if len(known) == len(norms) else None
+    existing_norms = [norm for norm in norms if norm is not None]
+    return values, np.stack(existing_norms) if len(existing_norms) == len(norms) else None

@@ -20,8 +20,10 @@ class BootstrapResult:
     """Bootstrap results of one estimand."""
 
     values: Array  # (views, draws): the statistic of each view
-    centered_norms: Array | None  # (views, draws): the error's norm of (residuals of the draw − observed residuals)
-    resampled_units: str
+    centered_norms: (
+        Array | None
+    )  # (views, draws): norm of (residuals of the draw − observed residuals); None if no norm
+    resampled_units: str  # what was drawn: "rows", "clusters" or "cells"
 
 
 def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> BootstrapResult:
@@ -32,7 +34,9 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
     values, norms = [], []
     for view, cell_statistic in zip(estimand.views, estimand.cell_statistics or (), strict=True):
         binned = pooled_view(view, cell_statistic)
-        observed = [scatter_to_bins(x[None], binned.bin_index, cell_statistic.size)[0] for x in _bin_sums(binned)]
+        observed = [
+            scatter_to_bins(x[None], binned.bin_index, cell_statistic.size)[0] for x in _weighted_bin_sums(binned)
+        ]
         block = max(1, MAX_BLOCK_ACCUMULATORS // (cell_statistic.size * (binned.p.shape[1] if view.joint else 1)))
         statistics, noise = [], []
         for start in range(0, resamples, block):
@@ -51,7 +55,8 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
     return BootstrapResult(np.stack(values), centered_norms, "cells")
 
 
-def _bin_sums(binned: View) -> tuple[Array, Array, Array]:
+def _weighted_bin_sums(binned: View) -> tuple[Array, Array, Array]:
+    """Σw (bins,), Σwp and Σwy (bins[, m]) of the occupied bins."""
     w = binned.w[:, None] if binned.joint else binned.w
     return binned.w, w * binned.p, w * binned.y
 
@@ -60,12 +65,13 @@ def scatter_to_bins(x: Array, bin_index: Array | None, size: int) -> Array:
     """Expand values of the occupied bins (draws, bins) to all bins, (draws, size)."""
     if x.shape[1] == size:
         return x
-    out = np.zeros((len(x), size, *x.shape[2:]))
-    out[:, bin_index] = x
-    return out
+    scattered = np.zeros((len(x), size, *x.shape[2:]))
+    scattered[:, bin_index] = x
+    return scattered
 
 
 def _draw_binary_bins(binned: View, resamples: int, rng: np.random.Generator) -> Draws:
+    """Bin sums of each resample: multinomial for counts of rows, otherwise normal with the observed variance."""
     n, w, p, y = binned.n, binned.w, binned.p, binned.y
     wy = w * y
     is_count = np.array_equal(n, w) and np.allclose(wy, np.rint(wy), rtol=0, atol=1e-6)
@@ -74,8 +80,10 @@ def _draw_binary_bins(binned: View, resamples: int, rng: np.random.Generator) ->
         drawn_weights = np.maximum(w + np.sqrt(ww) * rng.standard_normal((resamples, len(w))), 0.0)
         residual = w * (y - p)
         residual_variance = np.maximum(binned.sums("wwr") - residual**2 * ww / w**2, 0.0)
-        drawn = residual * drawn_weights / w + np.sqrt(residual_variance) * rng.standard_normal((resamples, len(w)))
-        return drawn_weights, p * drawn_weights, p * drawn_weights + drawn
+        drawn_residuals = residual * drawn_weights / w + np.sqrt(residual_variance) * rng.standard_normal(
+            (resamples, len(w))
+        )
+        return drawn_weights, p * drawn_weights, p * drawn_weights + drawn_residuals
     event_counts = np.rint(wy)
     nonevent_counts = n - event_counts
     total = round(float(n.sum()))

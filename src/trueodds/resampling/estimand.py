@@ -16,7 +16,7 @@ from trueodds.kernels import map_items
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
-MAX_DRAWS_PER_THREAD = 128
+MAX_DRAWS_PER_THREAD = 128  # draws that a thread adds up at once
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Estimand:
 
     estimator: Estimator
     lens: Lens
-    views: tuple[View, ...]
-    aggregate: str = "mean"
+    views: tuple[View, ...]  # of the data through the lens
+    aggregate: str = "mean"  # how the values of several views are combined
 
     @classmethod
     def from_predictions(
@@ -64,7 +64,7 @@ class Estimand:
         return self.estimator.values(self.views)
 
     @cached_property
-    def reported(self) -> Estimand:
+    def reported_estimand(self) -> Estimand:
         """The estimand whose interval is reported: this one, unless the estimator names another one."""
         other = self.estimator.interval_estimator()
         return self if other is self.estimator else replace(self, estimator=other)
@@ -92,6 +92,7 @@ class Estimand:
 
     @cached_property
     def _view_weights(self) -> Array:
+        """Weight of each view in the aggregate, (views,)."""
         return aggregation_weights(self.views, self.aggregate)
 
 
@@ -134,13 +135,13 @@ class AccumulatorLayout:
 
     def split_by_view(self, sums: Array) -> list[Array]:
         """Split sums (draws, size) by view: (draws, bins), or (draws, bins, m)."""
-        pieces = []
+        by_view = []
         for cell_statistic, m, start, stop in zip(
             self.cell_statistics, self.widths, self.offsets[:-1], self.offsets[1:], strict=True
         ):
-            piece = sums[:, start:stop]
-            pieces.append(piece.reshape(len(sums), cell_statistic.size, m) if m > 1 else piece)
-        return pieces
+            view_sums = sums[:, start:stop]
+            by_view.append(view_sums.reshape(len(sums), cell_statistic.size, m) if m > 1 else view_sums)
+        return by_view
 
     def observed_sums(self) -> tuple[list[Array], list[Array], list[Array]]:
         """Observed Σw, Σwp and Σwy of the bins of each view, with a leading axis of length 1."""
@@ -158,11 +159,11 @@ class AccumulatorLayout:
 
 def stack_by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> list[Array]:
     """Stack the results of consecutive views by estimand: (views, draws) each."""
-    out, start = [], 0
+    stacked, start = [], 0
     for estimand in estimands:
-        out.append(np.stack(per_view[start : start + len(estimand.views)]))
+        stacked.append(np.stack(per_view[start : start + len(estimand.views)]))
         start += len(estimand.views)
-    return out
+    return stacked
 
 
 def pooled_view(view: View, cell_statistic: CellStatistic) -> View:

@@ -18,12 +18,12 @@ from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import squared_error
 from trueodds.resampling.intervals.method import (
     PLAIN_BOOTSTRAP_METHODS,
-    UNDEFINED,
+    UNDEFINED_VALUE_TEXT,
     IntervalSpec,
     estimate_interval,
     is_root_mean_square,
+    loses_view_covariance,
     resolve_method,
-    too_many_views,
     uses_resamples,
 )
 from trueodds.resampling.noise_floor import subtract_noise_floor
@@ -38,33 +38,46 @@ def estimate_all(
     rng: np.random.Generator,
     draw_null: Callable[[Sequence[Estimand]], Sequence[Array | None]],
 ) -> list[Estimate]:
-    """Estimates of all estimands from one set of resamples; `floors` returns the null draws."""
+    """Estimate all estimands from one set of resamples.
+
+    `draw_null` returns the null draws (views, draws) of each of several estimands, or None if they are not needed.
+    """
     clustered, has_no_interval = preds.cluster is not None, interval_spec.interval is None
-    reported = [estimand.reported for estimand in estimands]  # a debiased form reports the interval of its plug-in
-    methods = [resolve_method(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported]
-    drawn = [
+    reported_estimands = [
+        estimand.reported_estimand for estimand in estimands
+    ]  # a debiased form reports the interval of its plug-in
+    methods = [
+        resolve_method(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported_estimands
+    ]
+    resampled_indices = [
         i
-        for i, estimand in enumerate(reported)
-        if uses_resamples(estimand, methods[i]) and not too_many_views(preds, estimand, interval_spec)
+        for i, estimand in enumerate(reported_estimands)
+        if uses_resamples(estimand, methods[i]) and not loses_view_covariance(preds, estimand, interval_spec)
     ]
     draws = (
-        bootstrap(preds, [reported[i] for i in drawn], interval_spec.resamples, rng, interval_spec.resample)
-        if drawn
+        bootstrap(
+            preds,
+            [reported_estimands[i] for i in resampled_indices],
+            interval_spec.resamples,
+            rng,
+            interval_spec.resample,
+        )
+        if resampled_indices
         else []
     )
-    resampled = dict(zip(drawn, draws, strict=True))
-    with_other_interval = [i for i, estimand in enumerate(estimands) if reported[i] is not estimand]
-    null: Sequence[Array | None] = [None] * (len(estimands) + len(with_other_interval))
+    resampled = dict(zip(resampled_indices, draws, strict=True))
+    indices_with_other_interval = [i for i, estimand in enumerate(estimands) if reported_estimands[i] is not estimand]
+    null_draws: Sequence[Array | None] = [None] * (len(estimands) + len(indices_with_other_interval))
     if not has_no_interval:
-        null = draw_null([*estimands, *(reported[i] for i in with_other_interval)])
-    reported_nulls = dict(enumerate(null[: len(estimands)])) | dict(
-        zip(with_other_interval, null[len(estimands) :], strict=True)
+        null_draws = draw_null([*estimands, *(reported_estimands[i] for i in indices_with_other_interval)])
+    reported_nulls = dict(enumerate(null_draws[: len(estimands)])) | dict(
+        zip(indices_with_other_interval, null_draws[len(estimands) :], strict=True)
     )
     estimates = []
     for i, estimand in enumerate(estimands):
         reported_null = reported_nulls[i]
         interval, no_interval_reason = estimate_interval(
-            preds, reported[i], methods[i], interval_spec, resampled.get(i), reported_null, rng
+            preds, reported_estimands[i], methods[i], interval_spec, resampled.get(i), reported_null, rng
         )
         resampled_units, notes = (
             resampled[i].resampled_units if i in resampled else None,
@@ -75,7 +88,7 @@ def estimate_all(
                 estimand,
                 interval,
                 no_interval_reason,
-                null[i],
+                null_draws[i],
                 interval_spec,
                 resampled_units,
                 notes=notes,
@@ -100,7 +113,7 @@ def build_estimate(
     estimator, has_no_interval = estimand.estimator, interval_spec.interval is None
     value = float(estimand.combine_views(estimand.values))
     if interval is not None and np.isnan(value):  # a debiased value can be NaN while the plug-in has an interval
-        interval, no_interval_reason = None, UNDEFINED
+        interval, no_interval_reason = None, UNDEFINED_VALUE_TEXT
     settings = estimator.settings_used(estimand.views[0])
     parts = evaluate_parts(estimand)
     if len(estimand.views) > 1:
@@ -108,13 +121,13 @@ def build_estimate(
             key: setting for key, setting in settings.items() if not key.endswith("_bins") and not key.endswith("_bin")
         }
         settings["aggregate"] = estimand.aggregate
-    noise_floor = None if has_no_interval else _noise_floor(estimand, null_draws)
+    noise_floor = None if has_no_interval else _estimate_noise_floor(estimand, null_draws)
     if interval:
         settings |= {"interval": interval.method, "level": interval_spec.level}
         if estimand.aggregate != "sum":
-            interval = clip_at(interval, estimator.max_value, estimand.views[0].effective_n)
+            interval = clip_interval(interval, estimator.max_value, estimand.views[0].effective_n)
         if interval_spec.interval not in PLAIN_BOOTSTRAP_METHODS:
-            interval = extend_to(interval, value)
+            interval = extend_interval(interval, value)
     elif no_interval_reason and not has_no_interval:
         notes = [*notes, Note("TN201", f"No interval: {no_interval_reason}.")]
     if resampled_units:
@@ -137,7 +150,7 @@ def build_estimate(
         estimand.n_rows,
         interval,
         noise_floor,
-        _debiased(estimand, value, noise_floor, clustered=clustered),
+        _debias(estimand, value, noise_floor, clustered=clustered),
         parts,
         settings,
         tuple(notes),
@@ -145,7 +158,7 @@ def build_estimate(
 
 
 def evaluate_parts(estimand: Estimand) -> dict[str, float]:
-    """Parts of a single view; for several views their values and the aggregated terms of a score."""
+    """Evaluate the parts of an estimate: of a single view, or the values of several views and the terms of a score."""
     if len(estimand.views) == 1:
         return estimand.estimator.parts(estimand.views[0])
     parts = {view.name: float(value) for view, value in zip(estimand.views, estimand.values, strict=True)}
@@ -160,10 +173,10 @@ def evaluate_parts(estimand: Estimand) -> dict[str, float]:
     return parts
 
 
-def _noise_floor(estimand: Estimand, null: Array | None) -> float | None:
+def _estimate_noise_floor(estimand: Estimand, null_draws: Array | None) -> float | None:
     """Mean of the null draws, or the known expectation under calibration."""
-    if null is not None:
-        return float(estimand.combine_views(null).mean())
+    if null_draws is not None:
+        return float(estimand.combine_views(null_draws).mean())
     expectations = [estimand.estimator.expected_if_calibrated(view) for view in estimand.views]
     return (
         None
@@ -172,7 +185,7 @@ def _noise_floor(estimand: Estimand, null: Array | None) -> float | None:
     )
 
 
-def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, clustered: bool) -> float | None:
+def _debias(estimand: Estimand, value: float, noise_floor: float | None, *, clustered: bool) -> float | None:
     """Signed root of T_mn for L2; √max(0, e² − floor²) if the error is below twice its noise floor.
 
     For a squared norm the root is taken first, so that its noise floor is subtracted on the scale of the norm. Debiased
@@ -181,8 +194,8 @@ def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, cl
     if is_root_mean_square(estimand) and not clustered:  # pairs of rows within a cluster are not independent
         assert estimand.cell_statistics is not None
         view, cell_statistic = estimand.views[0], estimand.cell_statistics[0]
-        t, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
-        return float(np.sign(t) * np.sqrt(abs(t)))
+        debiased_square, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
+        return float(np.sign(debiased_square) * np.sqrt(abs(debiased_square)))
     # Means are not 0 for a calibrated model, and debiased estimators need no further correction.
     is_debiased = estimand.estimator.interval in ("bca", "debiased")
     if is_debiased or noise_floor is None or not 0 <= value:
@@ -192,16 +205,16 @@ def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, cl
 
 
 def collect_notes(preds: Predictions, estimand: Estimand) -> list[Note]:
-    """Notes of the data, the lens and the estimator."""
+    """Collect the notes of the data, the lens and the estimator."""
     views, estimator = estimand.views, estimand.estimator
     estimator_notes = estimator.notes(views[0]) if len(views) == 1 else estimator.joint_notes(views)
     return [*preds.notes, *estimand.lens.notes(preds), *estimator_notes]
 
 
-def clip_at(interval: Interval, upper_bound: float, n: float) -> Interval:
+def clip_interval(interval: Interval, upper_bound: float, n: float) -> Interval:
     """Clip an interval at the maximum value; if only the maximum remains, the lower limit is Wilson's.
 
-    >>> interval = clip_at(Interval(1.0, 1.2, 0.95, "normal"), 1.0, 30)
+    >>> interval = clip_interval(Interval(1.0, 1.2, 0.95, "normal"), 1.0, 30)
     >>> round(interval.low, 4), interval.high
     (0.8865, 1.0)
     """
@@ -212,7 +225,7 @@ def clip_at(interval: Interval, upper_bound: float, n: float) -> Interval:
     return replace(interval, low=low, high=min(interval.high, upper_bound))
 
 
-def extend_to(interval: Interval, value: float) -> Interval:
+def extend_interval(interval: Interval, value: float) -> Interval:
     """Extend the interval to contain the value, which can be outside for a debiased or biased estimate."""
     low, high = min(interval.low, value), max(interval.high, value)
     return Interval(low, high, interval.level, interval.method)

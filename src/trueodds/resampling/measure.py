@@ -60,8 +60,8 @@ def estimate_from_tally(
         else tally_null_draws(tally, estimand, redraws, rng)[0]
     )
     reported_null = None
-    if null is not None and estimand.reported is not estimand:
-        reported_null = tally_null_draws(tally, estimand.reported, redraws, rng)[0]
+    if null is not None and estimand.reported_estimand is not estimand:
+        reported_null = tally_null_draws(tally, estimand.reported_estimand, redraws, rng)[0]
     return estimate_from_cells(estimand, interval_spec, rng, null, tally_notes(tally, estimand), reported_null)
 
 
@@ -147,13 +147,13 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
     )
 
 
-def tally_null_draws(tally: Tally, estimands: Estimand, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
+def tally_null_draws(tally: Tally, estimand: Estimand, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
     """Null draws of each view, and whether the views are drawn jointly."""
-    voted = tally.counts.voted > 0
-    correlated = isinstance(estimands.lens, Classwise) and _on_report_cells(tally, estimands) and not voted
+    has_votes = tally.counts.voted > 0
+    correlated = isinstance(estimand.lens, Classwise) and _on_report_cells(tally, estimand) and not has_votes
     covariance = tally.null_covariance if correlated else None
-    joint = covariance is not None or len(estimands.views) == 1
-    return draw_by_cell(estimands, redraws, rng, covariance, voted=voted), joint
+    joint = covariance is not None or len(estimand.views) == 1
+    return draw_by_cell(estimand, redraws, rng, covariance, flips_signs=has_votes), joint
 
 
 def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
@@ -164,7 +164,7 @@ def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
     return isinstance(partition, Uniform) and partition.bins == tally.bins and partition.range is None
 
 
-def why_no_cell_interval(estimand: Estimand) -> str:
+def reason_without_cell_interval(estimand: Estimand) -> str:
     """Reason why the cells of a tally do not provide an interval; empty if they do."""
     if len(estimand.views) > 1:
         return "a tally does not store the joint distribution of several views"
@@ -179,7 +179,7 @@ def estimate_from_cells(
     estimand: Estimand,
     interval_spec: IntervalSpec,
     rng: np.random.Generator,
-    null: Array | None,
+    null_draws: Array | None,
     notes: list[Note],
     reported_null: Array | None = None,
 ) -> Estimate:
@@ -191,11 +191,11 @@ def estimate_from_cells(
         raise InputError(
             "TO205", "resample='rows' requires the rows.", "a tally", "Omit resample, or use mode='exact'."
         )
-    reported = estimand.reported
+    reported = estimand.reported_estimand
     method = resolve_method(reported, interval_spec, clustered=False, cells=True)
     resampled = None
     if interval_spec.interval is None:
-        interval, why = None, ""
+        interval, no_interval_reason = None, ""
     elif len(estimand.views) > 1:
         notes = [
             *notes,
@@ -205,14 +205,20 @@ def estimate_from_cells(
                 " stored.",
             ),
         ]
-        interval, why = None, ""
-    elif why := why_no_cell_interval(estimand):
+        interval, no_interval_reason = None, ""
+    elif no_interval_reason := reason_without_cell_interval(estimand):
         interval = None
     else:
         resampled = bootstrap_cells(reported, interval_spec.resamples, rng) if method in RESAMPLING_METHODS else None
-        interval, why = estimate_interval(
-            None, reported, method, interval_spec, resampled, null if reported is estimand else reported_null, rng
+        interval, no_interval_reason = estimate_interval(
+            None, reported, method, interval_spec, resampled, null_draws if reported is estimand else reported_null, rng
         )
     return build_estimate(
-        estimand, interval, why, null, interval_spec, resampled.resampled_units if resampled else None, notes=notes
+        estimand,
+        interval,
+        no_interval_reason,
+        null_draws,
+        interval_spec,
+        resampled.resampled_units if resampled else None,
+        notes=notes,
     )

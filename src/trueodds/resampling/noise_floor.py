@@ -13,8 +13,9 @@ from trueodds.estimators.base import ProperScore
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws
 
-DEFAULT_REDRAWS = 999
-MAX_DRAWN_VOTES = 4_000_000
+DEFAULT_REDRAWS = 999  # null draws of a noise floor
+MAX_DRAWN_VOTES = 4_000_000  # shares of votes (draws times rows times classes) that are drawn in all
+MIN_VOTE_REDRAWS = 20  # null draws of votes, however many rows there are
 
 
 def noise_floor_draws(
@@ -26,24 +27,31 @@ def noise_floor_draws(
     rows of votes few draws are precise enough: as many are made as 4 million drawn shares allow, and at least 20.
     """
 
-    def drawable(estimand: Estimand) -> bool:
-        countless = estimand.estimator.null_draws_of == "votes" and rows.votes is not None and rows.counts is None
+    def needs_draws(estimand: Estimand) -> bool:
+        """Whether the noise floor has to be simulated and can be."""
+        lacks_vote_counts = (
+            estimand.estimator.null_draws_of == "votes" and rows.votes is not None and rows.counts is None
+        )
         if not estimand.is_mean_of_views:  # the expected maximum is not the maximum of the expectations
-            return not countless
+            return not lacks_vote_counts
         # An estimator that is unbiased for independent rows is biased for clustered rows.
-        known = rows.cluster is None and estimand.estimator.expected_if_calibrated(estimand.views[0]) is not None
-        return not isinstance(estimand.estimator, ProperScore) and not known and not countless
+        is_known = rows.cluster is None and estimand.estimator.expected_if_calibrated(estimand.views[0]) is not None
+        return not isinstance(estimand.estimator, ProperScore) and not is_known and not lacks_vote_counts
 
-    voted = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.null_draws_of == "votes"]
-    others = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.null_draws_of != "votes"]
-    vote_redraws = min(redraws, max(20, MAX_DRAWN_VOTES // (rows.n * rows.k)))
-    by_id = {
+    vote_estimands = [
+        estimand for estimand in estimands if needs_draws(estimand) and estimand.estimator.null_draws_of == "votes"
+    ]
+    label_estimands = [
+        estimand for estimand in estimands if needs_draws(estimand) and estimand.estimator.null_draws_of != "votes"
+    ]
+    vote_redraws = min(redraws, max(MIN_VOTE_REDRAWS, MAX_DRAWN_VOTES // (rows.n * rows.k)))
+    draws_of = {
         id(estimand): draws
-        for drawn, count in ((others, redraws), (voted, vote_redraws))
+        for drawn, count in ((label_estimands, redraws), (vote_estimands, vote_redraws))
         if drawn
         for estimand, draws in zip(drawn, null_draws(rows, drawn, count, rng, joint=False), strict=True)
     }
-    return [by_id.get(id(estimand)) for estimand in estimands]
+    return [draws_of.get(id(estimand)) for estimand in estimands]
 
 
 def subtract_noise_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
@@ -56,5 +64,5 @@ def subtract_noise_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
     """
     values, floors, root = np.asarray(values, dtype=np.float64), np.asarray(floors, dtype=np.float64), 1 / power
     e, noise_floor = np.maximum(values, 0), np.maximum(floors, 0)
-    less = np.maximum(e ** (2 * root) - noise_floor ** (2 * root), 0) ** (1 / (2 * root))
-    return np.where((values >= 0) & (e**root < 2 * noise_floor**root), less, np.nan)
+    reduced = np.maximum(e ** (2 * root) - noise_floor ** (2 * root), 0) ** (1 / (2 * root))
+    return np.where((values >= 0) & (e**root < 2 * noise_floor**root), reduced, np.nan)

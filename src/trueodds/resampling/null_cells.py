@@ -71,6 +71,7 @@ def draw_by_bin(preds: Predictions, estimand: Estimand, resamples: int, rng: np.
 
 
 def _is_classwise(preds: Predictions, estimand: Estimand) -> bool:
+    """Whether the views are the classes of predictions that exclude each other."""
     lens = estimand.lens.lens if isinstance(estimand.lens, GroupLens) else estimand.lens
     return preds.kind == "classes" and isinstance(lens, Classwise)
 
@@ -81,7 +82,7 @@ def draw_by_cell(
     rng: np.random.Generator,
     covariance: Array | None = None,
     *,
-    voted: bool = False,
+    flips_signs: bool = False,
 ) -> Array:
     """Null draws of the statistic of each view with outcomes drawn per cell, (views, draws).
 
@@ -104,7 +105,7 @@ def draw_by_cell(
                 for view, cell_statistic in zip(estimand.views, estimand.cell_statistics, strict=True)
             ]
         )
-    scores = None if covariance is None else _correlated_scores(covariance, resamples, rng)
+    scores = None if covariance is None else _draw_correlated_scores(covariance, resamples, rng)
     statistics, start = [], 0
     for view, cell_statistic in zip(estimand.views, estimand.cell_statistics, strict=True):
         z = (
@@ -118,12 +119,14 @@ def draw_by_cell(
             scatter_to_bins(x[None], binned.bin_index, cell_statistic.size) for x in (binned.w, binned.w * binned.p)
         )
         statistics.append(
-            cell_statistic.statistic(w, wp, _draw_event_weights(view, cell_statistic, binned, z, voted=voted))
+            cell_statistic.statistic(
+                w, wp, _draw_event_weights(view, cell_statistic, binned, z, flips_signs=flips_signs)
+            )
         )
     return np.stack(statistics)
 
 
-def _correlated_scores(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
+def _draw_correlated_scores(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
     """Standard normal scores with the correlation of the report cells."""
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     safe = np.where(scale > 0, scale, 1.0)
@@ -136,24 +139,26 @@ def _correlated_scores(covariance: Array, resamples: int, rng: np.random.Generat
     return scores
 
 
-def _draw_event_weights(view: View, cell_statistic: CellStatistic, binned: View, z: Array, *, voted: bool) -> Array:
+def _draw_event_weights(
+    view: View, cell_statistic: CellStatistic, binned: View, z: Array, *, flips_signs: bool
+) -> Array:
     """Σwy of each bin at the normal scores z (draws, size)."""
     bin_index = binned.bin_index
-    variance = np.maximum(binned.sums("wwr" if voted else "wwv"), 0.0)
-    drawn = np.zeros(z.shape)
-    drawn[:, bin_index] = binned.w * binned.p + np.sqrt(variance) * z[:, bin_index]
-    if voted or not np.array_equal(binned.w, binned.n):
-        return drawn
+    variance = np.maximum(binned.sums("wwr" if flips_signs else "wwv"), 0.0)
+    event_weights = np.zeros(z.shape)
+    event_weights[:, bin_index] = binned.w * binned.p + np.sqrt(variance) * z[:, bin_index]
+    if flips_signs or not np.array_equal(binned.w, binned.n):
+        return event_weights
     has_exact_counts = np.zeros(cell_statistic.size, dtype=bool)
     has_exact_counts[bin_index] = variance < poisson_binomial.MAX_EXACT_VARIANCE
     if has_exact_counts.any():
-        bins, n, p = _fine_cells(view, cell_statistic, has_exact_counts)
+        bins, n, p = _fine_cells_of_bins(view, cell_statistic, has_exact_counts)
         exact_bins, bins = np.unique(bins, return_inverse=True)
-        drawn[:, exact_bins] = poisson_binomial.count_quantiles(bins, n, p, ndtr(z[:, exact_bins]))
-    return drawn
+        event_weights[:, exact_bins] = poisson_binomial.count_quantiles(bins, n, p, ndtr(z[:, exact_bins]))
+    return event_weights
 
 
-def _fine_cells(view: View, cell_statistic: CellStatistic, chosen_bins: Array) -> tuple[Array, Array, Array]:
+def _fine_cells_of_bins(view: View, cell_statistic: CellStatistic, chosen_bins: Array) -> tuple[Array, Array, Array]:
     """Bin, number of rows and mean prediction of the fine cells of the small bins, sorted by bin."""
     inside = np.flatnonzero(
         chosen_bins[cell_statistic.index] if view.is_unweighted else chosen_bins[cell_statistic.index] & (view.n > 0)
@@ -190,18 +195,19 @@ def null_covariance(estimand: Estimand) -> Array:
     k, bins = len(estimand.views), max(one.size for one in estimand.cell_statistics)
     n, first = len(estimand.cell_statistics[0].index), estimand.views[0]
 
-    def add(start: int, stop: int, out: Array) -> None:
+    def add_block(start: int, stop: int, out: Array) -> None:
+        """Add the covariances of the rows from start to stop."""
         P = np.stack([view.p[start:stop] for view in estimand.views], axis=1)
         w = np.empty(0) if first.is_unweighted else first.w[start:stop]
         cells = np.stack([one.index[start:stop] for one in estimand.cell_statistics or ()], axis=1).astype(np.uint16)
         add_class_bin_covariances(as_plain_array(P), as_plain_array(w), as_plain_array(cells), out)
 
-    blocks = sum_blocks(add, n, (k * (k + 1) // 2, bins, bins), block=2**16)
+    blocks = sum_blocks(add_block, n, (k * (k + 1) // 2, bins, bins), block=2**16)
     pairs = np.zeros((k, bins, k, bins))
     one, other = np.triu_indices(k)
     pairs[one, :, other] = blocks
     pairs[other, :, one] = blocks.transpose(0, 2, 1)
-    used = np.concatenate(
+    occupied = np.concatenate(
         [c * bins + np.arange(statistic.size) for c, statistic in enumerate(estimand.cell_statistics)]
     )
-    return pairs.reshape(k * bins, k * bins)[np.ix_(used, used)]
+    return pairs.reshape(k * bins, k * bins)[np.ix_(occupied, occupied)]

@@ -49,44 +49,44 @@ def null_draws(
 
     With clusters or votes the signs of residuals are flipped. `redraw="both"` resamples rows too and chooses every
     partition again. A statistic on fixed bins costs one addition per row and draw. A statistic that depends on the
-    labels otherwise, or requires rows, is recomputed on each draw. With `share`, labels are redrawn despite clusters,
-    whose rows share their random number in that share of the draws. `joint=False` allows separate draws for each
-    estimand, as for noise floors, so that with more than 200,000 rows only bins are drawn.
+    labels otherwise, or requires rows, is recomputed on each draw. With `cluster_share`, labels are redrawn despite
+    clusters, whose rows share their random number in that share of the draws. `joint=False` allows separate draws for
+    each estimand, as for noise floors, so that with more than 200,000 rows only bins are drawn.
     """
     key = stream_key(rng)
     if redraw == "both":
         return _draw_rows_and_labels(preds, estimands, resamples, rng, progress)
-    flip = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
-    out: list[Array | None] = [None] * len(estimands)
+    flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
+    draws: list[Array | None] = [None] * len(estimands)
     if cluster_share is None:
         for i, estimand in enumerate(estimands):
             if can_draw_by_bin(preds, estimands if joint else [estimand], joint=joint):
-                out[i] = draw_by_bin(preds, estimand, resamples, rng)
-    voted = [
-        i for i, estimand in enumerate(estimands) if out[i] is None and estimand.estimator.null_draws_of == "votes"
+                draws[i] = draw_by_bin(preds, estimand, resamples, rng)
+    by_votes = [
+        i for i, estimand in enumerate(estimands) if draws[i] is None and estimand.estimator.null_draws_of == "votes"
     ]
-    left = [i for i in range(len(estimands)) if out[i] is None and i not in voted]
-    labeled = [] if flip else [i for i in left if reads_labels(preds, estimands[i])]
-    on_bins = [i for i in left if i not in labeled and estimands[i].cell_statistics is not None]
-    by_rows = [i for i in left if estimands[i].cell_statistics is None]
+    remaining = [i for i in range(len(estimands)) if draws[i] is None and i not in by_votes]
+    by_labels = [] if flips_signs else [i for i in remaining if reads_labels(preds, estimands[i])]
+    by_bins = [i for i in remaining if i not in by_labels and estimands[i].cell_statistics is not None]
+    by_rows = [i for i in remaining if estimands[i].cell_statistics is None]
     # An estimand with many cells fills the memory shared by the draws, so it is drawn separately.
-    heavy = (
+    large_estimands = (
         []
-        if flip
+        if flips_signs
         else [
             i
-            for i in on_bins
+            for i in by_bins
             if sum(cell_statistic.size for cell_statistic in estimands[i].cell_statistics or ()) > MAX_SHARED_CELLS
         ]
     )
-    light = [i for i in on_bins if i not in heavy]
-    draw_binned = draw_sign_flips if flip else draw_label_sums
+    small_estimands = [i for i in by_bins if i not in large_estimands]
+    draw_binned = draw_sign_flips if flips_signs else draw_label_sums
     groups = [
-        (light, draw_binned),
-        *(([i], draw_binned) for i in heavy),
-        (labeled, draw_row_labels),
+        (small_estimands, draw_binned),
+        *(([i], draw_binned) for i in large_estimands),
+        (by_labels, draw_row_labels),
         (by_rows, _draw_row_statistics),
-        (voted, _draw_vote_statistics),
+        (by_votes, _draw_vote_statistics),
     ]
     groups = [(chosen, draw_statistics) for chosen, draw_statistics in groups if chosen]
     for number, (chosen, draw_statistics) in enumerate(groups):
@@ -95,11 +95,12 @@ def null_draws(
             preds, [estimands[i] for i in chosen], resamples, key, part_progress, cluster_share
         )
         for i, values in zip(chosen, statistics, strict=True):
-            out[i] = values
-    return [values for values in out if values is not None]
+            draws[i] = values
+    return [values for values in draws if values is not None]
 
 
 def _scale_progress(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
+    """Report the progress of one of several groups of estimands as a share of the whole."""
     return lambda done: progress((number + done) / count)
 
 
@@ -114,17 +115,17 @@ def _draw_row_statistics(
     """Null draws of statistics that require complete views."""
     outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcome_codes(preds) for estimand in estimands]
     statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
-    flip = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
+    flips_signs = cluster_share is None and (preds.cluster is not None or preds.votes is not None)
     for start in range(0, resamples, 32):
         stop = min(start + 32, resamples)
-        drawn_block = _draw_outcomes(preds, key, start, stop, flip, cluster_share or 0.0)
+        drawn_block = _draw_outcomes(preds, key, start, stop, flips_signs, cluster_share or 0.0)
         for drawn in drawn_block:
             for i, estimand in enumerate(estimands):
                 for v, view in enumerate(estimand.views):
                     m = view.p.shape[1] if view.joint else 1
-                    if flip:
-                        s = drawn[:, None] if view.joint else drawn
-                        y = view.p + s * (view.y - view.p)
+                    if flips_signs:
+                        signs = drawn[:, None] if view.joint else drawn
+                        y = view.p + signs * (view.y - view.p)
                     elif preds.kind == "multilabel":
                         y = drawn[:, estimand.lens.columns(preds)[v]]
                     else:
@@ -176,9 +177,10 @@ def _draw_vote_statistics(
 
 
 def _draw_outcomes(
-    preds: Predictions, key: int, start: int, stop: int, flip: bool, cluster_share: float = 0.0
+    preds: Predictions, key: int, start: int, stop: int, flips_signs: bool, cluster_share: float = 0.0
 ) -> Array:
-    if flip:
+    """Signs (draws, n), or labels (draws, n) or (draws, n, K), of the draws from start to stop."""
+    if flips_signs:
         if preds.cluster is None:
             return sign_flips.random_signs(preds.n, key, start, stop)
         return sign_flips.random_signs(int(preds.cluster.max()) + 1, key, start, stop)[:, preds.cluster]
@@ -197,12 +199,13 @@ def _draw_rows_and_labels(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
+    """Null draws of every statistic with rows resampled, labels drawn and partitions chosen again."""
     statistics: list[list[Array]] = [[] for _ in estimands]
     preds = preds if preds.weight is None else preds[preds.weight > 0]  # rows of weight 0 do not count
     for r in range(resamples):
         rows = rng.integers(0, preds.n, preds.n)
         sample = preds[rows]
-        sample = sample.with_labels(_draw_outcomes(sample, stream_key(rng), 0, 1, flip=False)[0])
+        sample = sample.with_labels(_draw_outcomes(sample, stream_key(rng), 0, 1, flips_signs=False)[0])
         for i, estimand in enumerate(estimands):
             views = estimand.lens.views(sample)
             statistics[i].append(np.array([estimand.estimator.value(view) for view in views]))
@@ -220,17 +223,19 @@ def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> fl
     assert preds.cluster is not None
     correlation = 0.0
     for view in (view for estimand in estimands for view in estimand.views if not view.joint):
-        v = np.maximum(view.sums("wwv"), 0.0)
-        independent = float(v.sum())
-        observed = float((np.bincount(preds.cluster, view.w * (view.y - view.p)) ** 2).sum())
-        largest = float((np.bincount(preds.cluster, np.sqrt(v)) ** 2).sum())
-        if largest > independent * (1 + 1e-9):
-            correlation = max(correlation, (observed - independent) / (largest - independent))
+        variances = np.maximum(view.sums("wwv"), 0.0)
+        independent_variance = float(variances.sum())
+        observed_variance = float((np.bincount(preds.cluster, view.w * (view.y - view.p)) ** 2).sum())
+        max_variance = float((np.bincount(preds.cluster, np.sqrt(variances)) ** 2).sum())
+        if max_variance > independent_variance * (1 + 1e-9):
+            correlation = max(
+                correlation, (observed_variance - independent_variance) / (max_variance - independent_variance)
+            )
     return min(max(correlation, 0.0), 1.0)
 
 
-MAX_LABELINGS = 2**20
-LABELING_BLOCK = 2**12  # labelings evaluated at once
+MAX_LABELINGS = 2**20  # largest number of labelings that are enumerated
+LABELINGS_PER_BLOCK = 2**12  # labelings evaluated at once
 
 
 def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tuple[list[Array], Array]:
@@ -245,18 +250,18 @@ def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tu
     P = np.asarray(preds.P, dtype=np.float64)
     P = P / P.sum(axis=1, keepdims=True)
     allowed = [np.flatnonzero(row > 0) for row in P]
-    total = float(np.prod([float(len(classes)) for classes in allowed]))
-    if total > MAX_LABELINGS:
+    n_labelings = float(np.prod([float(len(classes)) for classes in allowed]))
+    if n_labelings > MAX_LABELINGS:
         raise InputError(
             "TO205",
             f"There are more than {MAX_LABELINGS:,} labelings of these rows.",
-            f"{preds.n:,} rows, {total:.3g} labelings",
+            f"{preds.n:,} rows, {n_labelings:.3g} labelings",
             "Leave redraw out: labels are drawn at random.",
         )
     sizes = [len(classes) for classes in allowed]
     probabilities, values = [], [[[] for _ in estimand.views] for estimand in estimands]  # type: ignore[var-annotated]
-    for start in range(0, int(total), LABELING_BLOCK):
-        digits = np.unravel_index(np.arange(start, min(start + LABELING_BLOCK, int(total))), sizes)
+    for start in range(0, int(n_labelings), LABELINGS_PER_BLOCK):
+        digits = np.unravel_index(np.arange(start, min(start + LABELINGS_PER_BLOCK, int(n_labelings))), sizes)
         labels = np.stack([classes[digit] for classes, digit in zip(allowed, digits, strict=True)], axis=1)
         probabilities.append(P[np.arange(preds.n), labels].prod(axis=1))
         for estimand, per_view in zip(estimands, values, strict=True):

@@ -27,12 +27,12 @@ def draw_label_sums(
 ) -> list[Array]:
     """Null draws of statistics on bin sums, with labels drawn from the predicted probabilities."""
     layout = AccumulatorLayout(estimands)
-    outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcome_codes(preds, estimands)
+    outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcome_codes_of_views(preds, estimands)
     tables = _label_accumulator_tables(layout, outcomes, preds, estimands)
     w, wp, _ = layout.observed_sums()
 
     P, weights, cluster, rows = preds.P, preds.w, preds.cluster, None
-    separate = preds.kind == "multilabel"
+    is_multilabel = preds.kind == "multilabel"
     # Sorting the rows by cell makes consecutive rows add to the same accumulators.
     if layout.n_accumulators > random_label_sums.MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
         rows = argsort_bins(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
@@ -40,6 +40,7 @@ def draw_label_sums(
         cluster = None if cluster is None else cluster[rows]
 
     def draw_sums(start: int, stop: int) -> Array:
+        """Σwy (draws, accumulators) of the draws from start to stop."""
         return random_label_sums.sum_label_weights(
             P,
             weights,
@@ -48,7 +49,7 @@ def draw_label_sums(
             key,
             start,
             stop,
-            independent=separate,
+            independent=is_multilabel,
             row_numbers=rows,
             cluster=cluster,
             cluster_probability=cluster_share or 0.0,
@@ -103,14 +104,15 @@ def draw_sign_flips(
     """Null draws with the signs of the residuals of clusters (or rows) flipped at random."""
     layout = AccumulatorLayout(estimands)
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
-    slots = layout.accumulator_index()
+    accumulator_index = layout.accumulator_index()
     predicted, observed = layout.predicted_and_observed()
     w, wp, _ = layout.observed_sums()
-    base = np.bincount(slots.ravel(), predicted.ravel(), layout.n_accumulators)
+    base = np.bincount(accumulator_index.ravel(), predicted.ravel(), layout.n_accumulators)
 
     def draw_sums(start: int, stop: int) -> Array:
+        """Σwy (draws, accumulators) of the draws from start to stop."""
         return base + sign_flips.sum_sign_flips(
-            cluster, slots, observed - predicted, layout.n_accumulators, key, start, stop
+            cluster, accumulator_index, observed - predicted, layout.n_accumulators, key, start, stop
         )
 
     return _evaluate_in_blocks(estimands, layout, resamples, w, wp, draw_sums, progress)
@@ -125,7 +127,10 @@ def _evaluate_in_blocks(
     draw_sums: Callable[[int, int], Array],
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
+    """Evaluate the statistics of all draws, whose Σwy `draw_sums` returns for a range of them."""
+
     def evaluate_block(drawn_sums: Array) -> list[Array]:
+        """Statistic of each view from Σwy (draws, accumulators)."""
         drawn = layout.split_by_view(drawn_sums)
         return [
             cell_statistic.statistic(w[v], wp[v], wy)
@@ -146,7 +151,8 @@ def _evaluate_in_blocks(
     return stack_by_estimand(estimands, [np.concatenate(values) for values in zip(*statistics, strict=True)])
 
 
-def _outcome_codes(preds: Predictions, estimands: Sequence[Estimand]) -> list[OutcomeCodes | None]:
+def _outcome_codes_of_views(preds: Predictions, estimands: Sequence[Estimand]) -> list[OutcomeCodes | None]:
+    """Outcome codes of each view of all estimands."""
     return [outcome for estimand in estimands for outcome in estimand.lens.outcome_codes(preds)]
 
 

@@ -26,9 +26,9 @@ def poisson_binomial_pmf(p: Array) -> Array:
     pmf = np.zeros(len(p) + 1)
     pmf[0] = 1.0
     for i, prob in enumerate(p, start=1):
-        come = pmf[:i] * prob
-        pmf[:i] -= come
-        pmf[1 : i + 1] += come
+        event_pmf = pmf[:i] * prob
+        pmf[:i] -= event_pmf
+        pmf[1 : i + 1] += event_pmf
     return pmf
 
 
@@ -36,9 +36,9 @@ def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
     """Counts of the bins at the probabilities u (draws, B); bin b sums Binomial(n, p) over its cells."""
     counts = np.empty(u.shape)
     for start, first, pmf in count_pmfs(bins, n, p, u.shape[1]):
-        upto = np.cumsum(pmf, axis=1)
-        for b, (lowest, reached) in enumerate(zip(first, upto, strict=True), start):
-            counts[:, b] = lowest + np.searchsorted(reached, u[:, b] * reached[-1])
+        cdf = np.cumsum(pmf, axis=1)
+        for b, (lowest, bin_cdf) in enumerate(zip(first, cdf, strict=True), start):
+            counts[:, b] = lowest + np.searchsorted(bin_cdf, u[:, b] * bin_cdf[-1])
     return counts
 
 
@@ -55,30 +55,30 @@ def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int
     """
     p = np.clip(p, 0.0, 1.0)
     sign = np.where(p > 0.5, -1.0, 1.0)
-    q = np.where(p > 0.5, 1 - p, p)
+    folded_p = np.where(p > 0.5, 1 - p, p)
     shift = np.bincount(bins, np.where(p > 0.5, n, 0.0), size)
-    center = np.rint(np.bincount(bins, sign * n * q, size))
+    center = np.rint(np.bincount(bins, sign * n * folded_p, size))
     theta = 2 * np.pi / N_WINDOW_COUNTS * np.arange(N_WINDOW_COUNTS // 2 + 1)
-    first = np.searchsorted(bins, np.arange(size + 1))
+    first_cell = np.searchsorted(bins, np.arange(size + 1))
     start = 0
     while start < size:
-        stop = max(start + 1, int(np.searchsorted(first, first[start] + MAX_BLOCK_CELLS, "right")) - 1)
-        cells = slice(first[start], first[stop])
-        log = _log_characteristic_function(n[cells], q[cells], sign[cells], theta)
-        log = np.add.reduceat(log, first[start:stop] - first[start], axis=0)
+        stop = max(start + 1, int(np.searchsorted(first_cell, first_cell[start] + MAX_BLOCK_CELLS, "right")) - 1)
+        cells = slice(first_cell[start], first_cell[stop])
+        log_cf = _log_characteristic_function(n[cells], folded_p[cells], sign[cells], theta)
+        log_cf = np.add.reduceat(log_cf, first_cell[start:stop] - first_cell[start], axis=0)
         # The transform is real, so its conjugate gives the same result, and irfft expects the conjugate.
-        pmf = np.fft.irfft(np.conj(np.exp(log - 1j * theta * center[start:stop, None])), N_WINDOW_COUNTS)
+        pmf = np.fft.irfft(np.conj(np.exp(log_cf - 1j * theta * center[start:stop, None])), N_WINDOW_COUNTS)
         lowest = shift[start:stop] + center[start:stop] - N_WINDOW_COUNTS // 2
         yield start, lowest, np.maximum(np.roll(pmf, N_WINDOW_COUNTS // 2, axis=1), 0.0)
         start = stop
 
 
-def _log_characteristic_function(n: Array, q: Array, sign: Array, theta: Array) -> Array:
+def _log_characteristic_function(n: Array, folded_p: Array, sign: Array, theta: Array) -> Array:
     """n log(1 − q + q e^{±iθ}), (cells, angles)."""
-    drop = q[:, None] * (1 - np.cos(theta))
+    real_decrease = folded_p[:, None] * (1 - np.cos(theta))
     with np.errstate(divide="ignore"):  # for q = 1/2 the characteristic function is 0 at π
-        modulus = 0.5 * np.log1p(-2 * (1 - q[:, None]) * drop)
-    angle = np.arctan2((sign * q)[:, None] * np.sin(theta), 1 - drop)
+        modulus = 0.5 * np.log1p(-2 * (1 - folded_p[:, None]) * real_decrease)
+    angle = np.arctan2((sign * folded_p)[:, None] * np.sin(theta), 1 - real_decrease)
     return np.asarray(n[:, None] * modulus + 1j * (n[:, None] * angle))
 
 
@@ -93,9 +93,9 @@ def clopper_pearson_limits(k: Array | float, n: Array | float, tail: float) -> t
     """
     k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
     # A beta distribution with parameter 0 has no quantiles; the limit is then 0 or 1.
-    none, every = k <= 0, k >= n
-    low = np.where(none, 0.0, betaincinv(np.where(none, 1.0, k), n - k + 1, tail))
-    high = np.where(every, 1.0, betaincinv(k + 1, np.where(every, 1.0, n - k), 1 - tail))
+    has_no_event, has_only_events = k <= 0, k >= n
+    low = np.where(has_no_event, 0.0, betaincinv(np.where(has_no_event, 1.0, k), n - k + 1, tail))
+    high = np.where(has_only_events, 1.0, betaincinv(k + 1, np.where(has_only_events, 1.0, n - k), 1 - tail))
     return low, high
 
 
@@ -115,19 +115,21 @@ class CountTails:
     def __init__(self, view: View, index: Array, size: int) -> None:
         binned = view.pool(index, size)
         self.bin_index, self.binned = np.asarray(binned.bin_index), binned
-        hard = np.isclose(binned.sums("wyy"), binned.w * binned.y, rtol=1e-9, atol=1e-9 * binned.w)
-        variance = np.where(hard, binned.sums("wwv"), binned.sums("wwr"))
+        has_single_outcomes = np.isclose(binned.sums("wyy"), binned.w * binned.y, rtol=1e-9, atol=1e-9 * binned.w)
+        variance = np.where(has_single_outcomes, binned.sums("wwv"), binned.sums("wwr"))
         self.standard_error = np.sqrt(np.maximum(variance, 0.0))
         # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
-        alike = hard & np.isclose(binned.w**2, binned.n * binned.sums("ww"), rtol=1e-9, atol=0)
-        self.row_weight = np.where(alike, binned.w / np.maximum(binned.n, 1.0), 1.0)
-        small = binned.n <= MAX_CONVOLVED_ROWS
-        rare = ~small & (variance <= MAX_EXACT_VARIANCE * self.row_weight**2)
-        self.exact_bins = np.flatnonzero(alike & (small | rare))
-        self.gamma_bins = np.flatnonzero(alike & ~small & ~rare)
-        self.normal_bins = np.flatnonzero(~alike)
-        self._tabulate_log_p(view, index, size, small)
-        self._evaluate_gamma_moments(view, index, size)
+        has_equal_weights = has_single_outcomes & np.isclose(
+            binned.w**2, binned.n * binned.sums("ww"), rtol=1e-9, atol=0
+        )
+        self.row_weight = np.where(has_equal_weights, binned.w / np.maximum(binned.n, 1.0), 1.0)
+        is_small = binned.n <= MAX_CONVOLVED_ROWS
+        has_small_variance = ~is_small & (variance <= MAX_EXACT_VARIANCE * self.row_weight**2)
+        self.exact_bins = np.flatnonzero(has_equal_weights & (is_small | has_small_variance))
+        self.gamma_bins = np.flatnonzero(has_equal_weights & ~is_small & ~has_small_variance)
+        self.normal_bins = np.flatnonzero(~has_equal_weights)
+        self._tabulate_log_p(view, index, size, is_small)
+        self._set_gamma_moments(view, index, size)
 
     def statistic(self, wy: Array) -> Array:
         """z of each bin from Σwy (…, bins): the residual sum over its standard error."""
@@ -137,15 +139,17 @@ class CountTails:
 
     def log_p(self, wy: Array) -> Array:
         """log p of each bin from Σwy (…, bins)."""
-        out = np.empty(wy.shape)
+        log_p = np.empty(wy.shape)
         count = wy / self.row_weight
-        at = np.rint(count[..., self.exact_bins]).astype(np.int64) - self.lowest_count
-        out[..., self.exact_bins] = self.log_p_table[self.table_start + np.clip(at, 0, self.table_length - 1)]
-        out[..., self.normal_bins] = np.log(2) + log_ndtr(-np.abs(self.statistic(wy)[..., self.normal_bins]))
-        out[..., self.gamma_bins] = self._log_p_gamma(count[..., self.gamma_bins])
-        return np.minimum(out, 0.0)
+        table_offset = np.rint(count[..., self.exact_bins]).astype(np.int64) - self.lowest_count
+        log_p[..., self.exact_bins] = self.log_p_table[
+            self.table_start + np.clip(table_offset, 0, self.table_length - 1)
+        ]
+        log_p[..., self.normal_bins] = np.log(2) + log_ndtr(-np.abs(self.statistic(wy)[..., self.normal_bins]))
+        log_p[..., self.gamma_bins] = self._gamma_log_p(count[..., self.gamma_bins])
+        return np.minimum(log_p, 0.0)
 
-    def _tabulate_log_p(self, view: View, index: Array, size: int, small: Array) -> None:
+    def _tabulate_log_p(self, view: View, index: Array, size: int, is_small: Array) -> None:
         """log p of every count of the exact bins, concatenated."""
         rows = np.flatnonzero(view.w > 0)
         rows = rows[np.argsort(index[rows], kind="stable")]
@@ -154,7 +158,7 @@ class CountTails:
         tables, lowest = [], []
         for b, start, stop in zip(self.exact_bins, starts, stops, strict=True):
             n, p = view.n[rows[start:stop]], np.clip(view.p[rows[start:stop]].astype(np.float64), 0.0, 1.0)
-            if small[b]:
+            if is_small[b]:
                 tables.append(_log_two_sided_pvalues(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))))
                 lowest.append(0)
             else:
@@ -166,21 +170,23 @@ class CountTails:
         self.lowest_count = np.array(lowest, dtype=np.int64)
         self.log_p_table = np.concatenate(tables) if tables else np.empty(0)
 
-    def _evaluate_gamma_moments(self, view: View, index: Array, size: int) -> None:
+    def _set_gamma_moments(self, view: View, index: Array, size: int) -> None:
+        """Compute mean, standard deviation and skewness of the bins with a gamma distribution."""
         p = np.clip(view.p.astype(np.float64), 0.0, 1.0)
-        third = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.gamma_bins]]
+        third_moments = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.gamma_bins]]
         self.mean = (self.binned.n * self.binned.p)[self.gamma_bins]
         self.sd = (self.standard_error / self.row_weight)[self.gamma_bins]
-        self.skewness = third / self.sd**3
+        self.skewness = third_moments / self.sd**3
 
-    def _log_p_gamma(self, count: Array) -> Array:
-        above, below = (count - 0.5 - self.mean) / self.sd, (count + 0.5 - self.mean) / self.sd
+    def _gamma_log_p(self, count: Array) -> Array:
+        """log p of the bins with a gamma distribution; of the normal where its tail underflows."""
+        upper_z, lower_z = (count - 0.5 - self.mean) / self.sd, (count + 0.5 - self.mean) / self.sd
         with np.errstate(divide="ignore"):
-            tails = np.log(
-                np.minimum(_gamma_upper_tail(above, self.skewness), _gamma_upper_tail(-below, -self.skewness))
+            log_tail = np.log(
+                np.minimum(_gamma_upper_tail(upper_z, self.skewness), _gamma_upper_tail(-lower_z, -self.skewness))
             )
-        normal = np.log(2) + log_ndtr(-np.abs(count - self.mean) / self.sd)
-        return np.asarray(np.where(np.isfinite(tails), np.log(2) + tails, normal))
+        normal_log_p = np.log(2) + log_ndtr(-np.abs(count - self.mean) / self.sd)
+        return np.asarray(np.where(np.isfinite(log_tail), np.log(2) + log_tail, normal_log_p))
 
 
 class VectorTails:
@@ -203,11 +209,11 @@ class VectorTails:
         for c, (start, stop) in enumerate(pairwise(stops)):
             wp = root[start:stop, None] * P[start:stop]
             covariance[c] = np.diag((root[start:stop, None] * wp).sum(axis=0)) - wp.T @ wp
-        likeliest = np.argmax(binned.p, axis=1)
+        largest_class = np.argmax(binned.p, axis=1)
         variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
         self.has_no_variance = variances <= 0
         scale = np.where(self.has_no_variance, 0.0, 1 / np.sqrt(np.where(self.has_no_variance, 1.0, variances)))
-        scale[np.arange(cells), likeliest] = 0.0
+        scale[np.arange(cells), largest_class] = 0.0
         values, vectors = np.linalg.eigh(scale[:, :, None] * covariance * scale[:, None, :])
         positive = values > 1e-10
         self.df = positive.sum(axis=1)
@@ -217,20 +223,22 @@ class VectorTails:
 
     def statistic(self, wy: Array) -> Array:
         """X² of each cell from Σwy (…, cells, m)."""
-        d = wy - self.binned.w[:, None] * self.binned.p
-        shape = d.shape[:-1]
-        turned = np.moveaxis(d.reshape(-1, *d.shape[-2:]), 1, 0) @ self.inverse_root
-        chi2 = np.moveaxis((turned**2).sum(axis=-1), 0, 1).reshape(shape)
-        missed = ((np.abs(d) > 1e-9 * self.binned.w[:, None]) & self.has_no_variance).any(axis=-1)
-        return np.asarray(np.where(missed, np.inf, chi2))
+        residual_sums = wy - self.binned.w[:, None] * self.binned.p
+        shape = residual_sums.shape[:-1]
+        whitened = np.moveaxis(residual_sums.reshape(-1, *residual_sums.shape[-2:]), 1, 0) @ self.inverse_root
+        chi2 = np.moveaxis((whitened**2).sum(axis=-1), 0, 1).reshape(shape)
+        is_impossible = ((np.abs(residual_sums) > 1e-9 * self.binned.w[:, None]) & self.has_no_variance).any(axis=-1)
+        return np.asarray(np.where(is_impossible, np.inf, chi2))
 
     def log_p(self, wy: Array) -> Array:
         """log p of each cell from Σwy (…, cells, m)."""
         x, a = self.statistic(wy) / 2, np.maximum(self.df, 1) / 2
         with np.errstate(divide="ignore"):
-            near = np.log(chdtrc(2 * a, 2 * x))
+            log_tail = np.log(chdtrc(2 * a, 2 * x))
             asymptotic = (a - 1) * np.log(np.where(np.isfinite(x), x, 1.0)) - x - gammaln(a)
-        return np.asarray(np.where((self.df == 0) & (x == 0), 0.0, np.where(np.isfinite(near), near, asymptotic)))
+        return np.asarray(
+            np.where((self.df == 0) & (x == 0), 0.0, np.where(np.isfinite(log_tail), log_tail, asymptotic))
+        )
 
 
 def _log_two_sided_pvalues(pmf: Array) -> Array:
@@ -241,8 +249,8 @@ def _log_two_sided_pvalues(pmf: Array) -> Array:
 
 def _gamma_upper_tail(x: Array, skewness: Array) -> Array:
     """P[X > x] of a standardized gamma distribution with this skewness, reflected if negative, normal if 0."""
-    bent = np.abs(skewness) > MIN_GAMMA_SKEWNESS
-    a = 4 / np.where(bent, skewness, 1.0) ** 2
+    is_skewed = np.abs(skewness) > MIN_GAMMA_SKEWNESS
+    a = 4 / np.where(is_skewed, skewness, 1.0) ** 2
     right = gammaincc(a, np.maximum(a + x * np.sqrt(a), 0.0))
     left = gammainc(a, np.maximum(a - x * np.sqrt(a), 0.0))
-    return np.asarray(np.where(bent, np.where(skewness > 0, right, left), ndtr(-x)))
+    return np.asarray(np.where(is_skewed, np.where(skewness > 0, right, left), ndtr(-x)))

@@ -23,7 +23,7 @@ CUT_WEIGHTS = CUT_WEIGHTS * CUT_LEVELS * np.exp(-(CUT_LEVELS**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
 _EVALUATION_SPACING = 0.75  # of t, between the points where the likelihood is evaluated
-_PROBABILITIES_PER_BLOCK = 1 << 15
+_PROBABILITIES_PER_BLOCK = 1 << 15  # so that temporaries stay in cache
 MAX_ABS_VALUE = 1e100  # largest absolute value of a saved number
 
 
@@ -57,33 +57,33 @@ class SlopeBeliefs:
 
     @classmethod
     def from_single_theta(cls, theta: float) -> SlopeBeliefs:
-        """A single θ, if the rows do not determine it."""
+        """Degenerate cuts that contain a single θ, for rows that do not determine it."""
         return cls(theta, *np.full((2, len(CUT_LEVELS)), theta))
 
     def plug_in_probabilities(self, S: Array) -> Array:
-        """softmax(θ̂ s)."""
-        return _softmax_at(self.theta, S)
+        """Probabilities softmax(θ̂ s) at maximum likelihood, (n, K)."""
+        return _scaled_softmax(self.theta, S)
 
     def beliefs(self, S: Array) -> Beliefs:
         """Belief, plausibility and pignistic probability of the scores S (n, K)."""
-        parts = [np.empty(S.shape) for _ in range(3)]
-        rows = max(1, _PROBABILITIES_PER_BLOCK // S.shape[1])
-        for start in range(0, len(S), rows):
-            part = slice(start, start + rows)
-            for out, values in zip(parts, self._block_beliefs(S[part]), strict=True):
-                out[part] = values
-        return Beliefs(*parts)
+        results = [np.empty(S.shape) for _ in range(3)]
+        block_size = max(1, _PROBABILITIES_PER_BLOCK // S.shape[1])
+        for start in range(0, len(S), block_size):
+            block = slice(start, start + block_size)
+            for out, values in zip(results, self._block_beliefs(S[block]), strict=True):
+                out[block] = values
+        return Beliefs(*results)
 
     def _block_beliefs(self, S: Array) -> tuple[Array, Array, Array]:
         """Belief, plausibility and pignistic probability (n, K) of one block of scores."""
         belief, plausibility, pignistic = (np.zeros(S.shape) for _ in range(3))
         lower = upper = _cumulative_probabilities(self.theta, S)
-        for low, high, mass in zip(self.low, self.high, CUT_WEIGHTS, strict=True):
-            ends = [_cumulative_probabilities(theta, S) for theta in (low, high)]
-            lower, upper = np.minimum(lower, np.minimum(*ends)), np.maximum(upper, np.maximum(*ends))
-            belief += mass * np.maximum(lower[:, 1:] - upper[:, :-1], 0.0)
-            plausibility += mass * (upper[:, 1:] - lower[:, :-1])
-            pignistic += mass * _split_overlaps(lower[:, :-1], upper[:, 1:])
+        for low, high, weight in zip(self.low, self.high, CUT_WEIGHTS, strict=True):
+            cumulative = [_cumulative_probabilities(theta, S) for theta in (low, high)]
+            lower, upper = np.minimum(lower, np.minimum(*cumulative)), np.maximum(upper, np.maximum(*cumulative))
+            belief += weight * np.maximum(lower[:, 1:] - upper[:, :-1], 0.0)
+            plausibility += weight * (upper[:, 1:] - lower[:, :-1])
+            pignistic += weight * _split_overlaps(lower[:, :-1], upper[:, 1:])
         return belief, plausibility, pignistic
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,14 +101,15 @@ class SlopeBeliefs:
         )
 
 
-def _softmax_at(theta: float, S: Array) -> Array:
+def _scaled_softmax(theta: float, S: Array) -> Array:
+    """softmax(θ s) of each row of S (n, K); uniform for θ = 0, even where scores are infinite."""
     return softmax(theta * S if theta != 0 else np.zeros(S.shape))
 
 
 def _cumulative_probabilities(theta: float, S: Array) -> Array:
-    """0, F₁, …, F_K = 1, (n, K + 1)."""
+    """Cumulative probabilities 0, F₁, …, F_K = 1 of softmax(θ s), (n, K + 1)."""
     F = np.zeros((len(S), S.shape[1] + 1))
-    np.minimum(np.cumsum(_softmax_at(theta, S), axis=1), 1.0, out=F[:, 1:])
+    np.minimum(np.cumsum(_scaled_softmax(theta, S), axis=1), 1.0, out=F[:, 1:])
     F[:, -1] = 1.0
     return F
 
@@ -116,14 +117,14 @@ def _cumulative_probabilities(theta: float, S: Array) -> Array:
 def _split_overlaps(start: Array, end: Array) -> Array:
     """Lengths of the intervals [start, end] of Z in each row (n, K), with overlaps split evenly; they cover [0, 1]."""
     k = start.shape[1]
-    places = np.concatenate([start, end], axis=1)
-    order = places.argsort(axis=1, kind="stable")
-    sorted_places = np.take_along_axis(places, order, axis=1)
-    open_there = np.where(order < k, 1, -1).cumsum(axis=1)[:, :-1]
-    shares = np.diff(sorted_places, axis=1) / np.maximum(open_there, 1)
-    until = np.zeros(places.shape)
-    np.put_along_axis(until, order[:, 1:], shares.cumsum(axis=1), axis=1)
-    return until[:, k:] - until[:, :k]
+    endpoints = np.concatenate([start, end], axis=1)
+    order = endpoints.argsort(axis=1, kind="stable")
+    sorted_endpoints = np.take_along_axis(endpoints, order, axis=1)
+    n_open = np.where(order < k, 1, -1).cumsum(axis=1)[:, :-1]
+    shares = np.diff(sorted_endpoints, axis=1) / np.maximum(n_open, 1)
+    cumulative_shares = np.zeros(endpoints.shape)
+    np.put_along_axis(cumulative_shares, order[:, 1:], shares.cumsum(axis=1), axis=1)
+    return cumulative_shares[:, k:] - cumulative_shares[:, :k]
 
 
 def _trace_cut_ends(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tuple[Array, int]:
@@ -131,20 +132,20 @@ def _trace_cut_ends(theta: float, sums: Callable[[float], Likelihood], sign: flo
 
     Ends are interpolated between points about `_EVALUATION_SPACING` of t apart, with dθ/dt = t / F′.
     """
-    at = sums(theta)
-    base, current = at.value, theta
-    t, places, slopes = [0.0], [theta], [sign / float(np.sqrt(at.hessian[0, 0]))]
+    likelihood = sums(theta)
+    min_loss, current = likelihood.value, theta
+    t, thetas, slopes = [0.0], [theta], [sign / float(np.sqrt(likelihood.hessian[0, 0]))]
     for _ in range(200):
-        rise = ((t[-1] + _EVALUATION_SPACING) ** 2 - t[-1] ** 2) / 2
-        g, h = abs(float(at.gradient[0])), float(at.hessian[0, 0])
-        current += sign * 2 * rise / (g + float(np.sqrt(g * g + 2 * h * rise)))
-        at = sums(current)
-        t.append(float(np.sqrt(2 * max(at.value - base, 0.0))))
-        places.append(current)
-        slopes.append(t[-1] / float(at.gradient[0]))
+        loss_increase = ((t[-1] + _EVALUATION_SPACING) ** 2 - t[-1] ** 2) / 2
+        g, h = abs(float(likelihood.gradient[0])), float(likelihood.hessian[0, 0])
+        current += sign * 2 * loss_increase / (g + float(np.sqrt(g * g + 2 * h * loss_increase)))
+        likelihood = sums(current)
+        t.append(float(np.sqrt(2 * max(likelihood.value - min_loss, 0.0))))
+        thetas.append(current)
+        slopes.append(t[-1] / float(likelihood.gradient[0]))
         if t[-1] >= MAX_CUT_LEVEL:
             break
-    ends = cubic_hermite(CUT_LEVELS, np.array(t), np.array(places), np.array(slopes))[0]
+    ends = cubic_hermite(CUT_LEVELS, np.array(t), np.array(thetas), np.array(slopes))[0]
     return np.maximum(ends, theta) if sign > 0 else np.minimum(ends, theta), len(t) - 1
 
 
@@ -161,8 +162,8 @@ class ShiftSlopeBeliefs:
     and plausibility that of the upper ends.
     """
 
-    theta: Array  # (2,) τ, γ
-    turn: Array  # (2, 2) to the coordinates in which cuts are nearly round
+    theta: Array  # (2,) τ and γ at maximum likelihood
+    turn: Array  # (2, 2) linear map to the coordinates in which cuts are nearly round
     support: Array  # (t, a) at angles 2πi/a, over t
     slope: Array  # (t, a) its derivative by the angle
 
@@ -175,38 +176,38 @@ class ShiftSlopeBeliefs:
         for i, t in enumerate(CUT_LEVELS):
             radii = surface.radii(angles, t**2 / 2, radii)
             points = radii[:, None] * unit_vectors(angles)
-            normal = surface.gradients(t * points)
-            psi = np.arctan2(normal[:, 1], normal[:, 0])
-            out = unit_vectors(psi)
-            h, dh = (points * out).sum(axis=1), points[:, 1] * out[:, 0] - points[:, 0] * out[:, 1]
+            normals = surface.gradients(t * points)
+            psi = np.arctan2(normals[:, 1], normals[:, 0])
+            directions = unit_vectors(psi)
+            h, dh = (points * directions).sum(axis=1), points[:, 1] * directions[:, 0] - points[:, 0] * directions[:, 1]
             psi = np.maximum.accumulate(np.unwrap(psi))
-            three = [
+            periodic_copies = [
                 np.concatenate([psi + shift for shift in (-2 * np.pi, 0, 2 * np.pi)]),
                 *(np.tile(v, 3) for v in (h, dh)),
             ]
-            support[i], slope[i] = cubic_hermite(angles, *three)
+            support[i], slope[i] = cubic_hermite(angles, *periodic_copies)
         return cls(surface.theta, surface.turn, support, slope)
 
     def plug_in_probabilities(self, x: Array) -> Array:
-        """σ(τ̂ + γ̂x)."""
+        """Probabilities σ(τ̂ + γ̂x) at maximum likelihood, (n, 2)."""
         q = self._fitted_log_odds(_clip_log_odds(x))
         return np.stack([expit(-q), expit(q)], axis=1)
 
     def _fitted_log_odds(self, x: Array) -> Array:
-        """τ̂ + γ̂x."""
+        """Log odds τ̂ + γ̂x at maximum likelihood, (n,)."""
         return self.theta[0] + self.theta[1] * x
 
     def beliefs(self, x: Array) -> Beliefs:
         """Belief, plausibility and pignistic probability at the scores x (n,)."""
         x = _clip_log_odds(x)
-        way = np.stack([np.ones(len(x)), x], axis=1) @ self.turn
-        length, angle = np.hypot(way[:, 0], way[:, 1]), np.arctan2(way[:, 1], way[:, 0])
-        middle = self._fitted_log_odds(x)
+        directions = np.stack([np.ones(len(x)), x], axis=1) @ self.turn
+        length, angle = np.hypot(directions[:, 0], directions[:, 1]), np.arctan2(directions[:, 1], directions[:, 0])
+        fitted_log_odds = self._fitted_log_odds(x)
         ends = np.zeros((len(x), 2)), np.zeros((len(x), 2))
-        for t, mass, h, dh in zip(CUT_LEVELS, CUT_WEIGHTS, self.support, self.slope, strict=True):
-            for end, sign, turned in zip(ends, (-1, 1), (angle + np.pi, angle), strict=True):
-                eta = middle + sign * t * length * periodic_cubic_hermite(turned, h, dh)
-                end += mass * np.stack([expit(-eta), expit(eta)], axis=1)
+        for t, weight, h, dh in zip(CUT_LEVELS, CUT_WEIGHTS, self.support, self.slope, strict=True):
+            for end, sign, cut_angle in zip(ends, (-1, 1), (angle + np.pi, angle), strict=True):
+                eta = fitted_log_odds + sign * t * length * periodic_cubic_hermite(cut_angle, h, dh)
+                end += weight * np.stack([expit(-eta), expit(eta)], axis=1)
         # The log odds of the first class are the negatives: its belief comes from the upper ends.
         belief = np.stack([ends[1][:, 0], ends[0][:, 1]], axis=1)
         plausibility = np.stack([ends[0][:, 0], ends[1][:, 1]], axis=1)
@@ -234,34 +235,42 @@ class ShiftSlopeBeliefs:
 
 
 def _clip_log_odds(x: Array) -> Array:
+    """Log odds (n,) with infinite ones replaced by large finite ones."""
     return np.clip(x, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
 
 
 def _read_matrix(mapping: Mapping[str, Any], key: str, shape: tuple[int, int], low: float) -> Array:
+    """Read a saved matrix of a given shape with entries of at least `low`; raises TO505 for anything else."""
     rows = mapping[key] if isinstance(mapping[key], list) else []
-    sized = {f"{key} row {i}": row for i, row in enumerate(rows)}
-    saved_parameters.check_keys(sized, [f"{key} row {i}" for i in range(shape[0])], key)
-    return np.stack([saved_parameters.read_vector(sized, row, low, MAX_ABS_VALUE, size=shape[1]) for row in sized])
+    named_rows = {f"{key} row {i}": row for i, row in enumerate(rows)}
+    saved_parameters.check_keys(named_rows, [f"{key} row {i}" for i in range(shape[0])], key)
+    return np.stack(
+        [saved_parameters.read_vector(named_rows, row, low, MAX_ABS_VALUE, size=shape[1]) for row in named_rows]
+    )
 
 
 def cubic_hermite(x: Array, nodes: Array, values: Array, slopes: Array) -> tuple[Array, Array]:
     """Cubic Hermite interpolation through increasing nodes, and its derivative, at x within them."""
-    at = np.clip(np.searchsorted(nodes, x, "right") - 1, 0, len(nodes) - 2)
-    gap = np.maximum(nodes[at + 1] - nodes[at], 1e-300)
-    return _evaluate_cubic((x - nodes[at]) / gap, gap, values[at], values[at + 1], slopes[at], slopes[at + 1])
+    segment = np.clip(np.searchsorted(nodes, x, "right") - 1, 0, len(nodes) - 2)
+    gap = np.maximum(nodes[segment + 1] - nodes[segment], 1e-300)
+    return _evaluate_cubic(
+        (x - nodes[segment]) / gap, gap, values[segment], values[segment + 1], slopes[segment], slopes[segment + 1]
+    )
 
 
 def periodic_cubic_hermite(angle: Array, values: Array, slopes: Array) -> Array:
     """Periodic cubic Hermite interpolation through values at angles 2πi/a."""
     gap = 2 * np.pi / len(values)
-    place = (angle / gap) % len(values)
-    at = place.astype(np.intp) % len(values)
-    after = (at + 1) % len(values)
-    return _evaluate_cubic(place - np.floor(place), gap, values[at], values[after], slopes[at], slopes[after])[0]
+    position = (angle / gap) % len(values)
+    segment = position.astype(np.intp) % len(values)
+    next_node = (segment + 1) % len(values)
+    return _evaluate_cubic(
+        position - np.floor(position), gap, values[segment], values[next_node], slopes[segment], slopes[next_node]
+    )[0]
 
 
 def _evaluate_cubic(u: Array, gap: Array | float, y0: Array, y1: Array, d0: Array, d1: Array) -> tuple[Array, Array]:
     """Value and derivative at the fraction u of gaps with end values y0, y1 and end slopes d0, d1."""
-    rise, d0, d1 = y1 - y0, d0 * gap, d1 * gap
-    a, b = 3 * rise - 2 * d0 - d1, d0 + d1 - 2 * rise
+    difference, d0, d1 = y1 - y0, d0 * gap, d1 * gap
+    a, b = 3 * difference - 2 * d0 - d1, d0 + d1 - 2 * difference
     return y0 + u * (d0 + u * (a + u * b)), (d0 + u * (2 * a + 3 * u * b)) / gap

@@ -10,8 +10,8 @@ from scipy.special import expit
 from trueodds.binning.sorted_scores import group_starts
 from trueodds.core.typing import Array
 
-MAX_SCORE_GROUPS = 1 << 11  # largest number of groups of neighboring scores
-_DROP_TOLERANCE = 1e-10  # relative tolerance of a drop; sums over 1e6 rows have no more digits
+MAX_SCORE_GROUPS = 1 << 11  # largest number of groups of neighboring scores, which limits the cost of a contour
+_INCREASE_TOLERANCE = 1e-10  # relative, of an increase of the loss; sums over 1e6 rows have no more digits
 _EQUAL_SCORES_TOLERANCE = 1e-18  # relative variance below which scores are equal
 _MAX_NEWTON_STEPS = 200  # toward a point of the contour
 
@@ -25,11 +25,11 @@ class ScoreCells:
     wy: Array  # (m,) Σwy at each score
 
     def pool_neighbors(self) -> ScoreCells:
-        """At most `CELLS` groups of neighboring scores of about equal weight, at their means."""
+        """Pool at most `MAX_SCORE_GROUPS` groups of neighboring scores of about equal weight, at their means."""
         if len(self.x) <= MAX_SCORE_GROUPS:
             return self
-        first = group_starts(self.w, MAX_SCORE_GROUPS)
-        w, wx, wy = (np.add.reduceat(values, first) for values in (self.w, self.w * self.x, self.wy))
+        starts = group_starts(self.w, MAX_SCORE_GROUPS)
+        w, wx, wy = (np.add.reduceat(values, starts) for values in (self.w, self.w * self.x, self.wy))
         return ScoreCells(wx / w, w, wy)
 
 
@@ -39,9 +39,9 @@ def group_by_score(x: Array, y: Array, w: Array) -> ScoreCells:
     >>> group_by_score(np.array([2.0, 1.0, 2.0]), np.array([1.0, 0.0, 0.0]), np.ones(3)).w.tolist()
     [1.0, 2.0]
     """
-    live = w > 0
-    scores, where = np.unique(x[live], return_inverse=True)
-    return ScoreCells(scores, np.bincount(where, w[live]), np.bincount(where, (w * y)[live]))
+    has_weight = w > 0
+    scores, score_index = np.unique(x[has_weight], return_inverse=True)
+    return ScoreCells(scores, np.bincount(score_index, w[has_weight]), np.bincount(score_index, (w * y)[has_weight]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,20 +61,20 @@ class LikelihoodSurface:
 
     @classmethod
     def around_minimum(cls, rows: ScoreCells, theta: Array) -> LikelihoodSurface:
-        """Around the minimum θ of these rows."""
-        total = float(rows.w.sum())
-        mean = float(rows.w @ rows.x) / total
+        """The surface around the minimum θ (2,) of the negative log-likelihood of these rows."""
+        total_weight = float(rows.w.sum())
+        mean = float(rows.w @ rows.x) / total_weight
         eta = theta[0] + theta[1] * rows.x
         curvature = rows.w * expit(eta) * expit(-eta)
         # Orthogonal steps: of the log odds at the curvature-weighted mean score, and of the slope around it.
-        middle = float(curvature @ rows.x / curvature.sum()) if len(rows.x) > 1 else mean
-        centered = rows.x - middle
-        first, second = float(curvature.sum()), float(curvature @ centered**2)
-        slope_fixed = not second > _EQUAL_SCORES_TOLERANCE * float(curvature @ rows.x**2)
-        a, b = 1 / np.sqrt(first), 0.0 if slope_fixed else 1 / np.sqrt(second)
+        center = float(curvature @ rows.x / curvature.sum()) if len(rows.x) > 1 else mean
+        centered = rows.x - center
+        shift_curvature, slope_curvature = float(curvature.sum()), float(curvature @ centered**2)
+        slope_fixed = not slope_curvature > _EQUAL_SCORES_TOLERANCE * float(curvature @ rows.x**2)
+        a, b = 1 / np.sqrt(shift_curvature), 0.0 if slope_fixed else 1 / np.sqrt(slope_curvature)
         return cls(
             theta,
-            np.array([[a, -middle * b], [0.0, b]]),
+            np.array([[a, -center * b], [0.0, b]]),
             eta,
             np.stack([np.full(len(centered), a), centered * b]),
             rows,
@@ -85,25 +85,29 @@ class LikelihoodSurface:
         """τ and γ, (…, 2), of β (…, 2)."""
         return self.theta + beta @ self.turn.T
 
-    def radii(self, angles: Array, fall: float, start: Array | float = 1.0) -> Array:
+    def radii(self, angles: Array, loss_increase: float, start: Array | float = 1.0) -> Array:
         """Distance along each angle at which F rises by `fall`, in units of √(2 fall), from the guess `start`.
 
         F is convex, so Newton's method from outside is monotone.
         """
-        along = unit_vectors(angles)
-        steps = along @ self.eta_by_beta
-        still = along[:, 1] ** 2 * float(self.slope_fixed)
-        unit = np.sqrt(2 * fall)
+        directions = unit_vectors(angles)
+        steps = directions @ self.eta_by_beta
+        fixed_slope_curvature = directions[:, 1] ** 2 * float(self.slope_fixed)
+        unit = np.sqrt(2 * loss_increase)
         r = np.full(len(angles), unit) * start
-        base, q = _softplus_and_derivative(self.eta)
+        softplus_at_minimum, q = _softplus_and_derivative(self.eta)
         expected = self.rows.w * q  # at a minimum observed and fitted sums are equal
         for _ in range(_MAX_NEWTON_STEPS):
             softplus, q = _softplus_and_derivative(self.eta + r[:, None] * steps)
-            risen = (softplus - base) @ self.rows.w - r * (steps @ expected) + still * r**2 / 2
-            slope = (steps * (self.rows.w * q - expected)).sum(axis=1) + still * r
-            if (np.abs(risen - fall) <= _DROP_TOLERANCE * (fall + 1)).all():
+            increases = (
+                (softplus - softplus_at_minimum) @ self.rows.w
+                - r * (steps @ expected)
+                + fixed_slope_curvature * r**2 / 2
+            )
+            slopes = (steps * (self.rows.w * q - expected)).sum(axis=1) + fixed_slope_curvature * r
+            if (np.abs(increases - loss_increase) <= _INCREASE_TOLERANCE * (loss_increase + 1)).all():
                 break
-            r = np.maximum(r - (risen - fall) / np.maximum(slope, 1e-300), r / 16)
+            r = np.maximum(r - (increases - loss_increase) / np.maximum(slopes, 1e-300), r / 16)
         return r / unit
 
     def gradients(self, beta: Array) -> Array:

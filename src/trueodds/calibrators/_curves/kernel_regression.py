@@ -11,54 +11,73 @@ from trueodds.core.typing import Array
 from trueodds.kernels.gaussian_sums import gaussian_sums
 
 BANDWIDTH_RULES = ("silverman", "normal")
-MIN_BANDWIDTH = {"probability": 0.002, "logit": 0.02}  # resolved by the finest grid of a map
-MAX_BANDWIDTH = {"probability": 1.0, "logit": 100.0}
+MIN_BANDWIDTH = {"probability": 0.002, "logit": 0.02}  # by scale; resolved by the finest grid of a map
+MAX_BANDWIDTH = {"probability": 1.0, "logit": 100.0}  # by scale; the curve is then nearly constant
+_KERNEL_RADIUS = 9  # bandwidths beyond which the kernel counts as 0
 _MAX_DISTINCT_SCORES = 4096  # distinct scores up to which none are pooled
-_CELLS_PER_BANDWIDTH = 32  # per bandwidth; beyond _MAX_DISTINCT_SCORES, scores are pooled at the mean of each cell
+_CELLS_PER_BANDWIDTH = 32  # beyond _MAX_DISTINCT_SCORES, scores are pooled at the mean of each cell
 
 
 def kernel_regression(
     points: Array, s: Array, w: Array, wy: Array, h: float, mirrored: bool = True
 ) -> tuple[Array, Array, Array]:
-    """The curve r at some points, its slope, and the density of the scores up to a factor, each (n,).
+    """Nadaraya-Watson regression of the outcome on the score at some points (n,), with a Gaussian kernel.
 
-    The scores s (m,) increase, with Σw and Σwy at each. If `mirrored`, scores and points lie in [0, 1].
+    Parameters
+    ----------
+    points : ndarray of shape (n,)
+        Points at which the curve is evaluated.
+    s, w, wy : ndarray of shape (m,)
+        Increasing scores, with Σw and Σwy at each.
+    h : float
+        Bandwidth, the standard deviation of the kernel.
+    mirrored : bool, default=True
+        Whether scores are reflected at 0 and 1; scores and points then lie in [0, 1].
+
+    Returns
+    -------
+    values, slopes, density : ndarray of shape (n,)
+        The curve, its derivative, and the density of the scores up to a factor.
     """
     if mirrored:
-        n_reflections = math.ceil((9 * h + 1) / 2)
-        images = [sign * s + 2 * j for j in range(-n_reflections, n_reflections + 1) for sign in (1, -1)]
-        # The nearest images lie in [−1, 2]; the kernel is 0 beyond a distance of 9 h.
-        masked_images = [(i, (-1 - 9 * h <= i) & (i <= 2 + 9 * h)) for i in images]
-        s, w, wy = (
-            np.concatenate([part[keep] for part, (_, keep) in zip(parts, masked_images, strict=True)])
-            for parts in (images, [w] * len(masked_images), [wy] * len(masked_images))
-        )
-        order = np.argsort(s, kind="stable")
-        s, w, wy = s[order], w[order], wy[order]
+        s, w, wy = _reflect_scores(s, w, wy, h)
     mass, events, slope_of_mass, slope_of_events, log = gaussian_sums(points, s, w, wy, h).T
     values = events / mass
     return values, (slope_of_events - values * slope_of_mass) / mass, mass * np.exp(log)
 
 
+def _reflect_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
+    """The scores s (m,) in [0, 1] and their images by reflection at 0 and 1 that the kernel reaches, increasing."""
+    radius = _KERNEL_RADIUS * h
+    n_reflections = math.ceil((radius + 1) / 2)
+    images = [sign * s + 2 * j for j in range(-n_reflections, n_reflections + 1) for sign in (1, -1)]
+    # The nearest images lie in [−1, 2].
+    masks = [(-1 - radius <= image) & (image <= 2 + radius) for image in images]
+    s = np.concatenate([image[mask] for image, mask in zip(images, masks, strict=True)])
+    w, wy = (np.concatenate([values[mask] for mask in masks]) for values in (w, wy))
+    order = np.argsort(s, kind="stable")
+    return s[order], w[order], wy[order]
+
+
 def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
-    """The scores, or with many scores their means in fine cells."""
+    """Pool increasing scores s (m,) with Σw and Σwy at each in fine cells, at their means, if there are many."""
     if len(s) <= _MAX_DISTINCT_SCORES:
         return s, w, wy
-    first = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS_PER_BANDWIDTH / h)), prepend=-1.0))
-    ws, w, wy = (np.add.reduceat(v, first) for v in (w * s, w, wy))
+    starts = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS_PER_BANDWIDTH / h)), prepend=-1.0))
+    ws, w, wy = (np.add.reduceat(v, starts) for v in (w * s, w, wy))
     return ws / w, w, wy
 
 
-def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, end: float = math.inf) -> float:
+def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, excluded_score: float = math.inf) -> float:
     """The bandwidth as given, or by a rule from the increasing scores s (m,) with their weights.
 
-    Scores at ±`end`, log odds that `min_prob` gave to exact 0 and 1, do not enter the rule.
+    Scores at ±`excluded_score`, the log odds that `min_prob` gave to exact 0 and 1, do not enter the rule.
     """
     if not isinstance(bandwidth, str):
         return float(bandwidth)
-    inside = np.abs(s) < end * (1 - 1e-9)
-    if inside.any():
-        s, w = s[inside], w[inside]
+    is_finite = np.abs(s) < excluded_score * (1 - 1e-9)
+    if is_finite.any():
+        s, w = s[is_finite], w[is_finite]
     w = w * max(1.0, 2 / float(w.sum()))  # a standard deviation needs the weight of at least two rows
     n = float(w.sum())
     sd = float(weighted_std(s, w)) * math.sqrt(n / (n - 1))

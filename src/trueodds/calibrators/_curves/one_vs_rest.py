@@ -77,8 +77,8 @@ def fit_curves(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w:
     """Fit the curves `fit(x, y, w)` of the classes that need one, on the rows with positive weight."""
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
-    which = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return tuple(fit(P[:, c], Y[:, c], w) for c in which)
+    classes = [1] if P.shape[1] == 2 else range(P.shape[1])
+    return tuple(fit(P[:, c], Y[:, c], w) for c in classes)
 
 
 def fit_curves_of_logs(
@@ -87,14 +87,14 @@ def fit_curves_of_logs(
     """Fit curves of logarithms: `fit(logs, y, w)` gets those of the other classes and of its own, (n, 2)."""
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
-    which = [1] if P.shape[1] == 2 else range(P.shape[1])
-    return tuple(fit(one_vs_rest_logs(P, c, min_prob), Y[:, c], w) for c in which)
+    classes = [1] if P.shape[1] == 2 else range(P.shape[1])
+    return tuple(fit(one_vs_rest_logs(P, c, min_prob), Y[:, c], w) for c in classes)
 
 
 def fit_curves_from_sums(fit: Callable[[SummableRows], Any], data: SummableRows) -> tuple[Any, ...]:
     """Fit the curves from sums over rows `FitData`, in passes that the classes share; `fit` gets `OneVsRestRows`."""
-    which = [1] if data.summary.k == 2 else range(data.summary.k)
-    return tuple(data.fit_jointly([partial(_fit_class_from_sums, fit=fit, c=c) for c in which]))
+    classes = [1] if data.summary.k == 2 else range(data.summary.k)
+    return tuple(data.fit_jointly([partial(_fit_class_from_sums, fit=fit, c=c) for c in classes]))
 
 
 def _fit_class_from_sums(data: SummableRows, fit: Callable[[SummableRows], Any], c: int) -> Any:
@@ -139,18 +139,21 @@ def zero_probability_notes(Q: Array) -> list[Note]:
 def zero_probability_notes_of_cells(curves: Sequence[ClassCurve], views: Sequence[View]) -> list[Note]:
     """Return this note for curves that were fitted to cells, where other classes' scores are unknown."""
     predicted = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
-    lost = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]
-    rows = max(int(view.n[none].sum()) for view, none in zip(views, lost, strict=True))
-    more = "" if len(views) == 1 else " or more"
-    return _zero_probability_note_list(rows, f"{more} of the {int(views[0].n.sum()):,} rows it was fitted on".strip())
+    is_zero = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]
+    n_rows = max(int(view.n[none].sum()) for view, none in zip(views, is_zero, strict=True))
+    or_more = "" if len(views) == 1 else " or more"
+    return _zero_probability_note_list(
+        n_rows, f"{or_more} of the {int(views[0].n.sum()):,} rows it was fitted on".strip()
+    )
 
 
-def _zero_probability_note_list(rows: int, of: str) -> list[Note]:
-    if rows == 0:
+def _zero_probability_note_list(n_rows: int, rows_text: str) -> list[Note]:
+    """Note TN505 with the number of rows that get probability 0, or no note if there are none."""
+    if n_rows == 0:
         return []
     text = (
-        f"The map gives probability 0 to some class in {rows:,} {of}; if that class is observed, the log loss is"
-        " infinite."
+        f"The map gives probability 0 to some class in {n_rows:,} {rows_text}; if that class is observed, the log loss"
+        " is infinite."
     )
     return [Note("TN505", text)]
 
@@ -163,33 +166,35 @@ def map_classes(
 ) -> tuple[T, ...]:
     """Results for the second of two classes, or for every class, from the rows with positive weight.
 
-    `of_keys(keys)` gets sorted keys (see `kernels.sort`) if every row has weight 1 and a single outcome; otherwise
-    `of_rows(x, y, w)`. Y is (n, K) shares, or class numbers (n,).
+    `fit_keys(keys)` gets sorted keys (see `kernels.sort`) if every row has weight 1 and a single outcome; otherwise
+    `fit_rows(x, y, w)`. Y is (n, K) shares, or class numbers (n,).
     """
     if not w.all():
-        live = w > 0
-        P, Y, w = P[live], Y[live], w[live]
+        has_weight = w > 0
+        P, Y, w = P[has_weight], Y[has_weight], w[has_weight]
     classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
     results = map_sorted_keys(P, Y, fit_keys, classes) if (w == 1).all() else None
     if results is None:
 
-        def work(start: int, stop: int) -> list[T]:
+        def fit_block(start: int, stop: int) -> list[T]:
+            """Fit the classes from start to stop."""
             some = classes[start:stop]
             return [fit_rows(P[:, c], (Y == c).astype(np.float64) if Y.ndim == 1 else Y[:, c], w) for c in some]
 
-        results = [one for some in map_blocks(work, len(classes), 1) for one in some]
+        results = [one for some in map_blocks(fit_block, len(classes), 1) for one in some]
     return tuple(results)
 
 
 def fit_curves_from_counts(
     P: Array, Y: Array, w: Array, fit_curve: Callable[[Array, Array, Array], T]
 ) -> tuple[T, ...]:
-    """Fit curves `made(s, mass, events)` from the increasing distinct scores s, and Σw and Σwy at each."""
+    """Fit curves `fit_curve(s, mass, events)` from the increasing distinct scores s, and Σw and Σwy at each."""
 
-    def of_rows(x: Array, y: Array, w: Array) -> T:
+    def fit_rows(x: Array, y: Array, w: Array) -> T:
+        """Fit the curve of one class to single rows."""
         return fit_curve(*distinct_scores.sum_by_score(x, y, w, score_keys.argsort_scores(x)))
 
-    return map_classes(P, Y, w, lambda keys: fit_curve(*distinct_scores.count_by_score(keys)), of_rows)
+    return map_classes(P, Y, w, lambda keys: fit_curve(*distinct_scores.count_by_score(keys)), fit_rows)
 
 
 def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabilities) -> Array:
@@ -199,14 +204,14 @@ def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabiliti
     """
     if len(curves) == 1:
         return _apply_to_pair(curves[0], P, 1)
-    raw = np.stack(
+    by_class = np.stack(
         [_apply_to_class(curve, P, c) for c, curve in enumerate(curves)]
     )  # by class, so that sums run along the rows
-    total = raw.sum(axis=0)
-    if not total.all():
-        raw[:, total == 0], total[total == 0] = 1.0, len(raw)
-    raw /= total
-    return raw.T
+    row_sums = by_class.sum(axis=0)
+    if not row_sums.all():
+        by_class[:, row_sums == 0], row_sums[row_sums == 0] = 1.0, len(by_class)
+    by_class /= row_sums
+    return by_class.T
 
 
 def _apply_to_pair(curve: Any, P: Probabilities, c: int) -> Array:
@@ -231,5 +236,5 @@ def sums_by_log_odds(x: Array, y: Array, w: Array) -> tuple[Array, Array, Array]
     order = np.argsort(x, kind="stable")
     order = order[w[order] > 0]
     x, w, wy = x[order], w[order], w[order] * y[order]
-    first = np.flatnonzero(np.diff(x, prepend=-np.inf) > 0) if len(x) else np.zeros(0, dtype=np.intp)
-    return x[first], np.add.reduceat(w, first), np.add.reduceat(wy, first)
+    starts = np.flatnonzero(np.diff(x, prepend=-np.inf) > 0) if len(x) else np.zeros(0, dtype=np.intp)
+    return x[starts], np.add.reduceat(w, starts), np.add.reduceat(wy, starts)

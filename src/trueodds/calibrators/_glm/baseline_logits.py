@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.calibrators._glm.lbfgs import minimize_lbfgs
 from trueodds.calibrators._glm.log_linear import FALLBACK_RIDGE, MAX_NEWTON_PARAMETERS, LogLinearRows
 from trueodds.calibrators._glm.log_probabilities import softmax
-from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_lbfgs, minimize_newton
+from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.calibrators._glm.parameter_covariance import ScoreVectors
 from trueodds.calibrators._glm.parameter_uncertainty import FitEvidence, ParameterUncertainty
 from trueodds.calibrators._glm.row_sums import SummableRows
@@ -76,14 +77,17 @@ class BaselineLogitFit:
         ).uncertainty()  # fmt: skip
 
     def _likelihood_ratio(self) -> float:
+        """Likelihood ratio statistic against the identity, at least 0."""
         return max(2 * (self.identity_loss - self.optimum.likelihood.value), 0.0)
 
     def _squared_weight_hessian(self) -> Array:
+        """Hessian at the optimum with squared weights, (d, d), for the sandwich estimator."""
         tying = np.eye(2 * len(self.free))[:, np.repeat(self.free, 2)]
-        squares: Array = self.data.sum(partial(_sum_squared_weight_hessian, theta=self.optimum.theta, tying=tying))
-        return squares
+        hessian: Array = self.data.sum(partial(_squared_weight_hessian_of_rows, theta=self.optimum.theta, tying=tying))
+        return hessian
 
     def _score_vectors(self) -> ScoreVectors:
+        """Gradient contributions of the rows in memory at the optimum."""
         rows, free = self.data.rows, self.free
         eta = np.zeros_like(rows.x)
         eta[:, free] = rows.x[:, free] * self.slopes + self.optimum.theta[1::2]
@@ -95,46 +99,49 @@ def fit_baseline_logits(data: SummableRows, free: Array, penalty: float) -> Base
 
     `free` (K,) is False for the baseline. `penalty` is λ in nats over all rows of the ridge λ|θ − (1, 0)|².
     """
-    k, mass = len(free), data.summary.total_weight
+    k, total_weight = len(free), data.summary.total_weight
     log_odds_range: LogOddsRange = data.sum(LogOddsRange.from_rows)
     # Centered without a penalty: log odds that are all equal then leave the slope unchanged.
-    means = np.zeros(k) if penalty else log_odds_range.total / mass
+    means = np.zeros(k) if penalty else log_odds_range.total / total_weight
     is_constant = np.maximum(log_odds_range.high - means, means - log_odds_range.low) <= _EQUALITY_TOLERANCE * (
         1 + np.abs(means)
     )
     low, high = (np.where(is_constant, means, end)[free] for end in (log_odds_range.low, log_odds_range.high))
     centered = data.map_rows(partial(_center_log_odds, means=means, is_constant=is_constant))
     target = np.column_stack([np.ones(k), means])[free].reshape(-1)
-    tying, values = np.eye(2 * k)[:, np.repeat(free, 2)], []
+    tying, losses = np.eye(2 * k)[:, np.repeat(free, 2)], []
 
-    def step(theta: Array, *, curved: bool = True) -> Callable[[LogLinearRows], Likelihood]:
-        return partial(_likelihood_sums, theta=theta, tying=tying, curved=curved)
+    def likelihood_of_rows(theta: Array, *, with_hessian: bool = True) -> Callable[[LogLinearRows], Likelihood]:
+        """Return the function that evaluates the likelihood of θ on a batch of rows."""
+        return partial(_likelihood_of_rows, theta=theta, tying=tying, with_hessian=with_hessian)
 
-    def sums(theta: Array, *, curved: bool = True) -> Likelihood:
-        at: Likelihood = centered.sum(step(theta, curved=curved))
-        values.append(at.value)
-        return at
+    def sums(theta: Array, *, with_hessian: bool = True) -> Likelihood:
+        """Evaluate the likelihood of θ in one pass, and record its value."""
+        likelihood: Likelihood = centered.sum(likelihood_of_rows(theta, with_hessian=with_hessian))
+        losses.append(likelihood.value)
+        return likelihood
 
     def minimize(strength: float, min_gain: float) -> Minimum:
-        pull = np.full(len(target), strength / mass)
+        """Minimize the loss with a ridge of this strength, in nats over all rows, from the identity."""
+        strengths = np.full(len(target), strength / total_weight)
         if len(target) <= MAX_NEWTON_PARAMETERS:
             return minimize_newton(
-                sums, target, Ridge(pull, target), min_gain=min_gain, fallback=np.zeros(len(target)),
-                sums_at_points=lambda places: centered.sums(map(step, places)),
+                sums, target, Ridge(strengths, target), min_gain=min_gain, fallback=np.zeros(len(target)),
+                sums_at_points=lambda places: centered.sums(map(likelihood_of_rows, places)),
             )  # fmt: skip
-        curvature = centered.sum(partial(_hessian_diagonal, means=means)) @ tying / mass
-        scale = 1 / np.sqrt(curvature + 2 * pull + 1e-9 * curvature.max())
-        return minimize_lbfgs(partial(sums, curved=False), target, Ridge(pull, target), scale)
+        curvature = centered.sum(partial(_hessian_diagonal, means=means)) @ tying / total_weight
+        scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
+        return minimize_lbfgs(partial(sums, with_hessian=False), target, Ridge(strengths, target), scale)
 
     optimum = minimize(penalty, 1e-2)
     if not optimum.converged:
-        slight = minimize(penalty + FALLBACK_RIDGE, 0.0)
+        ridge_fit = minimize(penalty + FALLBACK_RIDGE, 0.0)
         optimum = Minimum(
-            slight.theta, slight.likelihood, optimum.n_passes + slight.n_passes, False, slight.max_gradient
+            ridge_fit.theta, ridge_fit.likelihood, optimum.n_passes + ridge_fit.n_passes, False, ridge_fit.max_gradient
         )
     both_signs = (low <= 0) & (high >= 0)
     return BaselineLogitFit(
-        centered, free, means[free], both_signs, penalty, optimum, values[0]
+        centered, free, means[free], both_signs, penalty, optimum, losses[0]
     )  # both searches start at the identity
 
 
@@ -145,17 +152,18 @@ def _center_log_odds(rows: LogLinearRows, means: Array, is_constant: Array) -> L
     return LogLinearRows(np.asfortranarray(x), np.asfortranarray(rows.Y), rows.w)
 
 
-def _likelihood_sums(rows: LogLinearRows, theta: Array, tying: Array, curved: bool) -> Likelihood:
-    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, tying=tying, with_hessian=curved)
+def _likelihood_of_rows(rows: LogLinearRows, theta: Array, tying: Array, with_hessian: bool) -> Likelihood:
+    """Likelihood of slopes and shifts θ and its derivatives, summed over these rows."""
+    return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w, theta, tying=tying, with_hessian=with_hessian)
 
 
-def _sum_squared_weight_hessian(rows: LogLinearRows, theta: Array, tying: Array) -> Array:
-    """The Hessian with squared weights."""
+def _squared_weight_hessian_of_rows(rows: LogLinearRows, theta: Array, tying: Array) -> Array:
+    """Hessian with squared weights, (d, d), summed over these rows."""
     return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, tying=tying).hessian
 
 
 def _hessian_diagonal(rows: LogLinearRows, means: Array) -> Array:
-    """The diagonal of the Hessian at the identity, by each slope and shift."""
+    """Diagonal of the Hessian at the identity, (2K,) with slope and shift of each class in turn."""
     q = softmax(rows.x + means)
     variance = q * (1 - q)
     return np.asarray(rows.w @ np.stack([variance * rows.x**2, variance], axis=2).reshape(len(q), -1))
@@ -184,11 +192,11 @@ def resolve_class_name(baseline: Any, classes: Sequence[Any]) -> Any:
     """
     if not isinstance(baseline, str):
         return baseline
-    named = [str(name) for name in classes]
-    if (name := baseline.removeprefix(_CLASS_NAME_PREFIX)) in named:
-        return named.index(name)
-    known = ", ".join(f"{j} is {label}" for j, label in enumerate(named[:_MAX_LISTED_CLASSES]))
-    more = f" and {len(named) - _MAX_LISTED_CLASSES:,} more" if len(named) > _MAX_LISTED_CLASSES else ""
+    class_names = [str(name) for name in classes]
+    if (name := baseline.removeprefix(_CLASS_NAME_PREFIX)) in class_names:
+        return class_names.index(name)
+    known = ", ".join(f"{j} is {label}" for j, label in enumerate(class_names[:_MAX_LISTED_CLASSES]))
+    more = f" and {len(class_names) - _MAX_LISTED_CLASSES:,} more" if len(class_names) > _MAX_LISTED_CLASSES else ""
     raise InputError("TO203", f"baseline must name a class: {known}{more}.", describe(baseline), "Pass one of these.")
 
 

@@ -13,7 +13,7 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB, LogProbabiliti
 from trueodds.core.typing import Array
 from trueodds.kernels import map_blocks
 
-_RELATIVE_TOLERANCE = 1e-9  # relative tolerance within which weights are equal and shares of votes are 0
+_WEIGHT_TOLERANCE = 1e-9  # relative difference up to which weights are equal, and share of votes that counts as 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,13 @@ class FitData:
     ) -> FitData:
         """The rows that have positive weight."""
         if not w.all():
-            live = w > 0
-            P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
+            has_weight = w > 0
+            P, Y, w, cluster = (
+                P[has_weight],
+                Y[has_weight],
+                w[has_weight],
+                None if cluster is None else cluster[has_weight],
+            )
         return cls(P, Y, w, cluster, min_prob, logits)
 
     @property
@@ -78,8 +83,8 @@ class FitData:
         """Whether rows have equal weights, a single outcome each and no clusters."""
         if self.cluster is not None:
             return RowHomogeneity(has_clusters=True)
-        voted = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _RELATIVE_TOLERANCE).any())
-        return RowHomogeneity(float(self.w.min()), float(self.w.max()), False, voted)
+        has_vote_shares = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _WEIGHT_TOLERANCE).any())
+        return RowHomogeneity(float(self.w.min()), float(self.w.max()), False, has_vote_shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ class RowHomogeneity:
         """How standard errors are computed."""
         if self.has_clusters or self.has_vote_shares:
             return "clusters" if self.has_clusters else "votes"
-        return "curvature" if self.max_weight - self.min_weight <= _RELATIVE_TOLERANCE * self.min_weight else "weights"
+        return "curvature" if self.max_weight - self.min_weight <= _WEIGHT_TOLERANCE * self.min_weight else "weights"
 
     def __add__(self, other: RowHomogeneity) -> RowHomogeneity:
         return RowHomogeneity(
@@ -161,18 +166,18 @@ class FitDataSummary:
         )
 
 
-_PROBABILITIES_PER_BLOCK = 2**18  # probabilities per block, so that temporaries stay in a core's cache
+_PROBABILITIES_PER_BLOCK = 2**18  # so that temporaries stay in a core's cache
 
 
 def iterate_blocks(P: Probabilities, Y: Array, w: Array) -> Iterator[tuple[Any, Array, Array]]:
     """Iterate over blocks of rows with positive weight: probabilities or their logarithms, outcomes, weights."""
-    rows = max(1, _PROBABILITIES_PER_BLOCK // P.shape[1])
-    for start in range(0, len(P), rows):
-        part = slice(start, start + rows)
-        p, y, m = P[part], Y[part], w[part]
-        if not m.all():
-            p, y, m = p[m > 0], y[m > 0], m[m > 0]
-        yield p if isinstance(p, LogProbabilities) else p.astype(np.float64, copy=False), y, m
+    block_size = max(1, _PROBABILITIES_PER_BLOCK // P.shape[1])
+    for start in range(0, len(P), block_size):
+        block = slice(start, start + block_size)
+        p, y, weights = P[block], Y[block], w[block]
+        if not weights.all():
+            p, y, weights = p[weights > 0], y[weights > 0], weights[weights > 0]
+        yield p if isinstance(p, LogProbabilities) else p.astype(np.float64, copy=False), y, weights
 
 
 def one_hot_shares(Y: Array, k: int) -> Array:
@@ -188,17 +193,17 @@ def one_hot_shares(Y: Array, k: int) -> Array:
     return shares
 
 
-_PROBABILITIES_PER_THREAD_BLOCK = (
-    2**18
-)  # probabilities per block of a thread: temporaries stay in cache, with little overhead per block
+# Probabilities per block of a thread: temporaries stay in cache, with little overhead per block.
+_PROBABILITIES_PER_THREAD_BLOCK = 2**18
 
 
 def apply_in_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
     """Apply a function to blocks of rows on threads; returns (n, K) float64."""
     out = np.empty(P.shape)
 
-    def work(start: int, stop: int) -> None:
+    def apply_to_block(start: int, stop: int) -> None:
+        """Apply the function to the rows from start to stop."""
         out[start:stop] = apply(P[start:stop])
 
-    map_blocks(work, len(P), max(1, _PROBABILITIES_PER_THREAD_BLOCK // P.shape[1]))
+    map_blocks(apply_to_block, len(P), max(1, _PROBABILITIES_PER_THREAD_BLOCK // P.shape[1]))
     return out

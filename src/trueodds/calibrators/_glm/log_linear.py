@@ -11,6 +11,8 @@ import numpy as np
 
 from trueodds.calibrators import saved_parameters
 from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.inverse_temperature import MAX_BETA, MIN_BETA
+from trueodds.calibrators._glm.lbfgs import minimize_lbfgs
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     Probabilities,
@@ -18,7 +20,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     normalized_logs,
     softmax,
 )
-from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, Minimum, Ridge, minimize_lbfgs, minimize_newton
+from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
 from trueodds.calibrators._glm.row_sums import SummableRows
 from trueodds.calibrators.base import CalibrationMap, SoftmaxTerm
 from trueodds.calibrators.saved_parameters import read_flag
@@ -44,10 +46,10 @@ class LogLinearMap(CalibrationMap):
     takes_logs: ClassVar[bool] = True
     weights: Array  # (K,) the diagonal of W, or (K, K)
     bias: Array  # (K,) with sum 0 unless a penalty determines it
-    min_prob: float
-    n_passes: int = 0
-    converged: bool = True
-    logits: bool = False
+    min_prob: float  # smallest probability inside a logarithm
+    n_passes: int = 0  # over the rows, in the fit
+    converged: bool = True  # whether a finite optimum was found without a slight ridge
+    logits: bool = False  # whether x holds logits in place of log p
 
     def apply(self, P: Probabilities) -> Array:
         """The softmax of the weighted logarithms."""
@@ -105,12 +107,12 @@ class LogLinearMap(CalibrationMap):
 
 def clip_logits(z: Any, min_prob: float) -> Array:
     """Logits (n, K) in which those of exact zeros, −∞, are replaced according to `min_prob`."""
-    lost = np.isneginf(z)
-    if not lost.any():
+    is_zero = np.isneginf(z)
+    if not is_zero.any():
         return z
-    top = z.max(axis=1, keepdims=True)
-    total = top + np.log(np.exp(z - top).sum(axis=1, keepdims=True))
-    return np.where(lost, total + np.log(min_prob), z)
+    row_max = z.max(axis=1, keepdims=True)
+    log_total = row_max + np.log(np.exp(z - row_max).sum(axis=1, keepdims=True))
+    return np.where(is_zero, log_total + np.log(min_prob), z)
 
 
 def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
@@ -127,6 +129,7 @@ def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
 
 
 def _format_range(x: Array) -> str:
+    """`0.91 to 1.25`, or a single number if both ends look the same."""
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
 
@@ -146,10 +149,13 @@ class LogLinearRows:
     w: Array  # (n,)
 
 
-def prepare_rows(data: FitData, *, relative: bool = False) -> LogLinearRows:
-    """Floored logarithms of P, or P itself if it holds logits; `relative` to each row's largest, which keeps digits."""
+def prepare_rows(data: FitData, *, subtract_max: bool = False) -> LogLinearRows:
+    """Columns of floored logarithms of P, or of P itself if it holds logits.
+
+    With `subtract_max`, each row's largest value becomes 0, which keeps digits.
+    """
     x = clip_logits(data.P, data.min_prob) if data.logits else floored_logs(data.P, data.min_prob)
-    if relative:
+    if subtract_max:
         x -= x.max(axis=1, keepdims=True)
     Y, w = np.asfortranarray(data.Y, dtype=np.float64), data.w.astype(np.float64, copy=False)
     return LogLinearRows(np.asfortranarray(x), Y, w)
@@ -181,18 +187,20 @@ def fit_log_linear(
 ) -> Minimum:
     """Minimize the mean loss per row plus Σ strength (θ − target)², from sums over `LogLinearRows`.
 
-    θ holds the weights of each class and its bias, (K, d + 1): weights of the class's own logarithm (d = 1) or, if
-    `shared`, of every class's (d = K). `tying` T means θ = Tφ; then strength, target and start are those of φ.
+    θ holds the weights of each class and its bias, (K, d + 1): weights of the class's own logarithm (d = 1) or, with
+    `shared_features`, of every class's (d = K). `tying` T means θ = Tφ; then strength, target and start are those of φ.
     Parameters that the softmax does not identify (a number added to all biases or to a column of W) keep the target's
     value. If no finite optimum exists, a slight ridge around the target is added, and `converged` is False.
     """
     optimum = _minimize_penalized(data, strength, target, start, shared_features, tying, min_gain=_MIN_DIVERGING_GAIN)
     if optimum.converged:
         return optimum
-    slight = _minimize_penalized(
+    ridge_fit = _minimize_penalized(
         data, strength + FALLBACK_RIDGE / data.summary.total_weight, target, start, shared_features, tying, min_gain=0.0
     )
-    return Minimum(slight.theta, slight.likelihood, optimum.n_passes + slight.n_passes, False, slight.max_gradient)
+    return Minimum(
+        ridge_fit.theta, ridge_fit.likelihood, optimum.n_passes + ridge_fit.n_passes, False, ridge_fit.max_gradient
+    )
 
 
 def _minimize_penalized(
@@ -200,60 +208,68 @@ def _minimize_penalized(
     strength: Array,
     target: Array,
     start: Array,
-    shared: bool,
+    shared_features: bool,
     tying: Array | None,
     *,
     min_gain: float,
 ) -> Minimum:
+    """Minimize the penalized loss by Newton's method, or by BFGS if there are many parameters."""
     k = data.summary.k
-    a, c, begin = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
+    strengths, center, initial = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
 
-    def step(theta: Array, *, curved: bool = True) -> Callable[[LogLinearRows], Likelihood]:
-        return partial(log_linear_likelihood, theta=theta, shared=shared, tying=tying, curved=curved)
+    def likelihood_of_rows(theta: Array, *, with_hessian: bool = True) -> Callable[[LogLinearRows], Likelihood]:
+        """Return the function that evaluates the likelihood of θ on a batch of rows."""
+        return partial(
+            log_linear_likelihood, theta=theta, shared_features=shared_features, tying=tying, with_hessian=with_hessian
+        )
 
-    if max(a.size, k * (k + 1 if shared else 2)) <= MAX_NEWTON_PARAMETERS:
-        ridge = Ridge(_add_identifying_penalty(a, k, shared, tying), c)
+    if max(strengths.size, k * (k + 1 if shared_features else 2)) <= MAX_NEWTON_PARAMETERS:
+        ridge = Ridge(_add_identifying_penalty(strengths, k, shared_features, tying), center)
         return minimize_newton(
-            lambda theta: data.sum(step(theta)), begin, ridge, min_gain=min_gain,
-            sums_at_points=lambda places: data.sums(map(step, places)),
+            lambda theta: data.sum(likelihood_of_rows(theta)), initial, ridge, min_gain=min_gain,
+            sums_at_points=lambda places: data.sums(map(likelihood_of_rows, places)),
         )  # fmt: skip
-    curvature = data.sum(partial(_hessian_diagonal, shared=shared)) / data.summary.total_weight
+    curvature = data.sum(partial(_hessian_diagonal, shared_features=shared_features)) / data.summary.total_weight
     curvature = curvature.reshape(-1) if tying is None else tying.T**2 @ curvature.reshape(-1)
-    scale = 1 / np.sqrt(curvature + 2 * a + 1e-9 * curvature.max())
-    return minimize_lbfgs(lambda theta: data.sum(step(theta, curved=False)), begin, Ridge(a, c), scale)
+    scale = 1 / np.sqrt(curvature + 2 * strengths + 1e-9 * curvature.max())
+    return minimize_lbfgs(
+        lambda theta: data.sum(likelihood_of_rows(theta, with_hessian=False)), initial, Ridge(strengths, center), scale
+    )
 
 
 def log_linear_likelihood(
-    rows: LogLinearRows, theta: Array, shared: bool, tying: Array | None, curved: bool = True
+    rows: LogLinearRows, theta: Array, shared_features: bool, tying: Array | None, with_hessian: bool = True
 ) -> Likelihood:
     """The likelihood of θ and its derivatives, summed over rows."""
-    F = rows.x if shared else rows.x[:, :, None]
-    return softmax_by_class(F, rows.Y, rows.w, theta, tying=tying, with_hessian=curved)
+    features = rows.x if shared_features else rows.x[:, :, None]
+    return softmax_by_class(features, rows.Y, rows.w, theta, tying=tying, with_hessian=with_hessian)
 
 
-def _add_identifying_penalty(a: Array, k: int, shared: bool, tying: Array | None) -> Array:
+def _add_identifying_penalty(strengths: Array, k: int, shared_features: bool, tying: Array | None) -> Array:
     """The penalty plus, for columns without one, the squared mean over the classes, on which no probability depends.
 
     This leaves the minimum unchanged and gives every direction a curvature.
     """
-    full: Array = np.diag(a)
+    penalty: Array = np.diag(strengths)
     if tying is not None:
-        full[1:, 1:] += 1 / k
-        return full
-    columns = a.reshape(k, -1)
-    for j in range(0 if shared else 1, columns.shape[1]):  # weights of single classes are identifiable
+        penalty[1:, 1:] += 1 / k
+        return penalty
+    columns = strengths.reshape(k, -1)
+    for j in range(0 if shared_features else 1, columns.shape[1]):  # weights of single classes are identifiable
         if not columns[:, j].any():
-            at = np.arange(k) * columns.shape[1] + j
-            full[np.ix_(at, at)] += 1 / k
-    return full
+            column_indices = np.arange(k) * columns.shape[1] + j
+            penalty[np.ix_(column_indices, column_indices)] += 1 / k
+    return penalty
 
 
-def _hessian_diagonal(rows: LogLinearRows, shared: bool) -> Array:
+def _hessian_diagonal(rows: LogLinearRows, shared_features: bool) -> Array:
     """The diagonal of the Hessian at the identity, summed over rows, (K, d + 1)."""
-    q, F = softmax(rows.x), rows.x if shared else rows.x[:, :, None]
-    v = rows.w[:, None] * q * (1 - q)
-    own = v.T @ F**2 if F.ndim == 2 else np.einsum("nk,nkd->kd", v, F**2)
-    return np.concatenate([own, v.sum(axis=0)[:, None]], axis=1)
+    q, features = softmax(rows.x), rows.x if shared_features else rows.x[:, :, None]
+    variances = rows.w[:, None] * q * (1 - q)
+    weight_curvatures = (
+        variances.T @ features**2 if features.ndim == 2 else np.einsum("nk,nkd->kd", variances, features**2)
+    )
+    return np.concatenate([weight_curvatures, variances.sum(axis=0)[:, None]], axis=1)
 
 
 def not_converged_notes(calibration_map: Any) -> list[Note]:
@@ -269,15 +285,15 @@ def not_converged_notes(calibration_map: Any) -> list[Note]:
     ]
 
 
-def small_sample_notes(rows: int, parameters: int) -> list[Note]:
+def small_sample_notes(n_rows: int, n_parameters: int) -> list[Note]:
     """Note on few rows for an unpenalized fit."""
-    if rows >= 10 * parameters:
+    if n_rows >= 10 * n_parameters:
         return []
     return [
         Note(
             "TN535",
-            f"{rows:,} rows for {parameters:,} parameters without a penalty: with fewer than ten rows per parameter,"
-            " the fit may be worse than no recalibration. Set a penalty, or use a simpler calibrator.",
+            f"{n_rows:,} rows for {n_parameters:,} parameters without a penalty: with fewer than ten rows per"
+            " parameter, the fit may be worse than no recalibration. Set a penalty, or use a simpler calibrator.",
         )
     ]
 
@@ -308,11 +324,11 @@ def ridge_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
     return _penalty_matrix(penalty, penalty, bias_penalty, k)
 
 
-def scaled_penalty(k: int, mass: float, factor: float = 1.0, diagonal: float = DIAGONAL_PENALTY) -> Array:
+def scaled_penalty(k: int, total_weight: float, factor: float = 1.0, diagonal: float = DIAGONAL_PENALTY) -> Array:
     """Penalty per row that decreases with the total weight: K(K−1) nats off the diagonal and K per bias."""
-    return _penalty_matrix(factor * k * (k - 1), diagonal, factor * k, k) / mass
+    return _penalty_matrix(factor * k * (k - 1), diagonal, factor * k, k) / total_weight
 
 
-def _penalty_matrix(beside: float, diagonal: float, bias: float, k: int) -> Array:
+def _penalty_matrix(cross_weight: float, diagonal: float, bias: float, k: int) -> Array:
     """Penalties of off-diagonal weights, diagonal weights and biases as a matrix (K, K + 1)."""
-    return np.concatenate([np.where(np.eye(k, dtype=bool), diagonal, beside), np.full((k, 1), bias)], axis=1)
+    return np.concatenate([np.where(np.eye(k, dtype=bool), diagonal, cross_weight), np.full((k, 1), bias)], axis=1)

@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 MIN_PROB = 1e-12  # default smallest probability of fits
 MIN_PROB_OF_LOGITS = 1e-300  # the same where log-probabilities are known: it replaces exact zeros only
 MinProb = Annotated[float, Range(0, 0.5, closed="neither")]
-_PROBABILITIES_PER_BLOCK = 2**16  # per block
+_COUNT_BLOCK_SIZE = 2**16  # probabilities counted at once, so that temporaries stay in cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,11 +147,11 @@ def probability_pair(eta: Array) -> Array:
 
 def softmax(eta: Array) -> Array:
     """Rows proportional to exp(η), (n, K); −inf is an exact zero, and +inf takes the whole row."""
-    top = eta.max(axis=1, keepdims=True)
+    row_max = eta.max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        q = np.exp(eta - top)
-    if np.isposinf(top).any():
-        q = np.where(np.isposinf(top), np.isposinf(eta), q)
+        q = np.exp(eta - row_max)
+    if np.isposinf(row_max).any():
+        q = np.where(np.isposinf(row_max), np.isposinf(eta), q)
     q /= q.sum(axis=1, keepdims=True)
     return q
 
@@ -160,10 +160,10 @@ def softmax(eta: Array) -> Array:
 class ReplacedCounts:
     """Counts of the probabilities that `min_prob` replaced in a fit; counts of batches add up."""
 
-    min_prob: float
+    min_prob: float  # the smallest probability of the fit
     n_probabilities: int = 0  # probabilities in all
-    n_replaced: int = 0
-    n_replaced_events: int = 0  # of those
+    n_replaced: int = 0  # of these, the replaced ones
+    n_replaced_events: int = 0  # of the replaced ones, those of observed outcomes
     n_zero_events: int = 0  # rows whose outcome had probability 0
 
     @classmethod
@@ -173,20 +173,20 @@ class ReplacedCounts:
             zero = np.isneginf(P.values)
             low = zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
             P = np.where(zero, 0.0, np.where(low, min_prob / 2, 1.0))
-        rows = max(1, _PROBABILITIES_PER_BLOCK // P.shape[1])
+        block_size = max(1, _COUNT_BLOCK_SIZE // P.shape[1])
         threshold = _round_up_to_dtype(min_prob, P.dtype)
-        moved, n_events, impossible = 0, 0, 0
-        for part in (slice(start, start + rows) for start in range(0, len(P), rows)):
-            low = P[part] < threshold
+        n_replaced, n_replaced_events, n_zero_events = 0, 0, 0
+        for block in (slice(start, start + block_size) for start in range(0, len(P), block_size)):
+            low = P[block] < threshold
             if (count := int(np.count_nonzero(low))) > 0:
-                moved += count
-                y = Y[part]
-                hit = low[np.arange(len(y)), y][:, None] if y.ndim == 1 else low & (y > 0)
-                if hit.any():
-                    n_events += int(np.count_nonzero(hit))
-                    zero = P[part][np.arange(len(y)), y][:, None] == 0 if y.ndim == 1 else P[part] == 0
-                    impossible += int((hit & zero).any(axis=1).sum())
-        return cls(min_prob, P.size, moved, n_events, impossible)
+                n_replaced += count
+                y = Y[block]
+                replaced_event = low[np.arange(len(y)), y][:, None] if y.ndim == 1 else low & (y > 0)
+                if replaced_event.any():
+                    n_replaced_events += int(np.count_nonzero(replaced_event))
+                    zero = P[block][np.arange(len(y)), y][:, None] == 0 if y.ndim == 1 else P[block] == 0
+                    n_zero_events += int((replaced_event & zero).any(axis=1).sum())
+        return cls(min_prob, P.size, n_replaced, n_replaced_events, n_zero_events)
 
     def __add__(self, other: ReplacedCounts) -> ReplacedCounts:
         return ReplacedCounts(
@@ -205,8 +205,8 @@ class ReplacedCounts:
             f"min_prob {self.min_prob:g} replaced {self.n_replaced:,} of {self.n_probabilities:,} probabilities"
             f" in the fit, {self.n_replaced_events:,} of them of observed outcomes"
         )
-        more = ": these have a large influence, which min_prob determines." * (self.n_replaced_events > 0) or "."
-        return [Note("TN502", text + more)]
+        explanation = ": these have a large influence, which min_prob determines." * (self.n_replaced_events > 0) or "."
+        return [Note("TN502", text + explanation)]
 
 
 def resolve_min_prob(view: View, min_prob: float) -> float:

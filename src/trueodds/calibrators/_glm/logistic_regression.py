@@ -34,8 +34,10 @@ def logistic_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Arra
     m = X.shape[1]
     total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
     for start in range(0, len(X), _ROWS_PER_BLOCK):
-        part = slice(start, start + _ROWS_PER_BLOCK)
-        total = total + _block_likelihood(X[part], y[part], w[part], theta, None if offset is None else offset[part])
+        block = slice(start, start + _ROWS_PER_BLOCK)
+        total = total + _block_likelihood(
+            X[block], y[block], w[block], theta, None if offset is None else offset[block]
+        )
     return total
 
 
@@ -45,18 +47,20 @@ def _block_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array 
     eta = np.zeros(len(X)) if offset is None else offset.copy()
     for j, column in enumerate(columns):
         eta += theta[j] * column
-    above = eta >= 0
-    size = np.abs(eta)
-    e = np.exp(-size)
-    near = 1 / (1 + e)  # probability of the side that η is on
-    opposite = e * near
+    is_positive = eta >= 0
+    abs_eta = np.abs(eta)
+    exp_minus_abs_eta = np.exp(-abs_eta)
+    larger_prob = 1 / (1 + exp_minus_abs_eta)  # probability of the side that η is on
+    smaller_prob = exp_minus_abs_eta * larger_prob
     # The share of outcomes on the other side: the gradient w(q − y) is computed without the difference.
-    missed = np.where(above, 1 - y, y)
-    value = float(w @ (np.log1p(e) + size * missed))
-    slope = w * np.where(above, 1.0, -1.0) * (missed * near - (1 - missed) * opposite)
-    weighted = [(w * near * opposite) * column for column in columns]
-    gradient = np.array([slope @ column for column in columns])
-    hessian = np.array([[one @ other for other in columns] for one in weighted])
+    opposite_share = np.where(is_positive, 1 - y, y)
+    value = float(w @ (np.log1p(exp_minus_abs_eta) + abs_eta * opposite_share))
+    residuals = (
+        w * np.where(is_positive, 1.0, -1.0) * (opposite_share * larger_prob - (1 - opposite_share) * smaller_prob)
+    )
+    weighted_columns = [(w * larger_prob * smaller_prob) * column for column in columns]
+    gradient = np.array([residuals @ column for column in columns])
+    hessian = np.array([[one @ other for other in columns] for one in weighted_columns])
     return Likelihood(value, gradient, hessian.reshape(len(theta), len(theta)), float(w.sum()), len(w))
 
 
@@ -118,6 +122,7 @@ def fit_finite_from_sums(data: SummableRows, default_theta: Array, *, intercept:
 
 
 def _fit_logistic(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
+    """Maximum likelihood fit, given the moments of the columns."""
     optimum, theta, rank = _maximize_likelihood(
         data, moments, (moments.n_events, moments.n_nonevents), default_theta, intercept
     )
@@ -125,11 +130,12 @@ def _fit_logistic(data: SummableRows, moments: ColumnMoments, default_theta: Arr
 
 
 def _fit_smoothed(data: SummableRows, moments: ColumnMoments, default_theta: Array, intercept: bool) -> LogisticFit:
-    smoothed = data.map_rows(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
+    """Maximum likelihood fit to smoothed targets, given the moments of the columns."""
+    smoothed_rows = data.map_rows(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
     n_events, n_nonevents = moments.n_events, moments.n_nonevents
-    imagined = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
+    smoothed_events = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
     optimum, theta, rank = _maximize_likelihood(
-        smoothed, moments, (imagined, n_events + n_nonevents - imagined), default_theta, intercept
+        smoothed_rows, moments, (smoothed_events, n_events + n_nonevents - smoothed_events), default_theta, intercept
     )
     return LogisticFit(
         theta,
@@ -142,29 +148,39 @@ def _fit_smoothed(data: SummableRows, moments: ColumnMoments, default_theta: Arr
 
 
 def _maximize_likelihood(
-    data: SummableRows, moments: ColumnMoments, outcomes: tuple[float, float], default_theta: Array, intercept: bool
+    data: SummableRows,
+    moments: ColumnMoments,
+    outcome_weights: tuple[float, float],
+    default_theta: Array,
+    intercept: bool,
 ) -> tuple[Minimum, Array, int]:
     """Maximum likelihood, given the total weights of events and non-events."""
     transformation = moments.decorrelation
     start = -transformation.inverse @ default_theta
     if intercept:
-        start = start + transformation.inverse[:, 0] * np.log((outcomes[0] + 1) / (outcomes[1] + 1))
-    turned = data.map_rows(partial(transformation.transform, default_theta=default_theta))
+        start = start + transformation.inverse[:, 0] * np.log((outcome_weights[0] + 1) / (outcome_weights[1] + 1))
+    decorrelated = data.map_rows(partial(transformation.transform, default_theta=default_theta))
     if not len(start):  # no column varies
-        return Minimum(start, turned.sum(partial(_likelihood_at, theta=start)), 1, True, 0.0), default_theta, 0
+        return (
+            Minimum(start, decorrelated.sum(partial(_likelihood_of_rows, theta=start)), 1, True, 0.0),
+            default_theta,
+            0,
+        )
     optimum = minimize_newton(
-        lambda theta: turned.sum(partial(_likelihood_at, theta=theta)), start,
-        sums_at_points=lambda places: turned.sums(partial(_likelihood_at, theta=theta) for theta in places),
+        lambda theta: decorrelated.sum(partial(_likelihood_of_rows, theta=theta)), start,
+        sums_at_points=lambda places: decorrelated.sums(partial(_likelihood_of_rows, theta=theta) for theta in places),
     )  # fmt: skip
     return optimum, default_theta + transformation.to_original @ optimum.theta, len(start)
 
 
-def _likelihood_at(lines: LogisticRows, theta: Array) -> Likelihood:
-    return logistic_likelihood(lines.X, lines.y, lines.w, theta, lines.offset)
+def _likelihood_of_rows(rows: LogisticRows, theta: Array) -> Likelihood:
+    """Likelihood of θ and its derivatives, summed over these rows."""
+    return logistic_likelihood(rows.X, rows.y, rows.w, theta, rows.offset)
 
 
-def _smooth_targets(lines: LogisticRows, n_events: float, n_nonevents: float) -> LogisticRows:
-    return lines._replace(y=_smooth_shares(lines.y, n_events, n_nonevents))
+def _smooth_targets(rows: LogisticRows, n_events: float, n_nonevents: float) -> LogisticRows:
+    """The rows with smoothed targets, given the total weights of events and non-events."""
+    return rows._replace(y=_smooth_shares(rows.y, n_events, n_nonevents))
 
 
 def smoothed_targets(y: Array, w: Array) -> Array:
@@ -179,17 +195,18 @@ def smoothed_targets(y: Array, w: Array) -> Array:
 
 
 def _smooth_shares(y: Array, n_events: float, n_nonevents: float) -> Array:
+    """Smoothed targets (n,) of outcome shares y, given the total weights of events and non-events."""
     return y * ((n_events + 1) / (n_events + 2)) + (1 - y) / (n_nonevents + 2)
 
 
 def intercept_and_score(x: Array) -> Array:
-    """The columns (1, x)."""
+    """The columns (1, x) of a logistic model of one score, (n, 2)."""
     return np.stack([np.ones(len(x)), x]).T
 
 
-def separation_note(curves: int = 1) -> Note:
+def separation_note(n_curves: int = 1) -> Note:
     """Note on coefficients without a finite optimum."""
-    which = "" if curves == 1 else f" in {curves:,} curves"
+    which = "" if n_curves == 1 else f" in {n_curves:,} curves"
     return Note(
         "TN515",
         f"The scores separate events from non-events{which}, or all outcomes are the same: no finite coefficients are"
@@ -200,19 +217,23 @@ def separation_note(curves: int = 1) -> Note:
 MAX_COEFFICIENT = 1e100  # larger than any coefficient of a fit
 
 
-def curve_notes(n_separated: int, n_nonincreasing: int, curves: int) -> list[Note]:
+def curve_notes(n_separated: int, n_nonincreasing: int, n_curves: int) -> list[Note]:
     """Notes on curves without a finite optimum, and on those that do not increase."""
     return [
         *([separation_note(n_separated)] if n_separated else []),
-        *nonincreasing_curve_notes(n_nonincreasing, curves),
+        *nonincreasing_curve_notes(n_nonincreasing, n_curves),
     ]
 
 
-def nonincreasing_curve_notes(curves: int, of: int = 1) -> list[Note]:
+def nonincreasing_curve_notes(n_nonincreasing: int, n_curves: int = 1) -> list[Note]:
     """Note on curves that do not increase with the score."""
-    if not curves:
+    if not n_nonincreasing:
         return []
-    which = "the curve does not increase" if of == 1 else f"{curves:,} of {of:,} curves do not increase"
+    which = (
+        "the curve does not increase"
+        if n_curves == 1
+        else f"{n_nonincreasing:,} of {n_curves:,} curves do not increase"
+    )
     return [
         Note(
             "TN517",
@@ -244,13 +265,13 @@ class Decorrelation(NamedTuple):
     to_original: Array  # (m, r) from the coefficients of the new columns to those of the old ones
     inverse: Array  # (r, m) for which inverse @ to_original = 1
 
-    def transform(self, lines: LogisticRows, default_theta: Array) -> LogisticRows:
+    def transform(self, rows: LogisticRows, default_theta: Array) -> LogisticRows:
         """The rows with transformed columns, and as offset the log odds that `default_theta` (m,) predicts."""
-        Z = (lines.X.T + self.shift[:, None]) * self.varies[:, None]
-        columns = np.zeros((self.from_shifted.shape[1], len(lines.X)))
+        Z = (rows.X.T + self.shift[:, None]) * self.varies[:, None]
+        columns = np.zeros((self.from_shifted.shape[1], len(rows.X)))
         for i, j in np.ndindex(*columns.shape[:1], len(Z)):
             columns[i] += self.from_shifted[j, i] * Z[j]
-        return LogisticRows(columns.T, lines.y, lines.w, lines.X @ default_theta)
+        return LogisticRows(columns.T, rows.y, rows.w, rows.X @ default_theta)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,7 +285,7 @@ class ColumnMoments:
     ([[3.0, 0.0], [0.0, 26.0]], [[3.0, 0.0], [0.0, 26.0]])
     """
 
-    total: float  # Σ w
+    total_weight: float  # Σ w
     n_events: float  # Σ w y
     n_nonevents: float  # Σ w (1 − y)
     means: Array  # (m,) 0 where a column is not shifted: of the intercept, or where there is none
@@ -272,9 +293,9 @@ class ColumnMoments:
     products: Array  # (m, m) Σ w zz', about the means
 
     @classmethod
-    def from_rows(cls, lines: LogisticRows, intercept: bool = True) -> ColumnMoments:
+    def from_rows(cls, rows: LogisticRows, intercept: bool = True) -> ColumnMoments:
         """The moments of some rows."""
-        X, y, w, _ = lines
+        X, y, w, _ = rows
         total, means = float(w.sum()), np.zeros(X.shape[1])
         if intercept and total > 0:
             means[1:] = [w @ column / total for column in X.T[1:]]
@@ -284,30 +305,30 @@ class ColumnMoments:
         return cls(total, float(w @ y), float(w @ (1 - y)), means, squares, products.reshape(len(Z), len(Z)))
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:
-        total, difference = self.total + other.total, other.means - self.means
-        part = other.total / total if total > 0 else 0.0
+        total, difference = self.total_weight + other.total_weight, other.means - self.means
+        other_share = other.total_weight / total if total > 0 else 0.0
         return ColumnMoments(
             total,
             self.n_events + other.n_events,
             self.n_nonevents + other.n_nonevents,
-            self.means + difference * part,
+            self.means + difference * other_share,
             self.squares + other.squares,
-            self.products + other.products + self.total * part * np.outer(difference, difference),
+            self.products + other.products + self.total_weight * other_share * np.outer(difference, difference),
         )
 
     @property
     def decorrelation(self) -> Decorrelation:
         """The transformation to uncorrelated columns."""
-        m, total = len(self.means), self.total
-        size, rms = np.sqrt(self.products.diagonal() / total), np.sqrt(self.squares / total)
-        varies = size > _CONSTANT_COLUMN_TOLERANCE * rms
-        size = np.where(varies, size, 1.0)
-        correlation = self.products * np.outer(varies, varies) / total / np.outer(size, size)
-        values, turns = np.linalg.eigh(correlation)
-        live = values > _COLLINEARITY_TOLERANCE * max(float(values[-1]), _COLLINEARITY_TOLERANCE)
-        values, turns = np.sqrt(values[live]), turns[:, live]
+        m, total = len(self.means), self.total_weight
+        std, root_mean_square = np.sqrt(self.products.diagonal() / total), np.sqrt(self.squares / total)
+        varies = std > _CONSTANT_COLUMN_TOLERANCE * root_mean_square
+        std = np.where(varies, std, 1.0)
+        correlation = self.products * np.outer(varies, varies) / total / np.outer(std, std)
+        eigenvalues, eigenvectors = np.linalg.eigh(correlation)
+        identifiable = eigenvalues > _COLLINEARITY_TOLERANCE * max(float(eigenvalues[-1]), _COLLINEARITY_TOLERANCE)
+        eigenvalues, eigenvectors = np.sqrt(eigenvalues[identifiable]), eigenvectors[:, identifiable]
         center = np.eye(m)
         center[0, 1:] = -self.means[1:]
-        inner = turns / size[:, None] / values
-        back = (turns * size[:, None] * values).T @ np.linalg.inv(center)
-        return Decorrelation(-self.means, varies, inner, center @ inner, back)
+        from_standardized = eigenvectors / std[:, None] / eigenvalues
+        inverse = (eigenvectors * std[:, None] * eigenvalues).T @ np.linalg.inv(center)
+        return Decorrelation(-self.means, varies, from_standardized, center @ from_standardized, inverse)

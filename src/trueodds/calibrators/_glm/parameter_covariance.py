@@ -32,24 +32,26 @@ class ScoreVectors:
 
     def hessian_vector_product(self, units: IndependentUnits, directions: Array) -> Array:
         """The Hessian of each unit's rows times its direction, (G, d); `directions` is (G, d)."""
-        at = directions[units.unit_of_row]
-        pull = self.x * at[:, ::2] + at[:, 1::2]
-        pull -= (self.q * pull).sum(axis=1, keepdims=True)
-        return units.sums(self.x, self.w[:, None] * self.q * pull)
+        row_directions = directions[units.unit_of_row]
+        eta_changes = self.x * row_directions[:, ::2] + row_directions[:, 1::2]
+        eta_changes -= (self.q * eta_changes).sum(axis=1, keepdims=True)
+        return units.sums(self.x, self.w[:, None] * self.q * eta_changes)
 
     def leverages(self, units: IndependentUnits, bread: Array) -> Array:
         """Leverage of each unit, (G,): the trace of its Hessian times the inverse total Hessian `bread` (d, d)."""
         x, q = self.x, self.q
-        own = bread.diagonal()
-        across = bread[np.arange(0, len(bread), 2), np.arange(1, len(bread), 2)]
-        alone = (q * (x * x * own[::2] + 2 * x * across + own[1::2])).sum(axis=1)
-        mean = np.stack([q * x, q], axis=2).reshape(len(x), -1)
-        return units.totals(self.w * np.maximum(alone - ((mean @ bread) * mean).sum(axis=1), 0.0))
+        variances = bread.diagonal()
+        covariances = bread[np.arange(0, len(bread), 2), np.arange(1, len(bread), 2)]
+        second_moments = (q * (x * x * variances[::2] + 2 * x * covariances + variances[1::2])).sum(axis=1)
+        mean_features = np.stack([q * x, q], axis=2).reshape(len(x), -1)
+        return units.totals(
+            self.w * np.maximum(second_moments - ((mean_features @ bread) * mean_features).sum(axis=1), 0.0)
+        )
 
 
-def sandwich_covariance(bread: Array, squares: Array) -> ParameterCovariance:
+def sandwich_covariance(bread: Array, squared_weight_hessian: Array) -> ParameterCovariance:
     """Sandwich covariance with the model's variance; `squares` is the Hessian with squared weights."""
-    return ParameterCovariance(bread @ squares @ bread)
+    return ParameterCovariance(bread @ squared_weight_hessian @ bread)
 
 
 def jackknife_covariance(
@@ -67,37 +69,56 @@ def jackknife_covariance(
     normal steps the latter is the number of units. Cost: O(nK) per step, O(nK²) for h. Source: Bell & McCaffrey (2002);
     the degrees of freedom are our own.
     """
-    S = units.sums(scores.x, scores.w[:, None] * (scores.q - scores.y))
-    z = _leave_one_out_steps(bread, hessian, scores, units, S)
+    unit_scores = units.sums(scores.x, scores.w[:, None] * (scores.q - scores.y))
+    z = _leave_one_out_steps(bread, hessian, scores, units, unit_scores)
     V = z.T @ z / units.bias_correction
-    leverage = scores.leverages(units, bread)
-    heights = ((z @ whitening_matrix(z.T @ z)) ** 2).sum(axis=1)
-    d, fourth, square = len(bread), float((heights**2).sum()), float((leverage**2).sum())
-    equal = float(leverage.sum()) ** 2 / square if square > 0 else 0.0
-    kurtosis_units = (d + 2) * d / fourth if fourth > 0 else 0.0
-    return ParameterCovariance((V + V.T) / 2, min(equal, kurtosis_units, float(units.n_units)))
+    leverages = scores.leverages(units, bread)
+    squared_norms = ((z @ whitening_matrix(z.T @ z)) ** 2).sum(axis=1)
+    d, sum_of_fourth_powers, sum_of_squared_leverages = (
+        len(bread),
+        float((squared_norms**2).sum()),
+        float((leverages**2).sum()),
+    )
+    leverage_units = float(leverages.sum()) ** 2 / sum_of_squared_leverages if sum_of_squared_leverages > 0 else 0.0
+    kurtosis_units = (d + 2) * d / sum_of_fourth_powers if sum_of_fourth_powers > 0 else 0.0
+    return ParameterCovariance((V + V.T) / 2, min(leverage_units, kurtosis_units, float(units.n_units)))
 
 
 def _leave_one_out_steps(
-    bread: Array, hessian: Array, scores: ScoreVectors, units: IndependentUnits, S: Array
+    bread: Array, hessian: Array, scores: ScoreVectors, units: IndependentUnits, unit_scores: Array
 ) -> Array:
-    z, left = np.zeros_like(S), S.copy()
-    step = left @ bread
-    along, length = step, (left * step).sum(axis=1)
-    goal = _CG_TOLERANCE * length
+    """Steps (G, d) of the parameters when each unit is left out, from the score (G, d) of each unit."""
+    z, residuals = np.zeros_like(unit_scores), unit_scores.copy()
+    preconditioned = residuals @ bread
+    directions, squared_norms = preconditioned, (residuals * preconditioned).sum(axis=1)
+    norm_tolerances = _CG_TOLERANCE * squared_norms
     for _ in range(min(len(bread) + 2, _MAX_CG_STEPS)):
-        hessian_product = along @ hessian
-        bent = hessian_product - scores.hessian_vector_product(units, along)
-        curved, full_curvature = (bent * along).sum(axis=1), (hessian_product * along).sum(axis=1)
+        hessian_products = directions @ hessian
+        reduced_products = hessian_products - scores.hessian_vector_product(units, directions)
+        curvatures, full_curvatures = (
+            (reduced_products * directions).sum(axis=1),
+            (hessian_products * directions).sum(axis=1),
+        )
         # A direction that one unit alone determines has no curvature without it, and no finite step.
-        step_size = np.divide(length, curved, out=np.zeros_like(length), where=curved > _CG_TOLERANCE * full_curvature)
-        z += step_size[:, None] * along
-        left -= step_size[:, None] * bent
-        step = left @ bread
-        before, length = length, (left * step).sum(axis=1)
-        if (length <= goal).all() or not step_size.any():
+        step_sizes = np.divide(
+            squared_norms,
+            curvatures,
+            out=np.zeros_like(squared_norms),
+            where=curvatures > _CG_TOLERANCE * full_curvatures,
+        )
+        z += step_sizes[:, None] * directions
+        residuals -= step_sizes[:, None] * reduced_products
+        preconditioned = residuals @ bread
+        previous_norms, squared_norms = squared_norms, (residuals * preconditioned).sum(axis=1)
+        if (squared_norms <= norm_tolerances).all() or not step_sizes.any():
             break
-        along = step + np.divide(length, before, out=np.zeros_like(length), where=before > 0)[:, None] * along
+        directions = (
+            preconditioned
+            + np.divide(squared_norms, previous_norms, out=np.zeros_like(squared_norms), where=previous_norms > 0)[
+                :, None
+            ]
+            * directions
+        )
     return z
 
 
@@ -116,8 +137,8 @@ class IndependentUnits:
     @classmethod
     def from_clusters(cls, w: Array, cluster: Array) -> IndependentUnits:
         """The rows of a cluster are a unit."""
-        names, of = np.unique(cluster, return_inverse=True)
-        return cls(of.reshape(-1), int((np.bincount(of.reshape(-1), w > 0, len(names)) > 0).sum()))
+        names, unit_of_row = np.unique(cluster, return_inverse=True)
+        return cls(unit_of_row.reshape(-1), int((np.bincount(unit_of_row.reshape(-1), w > 0, len(names)) > 0).sum()))
 
     @property
     def bias_correction(self) -> float:

@@ -15,7 +15,7 @@ from trueodds.core.printable import to_printable
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
 
-MAX_SHOWN_CLASSES = 20  # of more classes, those with the smallest p-values
+MAX_SHOWN_CLASSES = 20  # rows of the table; of more classes, those with the smallest p-values are shown
 _MAX_NAME_LENGTH = 24  # characters of a name
 _MAX_EXPONENT = 700.0  # largest log whose exponential is finite
 
@@ -40,25 +40,28 @@ class ParameterTable:
 
     def lines(self) -> list[str]:
         """The table, a sentence for each of its rows, and how the numbers were computed."""
-        others = [j for j in range(len(self.classes)) if j != self.baseline]
-        order = list(range(len(others)))
-        if len(order) > MAX_SHOWN_CLASSES:
-            order = sorted(np.argsort(np.nan_to_num(self.pvalues, nan=2.0), kind="stable")[:MAX_SHOWN_CLASSES].tolist())
-        corner, names = f"against {self._class_label(self.baseline)}", [self._class_label(others[i]) for i in order]
+        parameter_classes = [j for j in range(len(self.classes)) if j != self.baseline]
+        shown = list(range(len(parameter_classes)))
+        if len(shown) > MAX_SHOWN_CLASSES:
+            shown = sorted(np.argsort(np.nan_to_num(self.pvalues, nan=2.0), kind="stable")[:MAX_SHOWN_CLASSES].tolist())
+        baseline_text, names = (
+            f"against {self._class_label(self.baseline)}",
+            [self._class_label(parameter_classes[i]) for i in shown],
+        )
         cells = [
-            (corner, *_COLUMN_HEADERS),
-            *((name, *self._class_cells(i)) for name, i in zip(names, order, strict=True)),
+            (baseline_text, *_COLUMN_HEADERS),
+            *((name, *self._class_cells(i)) for name, i in zip(names, shown, strict=True)),
         ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         text_lines = [
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells
         ]
-        if len(order) < len(others):
+        if len(shown) < len(parameter_classes):
             larger = "" if self.std_errors is None else " with larger p-values"
-            text_lines.append(f"… and {len(others) - MAX_SHOWN_CLASSES:,} more classes{larger}.")
+            text_lines.append(f"… and {len(parameter_classes) - MAX_SHOWN_CLASSES:,} more classes{larger}.")
         if self.std_errors is not None:
             text_lines += [
-                f"{name} {corner}: {self._class_sentence(i, name)}" for name, i in zip(names, order, strict=True)
+                f"{name} {baseline_text}: {self._class_sentence(i, name)}" for name, i in zip(names, shown, strict=True)
             ]
         return text_lines + describe_uncertainty(self.certainty, self.method)
 
@@ -73,19 +76,21 @@ class ParameterTable:
         """P-values of Wald's test that a class needs no change, (K − 1,)."""
         if self.certainty is None or self.certainty.covariance is None:
             return np.full(len(self.tau), np.nan)
-        V, errors = self.certainty.covariance, np.sqrt(self.certainty.covariance.diagonal(axis1=1, axis2=2))
+        V, std_errors = self.certainty.covariance, np.sqrt(self.certainty.covariance.diagonal(axis1=1, axis2=2))
         # In standard errors, so that no pivot vanishes, however different they are.
-        z, other = self.tau / errors[:, 0], (self.gamma - 1) / errors[:, 1]
-        r = V[:, 0, 1] / errors[:, 0] / errors[:, 1]
-        statistic = (z**2 - 2 * r * z * other + other**2) / ((1 - r) * (1 + r))
+        z_tau, z_gamma = self.tau / std_errors[:, 0], (self.gamma - 1) / std_errors[:, 1]
+        correlation = V[:, 0, 1] / std_errors[:, 0] / std_errors[:, 1]
+        statistic = (z_tau**2 - 2 * correlation * z_tau * z_gamma + z_gamma**2) / (
+            (1 - correlation) * (1 + correlation)
+        )
         return np.array([self.certainty.wald_pvalue(float(value)) for value in statistic])
 
     def intervals(self) -> tuple[Array, Array]:
         """Intervals of δ and γ, each (K − 1, 2)."""
-        errors = np.full((len(self.tau), 2), np.nan) if self.std_errors is None else self.std_errors
+        std_errors = np.full((len(self.tau), 2), np.nan) if self.std_errors is None else self.std_errors
         critical_value = math.nan if self.certainty is None else self.certainty.interval_factor
-        delta = np.exp(np.minimum(confidence_limits(self.tau, errors[:, 0], critical_value), _MAX_EXPONENT))
-        return delta, confidence_limits(self.gamma, errors[:, 1], critical_value)
+        delta = np.exp(np.minimum(confidence_limits(self.tau, std_errors[:, 0], critical_value), _MAX_EXPONENT))
+        return delta, confidence_limits(self.gamma, std_errors[:, 1], critical_value)
 
     def _class_label(self, j: int) -> str:
         """The printable, shortened name of class j; of two classes with its role."""
@@ -99,15 +104,15 @@ class ParameterTable:
         delta = math.exp(min(self.tau[i], _MAX_EXPONENT))
         if self.std_errors is None:
             return [format_parameter(delta), "–", "–", format_parameter(self.gamma[i]), *["–"] * 4]
-        of_delta, of_gamma = (_format_interval(ends[i]) for ends in self.intervals())
+        delta_interval, gamma_interval = (_format_interval(ends[i]) for ends in self.intervals())
         p, adjusted = (format_pvalue(values[i]) for values in (self.pvalues, holm(self.pvalues.tolist())))
         se_tau, se_gamma = map(format_parameter, self.std_errors[i])
         return [
             format_parameter(delta),
-            of_delta,
+            delta_interval,
             se_tau,
             format_parameter(self.gamma[i]),
-            of_gamma,
+            gamma_interval,
             se_gamma,
             p,
             adjusted,
@@ -116,28 +121,30 @@ class ParameterTable:
     def _class_sentence(self, i: int, name: str) -> str:
         """The meaning of a row in plain words."""
         delta, gamma = math.exp(min(self.tau[i], _MAX_EXPONENT)), float(self.gamma[i])
-        of_delta, of_gamma = (ends[i] for ends in self.intervals())
+        delta_interval, gamma_interval = (ends[i] for ends in self.intervals())
         shift = (
             f"where the model predicts both as equally likely, {name} is observed"
-            f" {format_estimate(delta, of_delta, '×')} as often as {self._class_label(self.baseline)}"
+            f" {format_estimate(delta, delta_interval, '×')} as often as {self._class_label(self.baseline)}"
         )
-        if of_delta[0] <= 1 <= of_delta[1]:
+        if delta_interval[0] <= 1 <= delta_interval[1]:
             shift += ", which is consistent with chance"
         if self.certainty is not None and self.certainty.both_signs is not None and not self.certainty.both_signs[i]:
             shift += " (an extrapolation: it never predicts them as equally likely)"
-        text = f"{shift}; {describe_slope(gamma, of_gamma)}, γ = {format_estimate(gamma, of_gamma)}"
-        by_chance = of_delta[0] <= 1 <= of_delta[1] and of_gamma[0] <= 1 <= of_gamma[1]
-        if by_chance and (p := float(holm(self.pvalues.tolist())[i])) <= 0.05:
+        text = f"{shift}; {describe_slope(gamma, gamma_interval)}, γ = {format_estimate(gamma, gamma_interval)}"
+        intervals_include_identity = (
+            delta_interval[0] <= 1 <= delta_interval[1] and gamma_interval[0] <= 1 <= gamma_interval[1]
+        )
+        if intervals_include_identity and (p := float(holm(self.pvalues.tolist())[i])) <= 0.05:
             text += f"; jointly the two are significant, p = {format_pvalue(p)}"
         return text + "."
 
 
-def _format_interval(ends: Array) -> str:
-    """`[0.630, 0.740]`."""
-    return f"[{format_parameter(ends[0])}, {format_parameter(ends[1])}]"
+def _format_interval(limits: Array) -> str:
+    """Text of an interval, such as `[0.630, 0.740]`."""
+    return f"[{format_parameter(limits[0])}, {format_parameter(limits[1])}]"
 
 
-MIN_UNITS = 10  # effective units per parameter of a class below which their number is reported
+MIN_UNITS_PER_PARAMETER = 10  # effective units per parameter of a class below which their number is reported
 
 _NO_STD_ERROR_TEXTS = {
     "infinite": "no finite δ and γ are optimal, so a slight penalty decided them.",
@@ -169,9 +176,9 @@ _ROBUST_STD_ERROR_TEXTS = {
 }
 
 
-def describe_slope(gamma: float, ends: Array) -> str:
+def describe_slope(gamma: float, interval: Array) -> str:
     """Whether the odds are too extreme or not extreme enough, as far as the interval shows."""
-    low, high = ends
+    low, high = interval
     if high <= 0:
         return "the ranking of the model is reversed: what it predicts as likelier is observed less often"
     if low > 1:
@@ -179,31 +186,34 @@ def describe_slope(gamma: float, ends: Array) -> str:
     if high < 1 and low > 0:
         return "the model is overconfident (its odds are too extreme)"
     if high < 1:
-        known = "separates the two no better than chance" if gamma > 0 else "its ranking is reversed"
-        return f"the model is overconfident, and perhaps {known}"
+        alternative = "separates the two no better than chance" if gamma > 0 else "its ranking is reversed"
+        return f"the model is overconfident, and perhaps {alternative}"
     if low <= 0:
         return "these rows exclude neither a calibrated slope (γ = 1) nor an uninformative model (γ = 0)"
     return "its slope is consistent with a calibrated model"
 
 
-def format_estimate(value: float, ends: Array, times: str = "") -> str:
-    """`0.68 [0.63, 0.74]`, with more decimals if an end would otherwise be shown as 1."""
-    numbers = (value, *ends)
+def format_estimate(value: float, interval: Array, unit: str = "") -> str:
+    """Format an estimate and its interval, with more decimals if a limit would otherwise be shown as 1.
+
+    For instance `0.68 [0.63, 0.74]`.
+    """
+    numbers = (value, *interval)
     decimals = next(
-        (d for d in range(2, 6) if not any(round(x, d) == 1 and abs(x - 1) > 1e-9 for x in ends)),
+        (d for d in range(2, 6) if not any(round(x, d) == 1 and abs(x - 1) > 1e-9 for x in interval)),
         6,
     )
     shown = [f"{x:.{decimals}f}" if 0.1 <= abs(x) < 1000 else f"{x:.2g}" for x in numbers]
-    return f"{shown[0]}{times} [{shown[1]}, {shown[2]}]"
+    return f"{shown[0]}{unit} [{shown[1]}, {shown[2]}]"
 
 
 def format_parameter(x: float) -> str:
-    """Three decimals, or three digits of tiny or huge numbers."""
+    """Format a parameter with three decimals, or with three digits if it is tiny or huge."""
     return f"{x:.3f}" if 0.01 <= abs(x) < 1000 else f"{x:#.3g}"
 
 
 def format_pvalue(p: float) -> str:
-    """A p-value."""
+    """Format a p-value, never as 0."""
     return format_number(p) if not p < 1e-300 else "<1e-300"
 
 
@@ -224,17 +234,20 @@ def describe_uncertainty(certainty: ParameterUncertainty | None, method: str) ->
         sentences = ["Each interval is for one parameter, from the rows of the fit; Holm's p adjusts for all classes."]
     if certainty.std_error_method in _ROBUST_STD_ERROR_TEXTS:
         sentences.append(_ROBUST_STD_ERROR_TEXTS[certainty.std_error_method])
-    if certainty.effective_units is not None and certainty.effective_units < MIN_UNITS * 2 * _count_classes(certainty):
+    if (
+        certainty.effective_units is not None
+        and certainty.effective_units < MIN_UNITS_PER_PARAMETER * 2 * _count_classes(certainty)
+    ):
         kind = "clusters" if certainty.std_error_method == "clusters" else "rows"
         sentences.append(
             f"The effective number of {kind} is only {certainty.effective_units:.3g}: intervals and tests use t and F"
             " distributions and are wide."
         )
     if certainty.penalized and certainty.std_error_method in STD_ERROR_METHODS:
-        inside = "" if certainty.std_error_method == "curvature" else ", in the sandwich too"
+        sandwich_text = "" if certainty.std_error_method == "curvature" else ", in the sandwich too"
         sentences.append(
-            f"With a penalty, standard errors use the penalized Hessian{inside}, and parameters are shrunk towards the"
-            " identity; no likelihood ratio is shown, because χ² is not its null distribution."
+            f"With a penalty, standard errors use the penalized Hessian{sandwich_text}, and parameters are shrunk"
+            " towards the identity; no likelihood ratio is shown, because χ² is not its null distribution."
         )
     if certainty.likelihood_ratio is not None:
         sentences.append(
@@ -258,10 +271,10 @@ def _remedy_text(certainty: ParameterUncertainty, method: str) -> str:
         return ""
     if certainty.penalized:
         return " Use rows with other predictions."
-    same = "" if method == "mcllo" else ", the same map with a penalty,"
-    return f' to.fit(preds, "mcllo", penalty=0.5){same} has finite parameters and standard errors.'
+    map_text = "" if method == "mcllo" else ", the same map with a penalty,"
+    return f' to.fit(preds, "mcllo", penalty=0.5){map_text} has finite parameters and standard errors.'
 
 
-def confidence_limits(value: Array, errors: Array, critical_value: float) -> Array:
-    """Ends of the intervals, (K − 1, 2)."""
-    return np.asarray(value[:, None] + np.array([-critical_value, critical_value]) * errors[:, None])
+def confidence_limits(estimates: Array, std_errors: Array, critical_value: float) -> Array:
+    """Confidence limits (K − 1, 2) from estimates and standard errors, both (K − 1,)."""
+    return np.asarray(estimates[:, None] + np.array([-critical_value, critical_value]) * std_errors[:, None])

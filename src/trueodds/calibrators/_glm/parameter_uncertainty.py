@@ -24,20 +24,18 @@ from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 
-STD_ERROR_METHODS = (
-    "curvature",
-    "weights",
-    "votes",
-    "clusters",
-)  # how standard errors were computed: weights by the sandwich, votes and clusters by the jackknife
-NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are no standard errors
+# How standard errors were computed: from the Hessian, by the sandwich with unequal weights, or by the jackknife over
+# rows with votes or over clusters. Saved files contain these words.
+STD_ERROR_METHODS = ("curvature", "weights", "votes", "clusters")
+# Or why there are none: no finite optimum, unobserved classes, too few distinct predictions, too many classes, too few
+# rows or clusters, or rows that are streamed. Saved files contain these words.
+NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")
 
 PARAMETERS_PER_CLASS = 2  # parameters per class, τ and γ: the covariance needs more units than this
 
-_MIN_CORRELATION_MARGIN = (
-    1e-10  # smallest distance of a correlation from 1: closer, rounding error would decide Wald's test
-)
-_MAX_VARIANCE = 1e60  # of a saved variance
+# Smallest distance of a correlation from 1: closer to it, rounding error would decide Wald's test.
+_MIN_CORRELATION_MARGIN = 1e-10
+_MAX_VARIANCE = 1e60  # largest variance that can be saved; products of two stay finite
 _SAVED_KEYS = ("errors", "covariance", "ratio", "rank", "n", "penalized")
 _OPTIONAL_SAVED_KEYS = ("units", "even")  # missing in older files
 
@@ -48,9 +46,8 @@ class ParameterUncertainty:
 
     std_error_method: str  # one of STD_ERROR_METHODS, or of NO_STD_ERROR_REASONS
     covariance: Array | None = None  # (K − 1, 2, 2) of (τ, γ) of each class; covariances between classes are not kept
-    likelihood_ratio: float | None = (
-        None  # likelihood ratio statistic against δ = γ = 1, where χ² is its null distribution
-    )
+    # Likelihood ratio statistic against δ = γ = 1, where χ² is its null distribution.
+    likelihood_ratio: float | None = None
     rank: int = 0  # its degrees of freedom: the number of identifiable directions
     n: float = 0.0  # independent rows
     penalized: bool = False  # whether the fit had a penalty
@@ -162,11 +159,11 @@ def _read_covariances(V: Any, k: int) -> Array:
 
 def are_proper_covariances(V: Array) -> bool:
     """Whether these are valid covariances of two parameters; roots avoid overflow and underflow of products."""
-    variances, across = V.diagonal(axis1=1, axis2=2), V[:, 0, 1]
+    variances, covariances = V.diagonal(axis1=1, axis2=2), V[:, 0, 1]
     if not ((variances > 1 / _MAX_VARIANCE) & (variances < _MAX_VARIANCE)).all():
         return False
     return bool(
-        (np.abs(across) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _MIN_CORRELATION_MARGIN).all()
+        (np.abs(covariances) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _MIN_CORRELATION_MARGIN).all()
     )
 
 
@@ -176,6 +173,7 @@ def _is_flag_list(values: Any, size: int) -> bool:
 
 
 def _mismatch_error(key: str, expected: str, got: Any) -> InputError:
+    """Error TO505 for a saved value that does not fit the others."""
     text = f"In a saved calibrator {key} must be {expected}."
     return InputError("TO505", text, repr(got)[:60], "Fit it again and save it with .save(path).")
 
@@ -200,51 +198,56 @@ class FitEvidence:
     rank: int | None = None  # number of identifiable directions, if known
 
     def uncertainty(self) -> ParameterUncertainty:
-        """The uncertainty of the parameters."""
+        """Compute the standard errors of the parameters, or the reason why there are none."""
         H, d = self.hessian, len(self.hessian)
-        own = np.sqrt(H.diagonal())
-        unit = np.divide(1.0, own, out=np.zeros(d), where=own > 0)
-        values = np.linalg.eigvalsh(H * np.outer(unit, unit))
-        numerical_rank = int((values > RANK_TOLERANCE * max(float(values[-1]), 1e-300)).sum())
+        root_diagonal = np.sqrt(H.diagonal())
+        scale = np.divide(1.0, root_diagonal, out=np.zeros(d), where=root_diagonal > 0)
+        eigenvalues = np.linalg.eigvalsh(H * np.outer(scale, scale))
+        numerical_rank = int((eigenvalues > RANK_TOLERANCE * max(float(eigenvalues[-1]), 1e-300)).sum())
         rank = min(d if self.rank is None else self.rank, numerical_rank)
-        errors, pulled = self.summary.std_error_method, self.penalty > 0
+        std_error_method, penalized = self.summary.std_error_method, self.penalty > 0
         # Equal weights of any size are treated as 1.
-        gain = (
-            self.likelihood_ratio() / self.summary.row_weight if rank and errors == "curvature" and not pulled else None
+        likelihood_ratio = (
+            self.likelihood_ratio() / self.summary.row_weight
+            if rank and std_error_method == "curvature" and not penalized
+            else None
         )
 
-        def make_certainty(errors: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
+        def make_uncertainty(method: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
+            """The result with this method, or reason why there are no standard errors."""
             even = None if V is None else self.both_signs
-            return ParameterUncertainty(errors, V, gain, rank, float(self.summary.n), pulled, units, even)
+            return ParameterUncertainty(
+                method, V, likelihood_ratio, rank, float(self.summary.n), penalized, units, even
+            )
 
-        if rank < d and not pulled:
-            return make_certainty("untold")
-        if errors in ("votes", "clusters") and self.scores is None:
-            return make_certainty("far")
-        parameter_covariance = self._parameter_covariance(errors)
+        if rank < d and not penalized:
+            return make_uncertainty("untold")
+        if std_error_method in ("votes", "clusters") and self.scores is None:
+            return make_uncertainty("far")
+        parameter_covariance = self._parameter_covariance(std_error_method)
         if parameter_covariance is None or (
             parameter_covariance.effective_units is not None
             and not parameter_covariance.effective_units > PARAMETERS_PER_CLASS
         ):
-            return make_certainty("few")
+            return make_uncertainty("few")
         V = self._class_covariances(parameter_covariance.covariance)
         # Scores that are all 0 (shares fitted exactly, or slopes that only the penalty determines) have no variance.
         return (
-            make_certainty(errors, V, parameter_covariance.effective_units)
+            make_uncertainty(std_error_method, V, parameter_covariance.effective_units)
             if are_proper_covariances(V)
-            else ParameterUncertainty("untold", None, None, rank, 0.0, pulled)
+            else ParameterUncertainty("untold", None, None, rank, 0.0, penalized)
         )
 
-    def _parameter_covariance(self, errors: str) -> ParameterCovariance | None:
+    def _parameter_covariance(self, std_error_method: str) -> ParameterCovariance | None:
         """The covariance of all parameters; None if there are no more units than parameters."""
-        assert errors in STD_ERROR_METHODS
+        assert std_error_method in STD_ERROR_METHODS
         d = len(self.hessian)
         hessian = self.hessian + 2 * self.penalty * np.eye(d)
-        unit = 1 / np.sqrt(hessian.diagonal())
-        bread = np.linalg.inv(hessian * np.outer(unit, unit)) * np.outer(unit, unit)
-        if errors == "curvature":
+        scale = 1 / np.sqrt(hessian.diagonal())
+        bread = np.linalg.inv(hessian * np.outer(scale, scale)) * np.outer(scale, scale)
+        if std_error_method == "curvature":
             return ParameterCovariance(bread * self.summary.row_weight)
-        if errors == "weights":
+        if std_error_method == "weights":
             return sandwich_covariance(bread, self.squared_weight_hessian()) if self.summary.n > d else None
         assert isinstance(self.summary, FitData)
         assert self.scores is not None
@@ -256,7 +259,7 @@ class FitEvidence:
         """The covariances (m, 2, 2) of (τ, γ) of each class."""
         m = len(self.means)
         pairs = V.reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
-        turn = np.zeros((m, 2, 2))  # (γ, τ′) → (τ, γ)
-        turn[:, 0, 0], turn[:, 0, 1], turn[:, 1, 0] = -self.means, 1.0, 1.0
-        pairs = turn @ pairs @ turn.transpose(0, 2, 1)
+        transformation = np.zeros((m, 2, 2))  # (γ, τ′) → (τ, γ)
+        transformation[:, 0, 0], transformation[:, 0, 1], transformation[:, 1, 0] = -self.means, 1.0, 1.0
+        pairs = transformation @ pairs @ transformation.transpose(0, 2, 1)
         return np.asarray((pairs + pairs.transpose(0, 2, 1)) / 2)

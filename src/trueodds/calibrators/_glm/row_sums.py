@@ -9,9 +9,8 @@ from functools import reduce
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-RowFunction = Callable[
-    [Any], Any
-]  # from rows to a result that adds; with streamed rows it is sent to workers, so it must be picklable
+# From rows to a result that adds; with streamed rows it is sent to workers, so it must be picklable.
+RowFunction = Callable[[Any], Any]
 
 
 class SummableRows(ABC):
@@ -19,7 +18,7 @@ class SummableRows(ABC):
 
     summary: Any  # of the original rows: `FitData` in memory, else `FitDataSummary`
     rows: Any  # rows in memory; None if they are streamed
-    n_probabilities: int = 0  # probabilities in memory
+    n_probabilities: int = 0  # number of probabilities in memory; 0 if rows are streamed
 
     @abstractmethod
     def map_rows(self, f: RowFunction) -> SummableRows:
@@ -47,8 +46,8 @@ class InMemory(SummableRows):
     6
     """
 
-    rows: Any
-    summary: Any = None
+    rows: Any  # as the steps take them, such as `FitData`
+    summary: Any = None  # `FitData` of the original rows
     n_probabilities: int = 0
 
     def map_rows(self, f: RowFunction) -> InMemory:
@@ -72,8 +71,8 @@ class InMemory(SummableRows):
 class PassCounter:
     """A function that sums a step over batches, and the number of its calls."""
 
-    reduce: Callable[[RowFunction], Any]
-    n_passes: int = 0
+    reduce: Callable[[RowFunction], Any]  # applies a step to every batch and adds the results
+    n_passes: int = 0  # calls so far
 
     def __call__(self, step: RowFunction) -> Any:
         """Run one pass."""
@@ -85,14 +84,14 @@ class PassCounter:
 class Streamed(SummableRows):
     """Rows in the batches of a source, none of which is stored.
 
-    >>> far = Streamed(PassCounter(lambda step: step([1, 2]) + step([3])))
-    >>> far.sum(sum), far.reducer.n_passes
+    >>> streamed = Streamed(PassCounter(lambda step: step([1, 2]) + step([3])))
+    >>> streamed.sum(sum), streamed.reducer.n_passes
     (6, 1)
     """
 
     reducer: PassCounter
-    summary: Any = None
-    transforms: tuple[RowFunction, ...] = ()
+    summary: Any = None  # `FitDataSummary` of the original rows
+    transforms: tuple[RowFunction, ...] = ()  # functions that are applied to each batch, in order
     rows: Any = field(default=None, init=False)
     n_probabilities: int = field(default=0, init=False)
 
@@ -110,24 +109,25 @@ class Streamed(SummableRows):
         A fit is restarted with the sums known so far, which costs nothing compared with a pass and keeps its code
         unchanged.
         """
-        answers: list[list[Any]] = [[] for _ in fits]
+        known_sums: list[list[Any]] = [[] for _ in fits]
         results: dict[int, T] = {}
         while len(results) < len(fits):
-            pending: dict[int, tuple[Composition, ...]] = {}
+            requests: dict[int, tuple[Composition, ...]] = {}
             for i, fit in enumerate(fits):
-                if i not in results:
-                    try:
-                        results[i] = fit(_Replayed(answers[i], self.summary, self.transforms))
-                    except _MissingSums as question:
-                        pending[i] = question.chains
-            sums = iter(
-                self._sum_compositions([chain for chains in pending.values() for chain in chains]) if pending else []
-            )
-            for i, chains in pending.items():
-                answers[i].append([next(sums) for _ in chains])
+                if i in results:
+                    continue
+                try:
+                    results[i] = fit(_Replayed(known_sums[i], self.summary, self.transforms))
+                except _MissingSums as missing:
+                    requests[i] = missing.chains
+            chains = [chain for requested in requests.values() for chain in requested]
+            sums = iter(self._sum_compositions(chains) if requests else ())
+            for i, requested in requests.items():
+                known_sums[i].append([next(sums) for _ in requested])
         return [results[i] for i in range(len(fits))]
 
     def _sum_compositions(self, chains: Sequence[Composition]) -> tuple[Any, ...]:
+        """The sum of each chain over all batches, in one pass."""
         sums: Sums = self.reducer(ParallelSums(tuple(chains)))
         return sums.values
 
@@ -142,9 +142,9 @@ class _MissingSums(Exception):
 class _Replayed(SummableRows):
     """Sums for a fit that is restarted, with those of earlier passes."""
 
-    def __init__(self, answers: list[Any], facts: Any, made: tuple[RowFunction, ...]) -> None:
-        self._known_sums = iter(answers)
-        self.summary, self.rows, self._transforms = facts, None, made
+    def __init__(self, known_sums: list[Any], summary: Any, transforms: tuple[RowFunction, ...]) -> None:
+        self._known_sums = iter(known_sums)
+        self.summary, self.rows, self._transforms = summary, None, transforms
 
     def map_rows(self, f: RowFunction) -> _Replayed:
         """Return these sums with f also applied to the rows; both read the known sums in turn."""
@@ -165,9 +165,9 @@ class _Replayed(SummableRows):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
-    """A composition of functions."""
+    """A composition of functions, which can be pickled."""
 
-    steps: tuple[RowFunction, ...]
+    steps: tuple[RowFunction, ...]  # from the first to the last
 
     def __call__(self, rows: Any) -> Any:
         """The result of the last function."""
@@ -178,13 +178,13 @@ class Composition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParallelSums:
-    """Chains that compute their common first steps once."""
+    """Several compositions of functions, whose common first steps are computed once."""
 
     chains: tuple[Composition, ...]
 
     def __call__(self, rows: Any) -> Sums:
         """The results of all chains."""
-        return Sums(tuple(_run_chains([chain.steps for chain in self.chains], rows)))
+        return Sums(tuple(_evaluate_chains([chain.steps for chain in self.chains], rows)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,9 +197,10 @@ class Sums:
         return Sums(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
 
 
-def _run_chains(chains: Sequence[tuple[RowFunction, ...]], rows: Any) -> list[Any]:
-    shared = reduce(min, map(len, chains)) - 1
-    same = next((i for i in range(shared) if any(chain[i] is not chains[0][i] for chain in chains)), shared)
-    for step in chains[0][:same]:
+def _evaluate_chains(chains: Sequence[tuple[RowFunction, ...]], rows: Any) -> list[Any]:
+    """The result of each chain of functions; the steps with which all chains start run once."""
+    max_shared = reduce(min, map(len, chains)) - 1
+    n_shared = next((i for i in range(max_shared) if any(chain[i] is not chains[0][i] for chain in chains)), max_shared)
+    for step in chains[0][:n_shared]:
         rows = step(rows)
-    return [Composition(chain[same:])(rows) for chain in chains]
+    return [Composition(chain[n_shared:])(rows) for chain in chains]

@@ -9,10 +9,10 @@ from scipy.special import chdtr, chdtrc, fdtr, fdtrc, stdtrit
 
 from trueodds.core.typing import Array
 
-NORMAL_CRITICAL_VALUE = 1.959963984540054  # standard errors to the ends of a 95 % interval
+NORMAL_CRITICAL_VALUE = 1.959963984540054  # standard errors to the ends of a 95 % interval: Φ⁻¹(0.975)
 
 
-def upper_tail(statistic: float, df: int, units: float | None = None) -> float:
+def upper_tail(statistic: float, df: int, effective_units: float | None = None) -> float:
     """P(χ² > statistic), or that of Hotelling's T² with a variance from so many independent units; NaN if df is 0.
 
     T² (G − d)/((G − 1) d) is F with d and G − d degrees of freedom.
@@ -22,33 +22,42 @@ def upper_tail(statistic: float, df: int, units: float | None = None) -> float:
     """
     if not df:
         return math.nan
-    if units is None:
+    if effective_units is None:
         return float(chdtrc(df, statistic))
-    return float(fdtrc(df, units - df, _f_statistic(statistic, df, units))) if units > df else math.nan
+    return (
+        float(fdtrc(df, effective_units - df, _hotelling_to_f(statistic, df, effective_units)))
+        if effective_units > df
+        else math.nan
+    )
 
 
-def lower_tail(statistic: float, df: int, units: float | None = None) -> float:
+def lower_tail(statistic: float, df: int, effective_units: float | None = None) -> float:
     """P(χ² ≤ statistic), or that of T², with full relative precision."""
     if not df:
         return math.nan
-    if units is None:
+    if effective_units is None:
         return float(chdtr(df, statistic))
-    return float(fdtr(df, units - df, _f_statistic(statistic, df, units))) if units > df else math.nan
+    return (
+        float(fdtr(df, effective_units - df, _hotelling_to_f(statistic, df, effective_units)))
+        if effective_units > df
+        else math.nan
+    )
 
 
-def _f_statistic(statistic: float, df: int, units: float) -> float:
-    return statistic * (units - df) / (df * (units - 1))
+def _hotelling_to_f(statistic: float, df: int, effective_units: float) -> float:
+    """F statistic of Hotelling's T²."""
+    return statistic * (effective_units - df) / (df * (effective_units - 1))
 
 
-def critical_value(units: float | None = None) -> float:
+def critical_value(effective_units: float | None = None) -> float:
     """Number of standard errors to the ends of a 95 % interval; NaN for a single unit.
 
     >>> round(critical_value(), 6), round(critical_value(11), 6)
     (1.959964, 2.228139)
     """
-    if units is None:
+    if effective_units is None:
         return NORMAL_CRITICAL_VALUE
-    return float(stdtrit(units - 1, 0.975)) if units > 1 else math.nan
+    return float(stdtrit(effective_units - 1, 0.975)) if effective_units > 1 else math.nan
 
 
 MIN_STD = 1e-100  # standard deviation, below which there is none: its inverse squared would overflow
@@ -61,11 +70,11 @@ def whitening_matrix(V: Array) -> Array:
     >>> whitening_matrix(np.diag([4.0, 0.0])).tolist()
     [[0.5], [0.0]]
     """
-    own = np.sqrt(V.diagonal())
-    unit = np.divide(1.0, own, out=np.zeros(len(own)), where=own > MIN_STD)
-    values, turns = np.linalg.eigh(V * np.outer(unit, unit))
-    live = values > RANK_TOLERANCE * max(float(values.max(initial=0.0)), 1e-300)
-    return np.asarray(unit[:, None] * turns[:, live] / np.sqrt(values[live]))
+    std = np.sqrt(V.diagonal())
+    scale = np.divide(1.0, std, out=np.zeros(len(std)), where=std > MIN_STD)
+    eigenvalues, eigenvectors = np.linalg.eigh(V * np.outer(scale, scale))
+    has_variance = eigenvalues > RANK_TOLERANCE * max(float(eigenvalues.max(initial=0.0)), 1e-300)
+    return np.asarray(scale[:, None] * eigenvectors[:, has_variance] / np.sqrt(eigenvalues[has_variance]))
 
 
 def wald_statistic(deviation: Array, V: Array) -> float:

@@ -15,6 +15,7 @@ from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.typing import Array
 
 MAX_SCORES = 4096  # largest number of points that the map keeps
+_SCORES_PER_BLOCK = 1 << 14  # so that temporaries stay in cache
 RANK_TOLERANCE = 1e-12  # relative to the largest eigenvalue: smaller ones are not identifiable
 
 
@@ -25,7 +26,7 @@ class ConfidenceMap(CalibrationMap):
     name: ClassVar[str] = "spline"
     scores: Array  # (m,) strictly increasing: predicted confidences
     confidences: Array  # (m,) in [0, 1]: recalibrated
-    clipped: int  # how many of them were outside [0, 1]
+    n_clipped: int  # how many of them were outside [0, 1]
 
     def confidence(self, x: Array) -> Array:
         """The recalibrated confidence at predicted ones (n,): linear between neighbors, constant beyond the ends."""
@@ -33,18 +34,18 @@ class ConfidenceMap(CalibrationMap):
 
     def apply(self, P: Array) -> Array:
         """Rows with the recalibrated confidence, raised where needed to keep the predicted class."""
-        Q, top, x = self._split(P)
+        Q, predicted_class, x = self._split_predicted_class(P)
         rows = np.arange(len(Q))
-        rest, others = Q.sum(axis=1), Q.shape[1] - 1
-        confidence = np.maximum(self.confidence(x), self._min_confidence(Q, rest))
-        Q = np.divide(Q, rest[:, None], out=np.full_like(Q, 1 / others), where=rest[:, None] > 0)
+        others_total, n_others = Q.sum(axis=1), Q.shape[1] - 1
+        confidence = np.maximum(self.confidence(x), self._min_confidence(Q, others_total))
+        Q = np.divide(Q, others_total[:, None], out=np.full_like(Q, 1 / n_others), where=others_total[:, None] > 0)
         Q *= (1 - confidence)[:, None]
-        Q[rows, top] = confidence
+        Q[rows, predicted_class] = confidence
         return Q
 
     def count_raised(self, P: Array) -> int:
         """Number of rows in which the confidence is raised to keep the predicted class."""
-        Q, _, x = self._split(P)
+        Q, _, x = self._split_predicted_class(P)
         return int((self.confidence(x) < self._min_confidence(Q, Q.sum(axis=1))).sum())
 
     def describe(self) -> str:
@@ -54,7 +55,7 @@ class ConfidenceMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """Predicted and recalibrated confidences."""
-        return {"scores": self.scores.tolist(), "confidences": self.confidences.tolist(), "clipped": self.clipped}
+        return {"scores": self.scores.tolist(), "confidences": self.confidences.tolist(), "clipped": self.n_clipped}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> ConfidenceMap:  # noqa: ARG003 - any number of classes
@@ -67,51 +68,51 @@ class ConfidenceMap(CalibrationMap):
         return cls(scores, confidences, saved_parameters.read_count(parameters, "clipped"))
 
     @staticmethod
-    def _split(P: Array) -> tuple[Array, Array, Array]:
+    def _split_predicted_class(P: Array) -> tuple[Array, Array, Array]:
         """The rows without their predicted class, that class, and its confidence."""
         Q = np.array(P, dtype=np.float64)
-        rows, top = np.arange(len(Q)), Q.argmax(axis=1)
-        x = Q[rows, top]
-        Q[rows, top] = 0.0
-        return Q, top, x
+        rows, predicted_class = np.arange(len(Q)), Q.argmax(axis=1)
+        x = Q[rows, predicted_class]
+        Q[rows, predicted_class] = 0.0
+        return Q, predicted_class, x
 
     @staticmethod
-    def _min_confidence(Q: Array, rest: Array) -> Array:
+    def _min_confidence(Q: Array, others_total: Array) -> Array:
         """The confidence at which the runner-up is equally probable, plus a margin for rounding.
 
         If the runner-up has the share s of the other classes' total, it is s / (1 + s).
         """
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(rest > 0, Q.max(axis=1) / rest, 1 / (Q.shape[1] - 1))
+            share = np.where(others_total > 0, Q.max(axis=1) / others_total, 1 / (Q.shape[1] - 1))
         return share / (1 + share) * (1 + 8 * np.finfo(np.float64).eps)
 
 
-def fit_confidence(P: Array, Y: Array, w: Array, count: int) -> ConfidenceMap:
+def fit_confidence(P: Array, Y: Array, w: Array, n_knots: int) -> ConfidenceMap:
     """Fit a spline by least squares to the cumulative sums of observed minus predicted, and use its derivative."""
     P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
-    rows, top = np.arange(len(P)), P.argmax(axis=1)
-    s, mass, events = SortedScores(P[rows, top], Y[rows, top], w).sums_by_score()
-    running = np.cumsum(events - mass * s) / mass.sum()
+    rows, predicted_class = np.arange(len(P)), P.argmax(axis=1)
+    s, mass, events = SortedScores(P[rows, predicted_class], Y[rows, predicted_class], w).sums_by_score()
+    cumulative_residuals = np.cumsum(events - mass * s) / mass.sum()
     if len(s) == 1:
-        confidences = s + running
+        confidences = s + cumulative_residuals
     else:
         # Ranks from 0 to 1: those of single rows are i/(n − 1), and equal scores share their last rank.
         t = np.cumsum(mass)
         t = (t - mass[0]) / (t[-1] - mass[0])
-        confidences = s + fit_cumulative_spline(t, running, mass, count).slope(t)
+        confidences = s + fit_cumulative_spline(t, cumulative_residuals, mass, n_knots).slope(t)
     clipped = int(((confidences < 0) | (confidences > 1)).sum())
-    keep = np.union1d(group_starts(mass, MAX_SCORES), len(s) - 1)
-    return ConfidenceMap(s[keep], np.clip(confidences[keep], 0.0, 1.0), clipped)
+    point_index = np.union1d(group_starts(mass, MAX_SCORES), len(s) - 1)
+    return ConfidenceMap(s[point_index], np.clip(confidences[point_index], 0.0, 1.0), clipped)
 
 
-def fit_cumulative_spline(t: Array, h: Array, w: Array, count: int) -> NaturalSpline:
+def fit_cumulative_spline(t: Array, h: Array, w: Array, n_knots: int) -> NaturalSpline:
     """The natural least squares spline of h at t with equally spaced knots on [0, 1]; of minimum norm if not unique."""
-    knots = np.arange(count) / (count - 1)
-    unit = [NaturalSpline(knots, row) for row in np.eye(count)]
-    gram, right = np.zeros((count, count)), np.zeros(count)
-    for start in range(0, len(t), 1 << 14):
-        part = slice(start, start + (1 << 14))
-        B = np.stack([spline(t[part]) for spline in unit], axis=1)
-        gram += (B * w[part, None]).T @ B
-        right += (w[part] * h[part]) @ B
-    return NaturalSpline(knots, np.linalg.pinv(gram, rcond=RANK_TOLERANCE, hermitian=True) @ right)
+    knots = np.arange(n_knots) / (n_knots - 1)
+    basis = [NaturalSpline(knots, row) for row in np.eye(n_knots)]
+    gram, projections = np.zeros((n_knots, n_knots)), np.zeros(n_knots)
+    for start in range(0, len(t), _SCORES_PER_BLOCK):
+        block = slice(start, start + _SCORES_PER_BLOCK)
+        B = np.stack([spline(t[block]) for spline in basis], axis=1)
+        gram += (B * w[block, None]).T @ B
+        projections += (w[block] * h[block]) @ B
+    return NaturalSpline(knots, np.linalg.pinv(gram, rcond=RANK_TOLERANCE, hermitian=True) @ projections)

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels.spline_likelihood import spline_likelihood
 from trueodds.tallies.softmax_likelihood import Likelihood
 
-FLAT_SLOPE = 1e-10  # slopes that count as 0: over all finite log odds of a float they amount to 1e-7
+SLOPE_TOLERANCE = 1e-10  # slopes that count as 0: over all finite log odds of a float they amount to 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,26 +35,23 @@ class NaturalSpline:
         low, high = self.knots[0], self.knots[-1]
         j, u, width = self._locate_segments(np.clip(x, low, high))
         out = self.values[j] + u * (self.values[j + 1] - self.values[j])
-        down = 1 - u
+        v = 1 - u
         out += (
-            width
-            * width
-            / 6
-            * (self.second_derivatives[j] * (down**3 - down) + self.second_derivatives[j + 1] * (u**3 - u))
+            width * width / 6 * (self.second_derivatives[j] * (v**3 - v) + self.second_derivatives[j + 1] * (u**3 - u))
         )
         first, last = self.slope(self.knots[[0, -1]]).tolist()
         # A flat end stays flat, whatever the rounding.
-        if abs(first) > FLAT_SLOPE:
+        if abs(first) > SLOPE_TOLERANCE:
             out += first * np.minimum(x - low, 0.0)
-        if abs(last) > FLAT_SLOPE:
+        if abs(last) > SLOPE_TOLERANCE:
             out += last * np.maximum(x - high, 0.0)
         return out
 
     def slope(self, x: Array) -> Array:
         """The first derivative at x (n,); beyond the knots that of the lines."""
         j, u, width = self._locate_segments(np.clip(x, self.knots[0], self.knots[-1]))
-        rise = (self.values[j + 1] - self.values[j]) / width
-        return rise + width / 6 * (
+        secant = (self.values[j + 1] - self.values[j]) / width
+        return secant + width / 6 * (
             self.second_derivatives[j + 1] * (3 * u**2 - 1) - self.second_derivatives[j] * (3 * (1 - u) ** 2 - 1)
         )
 
@@ -117,20 +114,20 @@ class OutcomeCounts(NamedTuple):
 
     @property
     def mass(self) -> Array:
-        """Σw."""
+        """Total weight Σw at each log odds, (m,)."""
         return self.events + self.nonevents
 
-    def in_groups(self, max_groups: int) -> OutcomeCounts:
+    def pool_scores(self, max_groups: int) -> OutcomeCounts:
         """Pool neighboring scores at their mean if there are more than `max_groups`.
 
         All are pooled if no two differ by `MIN_SCORE_DIFFERENCE`.
         """
-        alike = self.x[-1] - self.x[0] < MIN_SCORE_DIFFERENCE
-        if len(self.x) <= (1 if alike else max_groups):
+        is_single_score = self.x[-1] - self.x[0] < MIN_SCORE_DIFFERENCE
+        if len(self.x) <= (1 if is_single_score else max_groups):
             return self
         w = self.mass
-        first = np.zeros(1, dtype=np.int64) if alike else group_starts(w, max_groups)
-        events, nonevents, wx = (np.add.reduceat(v, first) for v in (self.events, self.nonevents, w * self.x))
+        starts = np.zeros(1, dtype=np.int64) if is_single_score else group_starts(w, max_groups)
+        events, nonevents, wx = (np.add.reduceat(v, starts) for v in (self.events, self.nonevents, w * self.x))
         return OutcomeCounts(wx / (events + nonevents), events, nonevents)
 
     @property
@@ -149,7 +146,7 @@ class SplineFit:
     """The curve of minimum penalized loss."""
 
     curve: NaturalSpline
-    freedom: float  # effective degrees of freedom; those of a line are 2
+    degrees_of_freedom: float  # effective degrees of freedom; those of a line are 2
     n_passes: int
     converged: bool
 
@@ -176,12 +173,12 @@ class SplineBasis:
         d = len(theta)
         sums = spline_likelihood(*data, self.knots, self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta)
         local = self.local[:, :, :d]
-        square = sums[:, 5 + _SYMMETRIC_INDEX].reshape(-1, 4, 4)
-        flat = local.reshape(-1, d)
-        hessian = flat.T @ (square @ local).reshape(-1, d)
+        moments = sums[:, 5 + _SYMMETRIC_INDEX].reshape(-1, 4, 4)
+        local_rows = local.reshape(-1, d)
+        hessian = local_rows.T @ (moments @ local).reshape(-1, d)
         return Likelihood(
             float(sums[:, 0].sum()),
-            sums[:, 1:5].reshape(-1) @ flat,
+            sums[:, 1:5].reshape(-1) @ local_rows,
             (hessian + hessian.T) / 2,
             float(data.mass.sum()),
             len(data.x),
@@ -193,14 +190,16 @@ class SplineBasis:
             return minimize_newton(lambda theta: self.likelihood(data, theta), start[:2])
         strength = np.full(len(self.knots), penalty / data.mass.sum())
         strength[:2] = 0.0
-        full = np.zeros(len(self.knots))
-        full[: len(start)] = start
-        return minimize_newton(lambda theta: self.likelihood(data, theta), full, Ridge(strength, np.zeros(len(full))))
+        initial = np.zeros(len(self.knots))
+        initial[: len(start)] = start
+        return minimize_newton(
+            lambda theta: self.likelihood(data, theta), initial, Ridge(strength, np.zeros(len(initial)))
+        )
 
     def curve(self, theta: Array) -> NaturalSpline:
         """The curve with these parameters; a line has two knots."""
-        at = [0, -1] if len(theta) == 2 else slice(None)
-        return NaturalSpline(self.knots[at], (self.values[:, : len(theta)] @ theta)[at])
+        knot_index = [0, -1] if len(theta) == 2 else slice(None)
+        return NaturalSpline(self.knots[knot_index], (self.values[:, : len(theta)] @ theta)[knot_index])
 
 
 # Position of entry (a, b) of a symmetric 4 × 4 matrix, row by row, in its stored lower triangle.
@@ -224,16 +223,19 @@ def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) 
     freedom.
     """
     basis = SplineBasis(knots, float(data.mass @ data.x / data.mass.sum()))
-    groups = data.in_groups(MAX_SCORE_GROUPS)
+    groups = data.pool_scores(MAX_SCORE_GROUPS)
     line = basis.minimize(groups, math.inf, np.array([basis.center, 1.0]))  # from the identity
     directions = _curvature_directions(basis, groups, line.theta)
     start, n_passes = line.theta, line.n_passes + 1
     if penalty is None:
-        penalty, start, more = _select_penalty(basis, groups, line, directions)
-        n_passes += more
+        penalty, start, n_selection_passes = _select_penalty(basis, groups, line, directions)
+        n_passes += n_selection_passes
     optimum = basis.minimize(data, penalty, start)
     return SplineFit(
-        basis.curve(optimum.theta), directions.freedom(penalty), n_passes + optimum.n_passes, optimum.converged
+        basis.curve(optimum.theta),
+        directions.degrees_of_freedom(penalty),
+        n_passes + optimum.n_passes,
+        optimum.converged,
     )
 
 
@@ -243,7 +245,7 @@ class CurvatureDirections(NamedTuple):
     curvature: Array  # (m − 2,) the curvature of F along each of them
     slope: Array  # (m − 2,) the gradient of F along each of them
 
-    def freedom(self, penalty: float) -> float:
+    def degrees_of_freedom(self, penalty: float) -> float:
         """Degrees of freedom: 2 for the line, plus those of the other directions after shrinkage."""
         return 2.0 + float((self.curvature / (self.curvature + 2 * penalty)).sum())
 
@@ -256,24 +258,33 @@ def _curvature_directions(basis: SplineBasis, data: OutcomeCounts, line: Array) 
     """Principal directions of F at the optimal line, after adjusting the line along each of them."""
     if len(np.unique(data.x)) < 3:
         return CurvatureDirections(np.empty(0), np.empty(0))
-    at = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
-    H, follow = at.hessian, np.linalg.pinv(at.hessian[:2, :2], hermitian=True) @ at.hessian[:2, 2:]
-    curvature, turns = np.linalg.eigh(H[2:, 2:] - H[2:, :2] @ follow)
-    return CurvatureDirections(np.maximum(curvature, 0.0), turns.T @ (at.gradient[2:] - at.gradient[:2] @ follow))
+    likelihood = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
+    H, line_adjustment = (
+        likelihood.hessian,
+        np.linalg.pinv(likelihood.hessian[:2, :2], hermitian=True) @ likelihood.hessian[:2, 2:],
+    )
+    curvature, eigenvectors = np.linalg.eigh(H[2:, 2:] - H[2:, :2] @ line_adjustment)
+    return CurvatureDirections(
+        np.maximum(curvature, 0.0),
+        eigenvectors.T @ (likelihood.gradient[2:] - likelihood.gradient[:2] @ line_adjustment),
+    )
 
 
 def _select_penalty(
     basis: SplineBasis, data: OutcomeCounts, line: Minimum, directions: CurvatureDirections
 ) -> tuple[float, Array, int]:
+    """The penalty on the grid of smallest criterion, its θ, and the number of passes."""
     theta, n_passes, chosen = line.theta, 0, (math.inf, line.theta)
-    first = min_criterion = line.likelihood.value + DEGREES_OF_FREEDOM_FACTOR * directions.freedom(math.inf)
+    line_criterion = min_criterion = line.likelihood.value + DEGREES_OF_FREEDOM_FACTOR * directions.degrees_of_freedom(
+        math.inf
+    )
     for penalty in PENALTY_GRID * data.mass.sum() if len(directions.curvature) else ():
-        cost = DEGREES_OF_FREEDOM_FACTOR * directions.freedom(penalty)
-        if line.likelihood.value + cost - directions.max_likelihood_gain(penalty) > first:
+        complexity_cost = DEGREES_OF_FREEDOM_FACTOR * directions.degrees_of_freedom(penalty)
+        if line.likelihood.value + complexity_cost - directions.max_likelihood_gain(penalty) > line_criterion:
             continue  # the line is better by a quadratic approximation
         optimum = basis.minimize(data, penalty, theta)
         theta, n_passes = optimum.theta, n_passes + optimum.n_passes
-        criterion = optimum.likelihood.value + cost
+        criterion = optimum.likelihood.value + complexity_cost
         if criterion < min_criterion - CRITERION_TOLERANCE * (1 + abs(min_criterion)):
             min_criterion, chosen = criterion, (penalty, theta)
     return *chosen, n_passes
@@ -289,6 +300,6 @@ def place_knots(data: OutcomeCounts, n_knots: int) -> Array:
     w = w * max(1.0, n_knots / w.sum())
     inner = np.array(weighted_quantiles(x, w, tuple(np.arange(1, n_knots - 1) / (n_knots - 1))))
     min_gap = MIN_KNOT_GAP * (x[-1] - x[0]) / (n_knots - 1)
-    gaps = min_gap * np.arange(1, n_knots - 1)
-    moved = np.clip(isotonic_regression(inner - gaps).x, x[0], x[-1] - min_gap * (n_knots - 1)) + gaps
-    return np.concatenate([x[:1], moved, x[-1:]])
+    offsets = min_gap * np.arange(1, n_knots - 1)
+    spaced = np.clip(isotonic_regression(inner - offsets).x, x[0], x[-1] - min_gap * (n_knots - 1)) + offsets
+    return np.concatenate([x[:1], spaced, x[-1:]])

@@ -28,12 +28,12 @@ from trueodds.tallies.tally import Tally
 
 Model = Predictions | Tally
 NULL_CHOICES = ("auto", "swap")
-DEFAULT_SWAPS = 999
+DEFAULT_SWAPS = 999  # random exchanges of the permutation test
 NULL_HYPOTHESES = {
     True: "the expected scores of both models are equal",
     False: "the true errors of both models are equal; p is 1 − the largest level at which the interval excludes 0",
 }
-MIN_EXPLAINED_SHARE = 0.1  # minimum share of the difference explained by the noise floors for a note
+MIN_EXPLAINED_SHARE = 0.1  # share of the difference that noise floors explain from which a note is given
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ class ModelComparison(Settings):
         return compared_models, notes
 
     def _models_from_rows(self, models: Mapping[str, Predictions], seed: int) -> tuple[list[ComparedModel], list[Note]]:
+        """The models to compare from rows, and notes on which of them are paired."""
         compared_models: list[ComparedModel] = []
         pairing = _Pairing()
         for number, (name, preds) in enumerate(models.items()):
@@ -125,6 +126,7 @@ class ModelComparison(Settings):
         level: float | None = None,
         joint: SimultaneousDifferences | None = None,
     ) -> Comparison:
+        """Assemble the result of one pair, with a simultaneous level and p-value within a ranking."""
         a, b, has_no_interval = pair.a, pair.b, self.interval_spec.interval is None
         interval = None if has_no_interval else pair.interval(self.interval_spec.level if level is None else level)
         p, min_pvalue = (None, None) if has_no_interval else (pair.pvalue, pair.min_pvalue)
@@ -158,6 +160,7 @@ class ModelComparison(Settings):
         )
 
     def _swap_pvalue(self, pair: ErrorDifference, seed: int) -> tuple[float | None, float]:
+        """p-value of the swap permutation test, and its smallest possible value."""
         if not pair.paired:
             raise InputError(
                 "TO205",
@@ -171,6 +174,7 @@ class ModelComparison(Settings):
         return p, 1 / (1 + self.swaps)
 
     def _null_description(self, pairs: Sequence[ErrorDifference]) -> str:
+        """Description of the null hypothesis in words."""
         if self.null == "swap":
             return SWAP_NULL.format(unit="row" if pairs[0].a.preds.cluster is None else "cluster")
         return NULL_HYPOTHESES[all(pair.uses_standard_error for pair in pairs)]
@@ -247,6 +251,7 @@ def _estimate_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
 
 
 def _count_compared_rows(pair: ErrorDifference) -> int:
+    """Number of rows of both models; rows of paired models count once."""
     return pair.a.n_rows if pair.paired else pair.a.n_rows + pair.b.n_rows
 
 
@@ -293,34 +298,36 @@ def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.ran
         exchanged = rng.random(units) < 0.5
         if cluster is not None:
             exchanged = exchanged[cluster]
-        differences[r] = _exchanged_value(a.estimand, b.estimand, exchanged) - _exchanged_value(
+        differences[r] = _evaluate_exchanged(a.estimand, b.estimand, exchanged) - _evaluate_exchanged(
             b.estimand, a.estimand, exchanged
         )
     return differences
 
 
-def _exchanged_value(estimand: Estimand, other: Estimand, exchanged: Array) -> float:
-    views = [_exchanged_view(*two, exchanged) for two in zip(estimand.views, other.views, strict=True)]
+def _evaluate_exchanged(estimand: Estimand, other: Estimand, exchanged: Array) -> float:
+    """Value of an estimand after some of its rows are exchanged with those of the other model."""
+    views = [_exchange_rows(*two, exchanged) for two in zip(estimand.views, other.views, strict=True)]
     return float(estimand.combine_views(estimand.estimator.values(views)))
 
 
-def _exchanged_view(own: View, other: View, exchanged: Array) -> View:
+def _exchange_rows(own: View, other: View, exchanged: Array) -> View:
+    """The view with the rows of the mask (n,) from the other view."""
     rows = exchanged[:, None] if own.joint else exchanged
     p, y, partition_values = (
         np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "partition_values")
     )
-    plain = own.partition_values is own.p and other.partition_values is other.p
+    uses_predictions = own.partition_values is own.p and other.partition_values is other.p
     w = np.where(exchanged, other.w, own.w)
-    exact = ExchangedRows(own, other, exchanged)
+    exact_rows = ExchangedRows(own, other, exchanged)
     return View(
         p,
         y,
         w,
-        partition_values=None if plain else partition_values,
+        partition_values=None if uses_predictions else partition_values,
         name=own.name,
         classes=own.classes,
         votes=own.votes,
-        exact=exact,
+        exact=exact_rows,
     )
 
 

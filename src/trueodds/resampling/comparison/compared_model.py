@@ -27,14 +27,14 @@ from trueodds.resampling.intervals.method import (
     IntervalSpec,
     estimate_interval,
     is_root_mean_square,
+    loses_view_covariance,
     n_independent_units,
     resolve_method,
-    too_many_views,
 )
 from trueodds.resampling.intervals.normal import normal_interval
 from trueodds.resampling.intervals.percentile import jackknife
 from trueodds.resampling.intervals.squared_error import squared_error_draws
-from trueodds.resampling.measure import why_no_cell_interval
+from trueodds.resampling.measure import reason_without_cell_interval
 from trueodds.resampling.noise_floor import DEFAULT_REDRAWS, noise_floor_draws
 from trueodds.tallies.tally import Tally
 
@@ -57,10 +57,10 @@ class ComparedModel:
         null_key: Sequence[int],
     ):
         self.name, self.preds, self.estimand, self.interval_spec = name, preds, estimand, interval_spec
-        self.reported = estimand.reported  # a debiased form reports the interval of its plug-in
+        self.reported_estimand = estimand.reported_estimand  # a debiased form reports the interval of its plug-in
         self.key, self._null_key = tuple(key), null_key
         self.clustered = preds.cluster is not None
-        self.method = resolve_method(self.reported, interval_spec, clustered=self.clustered, cells=False)
+        self.method = resolve_method(self.reported_estimand, interval_spec, clustered=self.clustered, cells=False)
 
     @cached_property
     def value(self) -> float:
@@ -70,7 +70,7 @@ class ComparedModel:
     @cached_property
     def reported_value(self) -> float:
         """The estimated error for which the interval is reported."""
-        return float(self.reported.combine_views(self.reported.values))
+        return float(self.reported_estimand.combine_views(self.reported_estimand.values))
 
     @cached_property
     def n_rows(self) -> int:
@@ -85,7 +85,7 @@ class ComparedModel:
     @property
     def is_squared(self) -> bool:
         """Whether the error is a root mean square of one score, which has an unbiased square."""
-        return self.method in ("sun", "debiased") and is_root_mean_square(self.reported)
+        return self.method in ("sun", "debiased") and is_root_mean_square(self.reported_estimand)
 
     @property
     def is_mean(self) -> bool:
@@ -95,22 +95,22 @@ class ComparedModel:
     @cached_property
     def resampled(self) -> BootstrapResult | None:
         """Bootstrap results; None if there are none."""
-        if self.method is None or too_many_views(self.preds, self.reported, self.interval_spec):
+        if self.method is None or loses_view_covariance(self.preds, self.reported_estimand, self.interval_spec):
             return None
         rng, resample = np.random.default_rng(self.key), self.interval_spec.resample
         if (
             self.method in PLAIN_BOOTSTRAP_METHODS
             and resample == "auto"
             and self.preds.n > MAX_RESAMPLED_ROWS
-            and self.reported.cell_statistics is not None
+            and self.reported_estimand.cell_statistics is not None
         ):
             resample = "rows"  # these methods resample the difference, which cells of one model cannot provide
-        return bootstrap(self.preds, [self.reported], self.interval_spec.resamples, rng, resample)[0]
+        return bootstrap(self.preds, [self.reported_estimand], self.interval_spec.resamples, rng, resample)[0]
 
     @cached_property
     def draws(self) -> Array | None:
         """Value of each resample."""
-        return None if self.resampled is None else self.reported.combine_views(self.resampled.values)
+        return None if self.resampled is None else self.reported_estimand.combine_views(self.resampled.values)
 
     @cached_property
     def row_draws(self) -> Array | None:
@@ -118,14 +118,14 @@ class ComparedModel:
         if self.resampled is None or self.resampled.resampled_units != "cells":
             return self.draws
         rng = np.random.default_rng(self.key)
-        return self.reported.combine_views(
-            bootstrap(self.preds, [self.reported], CORRELATION_RESAMPLES, rng, "rows")[0].values
+        return self.reported_estimand.combine_views(
+            bootstrap(self.preds, [self.reported_estimand], CORRELATION_RESAMPLES, rng, "rows")[0].values
         )
 
     @cached_property
     def jackknife_values(self) -> Array:
         """Error with each row or cluster left out."""
-        return self.reported.combine_views(jackknife(self.preds, self.reported))
+        return self.reported_estimand.combine_views(jackknife(self.preds, self.reported_estimand))
 
     @cached_property
     def variance(self) -> float:
@@ -135,8 +135,8 @@ class ComparedModel:
     @cached_property
     def debiased_squares(self) -> tuple[float, float, Array]:
         """Unbiased square, plug-in square, and the unbiased square of each resample."""
-        assert self.reported.cell_statistics is not None
-        view, cell_statistic = self.reported.views[0], self.reported.cell_statistics[0]
+        assert self.reported_estimand.cell_statistics is not None
+        view, cell_statistic = self.reported_estimand.views[0], self.reported_estimand.cell_statistics[0]
         t, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
         rng = np.random.default_rng(self.key)
         drawn = squared_error_draws(
@@ -156,7 +156,9 @@ class ComparedModel:
     @cached_property
     def null_draws(self) -> list[Array | None]:
         """Null draws for the estimate, and for the error whose interval is reported."""
-        estimands = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
+        estimands = (
+            [self.estimand] if self.reported_estimand is self.estimand else [self.estimand, self.reported_estimand]
+        )
         return list(noise_floor_draws(self.preds, estimands, np.random.default_rng([*self.key, *self._null_key])))
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
@@ -173,7 +175,7 @@ class ComparedModel:
         interval_spec = replace(self.interval_spec, level=level)
         return estimate_interval(
             self.preds,
-            self.reported,
+            self.reported_estimand,
             self.method,
             interval_spec,
             drawn_by,
@@ -195,16 +197,21 @@ class ComparedModel:
         assert null is not None
         assert self.draws is not None
         preds = self.preds if hasattr(self, "preds") else None
-        sd, n = float(self.draws.std(ddof=1)), self.n_units if self.clustered else self.reported.views[0].effective_n
+        sd, n = (
+            float(self.draws.std(ddof=1)),
+            self.n_units if self.clustered else self.reported_estimand.views[0].effective_n,
+        )
         shift = float(self.draws.mean()) - self.reported_value
         bias = folded_normal.bias_bounds(
-            folded_normal.gaps_of(self.reported, preds), float(self.reported.combine_views(null).mean()), shift
+            folded_normal.cell_gaps(self.reported_estimand, preds),
+            float(self.reported_estimand.combine_views(null).mean()),
+            shift,
         )
         return folded_normal.GapError(
             self.reported_value,
             sd,
             bias,
-            folded_normal.wilson_shift(sd, n, folded_normal.influence_bound(self.reported)),
+            folded_normal.wilson_shift(sd, n, folded_normal.max_influence(self.reported_estimand)),
         )
 
     @cached_property
@@ -212,7 +219,14 @@ class ComparedModel:
         """Complete estimate of this model."""
         if self.interval_spec.interval is None:
             return build_estimate(
-                self.estimand, None, "", None, self.interval_spec, None, notes=self._notes(), clustered=self.clustered
+                self.estimand,
+                None,
+                "",
+                None,
+                self.interval_spec,
+                None,
+                notes=self._collect_notes(),
+                clustered=self.clustered,
             )
         interval, reason = self.interval(self.interval_spec.level)
         resample = (
@@ -225,11 +239,12 @@ class ComparedModel:
             self.null_draws[0],
             self.interval_spec,
             resample,
-            notes=self._notes(),
+            notes=self._collect_notes(),
             clustered=self.clustered,
         )
 
-    def _notes(self) -> list[Note]:
+    def _collect_notes(self) -> list[Note]:
+        """Notes of the data, the lens and the estimator."""
         return collect_notes(self.preds, self.estimand)
 
 
@@ -280,10 +295,10 @@ class ComparedTally(ComparedModel):
     ):  # fmt: skip
         self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
         self.tally, self.estimand = tally, measure.tally_estimand(tally, estimator, lens, aggregate)
-        self.reported = self.estimand.reported
+        self.reported_estimand = self.estimand.reported_estimand
         self.n_rows = self.n_units = tally.n
-        self.no_interval_reason = why_no_cell_interval(self.reported)
-        chosen = resolve_method(self.reported, interval_spec, clustered=False, cells=True)
+        self.no_interval_reason = reason_without_cell_interval(self.reported_estimand)
+        chosen = resolve_method(self.reported_estimand, interval_spec, clustered=False, cells=True)
         self.method = None if self.no_interval_reason else chosen
 
     @cached_property
@@ -291,13 +306,15 @@ class ComparedTally(ComparedModel):
         """Bootstrap results from resampled cells."""
         if self.method is None:
             return None
-        return bootstrap_cells(self.reported, self.interval_spec.resamples, np.random.default_rng(self.key))
+        return bootstrap_cells(self.reported_estimand, self.interval_spec.resamples, np.random.default_rng(self.key))
 
     @cached_property
     def null_draws(self) -> list[Array | None]:
         """Null draws for the estimate, and for the error whose interval is reported."""
         rng = np.random.default_rng([*self.key, 2**20])
-        estimands = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
+        estimands = (
+            [self.estimand] if self.reported_estimand is self.estimand else [self.estimand, self.reported_estimand]
+        )
         if isinstance(self.estimand.estimator, ProperScore):
             return [None]
         return [measure.tally_null_draws(self.tally, estimand, DEFAULT_REDRAWS, rng)[0] for estimand in estimands]
@@ -308,7 +325,9 @@ class ComparedTally(ComparedModel):
             return None, self.no_interval_reason
         interval_spec, rng = replace(self.interval_spec, level=level), np.random.default_rng(self.key)
         drawn_by = self.resampled if self.method in RESAMPLING_METHODS else None
-        return estimate_interval(None, self.reported, self.method, interval_spec, drawn_by, self.null_draws[-1], rng)
+        return estimate_interval(
+            None, self.reported_estimand, self.method, interval_spec, drawn_by, self.null_draws[-1], rng
+        )
 
     @cached_property
     def estimate(self) -> Estimate:

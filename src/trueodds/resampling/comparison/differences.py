@@ -17,7 +17,7 @@ from trueodds.resampling.intervals import folded_normal, normal, percentile
 from trueodds.resampling.intervals.difference import debiased_difference, mover_interval, root_difference
 from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
 
-MAX_BISECTIONS = 40  # bisection steps when an interval is inverted to a p-value
+MAX_BISECTIONS = 40  # bisection steps when an interval is inverted to a p-value, which is then exact to 1e-12
 START_LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # candidate start levels of the bisection
 
 
@@ -64,7 +64,7 @@ class ErrorDifference:
 
     @cached_property
     def reason_without_interval(self) -> str:
-        """Reason why there is no interval."""
+        """The reason why one of the two models has no interval; empty if both have one."""
         return next(
             (why for _, why in (side.interval(side.interval_spec.level) for side in (self.a, self.b)) if why), ""
         )
@@ -85,12 +85,13 @@ class ErrorDifference:
         if (
             limits is not None and self.uses_standard_error and self._t_test_pvalue > 1 - level
         ):  # interval and p-value must agree
-            limits = estimate.extend_to(limits, 0.0)
+            limits = estimate.extend_interval(limits, 0.0)
         if limits is not None and self.method not in PLAIN_BOOTSTRAP_METHODS and np.isfinite(self.value):
-            limits = estimate.extend_to(limits, self.value)
+            limits = estimate.extend_interval(limits, self.value)
         return limits if limits is not None and limits.low <= limits.high else None  # False for NaN limits
 
     def _evaluate_interval(self, level: float) -> Interval | None:
+        """Interval by the chosen method, before it is extended to agree with the value and the p-value."""
         assert self.draws is not None
         if self.method in PLAIN_BOOTSTRAP_METHODS:
             return self._plain_bootstrap_interval(level)
@@ -110,6 +111,7 @@ class ErrorDifference:
         return mover_interval(ends_a, ends_b, self.correlation, level)
 
     def _plain_bootstrap_interval(self, level: float) -> Interval:
+        """Percentile, basic or BCa interval of the resampled differences."""
         assert self.draws is not None
         value = self.a.reported_value - self.b.reported_value
         if self.method == "percentile":
@@ -130,10 +132,10 @@ class ErrorDifference:
     @cached_property
     def correlation(self) -> float:
         """Correlation of the two errors over the resamples; 0 for different rows."""
-        one, other = self.a.row_draws, self.b.row_draws
-        if not self.paired or one is None or other is None or not (np.ptp(one) > 0 and np.ptp(other) > 0):
+        draws_a, draws_b = self.a.row_draws, self.b.row_draws
+        if not self.paired or draws_a is None or draws_b is None or not (np.ptp(draws_a) > 0 and np.ptp(draws_b) > 0):
             return 0.0
-        return float(np.corrcoef(one, other)[0, 1])
+        return float(np.corrcoef(draws_a, draws_b)[0, 1])
 
     @property
     def is_difference_of_means(self) -> bool:
@@ -150,9 +152,11 @@ class ErrorDifference:
         """Standard error of a difference of means, and its degrees of freedom (Welch's for different rows)."""
         if self.paired:
             return jackknife_variance(self.a.jackknife_values - self.b.jackknife_values) ** 0.5, self.a.n_units - 1.0
-        one, other, n_a, n_b = self.a.variance, self.b.variance, self.a.n_units, self.b.n_units
-        below = one**2 / (n_a - 1) + other**2 / (n_b - 1)
-        return (one + other) ** 0.5, (one + other) ** 2 / below if below > 0 else float(n_a + n_b - 2)
+        variance_a, variance_b, n_a, n_b = self.a.variance, self.b.variance, self.a.n_units, self.b.n_units
+        denominator = variance_a**2 / (n_a - 1) + variance_b**2 / (n_b - 1)
+        return (variance_a + variance_b) ** 0.5, (
+            variance_a + variance_b
+        ) ** 2 / denominator if denominator > 0 else float(n_a + n_b - 2)
 
     @cached_property
     def pvalue(self) -> float | None:
@@ -188,18 +192,19 @@ def pvalue_by_inversion(interval: Callable[[float], Interval | None]) -> float:
     0.5
     """
 
-    def excludes(level: float) -> bool:
+    def excludes_zero(level: float) -> bool:
+        """Whether the interval at this level exists and excludes 0."""
         limits = interval(level)
         return limits is not None and not limits.low <= 0 <= limits.high
 
     low, high = next((level for level in START_LEVELS if interval(level) is not None), 1.0), 1 - 1e-9
-    if not excludes(low):
+    if not excludes_zero(low):
         return 1.0
-    if excludes(high):
+    if excludes_zero(high):
         return 0.0
     for _ in range(MAX_BISECTIONS):
         middle = (low + high) / 2
-        low, high = (middle, high) if excludes(middle) else (low, middle)
+        low, high = (middle, high) if excludes_zero(middle) else (low, middle)
     return 1 - low
 
 
@@ -212,31 +217,33 @@ class SimultaneousDifferences:
     """
 
     def __init__(self, pairs: Sequence[ErrorDifference]) -> None:
-        self.count = max(1, len(pairs))
+        self.n_pairs = max(1, len(pairs))
         drawn_pairs = [pair for pair in pairs if pair.method is not None and pair.draws is not None]
-        cells = any(
+        resamples_cells = any(
             side.resampled is not None and side.resampled.resampled_units == "cells"
             for p in drawn_pairs
             for side in (p.a, p.b)
         )
         self.max_t_draws = (
-            None if cells or len(drawn_pairs) < len(pairs) else _max_t_statistics([p.draws for p in drawn_pairs])
+            None
+            if resamples_cells or len(drawn_pairs) < len(pairs)
+            else _max_t_statistics([p.draws for p in drawn_pairs])
         )
 
     def level(self, level: float) -> float:
         """Level of each single interval for simultaneous coverage."""
-        bonferroni = 1 - (1 - level) / self.count
+        bonferroni = 1 - (1 - level) / self.n_pairs
         if self.max_t_draws is None:
             return bonferroni
-        above = int(np.floor((1 - level) * (1 + len(self.max_t_draws)))) - 1  # draws at or above the bound
-        if above < 1:
+        n_above = int(np.floor((1 - level) * (1 + len(self.max_t_draws)))) - 1  # draws at or above the bound
+        if n_above < 1:
             return bonferroni
-        bound = float(np.sort(self.max_t_draws)[-above])
+        bound = float(np.sort(self.max_t_draws)[-n_above])
         return float(min(bonferroni, max(level, 2 * ndtr(bound) - 1)))
 
     def adjusted_pvalue(self, p: float, *, swapped: bool = False) -> float:
         """Adjusted p-value of one difference; Bonferroni's if it is not based on these resamples."""
-        bonferroni = min(1.0, p * self.count)
+        bonferroni = min(1.0, p * self.n_pairs)
         if self.max_t_draws is None or swapped:
             return bonferroni
         share = float((1 + (self.max_t_draws >= -ndtri(p / 2)).sum()) / (1 + len(self.max_t_draws)))

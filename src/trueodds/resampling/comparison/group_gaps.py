@@ -59,7 +59,9 @@ def pairwise_gaps(
     if splits_clusters(preds, groups):
         compared = [settings.error_with_shared_clusters(preds, group, number) for number, group in enumerate(groups)]
     index_pairs = list(combinations(range(len(groups)), 2))
-    return _differences(settings, index_pairs, [ErrorDifference(compared[i], compared[j]) for i, j in index_pairs])
+    return _estimate_differences(
+        settings, index_pairs, [ErrorDifference(compared[i], compared[j]) for i, j in index_pairs]
+    )
 
 
 def gaps_to_rest(
@@ -82,12 +84,13 @@ def gaps_to_rest(
         else:
             pairs.append(ErrorDifference(side, settings.error_of_group(preds, rest, 2**21 + i)))
         index_pairs.append((i, i))
-    return _differences(settings, index_pairs, pairs)
+    return _estimate_differences(settings, index_pairs, pairs)
 
 
-def _differences(
+def _estimate_differences(
     settings: GroupErrors, index_pairs: Sequence[tuple[int, int]], pairs: Sequence[ErrorDifference]
 ) -> list[GroupDifference]:
+    """Differences of pairs of subgroups, with simultaneous intervals unless intervals are omitted."""
     if settings.interval_spec.interval is None:
         return [GroupDifference(i, j, pair.value, None) for (i, j), pair in zip(index_pairs, pairs, strict=True)]
     # A resample may contain no row of a subgroup; the error is then NaN and the gap has no interval.

@@ -23,8 +23,8 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
         return "their outcomes are of different kinds"
     if _arrays_equal(_named_outcomes(a), _named_outcomes(b)):
         return ""
-    named_alike = set(map(str, a.classes)) == set(map(str, b.classes))
-    return "their outcomes differ" if named_alike else "their classes have different names"
+    same_class_names = set(map(str, a.classes)) == set(map(str, b.classes))
+    return "their outcomes differ" if same_class_names else "their classes have different names"
 
 
 def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool, str]:
@@ -57,6 +57,7 @@ def _named_outcomes(preds: Predictions) -> Any:
 
 
 def _arrays_equal(one: Any, other: Any) -> bool:
+    """Whether two arrays are equal, or both are None."""
     if one is None or other is None:
         return one is other
     return bool(np.array_equal(one, other))

@@ -46,9 +46,9 @@ def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: 
     z = float(ndtri((1 + level) / 2))
     a, b = _clip_to_interval(a), _clip_to_interval(b)
     correlation = correlation if correlation > 0 else max(-1.0, 1.5 * correlation)
-    low = _lower_limit(a, b, correlation, z)
-    high = -_lower_limit(b, a, correlation, z)
-    return Interval(low, high, level, "mover")
+    lower_limit = _lower_limit(a, b, correlation, z)
+    upper_limit = -_lower_limit(b, a, correlation, z)
+    return Interval(lower_limit, upper_limit, level, "mover")
 
 
 def _clip_to_interval(ends: IntervalEnds) -> IntervalEnds:
@@ -57,6 +57,7 @@ def _clip_to_interval(ends: IntervalEnds) -> IntervalEnds:
 
 
 def _lower_limit(a: IntervalEnds, b: IntervalEnds, correlation: float, z: float) -> float:
+    """Lower limit of the difference a − b; the upper one is minus that of b − a."""
     lower_margin, upper_margin = a.value - a.low, b.high - b.value
     sampling_margin = (
         min(lower_margin, z * a.sd) * min(1.0, max(a.low, 0.0) / lower_margin) if lower_margin > 0 else 0.0
@@ -65,15 +66,15 @@ def _lower_limit(a: IntervalEnds, b: IntervalEnds, correlation: float, z: float)
     return a.value - b.value - (lower_margin - sampling_margin) - math.sqrt(max(square, 0.0))
 
 
-def debiased_difference(t: float, v: float, draws: Array, level: float) -> Interval:
+def debiased_difference(debiased_value: float, plug_in_value: float, draws: Array, level: float) -> Interval:
     """[T − m, T + m] for the difference T of two debiased statistics whose plug-in values differ by V.
 
     The resamples are centered on V. m is the larger of q_hi(T*) − V and V − q_lo(T*): with separate margins 93 to 100 %
     of the intervals cover, with the larger one 95 to 100 %.
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    margin = float(max(high - v, v - low))
-    return Interval(t - margin, t + margin, level, "debiased")
+    margin = float(max(high - plug_in_value, plug_in_value - low))
+    return Interval(debiased_value - margin, debiased_value + margin, level, "debiased")
 
 
 def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
@@ -86,7 +87,7 @@ def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
     largest, so that the interval contains 0 exactly if the interval of the squares does.
     """
     min_sum, max_sum = a.low + b.low, a.high + b.high
-    low, high = (_signed_root(end, min_sum if outward else max_sum) for end, outward in _limits_outward(squares))
+    low, high = (_signed_root(end, min_sum if outward else max_sum) for end, outward in _limits_with_side(squares))
     if high > 0:
         high = min(high, a.high - b.low) if a.high > b.low else high
     if low < 0:
@@ -95,10 +96,12 @@ def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
     return Interval(min(low, high), max(low, high), squares.level, squares.method)
 
 
-def _limits_outward(squares: Interval) -> list[tuple[float, bool]]:
+def _limits_with_side(squares: Interval) -> list[tuple[float, bool]]:
+    """Both limits, each with whether it lies on its own side of 0: the lower one below, the upper one above."""
     return [(squares.low, squares.low < 0), (squares.high, squares.high > 0)]
 
 
 def _signed_root(square: float, total: float) -> float:
+    """Difference of two roots from that of their squares and the sum of the roots."""
     total = max(total, math.sqrt(abs(square)))
     return square / total if total > 0 else 0.0

@@ -21,24 +21,20 @@ from trueodds.estimators._pairwise.pairs_in_bins import divide_or_zero
 from trueodds.estimators.base import CellStatistic, aggregation_weights
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
-from trueodds.resampling.intervals.residual_norm import lower_end_near_null
+from trueodds.resampling.intervals.residual_norm import lower_limit_near_null
 
 GAP_SHRINKAGE = 1.1  # few cells: each gap shrinks by this many standard errors for the upper bound of the bias
 MIN_BIAS_SHARE = 0.5  # few cells: lower bound of the bias, as a share of the plug-in bias
-CELLS_TRANSITION = (15.0, 45.0)  # transition from bounds per cell to the estimate from all cells
+CELLS_TRANSITION = (15.0, 45.0)  # effective numbers of cells between which bounds per cell give way to an estimate
 UPPER_BIAS_FACTOR, LOWER_BIAS_FACTOR = 1.4, 0.6  # many cells: bounds of the bias, as multiples of its estimate
-MARGIN_GROWTH = (
-    1.5,
-    1.0,
-)  # many cells: the uncertainty of the bias estimate, added to each margin per standard error of bias
+# Many cells: the uncertainty of the bias estimate, added to the lower and the upper margin per standard error of bias.
+MARGIN_GROWTH = (1.5, 1.0)
 MIN_INFORMATIVE_ROWS = 2.0  # number of rows from which the gap of a cell counts in full
 N_PSEUDO_ROWS = 2.0  # pseudo-rows of null variance in the variance estimate of a cell
-CLEAR_ERROR_TRANSITION = (
-    1.25,
-    1.75,
-)  # transition from the null variance to the mixed variance, in multiples of the noise floor
-N_EM_STEPS = 150  # of the EM algorithm
-GRID_STEP = 0.125  # of the grid of observed standardized gaps
+# Transition from the null variance to the mixed variance, in multiples of the noise floor.
+CLEAR_ERROR_TRANSITION = (1.25, 1.75)
+N_EM_STEPS = 150  # steps of the EM algorithm
+GRID_STEP = 0.125  # distance of the grid points of observed standardized gaps, in standard errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +51,9 @@ class CellGaps:
 class BiasBounds:
     """Bounds of the bias of a weighted mean of absolute gaps, and factors of both margins for its uncertainty."""
 
-    low: float
-    high: float
-    margin_factors: tuple[float, float] = (1.0, 1.0)  # below and above
+    low: float  # smallest plausible bias
+    high: float  # largest plausible bias
+    margin_factors: tuple[float, float] = (1.0, 1.0)  # of the lower and of the upper margin
 
 
 def folded_excess(z: Array) -> Array:
@@ -76,12 +72,12 @@ def has_gaps(estimand: Estimand) -> bool:
     return all(_gap_weights(cell_statistic) is not None for cell_statistic in estimand.cell_statistics)
 
 
-def gaps_of(estimand: Estimand, preds: Predictions | None) -> CellGaps:
+def cell_gaps(estimand: Estimand, preds: Predictions | None) -> CellGaps:
     """Gaps of all views, multiplied by the weights of the views."""
     assert estimand.cell_statistics is not None
     cluster = None if preds is None else preds.cluster
     cells = [
-        _cell_gaps(view, cell_statistic, weight, cluster)
+        _cell_gaps_of_view(view, cell_statistic, weight, cluster)
         for view, cell_statistic, weight in zip(
             estimand.views, estimand.cell_statistics, _view_weights(estimand), strict=True
         )
@@ -90,11 +86,11 @@ def gaps_of(estimand: Estimand, preds: Predictions | None) -> CellGaps:
     return CellGaps(*(np.concatenate(columns) for columns in zip(*cells, strict=True)))
 
 
-def bias_bounds(gaps: CellGaps, null_mean: float, resampled: float) -> BiasBounds:
-    """Bounds of the bias.
+def bias_bounds(gaps: CellGaps, null_mean: float, resampled_bias: float) -> BiasBounds:
+    """Bound the bias of a weighted mean of absolute gaps.
 
     `null_mean` is the mean error of the null draws, which is larger than under normality if cells are small.
-    `resampled` is the bias of the resamples, a lower bound of the bias of the value.
+    `resampled_bias` is the bias of the resamples, a lower bound of the bias of the value.
     """
     variance = np.maximum(gaps.sampling_variance, gaps.null_variance)
     noise_floor = float(folded_excess(np.zeros(1))[0] * np.sqrt(variance).sum())
@@ -105,7 +101,7 @@ def bias_bounds(gaps: CellGaps, null_mean: float, resampled: float) -> BiasBound
     mixed_variance = divide_or_zero(
         gaps.n_rows * gaps.sampling_variance + N_PSEUDO_ROWS * gaps.null_variance, gaps.n_rows - 1 + N_PSEUDO_ROWS
     )
-    overall = float(
+    overall_clear_share = float(
         np.clip(
             (gaps.abs_gap.sum() / noise_floor - CLEAR_ERROR_TRANSITION[0])
             / (CLEAR_ERROR_TRANSITION[1] - CLEAR_ERROR_TRANSITION[0]),
@@ -113,31 +109,38 @@ def bias_bounds(gaps: CellGaps, null_mean: float, resampled: float) -> BiasBound
             1.0,
         )
     )
-    clear_share = np.maximum(overall, np.clip(divide_or_zero(gaps.abs_gap, np.sqrt(variance)) - 1, 0.0, 1.0))
-    s = np.sqrt((1 - clear_share) * variance + clear_share * mixed_variance)
-    z, total = divide_or_zero(gaps.abs_gap, s), float(s.sum())
+    clear_share = np.maximum(
+        overall_clear_share, np.clip(divide_or_zero(gaps.abs_gap, np.sqrt(variance)) - 1, 0.0, 1.0)
+    )
+    std_errors = np.sqrt((1 - clear_share) * variance + clear_share * mixed_variance)
+    z_scores, total_std_error = divide_or_zero(gaps.abs_gap, std_errors), float(std_errors.sum())
     normal_null_mean = float(folded_excess(np.zeros(1))[0] * np.sqrt(gaps.null_variance).sum())
     small_cell_factor = max(1.0, null_mean / normal_null_mean) if normal_null_mean > 0 else 1.0
     # One row with probability .5 always has a gap of one standard error, so gaps of few rows are uninformative.
-    shrunk_z = z * np.clip((gaps.n_rows - 1) / (MIN_INFORMATIVE_ROWS - 1), 0.0, 1.0)
+    informative_z = z_scores * np.clip((gaps.n_rows - 1) / (MIN_INFORMATIVE_ROWS - 1), 0.0, 1.0)
     low, high = (
-        MIN_BIAS_SHARE * float(s @ folded_excess(z)),
-        float(s @ folded_excess(np.maximum(shrunk_z - GAP_SHRINKAGE, 0.0))),
+        MIN_BIAS_SHARE * float(std_errors @ folded_excess(z_scores)),
+        float(std_errors @ folded_excess(np.maximum(informative_z - GAP_SHRINKAGE, 0.0))),
     )
     many_cells_share = float(
-        np.clip((total**2 / float(s @ s) - CELLS_TRANSITION[0]) / (CELLS_TRANSITION[1] - CELLS_TRANSITION[0]), 0.0, 1.0)
+        np.clip(
+            (total_std_error**2 / float(std_errors @ std_errors) - CELLS_TRANSITION[0])
+            / (CELLS_TRANSITION[1] - CELLS_TRANSITION[0]),
+            0.0,
+            1.0,
+        )
     )
     if many_cells_share == 0:
-        return BiasBounds(low, max(small_cell_factor * high, resampled))
-    lower_excess = mean_excess(z, s)
-    upper_excess = lower_excess if np.array_equal(shrunk_z, z) else mean_excess(shrunk_z, s)
-    low += many_cells_share * (LOWER_BIAS_FACTOR * lower_excess * total - low)
-    high += many_cells_share * (UPPER_BIAS_FACTOR * upper_excess * total - high)
-    below, above = (
+        return BiasBounds(low, max(small_cell_factor * high, resampled_bias))
+    lower_excess = mean_excess(z_scores, std_errors)
+    upper_excess = lower_excess if np.array_equal(informative_z, z_scores) else mean_excess(informative_z, std_errors)
+    low += many_cells_share * (LOWER_BIAS_FACTOR * lower_excess * total_std_error - low)
+    high += many_cells_share * (UPPER_BIAS_FACTOR * upper_excess * total_std_error - high)
+    lower_factor, upper_factor = (
         1 + many_cells_share * MARGIN_GROWTH[0] * upper_excess,
         1 + many_cells_share * MARGIN_GROWTH[1] * lower_excess,
     )
-    return BiasBounds(low, max(small_cell_factor * high, resampled), (below, above))
+    return BiasBounds(low, max(small_cell_factor * high, resampled_bias), (lower_factor, upper_factor))
 
 
 def mean_excess(z: Array, s: Array) -> float:
@@ -149,23 +152,25 @@ def mean_excess(z: Array, s: Array) -> float:
     >>> round(mean_excess(np.full(100, 6.0), np.ones(100)), 3)
     0.0
     """
-    observed = np.arange(0, 8 + GRID_STEP, GRID_STEP)
-    true = np.concatenate((np.arange(0, 4, 0.25), np.arange(4, 8.1, 0.5)))
-    at = np.minimum(z / GRID_STEP, len(observed) - 1 - 1e-9)
-    left = at.astype(np.int64)
-    size = len(observed)
-    mass = np.bincount(left, s * (left + 1 - at), size) + np.bincount(left + 1, s * (at - left), size)
+    observed_grid = np.arange(0, 8 + GRID_STEP, GRID_STEP)
+    true_grid = np.concatenate((np.arange(0, 4, 0.25), np.arange(4, 8.1, 0.5)))
+    position = np.minimum(z / GRID_STEP, len(observed_grid) - 1 - 1e-9)
+    lower_index = position.astype(np.int64)
+    n_grid_points = len(observed_grid)
+    mass = np.bincount(lower_index, s * (lower_index + 1 - position), n_grid_points) + np.bincount(
+        lower_index + 1, s * (position - lower_index), n_grid_points
+    )
     occupied = np.flatnonzero(mass)
-    mass, x = mass[occupied] / mass.sum(), observed[occupied, None]
-    likelihood = np.exp(-((x - true) ** 2) / 2) + np.exp(-((x + true) ** 2) / 2)
-    distribution = np.full(len(true), 1 / len(true))
+    mass, x = mass[occupied] / mass.sum(), observed_grid[occupied, None]
+    likelihood = np.exp(-((x - true_grid) ** 2) / 2) + np.exp(-((x + true_grid) ** 2) / 2)
+    distribution = np.full(len(true_grid), 1 / len(true_grid))
     for _ in range(N_EM_STEPS):
         distribution = distribution * ((mass / (likelihood @ distribution)) @ likelihood)
-    return float(distribution @ folded_excess(true))
+    return float(distribution @ folded_excess(true_grid))
 
 
 def folded_normal_interval(
-    value: float, sd: float, bias: BiasBounds, null: Array, level: float, n: float, bound: float
+    value: float, sd: float, bias: BiasBounds, null_draws: Array, level: float, n: float, max_influence: float
 ) -> Interval:
     r"""[V − b_high − z sd, V − b_low + m]: the value minus its bias bounds, with the spread of the resamples.
 
@@ -176,16 +181,16 @@ def folded_normal_interval(
     .. math:: m = e + \sqrt{(z\,\mathrm{sd})^2 + e^2}, \quad
         e = \frac{z^2 h}{2n} \sqrt{1 - 4n\,\mathrm{sd}^2 / h^2}
 
-    with h = n times the largest influence of one row (`bound`). It stays positive if outcomes are so rare that the
-    resamples do not vary. If the value is plausible under calibration, the lower limit is at most V minus the upper
+    with h = n times the largest influence of one row (`max_influence`). It stays positive if outcomes are so rare that
+    the resamples do not vary. If the value is plausible under calibration, the lower limit is at most V minus the upper
     quantile of the null draws, which is exact at 0. The interval is extended to contain the value. Coverage: study
     `intervals`.
     """
     z = float(ndtri((1 + level) / 2))
-    extra = z**2 * wilson_shift(sd, n, bound)
-    below, above = bias.margin_factors
-    high = value - bias.low + extra + math.hypot(above * z * sd, extra)
-    low = lower_end_near_null(max(0.0, value - bias.high - below * z * sd), value, null, level)
+    wilson_margin = z**2 * wilson_shift(sd, n, max_influence)
+    lower_factor, upper_factor = bias.margin_factors
+    high = value - bias.low + wilson_margin + math.hypot(upper_factor * z * sd, wilson_margin)
+    low = lower_limit_near_null(max(0.0, value - bias.high - lower_factor * z * sd), value, null_draws, level)
     return Interval(low, max(high, value), level, "folded-normal")
 
 
@@ -193,8 +198,8 @@ def folded_normal_interval(
 class GapError:
     """Value, standard deviation and bias bounds of one error of a difference."""
 
-    value: float
-    sd: float
+    value: float  # the estimated error
+    sd: float  # standard deviation of its resamples
     bias: BiasBounds
     wilson_shift: float  # h / 2n of Wilson's margin, without the factor z²
 
@@ -206,21 +211,21 @@ def folded_normal_difference(a: GapError, b: GapError, correlation: float, level
     plus the root of the summed squared half-widths of the bounds. Size for equal pairs: docs/estimators.md.
     """
     z = float(ndtri((1 + level) / 2))
-    middle = a.value - b.value - (a.bias.low + a.bias.high - b.bias.low - b.bias.high) / 2
-    half = math.hypot(a.bias.high - a.bias.low, b.bias.high - b.bias.low) / 2
-    one, other = (side.sd * max(side.bias.margin_factors) for side in (a, b))
-    sd = math.sqrt(max(0.0, one**2 + other**2 - 2 * correlation * one * other))
-    extra = z**2 * max(a.wilson_shift, b.wilson_shift)
-    margin = half + math.hypot(z * sd, extra)
-    return Interval(middle - margin, middle + margin, level, "folded-normal")
+    center = a.value - b.value - (a.bias.low + a.bias.high - b.bias.low - b.bias.high) / 2
+    half_width = math.hypot(a.bias.high - a.bias.low, b.bias.high - b.bias.low) / 2
+    sd_a, sd_b = (side.sd * max(side.bias.margin_factors) for side in (a, b))
+    sd = math.sqrt(max(0.0, sd_a**2 + sd_b**2 - 2 * correlation * sd_a * sd_b))
+    wilson_margin = z**2 * max(a.wilson_shift, b.wilson_shift)
+    margin = half_width + math.hypot(z * sd, wilson_margin)
+    return Interval(center - margin, center + margin, level, "folded-normal")
 
 
-def wilson_shift(sd: float, n: float, bound: float) -> float:
-    """Wilson's shift divided by z²: 0 if a mean of n numbers up to `bound` has the largest possible variance."""
-    return bound / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / bound) ** 2))
+def wilson_shift(sd: float, n: float, max_influence: float) -> float:
+    """Wilson's shift divided by z²; 0 if a mean of n numbers up to `max_influence` has the largest variance."""
+    return max_influence / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / max_influence) ** 2))
 
 
-def influence_bound(estimand: Estimand) -> float:
+def max_influence(estimand: Estimand) -> float:
     """n times the largest influence of one row: 1 for one view, the sum of two class weights for several views.
 
     Changing the label of a row affects two classes, each with its weight.
@@ -242,11 +247,12 @@ def _events_can_cooccur(estimand: Estimand) -> bool:
 
 
 def _gap_weights(cell_statistic: CellStatistic) -> Array | None:
+    """Weight of each bin in a weighted mean of absolute gaps, (size,); None for other statistics."""
     gap_weights = getattr(cell_statistic, "gap_weights", None)
     return None if gap_weights is None else gap_weights()
 
 
-def _cell_gaps(
+def _cell_gaps_of_view(
     view: View, cell_statistic: CellStatistic, weight: float, cluster: Array | None
 ) -> tuple[Array, Array, Array, Array]:
     """|gap|, both variances and the number of rows of the cells of one view."""
@@ -262,13 +268,15 @@ def _cell_gaps(
         null_variance = np.maximum(binned.sums("wwv"), 0.0)
         return share * np.abs(gap), scale * sampling_variance, scale * null_variance, w**2 / ww
     # The independent terms are the residual sums of clusters within a cell, whose signs the null draws flip.
-    code = cluster.astype(np.int64) * cell_statistic.size + cell_statistic.index
-    _, first, at = np.unique(code, return_index=True, return_inverse=True)
-    cell = cell_statistic.index[first]
-    mass, total = np.bincount(at, view.w), np.bincount(at, view.w * (view.y - view.p))
+    cell_of_cluster_code = cluster.astype(np.int64) * cell_statistic.size + cell_statistic.index
+    _, first_rows, part_index = np.unique(cell_of_cluster_code, return_index=True, return_inverse=True)
+    cell = cell_statistic.index[first_rows]
+    mass, residual_sums = np.bincount(part_index, view.w), np.bincount(part_index, view.w * (view.y - view.p))
     means = np.zeros(cell_statistic.size)
     means[binned.bin_index] = gap
-    sampling_variance = np.bincount(cell, (total - mass * means[cell]) ** 2, cell_statistic.size)[binned.bin_index]
-    null_variance = np.bincount(cell, total**2, cell_statistic.size)[binned.bin_index]
+    sampling_variance = np.bincount(cell, (residual_sums - mass * means[cell]) ** 2, cell_statistic.size)[
+        binned.bin_index
+    ]
+    null_variance = np.bincount(cell, residual_sums**2, cell_statistic.size)[binned.bin_index]
     n_rows = divide_or_zero(w**2, np.bincount(cell, mass**2, cell_statistic.size)[binned.bin_index])
     return share * np.abs(gap), scale * sampling_variance, scale * null_variance, n_rows

@@ -21,29 +21,29 @@ from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals import residual_norm, squared_error
 from trueodds.resampling.intervals.folded_normal import (
     bias_bounds,
+    cell_gaps,
     folded_normal_interval,
-    gaps_of,
     has_gaps,
-    influence_bound,
+    max_influence,
 )
 from trueodds.resampling.intervals.percentile import basic_interval, bca_interval, jackknife, percentile_interval
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 
-UNITS = ("auto", "rows", "cells")  # resampling units
-METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
+RESAMPLING_UNITS = ("auto", "rows", "cells")  # resampling units
+METHOD_NAMES = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
 
 @dataclass(frozen=True)
 class IntervalSpec(Settings):
     """Settings of a confidence interval."""
 
-    interval: Annotated[str, OneOf(METHODS)] | None = "auto"
-    level: Probability = 0.95
-    resamples: Annotated[int, Range(2, 100_000_000)] = 2000
-    resample: Annotated[str, OneOf(UNITS)] = "auto"
+    interval: Annotated[str, OneOf(METHOD_NAMES)] | None = "auto"  # the method; None for no interval
+    level: Probability = 0.95  # confidence level
+    resamples: Annotated[int, Range(2, 100_000_000)] = 2000  # number of bootstrap resamples
+    resample: Annotated[str, OneOf(RESAMPLING_UNITS)] = "auto"  # what the bootstrap draws
 
 
-UNDEFINED = "the value is infinite or undefined"
+UNDEFINED_VALUE_TEXT = "the value is infinite or undefined"
 
 
 def resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
@@ -57,6 +57,7 @@ def resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered
 
 
 def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
+    """Interval method with "auto" resolved, before it is checked whether cells are sufficient."""
     if interval_spec.interval != "auto":
         _check_method(estimand, interval_spec.interval, clustered=clustered)
         return interval_spec.interval
@@ -65,13 +66,13 @@ def _resolve_method(estimand: Estimand, interval_spec: IntervalSpec, *, clustere
     if is_root_mean_square(estimand) and not clustered and _rows_per_bin(estimand) >= 10:
         return "sun"
     if estimand.estimator.interval == "residual-norm":
-        return "folded-normal" if has_gaps(estimand) else "residual-norm" if _has_norm(estimand) else None
+        return "folded-normal" if has_gaps(estimand) else "residual-norm" if _is_norm(estimand) else None
     if estimand.estimator.interval == "bca" and cells:
         return "percentile"  # approximately equal to BCa for a smooth statistic of many rows
     return estimand.estimator.interval
 
 
-def _has_norm(estimand: Estimand) -> bool:
+def _is_norm(estimand: Estimand) -> bool:
     """Whether the error is a norm, so that it also measures the noise of the resampled residuals."""
     if estimand.cell_statistics is None:
         return False
@@ -97,6 +98,7 @@ def is_root_mean_square(estimand: Estimand) -> bool:
 
 
 def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) -> None:
+    """Raise TO205 for a method that does not suit the error or clustered rows."""
     if method in ("sun", "debiased") and clustered:
         raise InputError(
             "TO205",
@@ -119,7 +121,7 @@ def uses_resamples(estimand: Estimand, method: str | None) -> bool:
     return method in RESAMPLING_METHODS and not (method == "debiased" and is_root_mean_square(estimand))
 
 
-def too_many_views(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> bool:
+def loses_view_covariance(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> bool:
     """Whether several views would be resampled by cells, which would lose the covariance of the views."""
     by_cells = interval_spec.resample == "auto" and preds.n > MAX_RESAMPLED_ROWS and preds.cluster is None
     return by_cells and len(estimand.views) > 1 and not isinstance(estimand.estimator, Mean)
@@ -137,7 +139,7 @@ def estimate_interval(
     """Interval of an estimand by the chosen method, or the reason why there is none."""
     value = float(estimand.combine_views(estimand.values))
     if not np.isfinite(value):
-        return None, UNDEFINED
+        return None, UNDEFINED_VALUE_TEXT
     if method is None:
         return (
             None,
@@ -149,8 +151,8 @@ def estimate_interval(
         return None, "with more than 200,000 rows several views are resampled jointly only with resample='rows'"
     if method == "debiased" and is_root_mean_square(estimand):
         method = "debiased-squares"
-    sample = _IntervalData(preds, estimand, interval_spec, resampled, null, rng, value)
-    interval = INTERVAL_METHODS[method].interval(sample)
+    interval_data = _IntervalData(preds, estimand, interval_spec, resampled, null, rng, value)
+    interval = INTERVAL_METHODS[method].interval(interval_data)
     if interval.low < interval.high:
         return interval, ""
     if np.isnan(interval.low + interval.high):
@@ -167,13 +169,13 @@ def n_independent_units(preds: Predictions) -> int:
 class _IntervalData:
     """The data of an interval: rows or cells, the estimand, its resamples and its null draws."""
 
-    preds: Predictions | None
+    preds: Predictions | None  # None for the cells of a tally
     estimand: Estimand
     spec: IntervalSpec
-    resampled: BootstrapResult | None
-    null: Array | None
+    resampled: BootstrapResult | None  # None for methods without resamples
+    null: Array | None  # (views, draws) null draws, if the method needs them
     rng: np.random.Generator
-    value: float
+    value: float  # the estimate
 
     @property
     def level(self) -> float:
@@ -201,37 +203,45 @@ class _IntervalData:
 
 
 def _sun_interval(data: _IntervalData) -> Interval:
+    """Interval of Sun et al. of a root mean square."""
     assert data.estimand.cell_statistics is not None
     return squared_error.sun_interval(pooled_view(data.estimand.views[0], data.estimand.cell_statistics[0]), data.level)
 
 
 def _debiased_squares_interval(data: _IntervalData) -> Interval:
+    """Interval of a root mean square from resamples of its unbiased square."""
     assert data.estimand.cell_statistics is not None
     assert data.preds is not None
     view, cell_statistic = data.estimand.views[0], data.estimand.cell_statistics[0]
-    t, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
+    debiased_square, _ = squared_error.debiased_squared_error(pooled_view(view, cell_statistic))
     draws = squared_error_draws(
         data.preds, view, cell_statistic.index, cell_statistic.size, data.spec.resamples, data.rng
     )
-    square = float(data.estimand.values[0]) ** 2
-    return squared_error.root_interval(squared_error.debiased_interval(t, square, draws, data.level))
+    plug_in_square = float(data.estimand.values[0]) ** 2
+    return squared_error.root_interval(
+        squared_error.debiased_interval(debiased_square, plug_in_square, draws, data.level)
+    )
 
 
 def _debiased_interval(data: _IntervalData) -> Interval:
+    """Interval of a debiased error, whose resamples are centered on its plug-in value."""
     estimand = data.estimand
     plug_in = estimand.combine_views(np.array([estimand.estimator.plug_in_value(view) for view in estimand.views]))
     return squared_error.pair_mean_interval(data.value, float(plug_in), data.draws, data.level)
 
 
 def _percentile_interval(data: _IntervalData) -> Interval:
+    """Percentile interval."""
     return percentile_interval(data.draws, data.level)
 
 
 def _basic_interval(data: _IntervalData) -> Interval:
+    """Basic bootstrap interval."""
     return basic_interval(data.value, data.draws, data.level)
 
 
 def _bca_interval(data: _IntervalData) -> Interval:
+    """BCa interval, with the acceleration from the jackknife."""
     assert data.preds is not None
     return bca_interval(
         data.value, data.draws, data.estimand.combine_views(jackknife(data.preds, data.estimand)), data.level
@@ -239,11 +249,13 @@ def _bca_interval(data: _IntervalData) -> Interval:
 
 
 def _noise_floor_interval(data: _IntervalData) -> Interval:
+    """Interval with the null draws as residual noise."""
     power = data.estimand.estimator.norm_power
     return residual_norm.noise_floor_interval(data.value, data.draws, data.null_draws, data.level, data.n, power)
 
 
 def _noise_floor_bounds_interval(data: _IntervalData) -> Interval:
+    """Interval of an excess loss, with the noise floor corrected for underdispersion."""
     assert data.null is not None
     parts = [
         data.estimand.estimator.noise_fraction(view, float(mean)) * mean
@@ -256,13 +268,15 @@ def _noise_floor_bounds_interval(data: _IntervalData) -> Interval:
 
 
 def _folded_normal_interval(data: _IntervalData) -> Interval:
+    """Interval of a weighted mean of absolute gaps, with bounds of its bias."""
     draws, null_draws = data.draws, data.null_draws
-    bias = bias_bounds(gaps_of(data.estimand, data.preds), float(null_draws.mean()), float(draws.mean()) - data.value)
+    bias = bias_bounds(cell_gaps(data.estimand, data.preds), float(null_draws.mean()), float(draws.mean()) - data.value)
     std = float(draws.std(ddof=1))
-    return folded_normal_interval(data.value, std, bias, null_draws, data.level, data.n, influence_bound(data.estimand))
+    return folded_normal_interval(data.value, std, bias, null_draws, data.level, data.n, max_influence(data.estimand))
 
 
 def _residual_norm_interval(data: _IntervalData) -> Interval:
+    """Interval of an error that is a norm, from the norms of the resampled residuals."""
     assert data.resampled is not None
     assert data.resampled.centered_norms is not None
     estimator = data.estimand.estimator

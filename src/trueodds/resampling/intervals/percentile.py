@@ -36,15 +36,15 @@ def bca_interval(value: float, draws: Array, jackknife: Array, level: float) -> 
     from the skewness of the delete-one values. Falls back to the percentile interval if all resamples are on one side
     of the estimate. Source: Efron (1987).
     """
-    share = ((draws < value).sum() + (draws <= value).sum()) / (2 * len(draws))
-    if not 0 < share < 1:
+    share_below = ((draws < value).sum() + (draws <= value).sum()) / (2 * len(draws))
+    if not 0 < share_below < 1:
         return percentile_interval(draws, level)
-    z0 = ndtri(share)
-    gap = jackknife.mean() - jackknife
-    scale = (gap**2).sum()
-    a = (gap**3).sum() / (6 * scale**1.5) if scale > 0 else 0.0
+    z0 = ndtri(share_below)
+    deviations = jackknife.mean() - jackknife
+    scale = (deviations**2).sum()
+    acceleration = (deviations**3).sum() / (6 * scale**1.5) if scale > 0 else 0.0
     z = z0 + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
-    low, high = np.quantile(draws, ndtr(z0 + z / (1 - a * z)))
+    low, high = np.quantile(draws, ndtr(z0 + z / (1 - acceleration * z)))
     return Interval(float(low), float(high), level, "bca")
 
 
@@ -53,53 +53,56 @@ MAX_JACKKNIFE_EVALUATIONS = 5_000  # a statistic without bins is recomputed for 
 
 def jackknife(preds: Predictions, estimand: Estimand) -> Array:
     """Statistic of each view with one row (or cluster) left out, (views, n or clusters)."""
-    unit = np.arange(preds.n) if preds.cluster is None else preds.cluster
+    unit_of_row = np.arange(preds.n) if preds.cluster is None else preds.cluster
     if isinstance(estimand.estimator, Mean):
-        return np.stack([_jackknife_mean(estimand.estimator.row_scores(view), view.w, unit) for view in estimand.views])
+        return np.stack(
+            [_jackknife_mean(estimand.estimator.row_scores(view), view.w, unit_of_row) for view in estimand.views]
+        )
     if estimand.cell_statistics is not None:
         return np.stack(
             [
-                _jackknife_bins(view, cell_statistic, unit)
+                _jackknife_bins(view, cell_statistic, unit_of_row)
                 for view, cell_statistic in zip(estimand.views, estimand.cell_statistics, strict=True)
             ]
         )
-    units = int(np.max(unit)) + 1
-    if units > MAX_JACKKNIFE_EVALUATIONS:
+    n_units = int(np.max(unit_of_row)) + 1
+    if n_units > MAX_JACKKNIFE_EVALUATIONS:
         raise InputError(
             "TO205",
-            f"BCa would recompute {estimand.estimator.name} {units:,} times, once for each row left out.",
+            f"BCa would recompute {estimand.estimator.name} {n_units:,} times, once for each row left out.",
             "interval='bca'",
             "Use interval='percentile' or 'basic'.",
         )
-    remaining = [np.flatnonzero(unit != g) for g in range(units)]
+    remaining = [np.flatnonzero(unit_of_row != g) for g in range(n_units)]
     return np.array([estimand.estimator.evaluate_selections(Selections(view, remaining)) for view in estimand.views])
 
 
-def _jackknife_mean(score: Array, w: Array, unit: Array) -> Array:
-    weights, total = np.bincount(unit, w), np.bincount(unit, w * score)
+def _jackknife_mean(score: Array, w: Array, unit_of_row: Array) -> Array:
+    """Means of a score (n,) with each unit left out, (units,)."""
+    weights, total = np.bincount(unit_of_row, w), np.bincount(unit_of_row, w * score)
     with np.errstate(invalid="ignore"):  # 0/0 if the view has one row
         return np.asarray((total.sum() - total) / (weights.sum() - weights))
 
 
-def _jackknife_bins(view: View, cell_statistic: CellStatistic, unit: Array) -> Array:
+def _jackknife_bins(view: View, cell_statistic: CellStatistic, unit_of_row: Array) -> Array:
     """Jackknife through the bin sums: a row changes only its own bin."""
     m = view.p.shape[1] if view.joint else 1
-    units = int(np.max(unit)) + 1
-    out = np.empty(units)
+    n_units = int(np.max(unit_of_row)) + 1
+    values = np.empty(n_units)
     step = max(1, 2**21 // (cell_statistic.size * m))
-    order = np.argsort(unit, kind="stable")
-    unit_starts = np.searchsorted(unit[order], np.arange(units + 1))
+    order = np.argsort(unit_of_row, kind="stable")
+    unit_starts = np.searchsorted(unit_of_row[order], np.arange(n_units + 1))
     w, p, y = view.w, view.p.reshape(len(view.w), m), view.y.reshape(len(view.w), m)
     shape = (cell_statistic.size,) if m == 1 else (cell_statistic.size, m)
-    total = [
+    full_sums = [
         _sum_by_cell(cell_statistic.index, cell_statistic.size, x) for x in (w[:, None], w[:, None] * p, w[:, None] * y)
     ]
-    for start in range(0, units, step):
-        stop = min(start + step, units)
+    for start in range(0, n_units, step):
+        stop = min(start + step, n_units)
         rows = order[unit_starts[start] : unit_starts[stop]]
-        cell = (unit[rows] - start) * cell_statistic.size + cell_statistic.index[rows]
+        cell = (unit_of_row[rows] - start) * cell_statistic.size + cell_statistic.index[rows]
         remaining_sums = []
-        for full_sum, x in zip(total, (w[:, None], w[:, None] * p, w[:, None] * y), strict=True):
+        for full_sum, x in zip(full_sums, (w[:, None], w[:, None] * p, w[:, None] * y), strict=True):
             removed_sums = _sum_by_cell(cell, (stop - start) * cell_statistic.size, x[rows]).reshape(
                 stop - start, cell_statistic.size, -1
             )
@@ -107,9 +110,10 @@ def _jackknife_bins(view: View, cell_statistic: CellStatistic, unit: Array) -> A
         # A bin whose rows are all left out contains only rounding errors and is set to 0.
         weights = np.where(remaining_sums[0][..., 0] > 1e-12 * w.sum(), remaining_sums[0][..., 0], 0.0)
         predicted, observed = (x.reshape(stop - start, *shape) for x in remaining_sums[1:])
-        out[start:stop] = cell_statistic.statistic(weights, predicted, observed)
-    return out
+        values[start:stop] = cell_statistic.statistic(weights, predicted, observed)
+    return values
 
 
 def _sum_by_cell(cell: Array, size: int, x: Array) -> Array:
+    """Sums of the columns of x (n, m) by cell, (size, m)."""
     return np.stack([np.bincount(cell, column, size) for column in x.T], axis=1)

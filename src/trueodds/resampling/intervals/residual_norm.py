@@ -10,15 +10,13 @@ from scipy.special import ndtri
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 
-NULL_TRANSITION = (
-    1.15,
-    1.3,
-)  # multiples of the upper null quantile between which the adjustment near the null fades out
+# Multiples of the upper null quantile between which the adjustment near the null fades out.
+NULL_TRANSITION = (1.15, 1.3)
 NOISE_FLOOR_SHARES = (0.35, 1.05)  # lower and upper bound of the bias of an excess loss, as share of its noise floor
 
 
 def residual_norm_interval(
-    value: float, draws: Array, centered_norms: Array, null: Array, level: float, n: float, *, smooth: bool = True
+    value: float, draws: Array, centered_norms: Array, null_draws: Array, level: float, n: float, *, smooth: bool = True
 ) -> Interval:
     r"""[max(0, V − q), V + m] with the quantile q of the norm of the residual noise and the upper margin m.
 
@@ -34,58 +32,63 @@ def residual_norm_interval(
     of clusters. Coverage is measured by `python -m benchmarks coverage`; at truth 0 no interval can cover from both
     sides.
     """
-    q = max(float(np.quantile(centered_norms, (1 + level) / 2)), float(np.quantile(null, (1 + level) / 2)))
+    norm_quantile = max(
+        float(np.quantile(centered_norms, (1 + level) / 2)), float(np.quantile(null_draws, (1 + level) / 2))
+    )
     z = float(ndtri((1 + level) / 2))
     margin = z * float(draws.std(ddof=1))
-    low = max(0.0, value - q)
-    noise = max(float(centered_norms.mean()), float(null.mean()))
+    low = max(0.0, value - norm_quantile)
+    noise = max(float(centered_norms.mean()), float(null_draws.mean()))
     if smooth and value > 2.5 * noise:
-        clear = 1.0 if noise == 0 else min(1.0, value / noise - 2.5)  # continuous in the value
-        low += clear * max(0.0, value - max(0.0, float(draws.mean()) - value) - margin - low)
+        clear_share = 1.0 if noise == 0 else min(1.0, value / noise - 2.5)  # continuous in the value
+        low += clear_share * max(0.0, value - max(0.0, float(draws.mean()) - value) - margin - low)
     return Interval(low, value + z**2 / (2 * n) + math.hypot(margin, z**2 / (2 * n)), level, "residual-norm")
 
 
 def noise_floor_interval(
-    value: float, draws: Array, null: Array, level: float, n: float, power: float = 1.0
+    value: float, draws: Array, null_draws: Array, level: float, n: float, power: float = 1.0
 ) -> Interval:
     """Interval of an error that is not a norm but has upward bias, estimated from the null draws.
 
     As `residual_norm_interval` with the null draws as residual noise. For the square of a norm (`power` 2) the root is
     taken first, because noise is additive on that scale. Coverage is measured by the study `coverage`.
     """
-    v, d, z = (np.maximum(x, 0.0) ** (1 / power) for x in (value, draws, null))
-    interval = residual_norm_interval(float(v), d, z, z, level, n)
+    value_root, draw_roots, null_roots = (np.maximum(x, 0.0) ** (1 / power) for x in (value, draws, null_draws))
+    interval = residual_norm_interval(float(value_root), draw_roots, null_roots, null_roots, level, n)
     return Interval(interval.low**power, interval.high**power, level, "noise-floor")
 
 
 def noise_floor_bounds_interval(
-    value: float, draws: Array, noise_floor: float, null: Array, level: float, n: float
+    value: float, draws: Array, noise_floor: float, null_draws: Array, level: float, n: float
 ) -> Interval:
     """[V − 1.05 φ − z sd, V − 0.35 φ + m] for an excess loss V with the noise floor φ of the recalibration curve.
 
     The gain of a refit from noise is at most about the noise floor. It is smaller if the outcomes vary less than
     predicted or the curve is flat: measured .4 to 1.05 of φ, where φ is the noise floor corrected for underdispersion.
     The margin m is Wilson's as in `residual_norm_interval`, and the interval is extended to contain the value. If the
-    value is plausible under calibration, the lower limit is that of `lower_end_near_null`. Coverage: study `intervals`.
+    value is plausible under calibration, the lower limit is that of `lower_limit_near_null`. Coverage: study
+    `intervals`.
     """
     z = float(ndtri((1 + level) / 2))
     sd, wilson_margin = float(draws.std(ddof=1)), z**2 / (2 * n)
     wilson_margin *= math.sqrt(max(0.0, 1 - 4 * n * sd**2))
     high = value - NOISE_FLOOR_SHARES[0] * noise_floor + wilson_margin + math.hypot(z * sd, wilson_margin)
-    low = lower_end_near_null(max(0.0, value - NOISE_FLOOR_SHARES[1] * noise_floor - z * sd), value, null, level)
+    low = lower_limit_near_null(
+        max(0.0, value - NOISE_FLOOR_SHARES[1] * noise_floor - z * sd), value, null_draws, level
+    )
     return Interval(low, max(high, value), level, "floor-bounds")
 
 
-def lower_end_near_null(low: float, value: float, null: Array, level: float) -> float:
+def lower_limit_near_null(low: float, value: float, null_draws: Array, level: float) -> float:
     """Limit the lower end to the value minus the upper null quantile if the value is close to that quantile.
 
     The interval then excludes a true value of 0 no more often than the nominal rate. The adjustment fades out for
     larger values, because a discontinuity would make the limit depend on the seed.
 
-    >>> lower_end_near_null(0.5, 1.0, np.array([0.9]), 0.95), lower_end_near_null(0.5, 2.0, np.array([0.9]), 0.95)
+    >>> lower_limit_near_null(0.5, 1.0, np.array([0.9]), 0.95), lower_limit_near_null(0.5, 2.0, np.array([0.9]), 0.95)
     (0.09999999999999998, 0.5)
     """
-    upper_quantile = float(np.quantile(null, (1 + level) / 2))
+    upper_quantile = float(np.quantile(null_draws, (1 + level) / 2))
     if value >= NULL_TRANSITION[1] * upper_quantile:
         return low
     share = min(1.0, (NULL_TRANSITION[1] - value / upper_quantile) / (NULL_TRANSITION[1] - NULL_TRANSITION[0]))

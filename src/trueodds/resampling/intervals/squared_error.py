@@ -27,8 +27,8 @@ def debiased_squared_error(binned: View) -> tuple[float, float]:
     residual = w * (binned.y - binned.p)
     share = w / w.sum()
     mean = residual / w
-    second = (binned.sums("wyy") - 2 * binned.sums("wpy") + binned.sums("wpp")) / w
-    variance = float(share @ (4 * mean**2 * second - 3 * mean**4) - (share @ mean**2) ** 2)
+    mean_squares = (binned.sums("wyy") - 2 * binned.sums("wpy") + binned.sums("wpp")) / w
+    variance = float(share @ (4 * mean**2 * mean_squares - 3 * mean**4) - (share @ mean**2) ** 2)
     return float(mean_square(w, residual, binned.sums("wwr"), ww)), max(variance, 0.0)
 
 
@@ -50,23 +50,30 @@ def sun_interval(binned: View, level: float) -> Interval:
     return Interval(float(np.sqrt(low)), float(np.sqrt(t + two_sided_margin)), level, "sun")
 
 
-def debiased_interval(t: float, v: float, draws: Array, level: float) -> Interval:
+def debiased_interval(debiased_value: float, plug_in_value: float, draws: Array, level: float) -> Interval:
     """[T − (q_hi(T*) − V), T − (q_lo(T*) − V)] for a debiased T whose plug-in value on the same rows is V.
 
     The resamples of a debiased statistic are centered on its plug-in value.
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(t - (high - v)), float(t - (low - v)), level, "debiased")
+    return Interval(
+        float(debiased_value - (high - plug_in_value)), float(debiased_value - (low - plug_in_value)), level, "debiased"
+    )
 
 
-def pair_mean_interval(t: float, v: float, draws: Array, level: float) -> Interval:
+def pair_mean_interval(debiased_value: float, plug_in_value: float, draws: Array, level: float) -> Interval:
     """Return `debiased_interval` for a mean T over pairs of rows, with the larger of both margins as the upper one.
 
     The resamples of such a T are right-skewed, so the plain upper limit is too low: with it 86 to 93 % of the intervals
     of `skce` cover a truth of a few noise floors, with the larger margin 95 to 100 %.
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(t - (high - v)), float(t + max(high - v, v - low)), level, "debiased")
+    return Interval(
+        float(debiased_value - (high - plug_in_value)),
+        float(debiased_value + max(high - plug_in_value, plug_in_value - low)),
+        level,
+        "debiased",
+    )
 
 
 def root_interval(interval: Interval) -> Interval:
@@ -86,14 +93,18 @@ def squared_error_draws(
             "interval='debiased'",
             "Use interval='auto', which resamples whole clusters.",
         )
-    u = view.w * (view.y - view.p)
-    slots = np.stack([index, size + index], axis=1).astype(np.int32)
+    residuals = view.w * (view.y - view.p)
+    accumulator_index = np.stack([index, size + index], axis=1).astype(np.int32)
     weights = np.stack([view.w, view.w], axis=1)
-    first, second = np.stack([u, view.w**2], axis=1), np.stack([u**2, np.zeros_like(u)], axis=1)
-    resampler = Resampler(slots, weights, first, second, 2 * size)
+    first_values, second_values = (
+        np.stack([residuals, view.w**2], axis=1),
+        np.stack([residuals**2, np.zeros_like(residuals)], axis=1),
+    )
+    resampler = Resampler(accumulator_index, weights, first_values, second_values, 2 * size)
 
     def evaluate_draws(multiplicities: Array) -> Array:
+        """T_mn of a block of resamples."""
         w, first_sums, second_sums = resampler.sum_cells(multiplicities)
         return mean_square(w[:, :size], first_sums[:, :size], second_sums[:, :size], first_sums[:, size:])
 
-    return np.concatenate(SharedResamples(len(u), None, resamples, rng).map_blocks(evaluate_draws, 2 * size))
+    return np.concatenate(SharedResamples(len(residuals), None, resamples, rng).map_blocks(evaluate_draws, 2 * size))

@@ -12,7 +12,7 @@ from trueodds.core.results import Verdict
 from trueodds.reports.facts import Facts, add_fix, alpha_of_fix
 from trueodds.reports.subgroups import worst_group
 from trueodds.reports.text import terminal
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
 
 TEST = Verdict("omnibus", "positive", 1.0, 0.5, 100, "")
 WORLDS = 60  # in CI 500 were gone through when the rules were made; each run takes others of them
@@ -50,7 +50,7 @@ def contradictions(audit):
     facts = audit.to_dict()
     verdict, alpha = facts["verdict"], facts["verdict"]["alpha"]
     sentence, p = verdict["sentence"], verdict["pvalue"]
-    by_label = {fact.label: fact for fact in summary_facts(facts)}
+    by_label = {fact.label: fact for fact in summary_lines(facts)}
     problems = []
 
     def claim(holds, what):

@@ -17,7 +17,7 @@ from trueodds.reports.html import render_html
 from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, worst_group
 from trueodds.reports.text import group_tables
 from trueodds.reports.text import terminal as report
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
 
 
 def simulated(n=600, wrong=0.0, seed=0, **extra):
@@ -134,7 +134,7 @@ def test_a_group_of_one_row_is_there_without_interval_and_undecided():
     one = document["groups"][1]
     assert (one["n"], one["interval"], one["status"]) == (1, None, "undecided")
     assert "TN150" in codes(document)
-    assert "2 undecided" in {fact.label: fact.remark for fact in summary_facts(document)}["Miscalibrated groups"]
+    assert "2 undecided" in {fact.label: fact.remark for fact in summary_lines(document)}["Miscalibrated groups"]
     line = next(line for line in str(made).splitlines() if line.strip().startswith("site=one"))
     assert line.split()[1] == "1"
     assert line.endswith("undecided")
@@ -217,7 +217,7 @@ def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
     assert worst_group(groups)["label"] == "a=1, b=1"
     assert (
         "worst: a=1, b=1"
-        in {fact.label: fact.remark for fact in summary_facts(crossed.to_dict())}["Miscalibrated groups"]
+        in {fact.label: fact.remark for fact in summary_lines(crossed.to_dict())}["Miscalibrated groups"]
     )
     assert worst_group([group for group in groups if group["status"] != "miscalibrated"]) is None
 

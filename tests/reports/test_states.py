@@ -11,7 +11,7 @@ from tests.test_schemas import valid
 from trueodds.reports.html import render_html
 from trueodds.reports.standard_measures import Measure
 from trueodds.reports.text import results
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
 
 
 @pytest.fixture(scope="module")
@@ -120,4 +120,4 @@ def test_the_page_is_red_for_a_reversed_ranking_and_neutral_for_too_few_rows() -
     assert '<header class="bad">' in render_html(audit)
     audit["verdict"] |= {"state": "too few rows", "rejected": False, "pvalue": 0.4}
     assert '<header class="plain">' in render_html(audit)
-    assert next(fact for fact in summary_facts(audit) if fact.label == "Calibration").tone == "plain"
+    assert next(fact for fact in summary_lines(audit) if fact.label == "Calibration").tone == "plain"

@@ -31,7 +31,7 @@ from trueodds.reports.decision_costs import decision_regret
 from trueodds.reports.facts import FIX, Facts, add_fix, alpha_of_fix, facts_of_rows
 from trueodds.reports.subgroups import GroupSpec
 from trueodds.reports.tally_facts import facts_of_tally
-from trueodds.reports.text.data_and_settings import every_note
+from trueodds.reports.text.data_and_settings import iterate_notes
 from trueodds.reports.text.verdict import verdict_sentence, verdict_state
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
@@ -103,7 +103,7 @@ class Audit:
     @property
     def notes(self) -> tuple[Note, ...]:
         """All notes of the report: on the data, methods, recalibration, estimates, tests and diagrams."""
-        return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in every_note(self.facts)))
+        return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in iterate_notes(self.facts)))
 
     def __repr__(self) -> str:
         return f"Audit({self.verdict['sentence']!r})"

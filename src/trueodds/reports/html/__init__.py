@@ -14,15 +14,15 @@ from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import (
-    Mark,
+    ErrorMark,
     TextTable,
-    bind_numbers,
     describe_lens,
     describe_size,
     format_share,
+    insert_no_break_spaces,
     is_binary,
 )
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
 
 _BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
 _ROLES = {
@@ -60,7 +60,7 @@ def render_html(
     scripts = list(dict.fromkeys([_read_template("script.js"), *(widget[1] for widget in live if widget)]))
     lists = {
         "data": data_and_settings.data_table(audit),
-        "fix": recalibration.fix_table(audit),
+        "fix": recalibration.recalibration_table(audit),
         "settings": data_and_settings.settings_table(audit),
     }
     lists["acting"] = decision_costs.regret_table(audit)
@@ -76,7 +76,7 @@ def render_html(
         "actions": decision_costs.action_table(audit),
         "people": annotators.vote_measure_table(audit),
         "targets": annotators.vote_target_table(audit),
-        "furthest": annotators.furthest_table(audit),
+        "furthest": annotators.furthest_row_table(audit),
     }
     return str(
         _template().render(
@@ -87,11 +87,11 @@ def render_html(
             role=_ROLES.get(audit["verdict"]["state"], "plain"),
             size=describe_size(audit["data"]),
             scale=_scale(audit["data"]),
-            facts=[*summary_facts(audit), *decision_costs.regret_fact(audit)],
+            facts=[*summary_lines(audit), *decision_costs.regret_fact(audit)],
             figures=_figures(audit, pictures, live),
             lists=lists,
             tables=tables,
-            notes=data_and_settings.note_texts(audit),
+            notes=data_and_settings.texts_by_code(audit),
             style=style,
             scripts=scripts,
             style_hash=_hash(style),
@@ -119,12 +119,12 @@ def _template() -> Any:
         keep_trailing_newline=True,
     )
     house.globals |= {"strips": _interval_strips, "raw": _raw}
-    house.filters["glued"] = bind_numbers
+    house.filters["glued"] = insert_no_break_spaces
     return house.from_string(_read_template("page.html.jinja") + "\n")
 
 
 def _raw(own: str) -> Any:
-    """Mark text to be inserted unescaped: style and scripts, whose hashes must match, and HTML already escaped."""
+    """ErrorMark text to be inserted unescaped: style and scripts, whose hashes must match, and HTML already escaped."""
     from markupsafe import Markup
 
     return Markup(own)
@@ -164,7 +164,7 @@ def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
     return [_interval_strip(mark, 0.96 / largest) for mark in table.marks]
 
 
-def _interval_strip(mark: Mark, scale: float) -> dict[str, str] | None:
+def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
     if mark.value is None:
         return None
     place = {"value": _css_percent(mark.value * scale)}

@@ -12,7 +12,7 @@ from tests import reference
 from tests.test_schemas import valid
 from trueodds.api.by_group import by_group
 from trueodds.reports.audit import audit
-from trueodds.reports.facts import FIX, GROUPS, facts_of_rows
+from trueodds.reports.facts import GROUP_WEIGHT, RECALIBRATION_WEIGHT, analyze_rows
 from trueodds.reports.html import render_html
 from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, worst_group
 from trueodds.reports.text import group_tables
@@ -100,8 +100,8 @@ def test_family_and_groups_each_keep_their_level():
     families = groups = single = 0
     for seed in range(60):
         preds = simulated(100, seed=seed)
-        whom = GroupSpec.of(preds, preds, False, 0.05, seed)
-        result = facts_of_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
+        whom = GroupSpec.from_rows(preds, preds, False, 0.05, seed)
+        result = analyze_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
         families += result.tests[0].pvalue <= 0.05
         groups += min(group.joint for group in result.groups.groups) <= 0.05
         single += min(group.pvalue for group in result.groups.groups) <= 0.05
@@ -115,7 +115,7 @@ def test_subgroups_count_in_the_family_and_not_in_the_correction_of_lenses():
     family, lens = document["tests"]
     assert family["lens"] == "family"
     joint = min(group["joint"] for group in document["groups"])
-    either = min(joint / GROUPS, lens["pvalue"] / (1 - GROUPS)) / (1 - FIX)
+    either = min(joint / GROUP_WEIGHT, lens["pvalue"] / (1 - GROUP_WEIGHT)) / (1 - RECALIBRATION_WEIGHT)
     assert document["verdict"]["pvalue"] == family["pvalue"] == pytest.approx(either, rel=1e-12)
     assert (family["pvalue"] <= 0.05) == (document["verdict"]["rejected"] is True)
     assert family["parts"] == {}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.reports.facts import FIX
+from trueodds.reports.facts import RECALIBRATION_WEIGHT
 from trueodds.reports.text.verdict import verdict_state
 
 
@@ -35,7 +35,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     verdict = overconfident.verdict
     assert verdict["state"] == "overconfident"
     assert verdict["rejected"]
-    assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - FIX))
+    assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - RECALIBRATION_WEIGHT))
     assert verdict["sentence"].startswith("Overconfident: predicts ")
     assert "Calibration rejected (family-wise p ≤ 0.0053)." in verdict["sentence"]
     assert "confirmed on held-out rows" in verdict["sentence"]

@@ -93,8 +93,8 @@ def test_a_distance_has_the_sign_of_the_difference() -> None:
     measure = Measure("calibration_slope", 0.8, to.measure([0, 1] * 20, [0.4, 0.6] * 20, "brier").interval)
     assert measure.interval is not None
     half = (measure.interval.high - measure.interval.low) / 2
-    assert measure.distance(1.0) == pytest.approx(-0.2 * 1.959964 / half, rel=1e-6)
-    assert Measure("calibration_slope", 0.8, None).distance(0.0) == 0.0
+    assert measure.distance_in_se(1.0) == pytest.approx(-0.2 * 1.959964 / half, rel=1e-6)
+    assert Measure("calibration_slope", 0.8, None).distance_in_se(0.0) == 0.0
 
 
 def test_calibration_in_the_large_has_one_sign_everywhere() -> None:

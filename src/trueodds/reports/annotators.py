@@ -20,14 +20,14 @@ from trueodds.lenses.classes import Canonical
 from trueodds.lenses.lens import default_lens
 from trueodds.lenses.ranked import accuracy
 from trueodds.lenses.view import View
-from trueodds.reports.facts import Facts
+from trueodds.reports.facts import AuditResults
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.tallies.tally import Tally
 
-MEASURES: tuple[tuple[str, dict[str, Any]], ...] = (
+VOTE_MEASURES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("distce", {}),
     ("human_distance", {}),
     ("entce", {}),
@@ -39,7 +39,7 @@ TIES_TEXT = "if several classes have the most votes, the first of them counts as
 
 def compare_with_votes(
     rows: Predictions | Tally,
-    facts: Facts,
+    results: AuditResults,
     alpha: float,
     level: float,
     rng: np.random.Generator,
@@ -62,36 +62,44 @@ def compare_with_votes(
     progress(0.85, "comparing predictions with votes")
     interval_spec = IntervalSpec(level=level)
     estimands = [
-        Estimand.from_predictions(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES
+        Estimand.from_predictions(ESTIMATORS.make(name, settings), Canonical(), rows)
+        for name, settings in VOTE_MEASURES
     ]
-    measured = estimate_all(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
-    majority, tied = _label_by_majority(rows)
+    vote_estimates = estimate_all(
+        rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng)
+    )
+    majority, n_tied = _label_by_majority(rows)
     lens, ece = default_lens(rows), ESTIMATORS.make("ece", {})
-    pair = [
+    majority_estimands = [
         Estimand.from_predictions(ece, lens, majority),
         Estimand.from_predictions(ESTIMATORS.make("log_loss", {}), Canonical(), majority),
     ]
-    against = estimate_all(majority, pair, interval_spec, rng, lambda every: noise_floor_draws(majority, every, rng))
-    row_summary, expected = select_furthest_rows(rows, alpha, rng, repeated=repeated)
+    majority_estimates = estimate_all(
+        majority, majority_estimands, interval_spec, rng, lambda every: noise_floor_draws(majority, every, rng)
+    )
+    row_summary, expected_errors = select_furthest_rows(rows, alpha, rng, repeated=repeated)
     # A majority is not drawn from the predicted probabilities, so the noise floor is that of drawn votes.
-    against = [replace(estimate, noise_floor=expected.get(estimate.estimator), debiased=None) for estimate in against]
-    shares = [facts.errors[0], next(score for score in facts.scores if score.estimator == "log_loss")]
+    majority_estimates = [
+        replace(estimate, noise_floor=expected_errors.get(estimate.estimator), debiased=None)
+        for estimate in majority_estimates
+    ]
+    share_estimates = [results.errors[0], next(score for score in results.scores if score.estimator == "log_loss")]
     report = {
-        "votes": _votes_per_row(rows),
-        "measures": [estimate.to_dict() for estimate in measured],
+        "votes": _summarize_vote_counts(rows),
+        "measures": [estimate.to_dict() for estimate in vote_estimates],
         "majority": {
             "named": accuracy(majority),
-            "tied": tied,
+            "tied": n_tied,
             "rule": TIES_TEXT,
-            "ece_if_right": expected.get("ece"),
-            **_estimate_pair(against),
+            "ece_if_right": expected_errors.get("ece"),
+            **_estimates_by_name(majority_estimates),
         },
-        "distribution": _estimate_pair(shares),
+        "distribution": _estimates_by_name(share_estimates),
         "rows": row_summary,
     }
-    notes = [note for estimate in (*measured, *against) for note in estimate.notes]
-    if tied:
-        text = f"{tied:,} of {rows.n:,} rows have a tie for the majority: {TIES_TEXT}."
+    notes = [note for estimate in (*vote_estimates, *majority_estimates) for note in estimate.notes]
+    if n_tied:
+        text = f"{n_tied:,} of {rows.n:,} rows have a tie for the majority: {TIES_TEXT}."
         notes.append(Note("TN160", text))
     if repeated or rows.weight is not None:
         text = "Listed rows are numbered among the rows of positive weight" + (
@@ -101,11 +109,11 @@ def compare_with_votes(
     return report, notes
 
 
-def _estimate_pair(both: list[Estimate]) -> dict[str, Any]:
-    return {estimate.estimator: estimate.to_dict() for estimate in both}
+def _estimates_by_name(estimates: list[Estimate]) -> dict[str, Any]:
+    return {estimate.estimator: estimate.to_dict() for estimate in estimates}
 
 
-def _votes_per_row(rows: Predictions) -> dict[str, Any] | None:
+def _summarize_vote_counts(rows: Predictions) -> dict[str, Any] | None:
     """The number of votes per row; None if only shares were given."""
     if rows.counts is None:
         return None
@@ -113,7 +121,7 @@ def _votes_per_row(rows: Predictions) -> dict[str, Any] | None:
     return {"median": float(np.median(counts)), "min": int(counts.min()), "max": int(counts.max())}
 
 
-def _vote_counts(rows: Predictions) -> Array:
+def _integer_votes(rows: Predictions) -> Array:
     """Votes as integer counts if they are known, because rounded shares may miss a tie."""
     assert rows.votes is not None
     return rows.votes if rows.counts is None else np.rint(rows.votes * rows.counts[:, None])
@@ -121,13 +129,13 @@ def _vote_counts(rows: Predictions) -> Array:
 
 def _label_by_majority(rows: Predictions) -> tuple[Predictions, int]:
     """Return the rows labeled with the class that has the most votes, and the number of rows with a tie."""
-    votes = _vote_counts(rows)
-    several = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
-    return rows.with_labels(votes.argmax(axis=1)), int((several & (rows.w > 0)).sum())
+    votes = _integer_votes(rows)
+    is_tied = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
+    return rows.with_labels(votes.argmax(axis=1)), int((is_tied & (rows.w > 0)).sum())
 
 
-MAX_LISTED = 10  # number of rows listed, those with the largest distances
-ROW_LIMIT_LEVEL = 0.05  # level of the critical value of a single row
+MAX_LISTED_ROWS = 10  # number of rows listed, those with the largest distances
+POINTWISE_LEVEL = 0.05  # level of the critical value of a single row
 MAX_MAJORITY_DRAWS = 99  # draws whose majority is computed; a mean needs no more
 MAX_DRAWN_SHARES = 10_000_000  # limit over all draws: 99 draws of 10,000 rows and 10 classes
 
@@ -144,24 +152,28 @@ def select_furthest_rows(
     simulations of the votes, by default 999 or as many as the size allows. Without vote counts their noise is unknown.
     """
     assert rows.votes is not None
-    distances = _distances(rows, rows.votes)
-    listed = _largest_distances(distances, rows, repeated=repeated)
-    drawn = None if rows.counts is None else _draw_votes(rows, listed, draws or _n_vote_draws(rows, alpha), rng)
-    limit = None if drawn is None else drawn.critical_value(drawn.max_distances, alpha)
+    distances = _vote_distances(rows, rows.votes)
+    furthest = _select_largest(distances, rows, repeated=repeated)
+    null = None if rows.counts is None else _draw_votes(rows, furthest, draws or _n_vote_draws(rows, alpha), rng)
+    critical_value = None if null is None else null.critical_value(null.max_distances, alpha)
     summary = {
-        "listed": [_describe_row(rows, int(i), float(distances[i]), at, drawn) for at, i in enumerate(listed)],
+        "listed": [
+            _describe_row(rows, int(i), float(distances[i]), position, null) for position, i in enumerate(furthest)
+        ],
         "alpha": alpha,
-        "limit": limit,
-        "beyond": None if limit is None else int((distances[rows.w > 0] > limit + 1e-10 * abs(limit)).sum()),
+        "limit": critical_value,
+        "beyond": None
+        if critical_value is None
+        else int((distances[rows.w > 0] > critical_value + 1e-10 * abs(critical_value)).sum()),
         "n": int((rows.w > 0).sum()),
-        "draws": None if drawn is None else drawn.count,
+        "draws": None if null is None else null.count,
     }
-    expected = {} if drawn is None else {name: float(draws.mean()) for name, draws in drawn.errors.items()}
+    expected = {} if null is None else {name: float(draws.mean()) for name, draws in null.errors.items()}
     return summary, expected
 
 
 @dataclass(frozen=True)
-class VoteDraws:
+class VoteNullDistribution:
     """Null distribution of the distances: votes drawn from the predicted probabilities, as many per row as observed.
 
     The p-value of a row compares its distance with the largest distance of any row in each draw (single-step max-T), so
@@ -192,62 +204,64 @@ class VoteDraws:
 def _n_vote_draws(rows: Predictions, alpha: float) -> int:
     """The number of draws: what a p-value of alpha requires, and up to 999 if the size allows."""
     return max(
-        math.ceil(1 / min(alpha, ROW_LIMIT_LEVEL) - 1e-9) - 1, min(999, MAX_DRAWN_SHARES // (rows.n * rows.k) - 1)
+        math.ceil(1 / min(alpha, POINTWISE_LEVEL) - 1e-9) - 1, min(999, MAX_DRAWN_SHARES // (rows.n * rows.k) - 1)
     )
 
 
-def _draw_votes(rows: Predictions, listed: Array, draws: int, rng: np.random.Generator) -> VoteDraws:
+def _draw_votes(rows: Predictions, furthest: Array, n_draws: int, rng: np.random.Generator) -> VoteNullDistribution:
     assert rows.counts is not None
     counted, ece, lens = rows.w > 0, ESTIMATORS.make("ece", {}), default_lens(rows)
     P = np.maximum(rows.P.astype(np.float64), 0.0)  # 1 − p may round below 0
     P /= P.sum(axis=1, keepdims=True)
-    count = np.rint(rows.counts).astype(np.int64)
-    listed_distances, max_distances = np.empty((draws, len(listed))), np.empty(draws)
-    errors = {name: np.empty(min(draws, MAX_MAJORITY_DRAWS)) for name in ("ece", "log_loss")}
+    n_votes = np.rint(rows.counts).astype(np.int64)
+    listed_distances, max_distances = np.empty((n_draws, len(furthest))), np.empty(n_draws)
+    errors = {name: np.empty(min(n_draws, MAX_MAJORITY_DRAWS)) for name in ("ece", "log_loss")}
     w = rows.w[counted]
-    for b in range(draws):
-        votes = rng.multinomial(count, P)
-        distances = _distances(rows, votes / count[:, None])
-        listed_distances[b], max_distances[b] = distances[listed], distances[counted].max()
+    for b in range(n_draws):
+        votes = rng.multinomial(n_votes, P)
+        distances = _vote_distances(rows, votes / n_votes[:, None])
+        listed_distances[b], max_distances[b] = distances[furthest], distances[counted].max()
         if b < MAX_MAJORITY_DRAWS:
             majority = votes.argmax(axis=1)
             (view,) = lens.views(rows.with_labels(majority))
             errors["ece"][b] = ece.value(view)
             errors["log_loss"][b] = float(w @ -np.log(P[counted, majority[counted]]) / w.sum())
-    return VoteDraws(listed_distances, max_distances, errors)
+    return VoteNullDistribution(listed_distances, max_distances, errors)
 
 
-def _distances(rows: Predictions, shares: Array) -> Array:
+def _vote_distances(rows: Predictions, shares: Array) -> Array:
     """Squared distance of each row from the distribution of its votes, corrected for vote noise where it is known."""
     return HumanDistance().row_scores(View(rows.P, shares, rows.weight, votes=rows.counts))
 
 
-def _largest_distances(distances: Array, rows: Predictions, *, repeated: bool) -> Array:
+def _select_largest(distances: Array, rows: Predictions, *, repeated: bool) -> Array:
     """The indices of the rows with the largest distances, in decreasing order; ties by row number."""
     order = np.argsort(-distances, kind="stable")
     order = order[rows.w[order] > 0]
     if repeated:
-        before = np.maximum(order - 1, 0)
-        same = (rows.P[order] == rows.P[before]).all(axis=1) & (rows.Y[order] == rows.Y[before]).all(axis=1)
+        neighbor = np.maximum(order - 1, 0)
+        is_copy = (rows.P[order] == rows.P[neighbor]).all(axis=1) & (rows.Y[order] == rows.Y[neighbor]).all(axis=1)
         if rows.counts is not None:  # 1 of 2 and 5 of 10 are equal shares of different rows
-            same &= rows.counts[order] == rows.counts[before]
-        order = order[(order == 0) | ~same]
-    return order[:MAX_LISTED]
+            is_copy &= rows.counts[order] == rows.counts[neighbor]
+        order = order[(order == 0) | ~is_copy]
+    return order[:MAX_LISTED_ROWS]
 
 
-def _describe_row(rows: Predictions, i: int, distance: float, at: int, drawn: VoteDraws | None) -> dict[str, Any]:
+def _describe_row(
+    rows: Predictions, i: int, distance: float, position: int, null: VoteNullDistribution | None
+) -> dict[str, Any]:
     predicted, voted = rows.P[i], rows.Y[i]
-    model, people = int(predicted.argmax()), int(voted.argmax())
+    model, majority = int(predicted.argmax()), int(voted.argmax())
     return {
         "row": i,
         "model": str(rows.classes[model]),
         "predicted": float(predicted[model]),
-        "people": str(rows.classes[people]),
-        "voted": float(voted[people]),
+        "people": str(rows.classes[majority]),
+        "voted": float(voted[majority]),
         "votes": None if rows.counts is None else int(rows.counts[i]),
         "distance": distance,
         "critical_value": None
-        if drawn is None
-        else drawn.critical_value(drawn.listed_distances[:, at], ROW_LIMIT_LEVEL),
-        "pvalue": None if drawn is None else drawn.pvalue(distance),
+        if null is None
+        else null.critical_value(null.listed_distances[:, position], POINTWISE_LEVEL),
+        "pvalue": None if null is None else null.pvalue(distance),
     }

@@ -26,11 +26,17 @@ from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.io import Source
 from trueodds.reports.annotators import compare_with_votes
-from trueodds.reports.data_description import describe_data, rows_notes
+from trueodds.reports.data_description import data_notes, describe_data
 from trueodds.reports.decision_costs import decision_regret
-from trueodds.reports.facts import FIX, Facts, add_fix, alpha_of_fix, facts_of_rows
+from trueodds.reports.facts import (
+    RECALIBRATION_WEIGHT,
+    AuditResults,
+    add_recalibration_to_family,
+    analyze_rows,
+    recalibration_alpha,
+)
 from trueodds.reports.subgroups import GroupSpec
-from trueodds.reports.tally_facts import facts_of_tally
+from trueodds.reports.tally_facts import analyze_tally
 from trueodds.reports.text.data_and_settings import iterate_notes
 from trueodds.reports.text.verdict import verdict_sentence, verdict_state
 from trueodds.tallies.reservoir import Reservoir
@@ -202,13 +208,13 @@ def audit(
     alpha, level = check("alpha", alpha, Level, 0.05), check("level", level, Level, 0.95)
     resamples = check("resamples", resamples, Resamples | None)
     reporting, generator = report_progress(progress), as_generator(rng)
-    if resamples is not None and 1 / (1 + resamples) > alpha * (1 - FIX):
+    if resamples is not None and 1 / (1 + resamples) > alpha * (1 - RECALIBRATION_WEIGHT):
         raise InputError(
             "TO203",
             f"With {resamples} resamples the smallest possible p-value is {1 / (1 + resamples):.2g}, so no test could "
-            f"reject at its share of alpha, {format_percent(1 - FIX)} of {alpha:g}.",
+            f"reject at its share of alpha, {format_percent(1 - RECALIBRATION_WEIGHT)} of {alpha:g}.",
             f"resamples={resamples}",
-            f"Use at least {math.ceil(1 / (alpha * (1 - FIX))) - 1}.",
+            f"Use at least {math.ceil(1 / (alpha * (1 - RECALIBRATION_WEIGHT))) - 1}.",
         )
     source = (
         Path(data.name).name
@@ -225,28 +231,30 @@ def audit(
             int(rng) if isinstance(rng, (int, np.integer)) else 0,
             report_in_rows(say, 0.02),
         )
-        whom = GroupSpec.of(data, rows, crossings, min_effect, rng)
+        whom = GroupSpec.from_rows(data, rows, crossings, min_effect, rng)
         say(0.02, "computing decision costs")
         decided = decision_regret(rows, cost, actions, level, rng)
         if isinstance(rows, Tally):
-            facts = facts_of_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
+            facts = analyze_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
         else:
-            facts = facts_of_rows(rows, resamples, level, alpha, generator, say, whom)
+            facts = analyze_rows(rows, resamples, level, alpha, generator, say, whom)
         say(0.70, "choosing a recalibration")
         data_facts = describe_data(rows, str(source))
-        fix, fix_notes = _fix(rows, sample, facts, alpha, rng, impossible=data_facts["true_class_zeros"] > 0)
+        fix, fix_notes = _fit_recalibration(
+            rows, sample, facts, alpha, rng, impossible=data_facts["true_class_zeros"] > 0
+        )
         if fix is not None:
-            facts = add_fix(facts, fix["pvalue"], alpha)
+            facts = add_recalibration_to_family(facts, fix["pvalue"], alpha)
         people, people_notes = compare_with_votes(
             rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency"
         )
         say(0.9, "drawing diagrams")
-        diagrams = _diagrams(rows, level)
+        diagrams = _draw_diagrams(rows, level)
         say(1.0, "done")
     family = facts.tests[0]
     state = verdict_state(facts, family, alpha, data_facts)
     read = data.notes if isinstance(data, Source) else ()
-    notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes, *people_notes])
+    notes = _unique_notes([*read, *data_notes(rows), *facts.notes, *fix_notes, *people_notes])
     report = {
         "schema": "trueodds.audit/1",
         "version": trueodds.__version__,
@@ -255,20 +263,20 @@ def audit(
             "sentence": verdict_sentence(facts, family, state, alpha, data_facts, fix),
             "state": state,
             "rejected": None if state == "not tested" else state not in ("no evidence", "too few rows"),
-            "reason": _reason(family, alpha, state, impossible=data_facts["true_class_zeros"] > 0),
+            "reason": _describe_evidence(family, alpha, state, impossible=data_facts["true_class_zeros"] > 0),
             "pvalue": family.pvalue,
             "min_pvalue": family.min_pvalue,
-            "calibration_in_the_large": facts.in_the_large,
-            "calibration_in_the_large_z": facts.in_the_large_z,
+            "calibration_in_the_large": facts.calibration_in_the_large,
+            "calibration_in_the_large_z": facts.calibration_in_the_large_z,
             "alpha": alpha,
         },
         "measures": [estimate.to_dict() for estimate in (*facts.scores, *facts.errors)],
-        "standard_measures": [measure.to_dict() for measure in facts.standard],
+        "standard_measures": [measure.to_dict() for measure in facts.standard_measures],
         "tests": [test.to_dict() for test in facts.tests],
         "recalibration": fix,
         "decisions": decided,
         "people": people,
-        "groups": facts.groups.lines(),
+        "groups": facts.groups.entries(),
         "among_groups": facts.groups.summary(),
         "diagrams": [diagram.to_dict() for diagram in diagrams],
         "settings": {
@@ -285,7 +293,7 @@ def audit(
     return Audit(strict_json(report), diagrams)
 
 
-def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
+def _describe_evidence(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
     """The evidence behind the verdict, in a few words."""
     if state == "not tested":
         return f"the smallest possible family-wise p is {format_number(family.min_pvalue)}"
@@ -295,10 +303,10 @@ def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> s
     return f"family-wise p {format_number(family.pvalue)} {sign} {format_number(alpha)}"
 
 
-def _fix(
+def _fit_recalibration(
     rows: Predictions | Tally,
     sample: Reservoir | None,
-    facts: Facts,
+    results: AuditResults,
     alpha: float,
     rng: int | np.random.Generator,
     *,
@@ -318,14 +326,14 @@ def _fix(
 
     if preds.kind == "multilabel":
         return None, [Note("TN208", "Recalibration requires mutually exclusive classes. Fit one calibrator per label.")]
-    level = alpha_of_fix(facts.tests[0], alpha)
+    level = recalibration_alpha(results.tests[0], alpha)
     report = fit(AutoSpec(alpha=level, rng=rng), preds).report
     if level < alpha and not impossible:
         report = report.without_required_rows()
     return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
 
 
-def _diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
+def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
     """Draw the reliability diagram, histogram, diagram per class, and simplex or tetrahedron for 3 or 4 classes."""
     drawn = [draw(rows, "reliability", level=level)]
     if rows.kind != "multilabel":
@@ -337,5 +345,5 @@ def _diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
     return tuple(drawn)
 
 
-def _unique(notes: list[Note]) -> list[Note]:
+def _unique_notes(notes: list[Note]) -> list[Note]:
     return list(dict.fromkeys(notes))

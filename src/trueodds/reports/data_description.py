@@ -18,18 +18,18 @@ from trueodds.tallies.tally import Tally
 
 def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
     """The description of the data: size, classes, means, weights and zeros."""
-    confidence = _views(rows, Confidence())[0] if rows.kind != "multilabel" else None
-    positive = _views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
+    confidence = _make_views(rows, Confidence())[0] if rows.kind != "multilabel" else None
+    positive = _make_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
     common = {
         "source": source,
         "n": rows.n,
         "k": rows.k,
         "kind": rows.kind,
         "classes": [str(name) for name in rows.classes],
-        "mean_confidence": _mean(confidence, "p"),
-        "accuracy": _mean(confidence, "y"),
-        "mean_prediction": _mean(positive, "p"),  # of the second of two classes
-        "event_rate": _mean(positive, "y"),
+        "mean_confidence": _weighted_mean(confidence, "p"),
+        "accuracy": _weighted_mean(confidence, "y"),
+        "mean_prediction": _weighted_mean(positive, "p"),  # of the second of two classes
+        "event_rate": _weighted_mean(positive, "y"),
     }
     if isinstance(rows, Tally):
         return common | {
@@ -49,11 +49,11 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
         "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
         "group_columns": list(rows.group),
         "resolution": "exact: every row in memory",
-        **_zeros(rows),
+        **_count_zeros(rows),
     }
 
 
-def rows_notes(rows: Predictions | Tally) -> list[Note]:
+def data_notes(rows: Predictions | Tally) -> list[Note]:
     """The notes on the data, without those of methods."""
     lens = default_lens(rows)
     return (
@@ -63,15 +63,15 @@ def rows_notes(rows: Predictions | Tally) -> list[Note]:
     )
 
 
-def _views(rows: Predictions | Tally, lens: Lens) -> Any:
+def _make_views(rows: Predictions | Tally, lens: Lens) -> Any:
     return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
 
 
-def _mean(view: View | None, name: str) -> float | None:
+def _weighted_mean(view: View | None, name: str) -> float | None:
     return None if view is None else float((view.w * getattr(view, name)).sum() / view.total)
 
 
-def _zeros(preds: Predictions) -> dict[str, int]:
+def _count_zeros(preds: Predictions) -> dict[str, int]:
     """Count probabilities of exactly 0, and rows whose observed outcome had one; rows of weight 0 are ignored."""
     counted = preds.w > 0
     p, y = preds.p[counted], preds.Y[counted]

@@ -53,7 +53,7 @@ def decision_regret(
     return {"regret": regret.to_dict(), "test": test(rows, "decision_regret", **settings).to_dict()}
 
 
-def regret_fact(audit: AuditDict) -> list[SummaryLine]:
+def regret_lines(audit: AuditDict) -> list[SummaryLine]:
     """The decision regret, for the summary."""
     decisions = audit.get("decisions")
     if not decisions:

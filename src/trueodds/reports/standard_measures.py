@@ -27,11 +27,11 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.intervals.normal import normal_interval, t_interval
 from trueodds.resampling.noise_floor import noise_floor_draws
 
-RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
-MAX_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
-MAX_ITER = 60
+ICI_RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
+MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
+MAX_NEWTON_ITER = 60
 MIN_LOG_PROB = -1e4  # lower limit of log-probabilities, such as that of an exact zero; the fit does not depend on it
-TIED = 1e-12  # log-probabilities closer than this are tied
+LOG_PROB_TOLERANCE = 1e-12  # log-probabilities closer than this are tied
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ class Measure:
 
     def to_dict(self) -> dict[str, Any]:
         """The measure as a JSON object."""
-        ends = None if self.interval is None else self.interval.to_dict()
-        return {"name": self.name, "value": strict_json(self.value), "interval": ends, "ideal": self.ideal}
+        interval = None if self.interval is None else self.interval.to_dict()
+        return {"name": self.name, "value": strict_json(self.value), "interval": interval, "ideal": self.ideal}
 
-    def distance(self, point: float) -> float:
+    def distance_in_se(self, point: float) -> float:
         """Difference of the value from a point in standard errors, derived from the interval; 0 if unknown."""
         if self.interval is None or self.value is None:
             return 0.0
-        half = (self.interval.high - self.interval.low) / 2
+        half_width = (self.interval.high - self.interval.low) / 2
         z = float(ndtri((1 + self.interval.level) / 2))
-        return (self.value - point) * z / half if half > 0 else 0.0
+        return (self.value - point) * z / half_width if half_width > 0 else 0.0
 
 
 def standard_measures(preds: Predictions, level: float, rng: np.random.Generator) -> tuple[Measure, ...]:
@@ -63,26 +63,28 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
         return ()
     (view,) = default_lens(preds).views(preds)
     cluster = preds.cluster
-    of = _WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
+    wald = _WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
-        return _in_the_large(view, cluster, of), of.measure("calibration_slope", *exponent(preds), 1.0)
+        return _in_the_large_measure(view, cluster, wald), wald.measure(
+            "calibration_slope", *calibration_exponent(preds), 1.0
+        )
     try:
         coefficients = Cox().coefficients(view, cluster)
     except InputError:  # a probability of 0 or 1 has no logit
         coefficients = dict.fromkeys(("in_the_large", "slope"), (np.nan, np.nan))
-    slope = of.measure("calibration_slope", *coefficients["slope"], 1.0)
+    slope = wald.measure("calibration_slope", *coefficients["slope"], 1.0)
     if preds.kind != "classes":
-        return _in_the_large(view, cluster, of), slope
-    large = of.measure("calibration_intercept", *coefficients["in_the_large"], 0.0)
-    others = [_o_e(view, large, cluster, of)]
-    if preds.n <= MAX_ROWS:
+        return _in_the_large_measure(view, cluster, wald), slope
+    intercept = wald.measure("calibration_intercept", *coefficients["in_the_large"], 0.0)
+    others = [_observed_to_expected(view, intercept, cluster, wald)]
+    if preds.n <= MAX_ICI_ROWS:
         estimands = [Estimand.from_predictions(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
-        interval_spec = IntervalSpec(level=level, resamples=RESAMPLES)
+        interval_spec = IntervalSpec(level=level, resamples=ICI_RESAMPLES)
         (ici,) = estimate_all(
-            preds, estimands, interval_spec, rng, lambda every: noise_floor_draws(preds, every, rng, RESAMPLES)
+            preds, estimands, interval_spec, rng, lambda every: noise_floor_draws(preds, every, rng, ICI_RESAMPLES)
         )
         others.append(Measure("ici", ici.value, ici.interval, 0.0))
-    return large, slope, *others, _area(*auc(view, cluster), of)
+    return intercept, slope, *others, _auc_measure(*auc_with_se(view, cluster), wald)
 
 
 def standard_notes(preds: Predictions) -> list[Note]:
@@ -90,7 +92,7 @@ def standard_notes(preds: Predictions) -> list[Note]:
     if preds.kind == "multilabel":
         return []
     if preds.kind == "classes" and preds.k > 2:
-        zeros = int(_contradicted_rows(preds).sum())
+        zeros = int(contradicted_rows(preds).sum())
         if not zeros:
             return []
         text = (
@@ -122,24 +124,24 @@ class _WaldIntervals:
     level: float
     degrees: int | None  # number of clusters minus one; None if rows are independent
 
-    def interval(self, value: float, error: float) -> Interval | None:
+    def interval(self, value: float, se: float) -> Interval | None:
         """The interval; None if the standard error is unknown, or 0 because there are too few rows."""
-        if not np.isfinite(error) or error <= 0 or self.degrees == 0:
+        if not np.isfinite(se) or se <= 0 or self.degrees == 0:
             return None
         return (
-            normal_interval(value, error, self.level)
+            normal_interval(value, se, self.level)
             if self.degrees is None
-            else t_interval(value, error, self.degrees, self.level)
+            else t_interval(value, se, self.degrees, self.level)
         )
 
-    def measure(self, name: str, value: float, error: float, ideal: float | None) -> Measure:
+    def measure(self, name: str, value: float, se: float, ideal: float | None) -> Measure:
         """A measure with its interval."""
         if not np.isfinite(value):
             return Measure(name, None, None, ideal)
-        return Measure(name, value, self.interval(value, error), ideal)
+        return Measure(name, value, self.interval(value, se), ideal)
 
 
-def _o_e(view: View, large: Measure, cluster: Array | None, of: _WaldIntervals) -> Measure:
+def _observed_to_expected(view: View, intercept: Measure, cluster: Array | None, wald: _WaldIntervals) -> Measure:
     """Observed over expected number of events (O:E ratio), with an interval from that of the calibration intercept.
 
     Shifting the log odds by the calibration intercept makes the expected number of events equal to the observed number.
@@ -151,20 +153,23 @@ def _o_e(view: View, large: Measure, cluster: Array | None, of: _WaldIntervals) 
     if expected <= 0:
         return Measure("observed_to_expected", None, None, 1.0)
     value = float(view.w @ view.y) / expected
-    if large.interval is not None:
-        odds = np.log(view.p.astype(np.float64)) - np.log(view.q)
-        low, high = (float(view.w @ expit(odds + end)) / expected for end in (large.interval.low, large.interval.high))
-        return Measure("observed_to_expected", value, replace(large.interval, low=low, high=high), 1.0)
-    ends = None
-    if value > 0 and large.value is None:
+    if intercept.interval is not None:
+        log_odds = np.log(view.p.astype(np.float64)) - np.log(view.q)
+        low, high = (
+            float(view.w @ expit(log_odds + end)) / expected
+            for end in (intercept.interval.low, intercept.interval.high)
+        )
+        return Measure("observed_to_expected", value, replace(intercept.interval, low=low, high=high), 1.0)
+    interval = None
+    if value > 0 and intercept.value is None:
         residual = view.w * (view.y - value * view.p) / (expected * value)
-        ends = of.interval(float(np.log(value)), float(np.sqrt(_variance(residual, cluster))))
-    if ends is not None:
-        ends = replace(ends, low=float(np.exp(ends.low)), high=float(np.exp(ends.high)))
-    return Measure("observed_to_expected", value, ends, 1.0)
+        interval = wald.interval(float(np.log(value)), float(np.sqrt(sum_variance(residual, cluster))))
+    if interval is not None:
+        interval = replace(interval, low=float(np.exp(interval.low)), high=float(np.exp(interval.high)))
+    return Measure("observed_to_expected", value, interval, 1.0)
 
 
-def _in_the_large(view: View, cluster: Array | None, of: _WaldIntervals) -> Measure:
+def _in_the_large_measure(view: View, cluster: Array | None, wald: _WaldIntervals) -> Measure:
     """Calibration-in-the-large: mean observed minus mean predicted, with a standard error from the residuals.
 
     If the standard error under calibration does not exclude a difference of 0, the larger of the two is used, because
@@ -173,29 +178,30 @@ def _in_the_large(view: View, cluster: Array | None, of: _WaldIntervals) -> Meas
     share = view.w / view.total
     residual = share * (view.y - view.p)
     mean = float(residual.sum())
-    error = float(np.sqrt(_variance(residual - share * mean, cluster)))
+    se = float(np.sqrt(sum_variance(residual - share * mean, cluster)))
     if cluster is None and not has_vote_shares(view):
-        null = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
-        within = of.interval(mean, null)
-        error = float(np.fmax(error, null)) if within is not None and within.low <= 0 <= within.high else error
-    return of.measure("calibration_in_the_large", mean, error, 0.0)
+        null_se = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
+        null_interval = wald.interval(mean, null_se)
+        if null_interval is not None and null_interval.low <= 0 <= null_interval.high:
+            se = float(np.fmax(se, null_se))
+    return wald.measure("calibration_in_the_large", mean, se, 0.0)
 
 
-def _variance(parts: Array, cluster: Array | None) -> float:
+def sum_variance(terms: Array, cluster: Array | None) -> float:
     """Variance of a sum over independent rows or clusters with mean 0; NaN for fewer than two of them."""
     if cluster is not None:
         _, unit = np.unique(cluster, return_inverse=True)
-        parts = np.bincount(unit, parts)
-    number = len(parts)
-    return float((parts**2).sum()) * number / (number - 1) if number > 1 else float("nan")
+        terms = np.bincount(unit, terms)
+    n_units = len(terms)
+    return float((terms**2).sum()) * n_units / (n_units - 1) if n_units > 1 else float("nan")
 
 
-def _contradicted_rows(preds: Predictions) -> Array:
+def contradicted_rows(preds: Predictions) -> Array:
     """Rows of positive weight in which an observed class has predicted probability 0."""
     return np.asarray((exact_zeros(preds) & (preds.Y > 0)).any(axis=1) & (preds.w > 0))
 
 
-def exponent(preds: Predictions) -> tuple[float, float]:
+def calibration_exponent(preds: Predictions) -> tuple[float, float]:
     """Maximum-likelihood exponent β = 1/T of the probabilities with its standard error; NaN if it is not finite.
 
     Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave
@@ -203,16 +209,17 @@ def exponent(preds: Predictions) -> tuple[float, float]:
     finite maximum if every observed class is the most probable one of its row, or the least probable one, or if one has
     probability 0.
     """
-    live = preds.w > 0
-    Y, w, cluster = preds.Y[live], preds.w[live], None if preds.cluster is None else preds.cluster[live]
-    if _contradicted_rows(preds).any():
+    counted = preds.w > 0
+    Y, w, cluster = preds.Y[counted], preds.w[counted], None if preds.cluster is None else preds.cluster[counted]
+    if contradicted_rows(preds).any():
         return float("nan"), float("nan")
-    logs = np.maximum(log_probabilities(preds)[live], MIN_LOG_PROB)
-    largest, worst = logs.max(axis=1, keepdims=True), logs.min(axis=1, keepdims=True)
-    if (largest - logs <= TIED)[Y > 0].all() or (logs - worst <= TIED)[Y > 0].all():
+    log_probs = np.maximum(log_probabilities(preds)[counted], MIN_LOG_PROB)
+    largest, smallest = log_probs.max(axis=1, keepdims=True), log_probs.min(axis=1, keepdims=True)
+    is_largest, is_smallest = largest - log_probs <= LOG_PROB_TOLERANCE, log_probs - smallest <= LOG_PROB_TOLERANCE
+    if is_largest[Y > 0].all() or is_smallest[Y > 0].all():
         return float("nan"), float("nan")
 
-    def at(beta: float) -> tuple[Array, Array, float]:
+    def evaluate_log_likelihood(beta: float) -> tuple[Array, Array, float]:
         def evaluate_rows(logs: Array, Y: Array) -> tuple[Array, Array, Array]:
             eta = beta * logs
             eta = eta - eta.max(axis=1, keepdims=True)
@@ -224,17 +231,17 @@ def exponent(preds: Predictions) -> tuple[float, float]:
             curvature = (q * (logs - mean[:, None]) ** 2).sum(axis=1)
             return residual, curvature, (Y * (eta - np.log(total))).sum(axis=1)
 
-        residual, curvature, log_likelihood = map_rows_in_blocks(evaluate_rows, logs, Y)
+        residual, curvature, log_likelihood = map_rows_in_blocks(evaluate_rows, log_probs, Y)
         return residual, curvature, float(w @ log_likelihood)
 
-    beta, (residual, curvature, likelihood) = 1.0, at(1.0)
-    for _ in range(MAX_ITER):
+    beta, (residual, curvature, likelihood) = 1.0, evaluate_log_likelihood(1.0)
+    for _ in range(MAX_NEWTON_ITER):
         information = float(w @ curvature)
         if information <= 0:
             return float("nan"), float("nan")
         step = float(w @ residual) / information
         while abs(step) > 1e-12 * max(1.0, abs(beta)):
-            there = at(beta + step)
+            there = evaluate_log_likelihood(beta + step)
             if there[2] >= likelihood:
                 break
             step /= 2
@@ -243,43 +250,46 @@ def exponent(preds: Predictions) -> tuple[float, float]:
         beta, (residual, curvature, likelihood) = beta + step, there
     else:
         return float("nan"), float("nan")
-    return beta, float(np.sqrt(_variance(w * residual, cluster)) / (w @ curvature))
+    return beta, float(np.sqrt(sum_variance(w * residual, cluster)) / (w @ curvature))
 
 
-def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
+def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]:
     """The area under the ROC curve and its standard error; NaN if only one class occurs.
 
     The standard error is that of DeLong, DeLong & Clarke-Pearson (1988), from the share of the other class that each
     row is ranked above. It is NaN with fewer than two rows of either class. Rows count by weight; with votes, each row
     belongs partly to both classes.
     """
-    events, others = view.w * view.y, view.w * (1 - view.y)
-    ones, zeros = float(events.sum()), float(others.sum())
-    if ones <= 0 or zeros <= 0:
+    event_weights, nonevent_weights = view.w * view.y, view.w * (1 - view.y)
+    event_weight, nonevent_weight = float(event_weights.sum()), float(nonevent_weights.sum())
+    if event_weight <= 0 or nonevent_weight <= 0:
         return float("nan"), float("nan")
-    _, place = np.unique(view.p, return_inverse=True)
-    below, above = (np.bincount(place, x) for x in (others, events))
-    beaten = (np.cumsum(below) - below / 2)[place] / zeros  # share of the other class below, ties by half
-    lost = (above.sum() - np.cumsum(above) + above / 2)[place] / ones
-    area = float(events @ beaten) / ones
-    influence = [_sample_weights(events) * (beaten - area) / ones, _sample_weights(others) * (lost - area) / zeros]
+    _, position = np.unique(view.p, return_inverse=True)
+    below, above = (np.bincount(position, x) for x in (nonevent_weights, event_weights))
+    # Shares of the other class below an event and above a nonevent, with ties by half.
+    share_below = (np.cumsum(below) - below / 2)[position] / nonevent_weight
+    share_above = (above.sum() - np.cumsum(above) + above / 2)[position] / event_weight
+    area = float(event_weights @ share_below) / event_weight
+    influence = [
+        _unbiased_weights(event_weights) * (share_below - area) / event_weight,
+        _unbiased_weights(nonevent_weights) * (share_above - area) / nonevent_weight,
+    ]
     if cluster is None:
         return area, float(np.sqrt((sum(influence) ** 2).sum()))
-    return area, float(np.sqrt(_variance(sum(influence), cluster)))
+    return area, float(np.sqrt(sum_variance(sum(influence), cluster)))
 
 
-def _sample_weights(weight: Array) -> Array:
+def _unbiased_weights(weight: Array) -> Array:
     """The weights, scaled so that a variance has the denominator n − 1 instead of n; NaN for fewer than two rows."""
     number = float(weight.sum() ** 2 / (weight**2).sum())
     return weight * np.sqrt(number / (number - 1)) if number > 1 + 1e-9 else np.full(len(weight), np.nan)
 
 
-def _area(area: float, error: float, of: _WaldIntervals) -> Measure:
+def _auc_measure(area: float, se: float, wald: _WaldIntervals) -> Measure:
     """The area with an interval computed on the logit scale, which stays in [0, 1]."""
-    ends = of.interval(float(logit(area)), error / (area * (1 - area))) if 0 < area < 1 else None
-    measure = of.measure("auc", area, float("nan"), None)
-    return (
-        measure
-        if ends is None
-        else replace(measure, interval=replace(ends, low=float(expit(ends.low)), high=float(expit(ends.high))))
-    )
+    measure = wald.measure("auc", area, float("nan"), None)
+    logit_interval = wald.interval(float(logit(area)), se / (area * (1 - area))) if 0 < area < 1 else None
+    if logit_interval is None:
+        return measure
+    low, high = float(expit(logit_interval.low)), float(expit(logit_interval.high))
+    return replace(measure, interval=replace(logit_interval, low=low, high=high))

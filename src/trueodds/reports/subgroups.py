@@ -24,7 +24,7 @@ from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
-JOINT, HOLM = "step-down min-p", "Holm"
+STEP_DOWN_MIN_P, HOLM = "step-down min-p", "Holm"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class GroupSpec:
     seed: int | None = None  # seed of the intervals, as in `by_group`; None draws one
 
     @classmethod
-    def of(
+    def from_rows(
         cls, data: Any, rows: Predictions | Tally, crossings: Any, min_effect: Any, rng: int | np.random.Generator
     ) -> GroupSpec:
         """The subgroups of these rows; a tally has only the group columns that it was made with."""
@@ -68,21 +68,21 @@ class AuditGroups:
     """The results of all subgroups: errors, p-values, differences and the multicalibration error."""
 
     groups: tuple[Group, ...] = ()
-    right: tuple[float | None, ...] = ()  # accuracy of each subgroup
+    accuracies: tuple[float | None, ...] = ()  # accuracy of each subgroup
     min_pvalue: float = 0.0  # the smallest possible joint p-value
-    correction: str = JOINT
+    correction: str = STEP_DOWN_MIN_P
     min_effect: float = 0.05
     level: float = 0.95
     alpha: float = 0.05  # significance level of the joint p-values
-    widest: tuple[Gap, ...] = ()
+    widest_gaps: tuple[Gap, ...] = ()
     multicalibration: MulticalibrationError | None = None
     notes: tuple[Note, ...] = field(default=())
 
-    def lines(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[dict[str, Any]]:
         """The subgroups as JSON objects."""
         return [
             _group_entry(group.to_dict(), strict_json(right))
-            for group, right in zip(self.groups, self.right, strict=True)
+            for group, right in zip(self.groups, self.accuracies, strict=True)
         ]
 
     def summary(self) -> dict[str, Any] | None:
@@ -101,18 +101,18 @@ class AuditGroups:
             "min_effect": self.min_effect,
             "level": self.level,
             "alpha": self.alpha,
-            "widest": [gap.to_dict() for gap in self.widest],
+            "widest": [gap.to_dict() for gap in self.widest_gaps],
             "multicalibration": error,
         }
 
 
-def _group_entry(group: dict[str, Any], right: float | None) -> dict[str, Any]:
-    return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": right} | group
+def _group_entry(group: dict[str, Any], accuracy: float | None) -> dict[str, Any]:
+    return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": accuracy} | group
 
 
 def measure_groups(
     preds: Predictions,
-    whom: GroupSpec,
+    group_spec: GroupSpec,
     group_tests: GroupPValues,
     level: float,
     alpha: float,
@@ -120,21 +120,21 @@ def measure_groups(
     progress: Callable[[float], None],
 ) -> AuditGroups:
     """Measure each subgroup of rows in memory: its error with the joint p-value, and differences between subgroups."""
-    seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
-    question = group_gaps.GroupErrors(
+    seed = int(rng.integers(2**31)) if group_spec.seed is None else group_spec.seed
+    group_errors = group_gaps.GroupErrors(
         ESTIMATORS.make("ece", {}), default_lens(preds), "mean", IntervalSpec(level=level), seed
     )
     group_results = assess_groups(
-        question, preds, whom.partitions, group_tests, whom.min_effect, alpha, progress=progress
+        group_errors, preds, group_spec.partitions, group_tests, group_spec.min_effect, alpha, progress=progress
     )
-    right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
+    accuracies = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
     return AuditGroups(
         group_results.groups,
-        right,
+        accuracies,
         group_tests.min_pvalue,
-        JOINT if group_tests.has_joint_draws else HOLM,
-        whom.min_effect,
-        question.interval_spec.level,
+        STEP_DOWN_MIN_P if group_tests.has_joint_draws else HOLM,
+        group_spec.min_effect,
+        group_errors.interval_spec.level,
         alpha,
         group_results.widest,
         group_tests.multicalibration,

@@ -19,10 +19,10 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens import default_lens
 from trueodds.reports.facts import (
-    Facts,
-    add_groups,
-    alpha_of_groups,
+    AuditResults,
+    add_groups_to_family,
     calibration_in_the_large,
+    group_alpha,
     required_resamples,
 )
 from trueodds.reports.interval_consistency import reconcile_intervals
@@ -32,7 +32,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 
-def facts_of_tally(
+def analyze_tally(
     tally: Tally,
     resamples: int | None,
     level: float,
@@ -40,10 +40,10 @@ def facts_of_tally(
     rng: np.random.Generator,
     progress: Progress,
     min_effect: float = 0.05,
-) -> Facts:
+) -> AuditResults:
     """Compute all estimates and tests of an audit that the cells of a tally determine."""
-    first = default_lens(tally)
-    lenses: list[Lens] = [first]
+    first_lens = default_lens(tally)
+    lenses: list[Lens] = [first_lens]
     notes: list[Note] = []
     if tally.kind == "classes" and tally.k > 2:
         lenses.append(Classwise())
@@ -58,14 +58,14 @@ def facts_of_tally(
                         " tested.",
                     )
                 )
-    drawn = required_resamples(resamples, max(tally.k, sum(len(values) for values in tally.groups.values())), alpha)
-    score_lens = Canonical() if tally.kind == "classes" else first
-    scores = [_estimate(tally, name, score_lens, drawn, level, rng) for name in ("brier", "log_loss")]
+    n_draws = required_resamples(resamples, max(tally.k, sum(len(values) for values in tally.groups.values())), alpha)
+    score_lens = Canonical() if tally.kind == "classes" else first_lens
+    scores = [_estimate_from_tally(tally, name, score_lens, n_draws, level, rng) for name in ("brier", "log_loss")]
     errors, tests = [], []
     for i, lens in enumerate(lenses):
         progress(0.1 + 0.6 * i / len(lenses), f"testing {lens}")
-        errors.append(_estimate(tally, "ece", lens, drawn, level, rng))
-        tests.append(Omnibus(resamples=drawn).from_tally(tally, [lens], rng))
+        errors.append(_estimate_from_tally(tally, "ece", lens, n_draws, level, rng))
+        tests.append(Omnibus(resamples=n_draws).from_tally(tally, [lens], rng))
     if len(tests) > 1:
         strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
         joint = min(holm([test.family_pvalue or test.pvalue for test in tests]))
@@ -73,62 +73,64 @@ def facts_of_tally(
         tests.insert(
             0, replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=min_pvalue, parts={})
         )
-    level_of_groups = alpha_of_groups(tests[0], alpha)
-    groups = _groups(tally, first, Consistency(resamples=drawn), level, min_effect, level_of_groups, rng)
+    alpha_of_groups = group_alpha(tests[0], alpha)
+    groups = _test_groups(tally, first_lens, Consistency(resamples=n_draws), level, min_effect, alpha_of_groups, rng)
     if groups.groups:
         tests = [
-            add_groups(tests[0], [group.joint for group in groups.groups], groups.min_pvalue),
+            add_groups_to_family(tests[0], [group.joint for group in groups.groups], groups.min_pvalue),
             *tests[len(tests) > 1 :],
         ]
     errors = reconcile_intervals(errors, tests, tally.k, alpha)
-    in_the_large, z = _in_the_large(tally, first)
-    return Facts(scores, errors, tests, in_the_large, z, drawn, [*notes, *groups.notes], groups)
+    in_the_large, z = _calibration_in_the_large_of_tally(tally, first_lens)
+    return AuditResults(scores, errors, tests, in_the_large, z, n_draws, [*notes, *groups.notes], groups)
 
 
-def _estimate(tally: Tally, name: str, lens: Lens, redraws: int, level: float, rng: np.random.Generator) -> Estimate:
+def _estimate_from_tally(
+    tally: Tally, name: str, lens: Lens, n_draws: int, level: float, rng: np.random.Generator
+) -> Estimate:
     return measure.estimate_from_tally(
-        tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), redraws, rng
+        tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), n_draws, rng
     )
 
 
-def _groups(
+def _test_groups(
     tally: Tally, lens: Lens, test: Consistency, level: float, min_effect: float, alpha: float, rng: np.random.Generator
 ) -> AuditGroups:
     """Test each subgroup separately with Holm-adjusted p-values, because the cells of subgroups have no joint draws."""
-    parts = [(column, value, part) for column, values in tally.groups.items() for value, part in values.items()]
-    if not parts:
+    subgroups = [(column, value, part) for column, values in tally.groups.items() for value, part in values.items()]
+    if not subgroups:
         return AuditGroups()
-    estimates = [_estimate(part, "ece", lens, test.resamples, level, rng) for _, _, part in parts]
+    estimates = [_estimate_from_tally(part, "ece", lens, test.resamples, level, rng) for _, _, part in subgroups]
     group_tests = adjust_by_holm(
-        [test.from_tally(part, [lens], rng).pvalue for *_, part in parts], 1 / (1 + test.resamples)
+        [test.from_tally(part, [lens], rng).pvalue for *_, part in subgroups], 1 / (1 + test.resamples)
     )
     groups = []
     for (column, value, part), estimate, p, joint in zip(
-        parts, estimates, group_tests.pvalues, group_tests.joint, strict=True
+        subgroups, estimates, group_tests.pvalues, group_tests.joint, strict=True
     ):
-        ends = estimate.interval
-        low, high = (None, None) if ends is None else (ends.low, ends.high)
-        name, (mean_prob, event_rate) = str(value), _means(part, lens)
-        how = classify_status(joint, low, high, min_effect, alpha)
-        groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, how, mean_prob, event_rate))
+        interval = estimate.interval
+        low, high = (None, None) if interval is None else (interval.low, interval.high)
+        name, (mean_prob, event_rate) = str(value), _mean_prob_and_event_rate(part, lens)
+        status = classify_status(joint, low, high, min_effect, alpha)
+        groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, status, mean_prob, event_rate))
     note = Note(
         "TN166",
         "A tally keeps each group separately, so the joint p-values are Holm-adjusted. Detectable errors, differences "
         "between groups, crossings and the multicalibration error require mode='exact' (--mode exact).",
     )
-    right = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in parts)
+    accuracies = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in subgroups)
     notes = (note, *group_notes(groups, alpha, joint=False))
-    return AuditGroups(tuple(groups), right, group_tests.min_pvalue, HOLM, min_effect, level, alpha, notes=notes)
+    return AuditGroups(tuple(groups), accuracies, group_tests.min_pvalue, HOLM, min_effect, level, alpha, notes=notes)
 
 
-def _in_the_large(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
+def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
     if tally.kind == "multilabel":
         return None, None
     (view,) = tally.views(lens)
     return calibration_in_the_large(view)
 
 
-def _means(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
+def _mean_prob_and_event_rate(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
     """The mean predicted probability and the event rate; None with several views or without weight."""
     views = tally.views(lens)
     if len(views) > 1 or views[0].total <= 0:

@@ -24,8 +24,8 @@ from trueodds.reports.text.formatting import (
 )
 from trueodds.reports.text.summary import summary_lines
 
-_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
-_ROLES = {
+_STATE_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
+_STATE_ROLES = {
     **dict.fromkeys(("reversed", "overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
     "no evidence": "good",
 }
@@ -79,23 +79,23 @@ def render_html(
         "furthest": annotators.furthest_row_table(audit),
     }
     return str(
-        _template().render(
+        _load_template().render(
             audit=audit,
             title=audit["data"]["source"],
             sentence=audit["verdict"]["sentence"],
-            state=_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
-            role=_ROLES.get(audit["verdict"]["state"], "plain"),
+            state=_STATE_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
+            role=_STATE_ROLES.get(audit["verdict"]["state"], "plain"),
             size=describe_size(audit["data"]),
-            scale=_scale(audit["data"]),
-            facts=[*summary_lines(audit), *decision_costs.regret_fact(audit)],
-            figures=_figures(audit, pictures, live),
+            scale=_mean_scale(audit["data"]),
+            facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],
+            figures=_figure_entries(audit, pictures, live),
             lists=lists,
             tables=tables,
             notes=data_and_settings.texts_by_code(audit),
             style=style,
             scripts=scripts,
-            style_hash=_hash(style),
-            script_hashes=" ".join(f"'{_hash(script)}'" for script in scripts),
+            style_hash=_csp_hash(style),
+            script_hashes=" ".join(f"'{_csp_hash(script)}'" for script in scripts),
         )
     )
 
@@ -106,35 +106,35 @@ def _read_template(name: str) -> str:
 
 
 @cache
-def _template() -> Any:
+def _load_template() -> Any:
     try:
         import jinja2
     except ImportError:
         raise InputError("TO702", "The HTML page requires jinja2.", "no jinja2", install_command("report")) from None
-    house = jinja2.Environment(
+    environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    house.globals |= {"strips": _interval_strips, "raw": _raw}
-    house.filters["glued"] = insert_no_break_spaces
-    return house.from_string(_read_template("page.html.jinja") + "\n")
+    environment.globals |= {"strips": _interval_strips, "raw": _mark_safe}
+    environment.filters["glued"] = insert_no_break_spaces
+    return environment.from_string(_read_template("page.html.jinja") + "\n")
 
 
-def _raw(own: str) -> Any:
+def _mark_safe(text: str) -> Any:
     """ErrorMark text to be inserted unescaped: style and scripts, whose hashes must match, and HTML already escaped."""
     from markupsafe import Markup
 
-    return Markup(own)
+    return Markup(text)
 
 
-def _hash(text: str) -> str:
+def _csp_hash(text: str) -> str:
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
-def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
+def _mean_scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     """The positions and labels of the mean prediction and the observed mean on a scale from 0 to 100 %."""
     binary = is_binary(data)
     predicted, observed = (
@@ -154,8 +154,8 @@ def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     }
 
 
-def _css_percent(x: float) -> str:
-    return f"{100 * min(max(x, 0.0), 1.0):.2f}%"
+def _css_percent(fraction: float) -> str:
+    return f"{100 * min(max(fraction, 0.0), 1.0):.2f}%"
 
 
 def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
@@ -167,21 +167,21 @@ def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
 def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
     if mark.value is None:
         return None
-    place = {"value": _css_percent(mark.value * scale)}
+    positions = {"value": _css_percent(mark.value * scale)}
     if mark.noise_floor is not None:
-        place["floor"] = _css_percent(mark.noise_floor * scale)
+        positions["floor"] = _css_percent(mark.noise_floor * scale)
     if mark.low is not None and mark.high is not None:
-        place |= {"low": _css_percent(mark.low * scale), "high": _css_percent(mark.high * scale)}
-    return place
+        positions |= {"low": _css_percent(mark.low * scale), "high": _css_percent(mark.high * scale)}
+    return positions
 
 
-def _figures(
+def _figure_entries(
     audit: Mapping[str, Any], pictures: Sequence[str | None], live: Sequence[tuple[str, str] | None]
 ) -> list[dict[str, Any]]:
-    none = [None] * len(audit["diagrams"])
+    no_pictures = [None] * len(audit["diagrams"])
     unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
     figures = []
-    for diagram, svg, moves in zip(audit["diagrams"], [*pictures, *none], [*live, *none], strict=False):
+    for diagram, svg, widget in zip(audit["diagrams"], [*pictures, *no_pictures], [*live, *no_pictures], strict=False):
         name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
         texts = list((diagram.get("panels") or {}).get("finding") or ())
         finding = texts[0] if len(texts) == 1 else ""
@@ -192,8 +192,8 @@ def _figures(
                 "claim": describe_lens(diagram["lens"], audit["data"]),
                 "finding": finding,
                 "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split()),
-                "live": moves and moves[0],
-                "source": None if svg is None else _as_data(svg),
+                "live": widget and widget[0],
+                "source": None if svg is None else _svg_data_uri(svg),
                 "table": data_and_settings.diagram_table(diagram, unit=unit),
                 "panels": data_and_settings.panel_table(diagram, unit=unit),
             }
@@ -201,5 +201,5 @@ def _figures(
     return figures
 
 
-def _as_data(svg: str) -> str:
+def _svg_data_uri(svg: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

@@ -44,7 +44,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
     blocks = [
         "\n".join(lines),
         paint(source, "dim"),
-        _format_summary([*summary_lines(audit), *decision_costs.regret_fact(audit)], width, paint),
+        _format_summary([*summary_lines(audit), *decision_costs.regret_lines(audit)], width, paint),
     ]
     tables = [
         results.score_table(audit),

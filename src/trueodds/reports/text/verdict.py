@@ -8,7 +8,7 @@ from typing import Any
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Verdict
-from trueodds.reports.facts import Facts
+from trueodds.reports.facts import AuditResults
 from trueodds.reports.standard_measures import Measure, measures_by_name
 from trueodds.reports.subgroups import worst_group
 from trueodds.reports.text.formatting import (
@@ -40,7 +40,7 @@ MIN_Z_IF_REJECTED, MIN_Z_UNLESS_REJECTED = (
 )  # standard errors from which a direction is stated, if the default test rejects or not
 
 
-def verdict_state(results: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
+def verdict_state(results: AuditResults, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
     """Return the state of calibration in a few words.
 
     If calibration is rejected, it is `reversed`, `overconfident`, `underconfident`, `too high`, `too low`, or
@@ -57,7 +57,7 @@ def verdict_state(results: Facts, family: Verdict, alpha: float, data: Mapping[s
 
 
 def miscalibration_direction(
-    results: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]
+    results: AuditResults, family: Verdict, alpha: float, data: Mapping[str, Any]
 ) -> tuple[str, Measure | None]:
     """Return the direction of the miscalibration (`miscalibrated` if unclear), and the slope if that determines it.
 
@@ -71,16 +71,16 @@ def miscalibration_direction(
     candidates: list[tuple[float, str, Measure | None]] = []
     if family.pvalue > alpha:
         return "miscalibrated", None
-    slope = measures_by_name(results.standard).get("calibration_slope")
-    if slope is not None and slope.distance(0.0) <= -min_z:
+    slope = measures_by_name(results.standard_measures).get("calibration_slope")
+    if slope is not None and slope.distance_in_se(0.0) <= -min_z:
         return "reversed", slope
-    in_the_large, z = results.in_the_large or 0.0, abs(results.in_the_large_z or 0.0)
+    in_the_large, z = results.calibration_in_the_large or 0.0, abs(results.calibration_in_the_large_z or 0.0)
     error = results.errors[0]
     cancels = abs(in_the_large) < MIN_SHARE_IN_THE_LARGE * (error.value if error.debiased is None else error.debiased)
     if not cancels and z >= min_z:
         words = ("too high", "too low") if _is_binary(data) else ("overconfident", "underconfident")
         candidates.append((z, words[0] if in_the_large < 0 else words[1], None))
-    z = 0.0 if slope is None else slope.distance(1.0)
+    z = 0.0 if slope is None else slope.distance_in_se(1.0)
     if slope is not None and abs(z) >= min_z and (_is_binary(data) or not candidates):
         candidates.append((abs(z), "overconfident" if z < 0 else "underconfident", slope))
     if not candidates:
@@ -94,7 +94,7 @@ def _is_binary(data: Mapping[str, Any]) -> bool:
 
 
 def verdict_sentence(
-    results: Facts,
+    results: AuditResults,
     family: Verdict,
     state: str,
     alpha: float,
@@ -116,7 +116,9 @@ def verdict_sentence(
     return to_printable(" ".join(part for part in parts if part))
 
 
-def _calibration_sentence(results: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+def _calibration_sentence(
+    results: AuditResults, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]
+) -> str:
     word = {
         "no evidence": "No evidence of miscalibration",
         "too few rows": f"Too few {'rows' if data.get('clusters') is None else 'clusters'} to judge",
@@ -160,11 +162,11 @@ def _describe_reversed_ranking(data: Mapping[str, Any]) -> str:
     return f"higher predicted probabilities go with lower {'shares of votes' if data['votes'] else 'event rates'}"
 
 
-def _describe_miscalibrated_part(results: Facts, alpha: float) -> str:
+def _describe_miscalibrated_part(results: AuditResults, alpha: float) -> str:
     """Return which part is miscalibrated, as the means may agree."""
     if _default_lens_rejects(results, alpha):
         return f", expected calibration error {format_error(results.errors[0].value)}"
-    if worst := worst_group(results.groups.lines()):
+    if worst := worst_group(results.groups.entries()):
         return f"; miscalibrated in group {worst['label']} (expected calibration error {format_error(worst['error'])})"
     return (
         _describe_miscalibrated_classes(results, alpha, "class", "classes")
@@ -172,7 +174,7 @@ def _describe_miscalibrated_part(results: Facts, alpha: float) -> str:
     )
 
 
-def _describe_miscalibrated_classes(results: Facts, alpha: float, unit: str, units: str) -> str:
+def _describe_miscalibrated_classes(results: AuditResults, alpha: float, unit: str, units: str) -> str:
     """Return the class or label with the strongest evidence, and the number of other rejected ones."""
     for test in results.tests:
         views = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
@@ -183,9 +185,9 @@ def _describe_miscalibrated_classes(results: Facts, alpha: float, unit: str, uni
     return ""
 
 
-def _worst_group_sentence(results: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+def _worst_group_sentence(results: AuditResults, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     """Return a sentence on the subgroup with the strongest evidence, unless the first sentence names it."""
-    worst = worst_group(results.groups.lines())
+    worst = worst_group(results.groups.entries())
     is_named_already = (
         state == "miscalibrated" and not _default_lens_rejects(results, alpha) and data["mean_confidence"] is not None
     )
@@ -200,7 +202,7 @@ def _worst_group_sentence(results: Facts, state: str, alpha: float, data: Mappin
     return f"Worst group: {worst['label']} ({predicted} {a}, {observed} {b}, {error})."
 
 
-def _default_lens_rejects(results: Facts, alpha: float) -> bool:
+def _default_lens_rejects(results: AuditResults, alpha: float) -> bool:
     """Return whether the test through the default lens rejects, and the error exceeds its bias."""
     error = results.errors[0]
     return results.default_test.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
@@ -213,7 +215,7 @@ def _zero_probability_sentence(data: Mapping[str, Any]) -> str:
     return f"{format_count(n_impossible, 'observed outcome')} had predicted probability 0."
 
 
-def _test_sentence(results: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+def _test_sentence(results: AuditResults, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     """Return a sentence on whether calibration is rejected, with the family-wise p-value."""
     p = f"family-wise {format_pvalue_clause(family.pvalue, family.min_pvalue)}"
     if state == "not tested":

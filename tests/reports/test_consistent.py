@@ -9,7 +9,8 @@ from scipy.special import softmax
 
 import trueodds as to
 from trueodds.core.results import Verdict
-from trueodds.reports.facts import AuditResults, add_recalibration_to_family, recalibration_alpha
+from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.family_wise_test import add_recalibration_to_family, recalibration_alpha
 from trueodds.reports.subgroups import worst_group
 from trueodds.reports.text import terminal
 from trueodds.reports.text.summary import summary_lines

@@ -11,8 +11,9 @@ import trueodds as to
 from tests import reference
 from tests.test_schemas import valid
 from trueodds.api.by_group import by_group
+from trueodds.reports.analyze_rows import analyze_rows
 from trueodds.reports.audit import audit
-from trueodds.reports.facts import GROUP_WEIGHT, RECALIBRATION_WEIGHT, analyze_rows
+from trueodds.reports.family_wise_test import GROUP_WEIGHT, RECALIBRATION_WEIGHT
 from trueodds.reports.html import render_html
 from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, worst_group
 from trueodds.reports.text import group_tables

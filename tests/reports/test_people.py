@@ -25,7 +25,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.data.predictions import Predictions
 from trueodds.reports import html as page
-from trueodds.reports.annotators import compare_with_votes, select_furthest_rows
+from trueodds.reports.annotators import compare_with_votes
+from trueodds.reports.furthest_rows import select_furthest_rows
 from trueodds.reports.text import annotators, terminal
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.reports.facts import RECALIBRATION_WEIGHT
+from trueodds.reports.family_wise_test import RECALIBRATION_WEIGHT
 from trueodds.reports.text.verdict import verdict_state
 
 

@@ -9,9 +9,9 @@ import trueodds as to
 from tests.reports.example import example
 from tests.test_schemas import valid
 from trueodds.reports.html import render_html
-from trueodds.reports.standard_measures import Measure
 from trueodds.reports.text import results
 from trueodds.reports.text.summary import summary_lines
+from trueodds.reports.wald_intervals import Measure
 
 
 @pytest.fixture(scope="module")

@@ -25,18 +25,18 @@ from trueodds.core.settings import Level, Resamples, check
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.io import Source
+from trueodds.reports.analyze_rows import analyze_rows
+from trueodds.reports.analyze_tally import analyze_tally
 from trueodds.reports.annotators import compare_with_votes
+from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.data_description import data_notes, describe_data
 from trueodds.reports.decision_costs import decision_regret
-from trueodds.reports.facts import (
+from trueodds.reports.family_wise_test import (
     RECALIBRATION_WEIGHT,
-    AuditResults,
     add_recalibration_to_family,
-    analyze_rows,
     recalibration_alpha,
 )
 from trueodds.reports.subgroups import GroupSpec
-from trueodds.reports.tally_facts import analyze_tally
 from trueodds.reports.text.data_and_settings import iterate_notes
 from trueodds.reports.text.verdict import verdict_sentence, verdict_state
 from trueodds.tallies.reservoir import Reservoir

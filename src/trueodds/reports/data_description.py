@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from trueodds.core.errors import Note
 from trueodds.data.log_probabilities import exact_zeros
 from trueodds.data.plausibility import plausibility_notes
@@ -80,3 +82,33 @@ def _count_zeros(preds: Predictions) -> dict[str, int]:
         return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(impossible_events.any(axis=1).sum())}
     zero = exact_zeros(preds)[counted]
     return {"zeros": int(zero.sum()), "true_class_zeros": int((zero & (y > 0)).any(axis=1).sum())}
+
+
+MIN_DISTINCT = 0.9  # share of distinct predictions; with fewer, scores are coarse and equal rows need not be copies
+MIN_COPIES = 0.005  # share of copies below which no note is made
+
+
+def duplicate_notes(preds: Predictions) -> list[Note]:
+    """Return a note if some rows duplicate another row's prediction and outcome, although most are distinct.
+
+    There is no note if clusters are given.
+    """
+    if preds.cluster is not None or preds.n < 100 or preds.p.ndim == 1 or preds.y is None:
+        return []
+    rng = np.random.default_rng(0)
+    sums = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
+    outcome_offsets = 10 * rng.standard_normal(preds.k)
+    order = np.argsort(
+        sums + (outcome_offsets[preds.y] if preds.y.ndim == 1 else preds.y @ outcome_offsets), kind="stable"
+    )
+    # Copies have equal sums up to rounding, so sorting makes them neighbors. The rows themselves are then compared.
+    row, previous_row = order[1:], order[:-1]
+    same_outcome = (preds.y[row] == preds.y[previous_row]).reshape(len(row), -1).all(axis=1)
+    count = int(((preds.p[row] == preds.p[previous_row]).all(axis=1) & same_outcome).sum())
+    if count <= MIN_COPIES * preds.n or count > (1 - MIN_DISTINCT) * preds.n:
+        return []
+    text = (
+        f"{count:,} rows have the same prediction and outcome as another row. If a case was counted twice, drop the"
+        " copies or pass cluster=."
+    )
+    return [Note("TN144", text)]

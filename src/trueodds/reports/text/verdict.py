@@ -8,8 +8,7 @@ from typing import Any
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Verdict
-from trueodds.reports.facts import AuditResults
-from trueodds.reports.standard_measures import Measure, measures_by_name
+from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.subgroups import worst_group
 from trueodds.reports.text.formatting import (
     covers_unit_interval,
@@ -29,6 +28,7 @@ from trueodds.reports.text.recalibration import (
     format_gain_bound,
     format_gain_percent,
 )
+from trueodds.reports.wald_intervals import Measure, measures_by_name
 
 MIN_SHARE_IN_THE_LARGE = (
     1 / 3

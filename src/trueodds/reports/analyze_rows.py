@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.progress import Progress
-from trueodds.core.results import Estimate, Verdict
+from trueodds.core.results import Verdict
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.consistency_verdict import lens_result_from_draws
 from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues
-from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens import default_lens
-from trueodds.lenses.view import View
+from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.calibration_in_the_large import calibration_in_the_large_of_rows
+from trueodds.reports.data_description import duplicate_notes
+from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, required_resamples
 from trueodds.reports.interval_consistency import reconcile_intervals
-from trueodds.reports.standard_measures import Measure, standard_measures, standard_notes
+from trueodds.reports.standard_measures import standard_measures, standard_notes
 from trueodds.reports.subgroups import AuditGroups, GroupSpec, adjust_by_holm, measure_groups
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
@@ -35,31 +36,7 @@ from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.resampling.null_distribution import null_draws
 
 NOISE_FLOOR_DRAWS = 199  # null draws behind the noise floors
-MAX_RESAMPLES = 9_999  # maximum number of null draws for Holm-adjusted p-values
-GROUP_WEIGHT = 0.25  # weight of the subgroups in the family of tests; the lenses have the rest
-RECALIBRATION_WEIGHT = 0.05  # weight of the gain of a recalibration in the family; lenses and subgroups have the rest
 MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too few rows per cell
-
-
-@dataclass(frozen=True)
-class AuditResults:
-    """The estimates and tests of an audit, from which the report is written."""
-
-    scores: list[Estimate]
-    errors: list[Estimate]  # ECE by lens, the default lens first
-    tests: list[Verdict]  # the family first, then by lens in the order of the errors
-    # Mean observed − mean predicted: of the second of two classes, else of the predicted class.
-    calibration_in_the_large: float | None
-    calibration_in_the_large_z: float | None  # the same in standard errors under the null hypothesis
-    resamples: int  # null draws behind the p-values
-    notes: list[Note]
-    groups: AuditGroups = field(default_factory=AuditGroups)
-    standard_measures: tuple[Measure, ...] = ()  # calibration in the large, slope, …
-
-    @property
-    def default_test(self) -> Verdict:
-        """The test through the default lens: the one after that of the family, or the only one."""
-        return self.tests[min(1, len(self.tests) - 1)]
 
 
 def audit_lenses(preds: Predictions) -> list[Lens]:
@@ -68,21 +45,6 @@ def audit_lenses(preds: Predictions) -> list[Lens]:
     if preds.kind != "classes" or preds.k == 2:
         return [first]
     return [first, Classwise(), *([Canonical()] if preds.k <= MAX_CANONICAL_CLASSES else [])]
-
-
-def required_resamples(resamples: int | None, n_hypotheses: int, alpha: float) -> int:
-    """Number of null draws: 999 by default, or what Holm's correction for so many hypotheses requires, up to 9,999.
-
-    If not even 9,999 draws could make the smallest of so many p-values significant, it is 999.
-    """
-    if resamples is not None:
-        return resamples
-    attainable = n_hypotheses / (1 + MAX_RESAMPLES) <= alpha
-    return (
-        max(DEFAULT_RESAMPLES, min(MAX_RESAMPLES, math.ceil(2.5 * n_hypotheses / alpha) - 1))
-        if attainable
-        else DEFAULT_RESAMPLES
-    )
 
 
 def analyze_rows(
@@ -223,116 +185,3 @@ def _test_groups(
         for estimand, drawn in zip(group_estimands.estimands, draws, strict=True)
     ]
     return adjust_by_holm(pvalues, 1 / (1 + resamples))
-
-
-def group_alpha(lens_family: Verdict, alpha: float) -> float:
-    """Return the subgroups' level: their share of alpha, or all of it once the tests of the lenses have rejected."""
-    alpha_of_tests = alpha * (1 - RECALIBRATION_WEIGHT)
-    return (
-        alpha_of_tests if lens_family.pvalue <= alpha_of_tests * (1 - GROUP_WEIGHT) else alpha_of_tests * GROUP_WEIGHT
-    )
-
-
-def add_groups_to_family(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Verdict:
-    """The family of lenses and subgroups, by weighted Holm correction with most of the weight on the lenses."""
-    p = min(
-        [family.pvalue / (1 - GROUP_WEIGHT), *(joint_p / GROUP_WEIGHT for joint_p in joint if not np.isnan(joint_p))]
-    )
-    family_min_pvalue = max(
-        (family.min_pvalue or 0.0) / (1 - GROUP_WEIGHT),
-        min_pvalue / GROUP_WEIGHT if p < family.pvalue / (1 - GROUP_WEIGHT) else 0.0,
-    )
-    return _replace_family_pvalue(family, p, family_min_pvalue)
-
-
-def recalibration_alpha(family: Verdict, alpha: float) -> float:
-    """The level of the gain of a recalibration: its share of alpha, or all of it once the other tests have rejected."""
-    return alpha if family.pvalue <= alpha * (1 - RECALIBRATION_WEIGHT) else alpha * RECALIBRATION_WEIGHT
-
-
-def add_recalibration_to_family(results: AuditResults, pvalue: float | None, alpha: float) -> AuditResults:
-    """The facts with the gain of a recalibration added to the family, by weighted Holm correction with a small weight.
-
-    The family-wise test keeps its level, and a recalibration is confirmed only if calibration is rejected. The p-value
-    of the gain comes from an asymptotic distribution and may be tiny, so it is that of the family only if the other
-    tests do not reject.
-    """
-    family, gain_pvalue = results.tests[0], 1.0 if pvalue is None else pvalue / RECALIBRATION_WEIGHT
-    family_pvalue = family.pvalue / (1 - RECALIBRATION_WEIGHT)
-    if alpha < family_pvalue and gain_pvalue < family_pvalue:
-        combined = _replace_family_pvalue(family, gain_pvalue, None)
-    else:
-        combined = _replace_family_pvalue(
-            family, family_pvalue, None if family.min_pvalue is None else family.min_pvalue / (1 - RECALIBRATION_WEIGHT)
-        )
-    return replace(results, tests=[combined, *results.tests[len(results.tests) > 1 :]])
-
-
-def _replace_family_pvalue(verdict: Verdict, pvalue: float, min_pvalue: float | None) -> Verdict:
-    """The family-wise test with this p-value; the tests of single lenses keep their own."""
-    joint, joint_min_pvalue = min(pvalue, 1.0), None if min_pvalue is None else min(min_pvalue, 1.0)
-    parts = verdict.parts if verdict.lens == "family" else {}
-    return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=joint_min_pvalue, parts=parts)
-
-
-def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, float | None]:
-    """Calibration-in-the-large, and the same in standard errors under the null hypothesis.
-
-    For two classes it is that of the second class, otherwise that of the predicted class.
-    """
-    if preds.kind == "multilabel":
-        return None, None
-    (view,) = default_lens(preds).views(preds)
-    if preds.cluster is None:
-        return calibration_in_the_large(view)
-    residual = view.w * (view.y - view.p.astype(np.float64))
-    mean = float(residual.sum() / view.total)
-    se = float(np.sqrt((np.bincount(preds.cluster, residual) ** 2).sum())) / view.total
-    return mean, _z_score(mean, se)
-
-
-def calibration_in_the_large(view: View) -> tuple[float, float | None]:
-    """Mean observed minus mean predicted, also in standard errors of a calibrated model with independent rows.
-
-    With votes, the standard error is computed from the residuals.
-    """
-    mean = float((view.w * (view.y - view.p.astype(np.float64))).sum() / view.total)
-    squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
-    return mean, _z_score(mean, float(np.sqrt(squares.sum())) / view.total)
-
-
-def _z_score(mean: float, se: float) -> float | None:
-    """A mean in standard errors; infinite if the standard error is 0 and the mean is not."""
-    if se > 0:
-        return mean / se
-    return math.copysign(math.inf, mean) if abs(mean) > 1e-12 else None
-
-
-MIN_DISTINCT = 0.9  # share of distinct predictions; with fewer, scores are coarse and equal rows need not be copies
-MIN_COPIES = 0.005  # share of copies below which no note is made
-
-
-def duplicate_notes(preds: Predictions) -> list[Note]:
-    """Return a note if some rows duplicate another row's prediction and outcome, although most are distinct.
-
-    There is no note if clusters are given.
-    """
-    if preds.cluster is not None or preds.n < 100 or preds.p.ndim == 1 or preds.y is None:
-        return []
-    rng = np.random.default_rng(0)
-    sums = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
-    outcome_offsets = 10 * rng.standard_normal(preds.k)
-    order = np.argsort(
-        sums + (outcome_offsets[preds.y] if preds.y.ndim == 1 else preds.y @ outcome_offsets), kind="stable"
-    )
-    # Copies have equal sums up to rounding, so sorting makes them neighbors. The rows themselves are then compared.
-    row, previous_row = order[1:], order[:-1]
-    same_outcome = (preds.y[row] == preds.y[previous_row]).reshape(len(row), -1).all(axis=1)
-    count = int(((preds.p[row] == preds.p[previous_row]).all(axis=1) & same_outcome).sum())
-    if count <= MIN_COPIES * preds.n or count > (1 - MIN_DISTINCT) * preds.n:
-        return []
-    text = (
-        f"{count:,} rows have the same prediction and outcome as another row. If a case was counted twice, drop the"
-        " copies or pass cluster=."
-    )
-    return [Note("TN144", text)]

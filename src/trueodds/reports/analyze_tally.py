@@ -18,13 +18,9 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.lens import default_lens
-from trueodds.reports.facts import (
-    AuditResults,
-    add_groups_to_family,
-    calibration_in_the_large,
-    group_alpha,
-    required_resamples,
-)
+from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.calibration_in_the_large import calibration_in_the_large
+from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, required_resamples
 from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.subgroups import HOLM, AuditGroups, adjust_by_holm
 from trueodds.resampling import measure

@@ -1,4 +1,4 @@
-"""Estimates and tests of an audit on rows: errors with intervals, a family of tests, subgroups, standard measures."""
+"""Compute the estimates and tests of an audit on rows in memory: scores, errors, subgroups and standard measures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.progress import Progress
-from trueodds.core.results import Verdict
+from trueodds.core.results import Estimate, Verdict
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -35,7 +35,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.resampling.null_distribution import null_draws
 
-NOISE_FLOOR_DRAWS = 199  # null draws behind the noise floors
+NOISE_FLOOR_DRAWS = 199  # null draws behind the noise floors; a mean needs fewer of them than a p-value
 MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too few rows per cell
 
 
@@ -56,29 +56,100 @@ def analyze_rows(
     progress: Progress,
     group_spec: GroupSpec = GroupSpec(),  # noqa: B008 - frozen
 ) -> AuditResults:
-    """Compute all estimates and tests of an audit on rows in memory."""
-    ece = ESTIMATORS.make("ece", {})
+    """Compute all estimates and tests of an audit on rows in memory.
+
+    Parameters
+    ----------
+    preds : Predictions
+        The rows.
+    resamples : int or None
+        Number of null draws of the labels; None chooses it by `required_resamples`.
+    level : float
+        Confidence level of the intervals.
+    alpha : float
+        Significance level of the family-wise test.
+    rng : numpy.random.Generator
+        Random generator, which the steps share in a fixed order.
+    progress : Progress
+        Called with the fraction of the work that is done, and the name of the step.
+    group_spec : GroupSpec
+        The subgroups that are tested.
+
+    Returns
+    -------
+    AuditResults
+        The estimates, the tests with the family-wise test first, and the notes.
+    """
     lenses = audit_lenses(preds)
-    notes = duplicate_notes(preds)
-    if preds.kind == "classes" and preds.k > MAX_CANONICAL_CLASSES:
-        notes.append(
-            Note(
-                "TN205",
-                f"With {preds.k} classes the audit does not test the whole probability vector. Call test with"
-                " lens='canonical'.",
-            )
-        )
+    ece = ESTIMATORS.make("ece", {})
     estimands = [Estimand.from_predictions(ece, lens, preds) for lens in lenses]
     # Holm's correction requires more draws the more classes there are.
     n_views = max(len(estimand.views) for estimand in estimands)
     n_groups = len(group_spec.groups) if _has_independent_labels(preds) else 1
     n_draws = required_resamples(resamples, max(n_views, n_groups), alpha)
 
-    # The same draws as those of `by_group` with this seed, whatever else is tested.
+    # A copy of the generator makes these draws those of `by_group` with this seed, whatever else is tested.
     group_rng = copy.deepcopy(rng)
-    group_tests = (
-        _test_groups(preds, group_spec, ece, lenses[0], n_draws, alpha, group_rng) if group_spec.groups else None
+    group_tests = None
+    if group_spec.groups:
+        group_tests = _test_groups(preds, group_spec, ece, lenses[0], n_draws, alpha, group_rng)
+    tests = _test_lenses(preds, lenses, resamples, n_draws, rng, progress)
+    progress(0.25, "bootstrapping intervals")
+    scores, errors, tests = _estimate_scores_and_errors(preds, estimands, tests, level, rng)
+    progress(0.55, "testing subgroups")
+    group_results = AuditGroups()
+    if group_tests is not None:
+        group_results = measure_groups(
+            preds,
+            group_spec,
+            group_tests,
+            level,
+            group_alpha(tests[0], alpha),
+            rng,
+            lambda share: progress(0.55 + 0.15 * share, "measuring subgroups"),
+        )
+        tests = [add_groups_to_family(tests[0], group_tests.joint, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
+    in_the_large, z = calibration_in_the_large_of_rows(preds)
+    return AuditResults(
+        scores=scores,
+        errors=reconcile_intervals(errors, tests, preds.k, alpha),
+        tests=tests,
+        calibration_in_the_large=in_the_large,
+        calibration_in_the_large_z=z,
+        resamples=tests[-1].settings["resamples"],
+        notes=[
+            *duplicate_notes(preds),
+            *_untested_vector_notes(preds),
+            *standard_notes(preds),
+            *(note for note in group_results.notes if note not in tests[0].notes),
+        ],
+        groups=group_results,
+        standard_measures=standard_measures(preds, level, rng),
     )
+
+
+def _untested_vector_notes(preds: Predictions) -> list[Note]:
+    """Return a note if there are too many classes to test the whole probability vector."""
+    if preds.kind != "classes" or preds.k <= MAX_CANONICAL_CLASSES:
+        return []
+    text = (
+        f"With {preds.k} classes the audit does not test the whole probability vector. Call test with lens='canonical'."
+    )
+    return [Note("TN205", text)]
+
+
+def _test_lenses(
+    preds: Predictions,
+    lenses: Sequence[Lens],
+    resamples: int | None,
+    n_draws: int,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> list[Verdict]:
+    """Test calibration through all lenses, again with `n_draws` null draws if only these could make a view significant.
+
+    With several lenses the family-wise test comes first. `resamples` is None if the caller may choose their number.
+    """
 
     def run_omnibus(test: Omnibus) -> list[Verdict]:
         return test.verdicts(
@@ -88,7 +159,20 @@ def analyze_rows(
     tests = run_omnibus(Omnibus(resamples=resamples))  # without a number it adds draws if p is close to a usual level
     if resamples is None and n_draws > DEFAULT_RESAMPLES and _could_become_significant(tests):
         tests = run_omnibus(Omnibus(resamples=n_draws))
-    progress(0.25, "bootstrapping intervals")
+    return tests
+
+
+def _estimate_scores_and_errors(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    tests: Sequence[Verdict],
+    level: float,
+    rng: np.random.Generator,
+) -> tuple[list[Estimate], list[Estimate], list[Verdict]]:
+    """Estimate the scores and the errors with intervals; the parts of the tests get the errors of their views.
+
+    `estimands` are the errors by lens. All estimates share their bootstrap resamples and null draws.
+    """
     scores = [
         Estimand.from_predictions(ESTIMATORS.make(name, {}), _score_lens(preds), preds)
         for name in ("brier", "log_loss")
@@ -104,28 +188,11 @@ def analyze_rows(
         _add_errors_to_parts(verdict, estimands, floor_draws[len(scores) :])
         for verdict in _prepend_family(tests, estimands)
     ]
-    progress(0.55, "testing subgroups")
-    group_results = AuditGroups()
-    if group_tests is not None:
-        group_results = measure_groups(
-            preds,
-            group_spec,
-            group_tests,
-            level,
-            group_alpha(tests[0], alpha),
-            rng,
-            lambda share: progress(0.55 + 0.15 * share, "measuring subgroups"),
-        )
-        tests = [add_groups_to_family(tests[0], group_tests.joint, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
-    errors = reconcile_intervals(estimates[2:], tests, preds.k, alpha)
-    standard = standard_measures(preds, level, rng)
-    in_the_large, z = calibration_in_the_large_of_rows(preds)
-    notes = [*notes, *standard_notes(preds), *(note for note in group_results.notes if note not in tests[0].notes)]
-    n_draws = tests[-1].settings["resamples"]
-    return AuditResults(estimates[:2], errors, tests, in_the_large, z, n_draws, notes, group_results, standard)
+    return estimates[: len(scores)], estimates[len(scores) :], tests
 
 
 def _score_lens(preds: Predictions) -> Lens:
+    """The lens of the proper scores: all classes jointly if there are classes."""
     return Canonical() if preds.kind == "classes" else default_lens(preds)
 
 
@@ -152,7 +219,10 @@ def _could_become_significant(tests: Sequence[Verdict]) -> bool:
 def _add_errors_to_parts(
     verdict: Verdict, estimands: Sequence[Estimand], floor_draws: Sequence[Array | None]
 ) -> Verdict:
-    """The test with the ECE and the noise floor of each of its views."""
+    """The test with the ECE and the noise floor of each of its views.
+
+    `floor_draws` holds an array (views, draws) for each estimand, or None without null draws.
+    """
     for estimand, draws in zip(estimands, floor_draws, strict=False):
         if str(estimand.lens) != verdict.lens or len(estimand.views) == 1 or draws is None:
             continue

@@ -1,7 +1,8 @@
-"""The estimates and tests of an audit on a tally, as far as the sums in its cells determine them."""
+"""Compute the estimates and tests of an audit on a tally, as far as the sums in its cells determine them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.group_results import Group
 from trueodds.core.progress import Progress
-from trueodds.core.results import Estimate
+from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
 from trueodds.hypotests.group_status import classify_status, group_notes
@@ -37,25 +38,15 @@ def analyze_tally(
     progress: Progress,
     min_effect: float = 0.05,
 ) -> AuditResults:
-    """Compute all estimates and tests of an audit that the cells of a tally determine."""
-    first_lens = default_lens(tally)
-    lenses: list[Lens] = [first_lens]
-    notes: list[Note] = []
-    if tally.kind == "classes" and tally.k > 2:
-        lenses.append(Classwise())
-        if "canonical" in tally.lenses:
-            if tally.weight == tally.n:
-                lenses.append(Canonical())
-            else:
-                notes.append(
-                    Note(
-                        "TN210",
-                        "A weighted tally has no null distribution for the whole probability vector, which is not"
-                        " tested.",
-                    )
-                )
-    n_draws = required_resamples(resamples, max(tally.k, sum(len(values) for values in tally.groups.values())), alpha)
-    score_lens = Canonical() if tally.kind == "classes" else first_lens
+    """Compute all estimates and tests of an audit that the cells of a tally determine.
+
+    The parameters are those of `analyze_rows`; `min_effect` is the equivalence margin of the subgroups, which are those
+    that the tally keeps separately.
+    """
+    lenses, notes = _tested_lenses(tally)
+    n_groups = sum(len(values) for values in tally.groups.values())
+    n_draws = required_resamples(resamples, max(tally.k, n_groups), alpha)
+    score_lens = Canonical() if tally.kind == "classes" else lenses[0]
     scores = [_estimate_from_tally(tally, name, score_lens, n_draws, level, rng) for name in ("brier", "log_loss")]
     errors, tests = [], []
     for i, lens in enumerate(lenses):
@@ -63,22 +54,37 @@ def analyze_tally(
         errors.append(_estimate_from_tally(tally, "ece", lens, n_draws, level, rng))
         tests.append(Omnibus(resamples=n_draws).from_tally(tally, [lens], rng))
     if len(tests) > 1:
-        strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
-        joint = min(holm([test.family_pvalue or test.pvalue for test in tests]))
-        min_pvalue = min(1.0, len(tests) * min(test.min_pvalue or 0.0 for test in tests))
-        tests.insert(
-            0, replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=min_pvalue, parts={})
-        )
+        tests = [_family_by_holm(tests), *tests]
     alpha_of_groups = group_alpha(tests[0], alpha)
-    groups = _test_groups(tally, first_lens, Consistency(resamples=n_draws), level, min_effect, alpha_of_groups, rng)
+    groups = _test_groups(tally, lenses[0], Consistency(resamples=n_draws), level, min_effect, alpha_of_groups, rng)
     if groups.groups:
-        tests = [
-            add_groups_to_family(tests[0], [group.joint for group in groups.groups], groups.min_pvalue),
-            *tests[len(tests) > 1 :],
-        ]
+        joint = [group.joint for group in groups.groups]
+        tests = [add_groups_to_family(tests[0], joint, groups.min_pvalue), *tests[len(tests) > 1 :]]
     errors = reconcile_intervals(errors, tests, tally.k, alpha)
-    in_the_large, z = _calibration_in_the_large_of_tally(tally, first_lens)
+    in_the_large, z = _calibration_in_the_large_of_tally(tally, lenses[0])
     return AuditResults(scores, errors, tests, in_the_large, z, n_draws, [*notes, *groups.notes], groups)
+
+
+def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
+    """Return the lenses that the tally can be tested through, the default lens first, and a note on one that is not."""
+    lenses = [default_lens(tally)]
+    if tally.kind != "classes" or tally.k <= 2:
+        return lenses, []
+    lenses.append(Classwise())
+    if "canonical" not in tally.lenses:
+        return lenses, []
+    if tally.weight != tally.n:
+        text = "A weighted tally has no null distribution for the whole probability vector, which is not tested."
+        return lenses, [Note("TN210", text)]
+    return [*lenses, Canonical()], []
+
+
+def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:
+    """Return the family-wise test of several lenses, with the smallest Holm-adjusted p-value."""
+    strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
+    joint = min(holm([test.family_pvalue or test.pvalue for test in tests]))
+    min_pvalue = min(1.0, len(tests) * min(test.min_pvalue or 0.0 for test in tests))
+    return replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=min_pvalue, parts={})
 
 
 def _estimate_from_tally(

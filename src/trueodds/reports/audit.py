@@ -207,94 +207,108 @@ def audit(
     """
     alpha, level = check("alpha", alpha, Level, 0.05), check("level", level, Level, 0.95)
     resamples = check("resamples", resamples, Resamples | None)
-    reporting, generator = report_progress(progress), as_generator(rng)
-    if resamples is not None and 1 / (1 + resamples) > alpha * (1 - RECALIBRATION_WEIGHT):
-        raise InputError(
-            "TO203",
-            f"With {resamples} resamples the smallest possible p-value is {1 / (1 + resamples):.2g}, so no test could "
-            f"reject at its share of alpha, {format_percent(1 - RECALIBRATION_WEIGHT)} of {alpha:g}.",
-            f"resamples={resamples}",
-            f"Use at least {math.ceil(1 / (alpha * (1 - RECALIBRATION_WEIGHT))) - 1}.",
-        )
-    source = (
-        Path(data.name).name
-        if isinstance(data, Source)
-        else "a tally"
-        if isinstance(data, Tally)
-        else "predictions in memory"
-    )
-    with reporting as say:
+    progress_context, generator = report_progress(progress), as_generator(rng)
+    _check_resamples(resamples, alpha)
+    with progress_context as notify:
         rows, sample = resolve_and_sample(
             data,
             mode,
             weight_kind,
             int(rng) if isinstance(rng, (int, np.integer)) else 0,
-            report_in_rows(say, 0.02),
+            report_in_rows(notify, 0.02),
         )
-        whom = GroupSpec.from_rows(data, rows, crossings, min_effect, rng)
-        say(0.02, "computing decision costs")
-        decided = decision_regret(rows, cost, actions, level, rng)
+        group_spec = GroupSpec.from_rows(data, rows, crossings, min_effect, rng)
+        notify(0.02, "computing decision costs")
+        decisions = decision_regret(rows, cost, actions, level, rng)
         if isinstance(rows, Tally):
-            facts = analyze_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
+            results = analyze_tally(rows, resamples, level, alpha, generator, notify, group_spec.min_effect)
         else:
-            facts = analyze_rows(rows, resamples, level, alpha, generator, say, whom)
-        say(0.70, "choosing a recalibration")
-        data_facts = describe_data(rows, str(source))
-        fix, fix_notes = _fit_recalibration(
-            rows, sample, facts, alpha, rng, impossible=data_facts["true_class_zeros"] > 0
+            results = analyze_rows(rows, resamples, level, alpha, generator, notify, group_spec)
+        notify(0.70, "choosing a recalibration")
+        description = describe_data(rows, _source_name(data))
+        recalibration, recalibration_notes = _fit_recalibration(
+            rows, sample, results, alpha, rng, impossible=description["true_class_zeros"] > 0
         )
-        if fix is not None:
-            facts = add_recalibration_to_family(facts, fix["pvalue"], alpha)
+        if recalibration is not None:
+            results = add_recalibration_to_family(results, recalibration["pvalue"], alpha)
         people, people_notes = compare_with_votes(
-            rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency"
+            rows, results, alpha, level, generator, notify, repeated=weight_kind == "frequency"
         )
-        say(0.9, "drawing diagrams")
+        notify(0.9, "drawing diagrams")
         diagrams = _draw_diagrams(rows, level)
-        say(1.0, "done")
-    family = facts.tests[0]
-    state = verdict_state(facts, family, alpha, data_facts)
-    read = data.notes if isinstance(data, Source) else ()
-    notes = _unique_notes([*read, *data_notes(rows), *facts.notes, *fix_notes, *people_notes])
+        notify(1.0, "done")
+    source_notes = data.notes if isinstance(data, Source) else ()
+    notes = [*source_notes, *data_notes(rows), *results.notes, *recalibration_notes, *people_notes]
     report = {
         "schema": "trueodds.audit/1",
         "version": trueodds.__version__,
-        "data": data_facts,
-        "verdict": {
-            "sentence": verdict_sentence(facts, family, state, alpha, data_facts, fix),
-            "state": state,
-            "rejected": None if state == "not tested" else state not in ("no evidence", "too few rows"),
-            "reason": _describe_evidence(family, alpha, state, impossible=data_facts["true_class_zeros"] > 0),
-            "pvalue": family.pvalue,
-            "min_pvalue": family.min_pvalue,
-            "calibration_in_the_large": facts.calibration_in_the_large,
-            "calibration_in_the_large_z": facts.calibration_in_the_large_z,
-            "alpha": alpha,
-        },
-        "measures": [estimate.to_dict() for estimate in (*facts.scores, *facts.errors)],
-        "standard_measures": [measure.to_dict() for measure in facts.standard_measures],
-        "tests": [test.to_dict() for test in facts.tests],
-        "recalibration": fix,
-        "decisions": decided,
+        "data": description,
+        "verdict": _verdict_entry(results, alpha, description, recalibration),
+        "measures": [estimate.to_dict() for estimate in (*results.scores, *results.errors)],
+        "standard_measures": [measure.to_dict() for measure in results.standard_measures],
+        "tests": [test.to_dict() for test in results.tests],
+        "recalibration": recalibration,
+        "decisions": decisions,
         "people": people,
-        "groups": facts.groups.entries(),
-        "among_groups": facts.groups.summary(),
+        "groups": results.groups.entries(),
+        "among_groups": results.groups.summary(),
         "diagrams": [diagram.to_dict() for diagram in diagrams],
         "settings": {
             "alpha": alpha,
             "level": level,
-            "resamples": facts.resamples,
+            "resamples": results.resamples,
             "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
             "weight_kind": weight_kind,
             "crossings": int(crossings) + (crossings is True),
             "min_effect": min_effect,
         },
-        "notes": [note.to_dict() for note in notes],
+        "notes": [note.to_dict() for note in dict.fromkeys(notes)],
     }
     return Audit(strict_json(report), diagrams)
 
 
+def _check_resamples(resamples: int | None, alpha: float) -> None:
+    """Raise TO203 if no p-value of so few null draws could be significant at the tests' share of alpha."""
+    tests_share = 1 - RECALIBRATION_WEIGHT
+    if resamples is None or 1 / (1 + resamples) <= alpha * tests_share:
+        return
+    raise InputError(
+        "TO203",
+        f"With {resamples} resamples the smallest possible p-value is {1 / (1 + resamples):.2g}, so no test could "
+        f"reject at its share of alpha, {format_percent(tests_share)} of {alpha:g}.",
+        f"resamples={resamples}",
+        f"Use at least {math.ceil(1 / (alpha * tests_share)) - 1}.",
+    )
+
+
+def _source_name(data: Any) -> str:
+    """Return the file name of a source, or what kind of data was passed."""
+    if isinstance(data, Source):
+        return Path(data.name).name
+    return "a tally" if isinstance(data, Tally) else "predictions in memory"
+
+
+def _verdict_entry(
+    results: AuditResults, alpha: float, description: Mapping[str, Any], recalibration: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the verdict as a JSON object: its sentence, the state of calibration and the family-wise p-value."""
+    family = results.tests[0]
+    state = verdict_state(results, family, alpha, description)
+    return {
+        "sentence": verdict_sentence(results, family, state, alpha, description, recalibration),
+        "state": state,
+        "rejected": None if state == "not tested" else state not in ("no evidence", "too few rows"),
+        "reason": _describe_evidence(family, alpha, state, impossible=description["true_class_zeros"] > 0),
+        "pvalue": family.pvalue,
+        "min_pvalue": family.min_pvalue,
+        "calibration_in_the_large": results.calibration_in_the_large,
+        "calibration_in_the_large_z": results.calibration_in_the_large_z,
+        "alpha": alpha,
+    }
+
+
 def _describe_evidence(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
-    """The evidence behind the verdict, in a few words."""
+    """Return the evidence behind the verdict in a few words; `impossible` says that an outcome had probability 0."""
     if state == "not tested":
         return f"the smallest possible family-wise p is {format_number(family.min_pvalue)}"
     if family.pvalue > alpha and impossible:
@@ -343,7 +357,3 @@ def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ..
         if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in SIMPLEX_DIAGRAMS:
             drawn.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], level=level))
     return tuple(drawn)
-
-
-def _unique_notes(notes: list[Note]) -> list[Note]:
-    return list(dict.fromkeys(notes))

@@ -37,18 +37,19 @@ from trueodds.reports.text.recalibration import (
     format_log_loss,
 )
 
+# The coverage in the note TN146 on questions without an answer, such as "(coverage 92 %)".
 _COVERAGE_PATTERN = re.compile(r"[(,;]? ?coverage ([\d.]+) ?%")
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryLine:
-    """One line of the summary."""
+    """One line of the summary: a label, a value, and a remark on it."""
 
     label: str
     value: str
-    remark: str = ""
-    tone: str = "plain"  # plain, good, bad
-    is_reason: bool = False  # whether the remark is the reason for the value, which follows a colon
+    remark: str = ""  # shown in parentheses after the value
+    tone: str = "plain"  # color of the value: plain, good or bad
+    is_reason: bool = False  # whether the remark is the reason for the value, which follows a colon instead
 
 
 def default_lens_ece(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -57,7 +58,7 @@ def default_lens_ece(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
-    """The facts of the summary, in order."""
+    """The lines of the summary, in order."""
     data = audit["data"]
     weighted = "weighted, " if data.get("weighted") else ""
     lines = []
@@ -145,8 +146,9 @@ def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
 
 
 def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLine:
-    what = describe_lens(error["lens"], data) if error["lens"] == "positive" else "the confidence"
-    remarks = [f"ECE of {what}"] if error["lens"] in ("positive", "confidence") else []
+    """The expected calibration error through the default lens, with its interval and noise floor."""
+    subject = describe_lens(error["lens"], data) if error["lens"] == "positive" else "the confidence"
+    remarks = [f"ECE of {subject}"] if error["lens"] in ("positive", "confidence") else []
     if interval := error.get("interval"):
         name = f"{format_level(interval['level'])} confidence interval"
         low, high = interval["low"], interval["high"]
@@ -158,47 +160,52 @@ def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLin
 
 
 def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> SummaryLine:
+    """The chosen calibrator if its gain is confirmed, or why none is."""
     label = "Recalibration"
     if recalibration is None:
         return SummaryLine(label, "not attempted", "see the notes")
     if not recalibration.get("candidates"):
-        return SummaryLine(
-            label, "not attempted", _reason_not_attempted(recalibration.get("notes") or ()), is_reason=True
-        )
+        reason = _reason_not_attempted(recalibration.get("notes") or ())
+        return SummaryLine(label, "not attempted", reason, is_reason=True)
+    if recalibration.get("confirmed"):
+        name = calibrator_with_parameters(recalibration)
+        remark = _describe_confirmed_gain(recalibration, data)
+        if constant := describe_constant_prediction(recalibration, data):
+            return SummaryLine(label, "hardly better than a constant", f"{name}: {remark}; {constant}")
+        return SummaryLine(label, name, remark, "good")
+    if recalibration.get("outcome") == INSUFFICIENT_ROWS:
+        gain = f"log loss gain {format_number(recalibration.get('gain'))} nats per row{_pvalue_suffix(recalibration)}"
+        rows = format_count(recalibration["required_rows"], "row")
+        name = calibrator_name(recalibration["chosen"])
+        remark = f"{name}: {gain}; about {rows} would be needed to confirm it with 80 % power"
+        return SummaryLine(label, "not confirmed, too few rows", remark)
+    gain = format_number(recalibration.get("detectable_gain"))
+    remark = (
+        f"no significant gain in cross-validated log loss; a gain of {gain} nats per row was detectable with 80 % power"
+    )
+    return SummaryLine(label, "none confirmed", remark)
+
+
+def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """The log loss before and after, its gain, how it was confirmed, and the changed classes."""
     rows = (recalibration.get("rows") or {}).get("confirm")
     where = f"by cross-fitting on {format_count(rows, 'row')}" if rows is not None else "on held-out rows"
-    pvalue_text = (
-        f", {format_pvalue_clause(recalibration['pvalue'])}" if recalibration.get("pvalue") is not None else ""
-    )
-    if recalibration.get("confirmed"):
-        before, after = format_log_loss(recalibration, "before"), format_log_loss(recalibration, "after")
-        percent, bound = recalibration.get("gain_percent"), format_gain_bound(recalibration)
-        change = "" if percent is None else f" (−{format_gain_percent(percent)}{'' if bound else ', uncertain'})"
-        gain = f", gain {bound}" if bound else ""
-        what = "miscalibration confirmed" if percent is not None and not bound else "confirmed"
-        of = " of choice and fit together" if recalibration.get("gain_of") == GAIN_OF_PROCEDURE else ""
-        remark = f"log loss{of} {before} to {after}{change}{gain}; {what} {where}{pvalue_text}"
-        effects = describe_changed_classes(recalibration, data)
-        remark = f"{remark}; {effects}" if effects else remark
-        if constant := describe_constant_prediction(recalibration, data):
-            return SummaryLine(
-                label,
-                "hardly better than a constant",
-                f"{calibrator_with_parameters(recalibration)}: {remark}; {constant}",
-            )
-        return SummaryLine(label, calibrator_with_parameters(recalibration), remark, "good")
-    if recalibration.get("outcome") == INSUFFICIENT_ROWS:
-        gain = f"log loss gain {format_number(recalibration.get('gain'))} nats per row{pvalue_text}"
-        required = (
-            f"about {format_count(recalibration['required_rows'], 'row')} would be needed to confirm it with 80 % power"
-        )
-        return SummaryLine(
-            label, "not confirmed, too few rows", f"{calibrator_name(recalibration['chosen'])}: {gain}; {required}"
-        )
-    detectable = (
-        f"a gain of {format_number(recalibration.get('detectable_gain'))} nats per row was detectable with 80 % power"
-    )
-    return SummaryLine(label, "none confirmed", f"no significant gain in cross-validated log loss; {detectable}")
+    before, after = format_log_loss(recalibration, "before"), format_log_loss(recalibration, "after")
+    percent, bound = recalibration.get("gain_percent"), format_gain_bound(recalibration)
+    change = "" if percent is None else f" (−{format_gain_percent(percent)}{'' if bound else ', uncertain'})"
+    gain = f", gain {bound}" if bound else ""
+    # The test may reject although the confidence interval of the gain includes 0.
+    confirmed = "miscalibration confirmed" if percent is not None and not bound else "confirmed"
+    subject = " of choice and fit together" if recalibration.get("gain_of") == GAIN_OF_PROCEDURE else ""
+    remark = f"log loss{subject} {before} to {after}{change}{gain}; {confirmed} {where}{_pvalue_suffix(recalibration)}"
+    effects = describe_changed_classes(recalibration, data)
+    return f"{remark}; {effects}" if effects else remark
+
+
+def _pvalue_suffix(recalibration: Mapping[str, Any]) -> str:
+    """The p-value of the gain after a comma; empty without one."""
+    p = recalibration.get("pvalue")
+    return "" if p is None else f", {format_pvalue_clause(p)}"
 
 
 def _reason_not_attempted(notes: Sequence[Mapping[str, Any]]) -> str:
@@ -210,14 +217,16 @@ def _reason_not_attempted(notes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
-    hits = data.get("true_class_zeros") or 0
-    if not hits:
+    """The number of observed outcomes that had predicted probability 0, if there are any."""
+    n_impossible = data.get("true_class_zeros") or 0
+    if not n_impossible:
         return []
-    text = format_count(hits, "observed outcome")
+    text = format_count(n_impossible, "observed outcome")
     return [SummaryLine("Predicted probability 0", text, "evidence against calibration by itself", "bad")]
 
 
 def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
+    """The number of miscalibrated subgroups and the worst of them, if there are subgroups."""
     groups, among_groups, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
     if not groups:
         return []

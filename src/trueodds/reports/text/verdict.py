@@ -1,4 +1,4 @@
-"""State the verdict of an audit in a few plain sentences."""
+"""The verdict of an audit: the state of calibration, its direction, and the sentences that open every report."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from trueodds.reports.text.formatting import (
     format_level,
     format_pvalue_clause,
     format_sample_size,
+    is_binary,
 )
 from trueodds.reports.text.recalibration import (
     GAIN_OF_PROCEDURE,
@@ -30,20 +31,21 @@ from trueodds.reports.text.recalibration import (
 )
 from trueodds.reports.wald_intervals import Measure, measures_by_name
 
-MIN_SHARE_IN_THE_LARGE = (
-    1 / 3
-)  # share of the error; a smaller calibration-in-the-large does not describe the miscalibration
-MIN_ROWS_TO_JUDGE = 20  # rows (clusters); with fewer, calibration that is not rejected is not judged
-MIN_Z_IF_REJECTED, MIN_Z_UNLESS_REJECTED = (
-    2.0,
-    3.0,
-)  # standard errors from which a direction is stated, if the default test rejects or not
+# Calibration-in-the-large describes the miscalibration only if it is at least this share of the calibration error;
+# otherwise most errors have opposite signs and cancel in the mean.
+MIN_SHARE_IN_THE_LARGE = 1 / 3
+# With fewer rows (or clusters), calibration that is not rejected is not judged, because a test has hardly any power.
+MIN_ROWS_TO_JUDGE = 20
+# Standard errors from which a direction is stated: 2 (p about 0.05) if the test through the default lens rejects, and
+# else 3 (p about 0.003), because only other tests of the family then reject.
+MIN_Z_IF_REJECTED, MIN_Z_UNLESS_REJECTED = 2.0, 3.0
 
 
 def verdict_state(results: AuditResults, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
     """Return the state of calibration in a few words.
 
-    If calibration is rejected, it is `reversed`, `overconfident`, `underconfident`, `too high`, `too low`, or
+    `family` is the family-wise test, `alpha` its level, and `data` the description of the data (`describe_data`). If
+    calibration is rejected, the state is `reversed`, `overconfident`, `underconfident`, `too high`, `too low`, or
     `miscalibrated`, and otherwise `no evidence`, `too few rows`, or `not tested`. An observed outcome of predicted
     probability 0 is evidence without any test.
     """
@@ -78,19 +80,15 @@ def miscalibration_direction(
     error = results.errors[0]
     cancels = abs(in_the_large) < MIN_SHARE_IN_THE_LARGE * (error.value if error.debiased is None else error.debiased)
     if not cancels and z >= min_z:
-        words = ("too high", "too low") if _is_binary(data) else ("overconfident", "underconfident")
+        words = ("too high", "too low") if is_binary(data) else ("overconfident", "underconfident")
         candidates.append((z, words[0] if in_the_large < 0 else words[1], None))
     z = 0.0 if slope is None else slope.distance_in_se(1.0)
-    if slope is not None and abs(z) >= min_z and (_is_binary(data) or not candidates):
+    if slope is not None and abs(z) >= min_z and (is_binary(data) or not candidates):
         candidates.append((abs(z), "overconfident" if z < 0 else "underconfident", slope))
     if not candidates:
         return "miscalibrated", None
     _, word, measure = max(candidates, key=lambda candidate: candidate[0])
     return word, measure
-
-
-def _is_binary(data: Mapping[str, Any]) -> bool:
-    return data["event_rate"] is not None
 
 
 def verdict_sentence(
@@ -119,6 +117,7 @@ def verdict_sentence(
 def _calibration_sentence(
     results: AuditResults, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]
 ) -> str:
+    """Return the sentence on the state of calibration with the mean prediction and the observed mean."""
     word = {
         "no evidence": "No evidence of miscalibration",
         "too few rows": f"Too few {'rows' if data.get('clusters') is None else 'clusters'} to judge",
@@ -126,38 +125,47 @@ def _calibration_sentence(
         "too high": "Overpredicts",
         "too low": "Underpredicts",
     }.get(state, state.capitalize())
-    error, confidence, accuracy = results.errors[0].value, data["mean_confidence"], data["accuracy"]
-    if confidence is None or accuracy is None:
+    if data["mean_confidence"] is None or data["accuracy"] is None:
         where = _describe_miscalibrated_classes(results, alpha, "label", "labels") if state == "miscalibrated" else ""
-        return f"{word}: expected calibration error {format_error(error)}, averaged over the labels{where}."
-    if _is_binary(data):
-        a, b = _format_distinct_percents(data["mean_prediction"], data["event_rate"])
-        means = f"mean predicted {a}, {'share of votes' if data['votes'] else 'observed'} {b}"
-    else:
-        a, b = _format_distinct_percents(confidence, accuracy)
-        # A share of votes is not an accuracy, because annotators disagree.
-        observed = f"{b} of the votes agree" if data["votes"] else f"is right {b} of the time"
-        means = f"predicts {a} on average, {observed}"
+        error = format_error(results.errors[0].value)
+        return f"{word}: expected calibration error {error}, averaged over the labels{where}."
+    means = _describe_means(data)
     _, slope = miscalibration_direction(results, family, alpha, data)
     if slope is not None and slope.interval is not None and state in ("reversed", "overconfident", "underconfident"):
-        subject = {
-            "overconfident": "probabilities are too extreme",
-            "underconfident": "probabilities are too moderate",
-            "reversed": _describe_reversed_ranking(data),
-        }[state]
-        ends, level = slope.interval, format_level(slope.interval.level)
-        value, low, high = (f"{x:.2f}".replace("-", "−") for x in (slope.value or 0.0, ends.low, ends.high))
-        detail = f"calibration slope {value}, {level} confidence interval {low} to {high}, ideally 1"
-        return f"{word}: {subject} ({detail}); {means}."
+        return f"{word}: {_describe_slope(slope.value or 0.0, slope.interval, state, data)}; {means}."
     if state != "miscalibrated" or family.pvalue > alpha:
         return f"{word}: {means}."
     return f"{word}: {means}{_describe_miscalibrated_part(results, alpha)}."
 
 
+def _describe_means(data: Mapping[str, Any]) -> str:
+    """Return the mean prediction beside the event rate of two classes, or beside the accuracy."""
+    if is_binary(data):
+        predicted, observed = _format_distinct_percents(data["mean_prediction"], data["event_rate"])
+        return f"mean predicted {predicted}, {'share of votes' if data['votes'] else 'observed'} {observed}"
+    predicted, observed = _format_distinct_percents(data["mean_confidence"], data["accuracy"])
+    # A share of votes is not an accuracy, because annotators disagree.
+    agreement = f"{observed} of the votes agree" if data["votes"] else f"is right {observed} of the time"
+    return f"predicts {predicted} on average, {agreement}"
+
+
+def _describe_slope(slope: float, interval: Interval, state: str, data: Mapping[str, Any]) -> str:
+    """Return what the calibration slope shows, with the slope and its confidence interval in parentheses."""
+    meaning = {
+        "overconfident": "probabilities are too extreme",
+        "underconfident": "probabilities are too moderate",
+        "reversed": _describe_reversed_ranking(data),
+    }[state]
+    value, low, high = (f"{x:.2f}".replace("-", "−") for x in (slope, interval.low, interval.high))
+    level = format_level(interval.level)
+    return f"{meaning} (calibration slope {value}, {level} confidence interval {low} to {high}, ideally 1)"
+
+
 def _describe_reversed_ranking(data: Mapping[str, Any]) -> str:
-    if data["kind"] == "classes" and not _is_binary(data):
+    """Return what a slope below 0 means for these data."""
+    if data["kind"] == "classes" and not is_binary(data):
         return "classes with higher predicted probabilities are observed less often"
-    if not _is_binary(data):
+    if not is_binary(data):
         return "higher confidences go with lower accuracy"
     return f"higher predicted probabilities go with lower {'shares of votes' if data['votes'] else 'event rates'}"
 
@@ -197,8 +205,8 @@ def _worst_group_sentence(results: AuditResults, state: str, alpha: float, data:
     if worst["mean_prob"] is None or worst["event_rate"] is None:
         return f"Worst group: {worst['label']} ({error})."
     a, b = _format_distinct_percents(worst["mean_prob"], worst["event_rate"])
-    observed = "share of votes" if data["votes"] else "observed" if _is_binary(data) else "accuracy"
-    predicted = "mean predicted" if _is_binary(data) else "mean confidence"
+    observed = "share of votes" if data["votes"] else "observed" if is_binary(data) else "accuracy"
+    predicted = "mean predicted" if is_binary(data) else "mean confidence"
     return f"Worst group: {worst['label']} ({predicted} {a}, {observed} {b}, {error})."
 
 
@@ -209,6 +217,7 @@ def _default_lens_rejects(results: AuditResults, alpha: float) -> bool:
 
 
 def _zero_probability_sentence(data: Mapping[str, Any]) -> str:
+    """Return a sentence on observed outcomes of predicted probability 0; empty without any."""
     n_impossible = data["true_class_zeros"]
     if not n_impossible:
         return ""
@@ -220,10 +229,9 @@ def _test_sentence(results: AuditResults, family: Verdict, state: str, alpha: fl
     p = f"family-wise {format_pvalue_clause(family.pvalue, family.min_pvalue)}"
     if state == "not tested":
         min_pvalue_text = f"the smallest possible family-wise p-value is {format_number(family.min_pvalue)}"
-        has_few_rows = results.default_test.min_pvalue is not None and results.default_test.min_pvalue > 2 / (
-            1 + results.resamples
-        )
-        if has_few_rows:
+        # Few rows have few possible outcomes, so that the smallest p-value is not that of the number of null draws.
+        attainable = results.default_test.min_pvalue
+        if attainable is not None and attainable > 2 / (1 + results.resamples):
             units = "rows" if data.get("clusters") is None else "clusters"
             return f"Too few {units} for a test: with {format_sample_size(data)}, {min_pvalue_text}."
         return f"Too few resamples for a test: with {results.resamples:,} resamples, {min_pvalue_text}."
@@ -235,6 +243,7 @@ def _test_sentence(results: AuditResults, family: Verdict, state: str, alpha: fl
 
 
 def _describe_error_interval(interval: Interval | None, data: Mapping[str, Any]) -> str:
+    """Return the interval of the calibration error as the end of a sentence; empty if there is none."""
     if interval is None:
         return ""
     if covers_unit_interval(interval.low, interval.high):
@@ -250,15 +259,14 @@ def _implausible_data_sentence(recalibration: Mapping[str, Any] | None) -> str:
 
 
 def _recalibration_sentence(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
+    """Return a sentence on the outcome of the recalibration; empty if none was attempted."""
     if recalibration is None or not recalibration["candidates"]:
         return ""
     if recalibration["confirmed"]:
-        constant = (
-            "; the result is hardly better than a constant prediction"
-            if describe_constant_prediction(recalibration, data)
-            else ""
-        )
-        return f"{_describe_gain(recalibration)}{constant}."
+        sentence = _describe_gain(recalibration)
+        if describe_constant_prediction(recalibration, data):
+            sentence += "; the result is hardly better than a constant prediction"
+        return f"{sentence}."
     if recalibration.get("outcome") == INSUFFICIENT_ROWS:
         rows = format_count(data["n"], "row")
         return (
@@ -273,21 +281,15 @@ def _describe_gain(recalibration: Mapping[str, Any]) -> str:
     The test may confirm miscalibration although the confidence interval of the gain includes 0. If the folds chose
     different methods, the gain is that of choice and fit together, and not that of the applied method.
     """
-    name, lower_bound, percent = (
-        _name_with_temperature(recalibration["chosen"], recalibration["summary"]),
-        format_gain_bound(recalibration),
-        recalibration["gain_percent"],
-    )
+    name = _name_with_temperature(recalibration["chosen"], recalibration["summary"])
+    lower_bound, percent = format_gain_bound(recalibration), recalibration["gain_percent"]
     if not lower_bound and percent is not None:
         return (
             f"Miscalibration that {name} corrects is confirmed, but the reduction of the held-out log loss"
             f" ({format_gain_percent(percent)}) is uncertain"
         )
-    subject = (
-        f"Recalibration, here by {name},"
-        if recalibration.get("gain_of") == GAIN_OF_PROCEDURE
-        else name[:1].upper() + name[1:]
-    )
+    is_of_procedure = recalibration.get("gain_of") == GAIN_OF_PROCEDURE
+    subject = f"Recalibration, here by {name}," if is_of_procedure else name[:1].upper() + name[1:]
     if percent is None:
         gain = f" by {lower_bound}" if lower_bound else ""
     else:

@@ -12,10 +12,6 @@ from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.data.predictions import Predictions
 from trueodds.reports.text.formatting import (
-    LABEL_AND_TEXT,
-    AuditDict,
-    TableColumn,
-    TextTable,
     describe_event,
     format_column,
     format_intervals,
@@ -26,6 +22,7 @@ from trueodds.reports.text.formatting import (
     is_binary,
 )
 from trueodds.reports.text.summary import SummaryLine
+from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 from trueodds.tallies.tally import Tally
 
 

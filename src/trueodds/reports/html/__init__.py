@@ -14,8 +14,6 @@ from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import (
-    ErrorMark,
-    TextTable,
     describe_lens,
     describe_size,
     format_share,
@@ -23,6 +21,7 @@ from trueodds.reports.text.formatting import (
     is_binary,
 )
 from trueodds.reports.text.summary import summary_lines
+from trueodds.reports.text.tables import ErrorMark, TextTable
 
 _STATE_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
 _STATE_ROLES = {

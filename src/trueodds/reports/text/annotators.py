@@ -7,9 +7,6 @@ from typing import Any
 
 from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
-    AuditDict,
-    TableColumn,
-    TextTable,
     format_column,
     format_count,
     format_decimals,
@@ -19,6 +16,7 @@ from trueodds.reports.text.formatting import (
     format_pvalue,
     format_share,
 )
+from trueodds.reports.text.tables import AuditDict, TableColumn, TextTable
 
 _MEASURE_TABLE_TITLE = "Comparison with annotators"
 _MEASURE_LABELS = {

@@ -7,10 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trueodds.reports.text.formatting import (
-    LABEL_AND_TEXT,
-    AuditDict,
-    TableColumn,
-    TextTable,
     format_boolean,
     format_column,
     format_decimals,
@@ -23,6 +19,7 @@ from trueodds.reports.text.formatting import (
 )
 from trueodds.reports.text.recalibration import accuracy_label
 from trueodds.reports.text.results import class_name
+from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
 # Texts and axis limits of diagrams, which are not listed as numbers.
 _LAYOUT_COLUMNS = re.compile(r"title|aside|finding|y_low|y_high|tallest|top|corner_\d+|share_(low|high|log)|votes")

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
-    LABEL_AND_TEXT,
-    AuditDict,
-    TableColumn,
-    TextTable,
     format_column,
     format_intervals,
     format_level,
@@ -16,6 +12,7 @@ from trueodds.reports.text.formatting import (
     is_binary,
 )
 from trueodds.reports.text.results import interval_mark, smallest_pvalue
+from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
 # Why a subgroup may be miscalibrated although its interval starts at 0.
 _INTERVAL_FROM_ZERO_TEXT = (

@@ -8,10 +8,6 @@ from typing import Any
 
 from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
-    LABEL_AND_TEXT,
-    AuditDict,
-    TableColumn,
-    TextTable,
     format_boolean,
     format_column,
     format_count,
@@ -22,6 +18,7 @@ from trueodds.reports.text.formatting import (
     format_value,
     is_binary,
 )
+from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
 EQUAL_LOSS = 1e-9  # nats per row by which the log losses of equivalent candidates may differ
 CONSTANT_RATIO = 0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better

@@ -6,17 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trueodds.core.formatting import format_number
-from trueodds.reports.text.formatting import (
-    AuditDict,
-    ErrorMark,
-    TableColumn,
-    TextTable,
-    describe_lens,
-    format_column,
-    format_intervals,
-    format_level,
-    format_pvalue,
-)
+from trueodds.reports.text.formatting import describe_lens, format_column, format_intervals, format_level, format_pvalue
+from trueodds.reports.text.tables import AuditDict, ErrorMark, TableColumn, TextTable
 
 _PROPER_SCORES = ("brier", "log_loss", "spherical", "rps")
 _HOLM_TEXT = "p is unadjusted, Holm p is adjusted for the number of tests."

@@ -9,8 +9,9 @@ from typing import Any
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
-from trueodds.reports.text.formatting import TextTable, describe_size, insert_no_break_spaces
+from trueodds.reports.text.formatting import describe_size, insert_no_break_spaces
 from trueodds.reports.text.summary import SummaryLine, summary_lines
+from trueodds.reports.text.tables import TextTable
 
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 DEFAULT_WIDTH = 88
@@ -26,8 +27,8 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
     `width` wraps sentences and notes (88 columns by default); tables keep their columns together and are as
     wide as their numbers need. `style` colors pieces of text by their role; without it the text is plain.
 
-    >>> from trueodds.reports.text.formatting import TableColumn
-    >>> columns = (TableColumn("score", False), TableColumn("value"))
+    >>> from trueodds.reports.text.tables import TableColumn
+    >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
     >>> print(_table(TextTable("Scores", columns, (("brier", "0.1"),)), _plain_text))
     Scores
       score  value

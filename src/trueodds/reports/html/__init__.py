@@ -23,7 +23,9 @@ from trueodds.reports.text.formatting import (
 from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.tables import ErrorMark, TextTable
 
+# The badge of a state where it is not the name of the state.
 _STATE_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
+# The style class of the header by state; "plain" for the others.
 _STATE_ROLES = {
     **dict.fromkeys(("reversed", "overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
     "no evidence": "good",
@@ -101,11 +103,13 @@ def render_html(
 
 @cache
 def _read_template(name: str) -> str:
+    """The text of a file beside this module."""
     return files(__name__).joinpath(name).read_text(encoding="utf-8").strip()
 
 
 @cache
 def _load_template() -> Any:
+    """The template of the page; raises TO702 without jinja2."""
     try:
         import jinja2
     except ImportError:
@@ -130,6 +134,7 @@ def _mark_safe(text: str) -> Any:
 
 
 def _csp_hash(text: str) -> str:
+    """The hash of a style or script in the content security policy of the page."""
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
@@ -154,6 +159,7 @@ def _mean_scale(data: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def _css_percent(fraction: float) -> str:
+    """A fraction as a CSS percentage, limited to 0 and 100 %."""
     return f"{100 * min(max(fraction, 0.0), 1.0):.2f}%"
 
 
@@ -164,6 +170,7 @@ def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
 
 
 def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
+    """The positions of the numbers of one row, multiplied by `scale`; None without a value."""
     if mark.value is None:
         return None
     positions = {"value": _css_percent(mark.value * scale)}
@@ -177,6 +184,7 @@ def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
 def _figure_entries(
     audit: Mapping[str, Any], pictures: Sequence[str | None], live: Sequence[tuple[str, str] | None]
 ) -> list[dict[str, Any]]:
+    """What the template needs for each diagram: its texts, picture or interactive widget, and tables."""
     no_pictures = [None] * len(audit["diagrams"])
     unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
     figures = []
@@ -201,4 +209,5 @@ def _figure_entries(
 
 
 def _svg_data_uri(svg: str) -> str:
+    """An SVG picture as a data URI, so that the page loads nothing."""
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

@@ -19,13 +19,14 @@ from trueodds.reports.text.formatting import (
 from trueodds.reports.text.tables import AuditDict, TableColumn, TextTable
 
 _MEASURE_TABLE_TITLE = "Comparison with annotators"
-_MEASURE_LABELS = {
+_MEASURE_LABELS = {  # by the name of the estimator and whether it is signed
     ("distce", False): "total variation distance",
     ("human_distance", False): "squared distance",
     ("entce", False): "absolute entropy difference",
     ("entce", True): "signed entropy difference",
     ("rankcs", False): "rows ranked as by the votes",
 }
+# The parts of the squared distance, shown below it.
 _PART_LABELS = {"order": "… due to class order", "size": "… due to size", "vote_noise": "vote noise subtracted"}
 
 
@@ -70,7 +71,10 @@ def vote_measure_table(audit: AuditDict) -> TextTable:
 
 
 def describe_comparison(people: AuditDict) -> str:
-    """The comparison in up to three sentences."""
+    """The number of votes, the distance from them, and the model's confidence in up to three sentences.
+
+    `people` is that section of the audit.
+    """
     distance = people["measures"][0]
     first = (
         f"{_describe_votes(people['votes'])}The mean total variation distance between predictions and vote shares is"
@@ -82,6 +86,7 @@ def describe_comparison(people: AuditDict) -> str:
 
 
 def _describe_votes(votes: Mapping[str, Any] | None) -> str:
+    """A sentence on the number of votes per row, followed by a space."""
     if votes is None:
         return "The number of annotators per row is unknown. "
     if votes["min"] == votes["max"]:
@@ -141,6 +146,7 @@ def vote_target_table(audit: AuditDict) -> TextTable:
 
 
 def _describe_majority(majority: Mapping[str, Any]) -> str:
+    """How often the model predicts the majority class, and how to read errors against the majority."""
     sentences = [f"The model predicts the majority class in {format_share(majority['named'])} of the rows"]
     if majority["tied"]:
         tied = format_count(majority["tied"], "row")
@@ -191,6 +197,7 @@ def furthest_row_table(audit: AuditDict) -> TextTable:
 
 
 def _describe_distances(summary: Mapping[str, Any]) -> str:
+    """How to read the table of the furthest rows, and how many rows exceed the critical value."""
     text = (
         "Rows are numbered from 0. Distance: squared distance between predicted probabilities and vote shares, 0 if"
         " they agree, 2 if they give probability 1 to different classes"
@@ -209,6 +216,7 @@ def _describe_distances(summary: Mapping[str, Any]) -> str:
 
 
 def _interval_column_heading(people: Mapping[str, Any] | None) -> str:
+    """The heading of a column of intervals, with their level if they share one."""
     levels = {
         measure["interval"]["level"] for measure in (people or {"measures": ()})["measures"] if measure["interval"]
     }

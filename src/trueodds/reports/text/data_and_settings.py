@@ -21,9 +21,9 @@ from trueodds.reports.text.recalibration import accuracy_label
 from trueodds.reports.text.results import class_name
 from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
-# Texts and axis limits of diagrams, which are not listed as numbers.
+# Names of the texts and axis limits in the panels of a diagram, which are not listed as numbers.
 _LAYOUT_COLUMNS = re.compile(r"title|aside|finding|y_low|y_high|tallest|top|corner_\d+|share_(low|high|log)|votes")
-_COLUMN_HEADINGS = {
+_COLUMN_HEADINGS = {  # where a heading is not the name of the column with spaces
     "pvalue": "p",
     "smallest_pvalue": "smallest p",
     "holm": "Holm p",
@@ -124,6 +124,7 @@ def _column_heading(name: str, corners: Mapping[str, str]) -> str:
     return _COLUMN_HEADINGS.get(name, name.replace("_", " "))
 
 
+# Headings of the columns of a joint diagram that end with the number of a class, whose name is inserted.
 _CORNER_HEADINGS = {
     "mean_prediction": "predicted {}",
     "outcome_frequency": "observed {}",
@@ -135,6 +136,10 @@ _CORNER_HEADINGS = {
 def _numbers_table(
     title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str], unit: str
 ) -> TextTable:
+    """The columns of a diagram as a table, predicted and observed first; weights that equal the counts are left out.
+
+    `corners` are the classes by number, and `unit` is what a view is called: class or label.
+    """
     columns_shown = {name: values for name, values in columns.items() if isinstance(values, list)}
     views = [class_name(view) for view in columns_shown.pop("view", ())]
     row_classes = tuple(views) if len(set(views)) > 1 else ()  # for a single view the heading names it
@@ -160,6 +165,7 @@ def _column_order(name: str) -> int:
 
 
 def _format_cells(name: str, column: list[Any]) -> list[str]:
+    """The cells of one column as text, by what the column holds."""
     if "pvalue" in name or name == "holm":
         return [format_pvalue(value) for value in column]
     if name == "bins_by_chance":

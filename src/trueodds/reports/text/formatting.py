@@ -22,7 +22,7 @@ def format_integer(n: int | None) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A setting or a cell as text."""
+    """A setting or the cell of a table as text."""
     if isinstance(value, bool):
         return format_boolean(value)
     if isinstance(value, int):
@@ -35,10 +35,11 @@ def format_value(value: Any) -> str:
 
 
 def format_settings(settings: Mapping[str, Any]) -> str:
-    """Settings as one line of text."""
+    """Settings as one line of text, or a dash if there are none."""
     return ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in settings.items()) or "–"
 
 
+# What each lens examines; "positive" names the second class, and "family" is the family-wise test.
 _LENS_DESCRIPTIONS = {
     "confidence": "the predicted class",
     "classwise": "each class against the rest",
@@ -177,12 +178,13 @@ def format_column(column: Sequence[float | None]) -> list[str]:
 
 
 def _decimal_places(column: Sequence[float | None]) -> int:
+    """Four, or as many decimals as show two significant digits of the largest number, up to nine."""
     largest = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)
     return 4 if largest < 1e-12 else min(max(4, 1 - math.floor(math.log10(largest))), 9)
 
 
 def format_intervals(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
-    """A column of intervals with the same number of decimals."""
+    """A column of intervals with the same number of decimals; a dash for a missing one."""
     places = _decimal_places([end for interval in intervals if interval for end in (interval["low"], interval["high"])])
     return [
         f"[{format_decimals(interval['low'], places)}, {format_decimals(interval['high'], places)}]"

@@ -22,7 +22,7 @@ _INTERVAL_FROM_ZERO_TEXT = (
 
 
 def group_table(audit: AuditDict) -> TextTable:
-    """The error and status of each subgroup."""
+    """The means, the error with its interval, the p-values and the status of each subgroup."""
     subgroups = audit.get("groups") or []
     among_groups = audit.get("among_groups") or {}
     min_pvalue = among_groups.get("min_pvalue")
@@ -121,5 +121,6 @@ def group_gap_table(audit: AuditDict) -> TextTable:
 
 
 def _with_relation_sign(p: float | None, min_pvalue: float | None) -> str:
+    """The p-value after =, ≤ or <."""
     text = format_pvalue(p, min_pvalue)
     return text if text[:1] in "≤<" else f"= {text}"

@@ -1,4 +1,4 @@
-"""Describe the recalibration of an audit: its candidates, the gain in log loss and the side effects."""
+"""Texts and tables on the recalibration of an audit: its candidates, the gain in log loss and changed classes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ from trueodds.reports.text.formatting import (
 )
 from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
-EQUAL_LOSS = 1e-9  # nats per row by which the log losses of equivalent candidates may differ
+EQUAL_LOSS = 1e-9  # nats per row by which the log losses of equivalent candidates may differ because of rounding
 CONSTANT_RATIO = 0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
 
 INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
-GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"  # whose gain was estimated
+# Whose gain was estimated: that of one method, or of the choice among methods if the folds chose different ones.
+GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"
 
 IMPLAUSIBLE_DATA_TEXTS = {  # notes on data that look wrong, so that no recalibration is attempted
     "TN142": "The columns of the classes seem to be in a different order than the labels.",
     "TN149": "These seem to be predicted labels, not probabilities.",
 }
 
+# What the literature calls the calibrators; others are called as in this library.
 _CALIBRATOR_NAMES = {
     "temperature": "temperature scaling",
     "ensemble_temperature": "ensemble temperature scaling",
@@ -130,6 +132,7 @@ def describe_constant_prediction(recalibration: Mapping[str, Any], data: Mapping
 
 
 def _entropy(q: float) -> float:
+    """The entropy of an event of probability q in nats: the log loss of predicting q for every row."""
     return -sum(x * math.log(x) for x in (q, 1 - q) if x > 0)
 
 
@@ -209,6 +212,7 @@ def candidate_table(audit: AuditDict) -> TextTable:
 
 
 def _candidate_status(candidate: Mapping[str, Any], recalibration: AuditDict) -> str:
+    """Whether a candidate was chosen and confirmed, or dropped early; empty for the others."""
     if not candidate.get("chosen"):
         return "dropped" if candidate.get("dropped") else ""
     return "chosen" if recalibration.get("confirmed") or candidate["method"] == "identity" else "chosen, not confirmed"

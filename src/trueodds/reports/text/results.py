@@ -9,8 +9,10 @@ from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import describe_lens, format_column, format_intervals, format_level, format_pvalue
 from trueodds.reports.text.tables import AuditDict, ErrorMark, TableColumn, TextTable
 
+# Estimators in the table of scores; the others are calibration errors.
 _PROPER_SCORES = ("brier", "log_loss", "spherical", "rps")
 _HOLM_TEXT = "p is unadjusted, Holm p is adjusted for the number of tests."
+# Notes that explain a missing number: by code, the column that it is missing from and the reason.
 _MISSING_CELL_REASONS = {
     "TN201": ("interval", "no interval"),
     "TN402": ("interval", "a tally has no interval for an aggregate over classes"),
@@ -73,6 +75,7 @@ def _explain_reconciled_intervals(estimates: Sequence[Mapping[str, Any]]) -> str
     )
 
 
+# The label and the definition of each standard measure, by name.
 _STANDARD_MEASURES = {
     "calibration_in_the_large": ("calibration-in-the-large", "mean observed minus mean predicted"),
     "calibration_intercept": (
@@ -172,9 +175,9 @@ def interval_mark(value: float | None, interval: Mapping[str, Any] | None, noise
 class _LensTest(NamedTuple):
     """The test results of one lens, as displayed."""
 
-    p: str
-    holm: str
-    expected: float | None
+    p: str  # p-value
+    holm: str  # Holm-adjusted p-value of the family
+    expected: float | None  # expected statistic if the model is calibrated
 
 
 def _test_of_lens(audit: AuditDict, lens: str) -> _LensTest:
@@ -207,6 +210,7 @@ def _interval_column_heading(audit: AuditDict) -> str:
     return f"{format_level(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
+# One class, several classes, and what the table examines, in words.
 _CLASS_WORDS = ("class", "classes", "Each class against the rest")
 
 
@@ -248,7 +252,11 @@ def class_table(audit: AuditDict) -> TextTable:
 
 
 def class_name(view: str) -> str:
-    """The class of a view."""
+    """The class that a view examines, from the name of the view.
+
+    >>> class_name("class:cat")
+    'cat'
+    """
     return str(view).removeprefix("class:")
 
 

@@ -11,11 +11,11 @@ AuditDict = Mapping[str, Any]  # an audit as JSON values (schema trueodds.audit/
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column heading, and whether the column is numeric."""
+    """The heading of a column, and how the column is shown."""
 
     name: str
-    numeric: bool = True
-    detail: bool = False  # only on the page and in the JSON, for want of width in a terminal
+    numeric: bool = True  # numbers are aligned to the right, names to the left
+    detail: bool = False  # whether the column is only on the page and in the JSON, for want of width in a terminal
 
 
 # The columns of a list of facts: labels, and texts that may wrap.
@@ -43,10 +43,10 @@ class TextTable:
 
     title: str
     columns: tuple[TableColumn, ...]
-    rows: tuple[tuple[str, ...], ...]
-    intro: str = ""
-    row_classes: tuple[str, ...] = ()  # the class of each row, if it has one
-    marks: tuple[ErrorMark, ...] = ()
+    rows: tuple[tuple[str, ...], ...]  # one text per column in each row
+    intro: str = ""  # how to read the table
+    row_classes: tuple[str, ...] = ()  # the class of each row, by which the page filters; empty without classes
+    marks: tuple[ErrorMark, ...] = ()  # what the page draws beside each row; empty if nothing
     n_omitted: int = 0  # number of omitted rows
 
     def head(self, max_rows: int) -> TextTable:
@@ -62,7 +62,7 @@ class TextTable:
         )
 
     def without_details(self) -> TextTable:
-        """The table without its columns of detail."""
+        """The table without its columns of detail, for a terminal."""
         keep = [i for i, column in enumerate(self.columns) if not column.detail]
         return self._select_columns(keep)
 

@@ -14,8 +14,8 @@ from trueodds.reports.text.summary import SummaryLine, summary_lines
 from trueodds.reports.text.tables import TextTable
 
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
-DEFAULT_WIDTH = 88
-MAX_TABLE_ROWS = 20
+DEFAULT_WIDTH = 88  # columns of text
+MAX_TABLE_ROWS = 20  # rows of a table shown; the HTML page and the JSON have all of them
 _MAX_NAME_WIDTH, _MAX_FIRST_WIDTH = 28, 40  # widths beyond which names are shortened; the first column has more room
 _MIN_VALUE_WIDTH = 24  # with less room, values stand below their labels
 _MAX_COLUMN_WIDTHS = (_MAX_FIRST_WIDTH, *[_MAX_NAME_WIDTH] * 63)
@@ -79,6 +79,7 @@ def _wrap(text: str, width: int, first: str = "", then: str = "") -> list[str]:
 
 
 def _plain_text(piece: str, _role: str) -> str:
+    """The text without any color: the style of a report that is no terminal's."""
     return piece
 
 
@@ -132,6 +133,7 @@ def _format_table(table: TextTable, paint: Style, width: int = DEFAULT_WIDTH) ->
 
 
 def _format_entries(table: TextTable, width: int) -> list[str]:
+    """The lines of a list of facts: labels in one column, and wrapped texts beside them."""
     label = max(len(row[0]) for row in table.rows) + 2
     lines = []
     for name, value in table.rows:
@@ -141,6 +143,7 @@ def _format_entries(table: TextTable, width: int) -> list[str]:
 
 
 def _shorten_middle(cell: str, max_width: int) -> str:
+    """The cell, with an ellipsis instead of its middle if it is too long."""
     if len(cell) <= max_width:
         return cell
     half = (max_width - 1) // 2
@@ -148,6 +151,7 @@ def _shorten_middle(cell: str, max_width: int) -> str:
 
 
 def _format_notes(notes: list[tuple[str, str]], width: int, paint: Style) -> str:
+    """The notes, each as its code and its wrapped text."""
     lines = [paint("Notes", "title")]
     for code, note in notes:
         lines += _wrap(f"[{code}] {note}", width, first="  ", then=" " * 10)

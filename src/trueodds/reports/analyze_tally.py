@@ -90,6 +90,7 @@ def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:
 def _estimate_from_tally(
     tally: Tally, name: str, lens: Lens, n_draws: int, level: float, rng: np.random.Generator
 ) -> Estimate:
+    """Estimate the mean over the views of a lens, with `n_draws` null draws for the noise floor."""
     return measure.estimate_from_tally(
         tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), n_draws, rng
     )
@@ -126,6 +127,7 @@ def _test_groups(
 
 
 def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
+    """Calibration-in-the-large through the default lens, also in standard errors; None for independent labels."""
     if tally.kind == "multilabel":
         return None, None
     (view,) = tally.views(lens)

@@ -24,6 +24,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds.tallies.tally import Tally
 
+# Estimators of the distance between predictions and votes, with their settings.
 VOTE_MEASURES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("distce", {}),
     ("human_distance", {}),
@@ -44,9 +45,29 @@ def compare_with_votes(
     *,
     repeated: bool = False,
 ) -> tuple[dict[str, Any] | None, list[Note]]:
-    """The section `people` of an audit, and its notes; None if there are no votes or no rows.
+    """Compare the predictions with the votes, as the section `people` of an audit.
 
-    `facts` holds the estimates against the vote shares. `repeated` means that a row of weight w stands w times.
+    Parameters
+    ----------
+    rows : Predictions or Tally
+        The audited data.
+    results : AuditResults
+        Holds the estimates against the vote shares.
+    alpha, level : float
+        Significance level of the family of rows, and confidence level of the intervals.
+    rng : numpy.random.Generator
+        Random generator of bootstrap resamples and drawn votes.
+    progress : Progress
+        Called with the fraction of the audit that is done.
+    repeated : bool, default=False
+        Whether a row of weight w stands for w observed rows.
+
+    Returns
+    -------
+    dict or None
+        The section as a JSON object; None if there are no votes or no rows.
+    list of Note
+        The notes on the comparison.
     """
     if isinstance(rows, Tally):
         text = (
@@ -107,6 +128,7 @@ def compare_with_votes(
 
 
 def _estimates_by_name(estimates: list[Estimate]) -> dict[str, Any]:
+    """The estimates as JSON objects, by the name of the estimator."""
     return {estimate.estimator: estimate.to_dict() for estimate in estimates}
 
 
@@ -119,7 +141,7 @@ def _summarize_vote_counts(rows: Predictions) -> dict[str, Any] | None:
 
 
 def _integer_votes(rows: Predictions) -> Array:
-    """Votes as integer counts if they are known, because rounded shares may miss a tie."""
+    """The votes (n, K) as integer counts if they are known, because rounded shares may miss a tie; else the shares."""
     assert rows.votes is not None
     return rows.votes if rows.counts is None else np.rint(rows.votes * rows.counts[:, None])
 

@@ -36,6 +36,6 @@ def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]
 
 
 def _unbiased_weights(weight: Array) -> Array:
-    """The weights, scaled so that a variance has the denominator n − 1 instead of n; NaN for fewer than two rows."""
-    number = float(weight.sum() ** 2 / (weight**2).sum())
-    return weight * np.sqrt(number / (number - 1)) if number > 1 + 1e-9 else np.full(len(weight), np.nan)
+    """Scale weights (n,) so that a variance has the denominator n − 1 instead of n; NaN for fewer than two rows."""
+    effective_n = float(weight.sum() ** 2 / (weight**2).sum())
+    return weight * np.sqrt(effective_n / (effective_n - 1)) if effective_n > 1 + 1e-9 else np.full(len(weight), np.nan)

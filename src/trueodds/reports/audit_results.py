@@ -14,16 +14,16 @@ from trueodds.reports.wald_intervals import Measure
 class AuditResults:
     """The estimates and tests of an audit, from which the report is written."""
 
-    scores: list[Estimate]
+    scores: list[Estimate]  # Brier score and log loss
     errors: list[Estimate]  # ECE by lens, the default lens first
     tests: list[Verdict]  # the family first, then by lens in the order of the errors
     # Mean observed − mean predicted: of the second of two classes, else of the predicted class.
     calibration_in_the_large: float | None
     calibration_in_the_large_z: float | None  # the same in standard errors under the null hypothesis
     resamples: int  # null draws behind the p-values
-    notes: list[Note]
-    groups: AuditGroups = field(default_factory=AuditGroups)
-    standard_measures: tuple[Measure, ...] = ()  # calibration in the large, slope, …
+    notes: list[Note]  # on the data and on what was not tested
+    groups: AuditGroups = field(default_factory=AuditGroups)  # the subgroups; empty without group columns
+    standard_measures: tuple[Measure, ...] = ()  # calibration-in-the-large, calibration slope, …
 
     @property
     def default_test(self) -> Verdict:

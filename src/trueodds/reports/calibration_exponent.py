@@ -10,7 +10,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_rows_in_blocks
 from trueodds.reports.wald_intervals import sum_variance
 
-MAX_NEWTON_ITER = 60
+MAX_NEWTON_ITER = 60  # Newton steps of a concave function of one variable, which needs about ten
 MIN_LOG_PROB = -1e4  # lower limit of log-probabilities, such as that of an exact zero; the fit does not depend on it
 LOG_PROB_TOLERANCE = 1e-12  # log-probabilities closer than this are tied
 
@@ -32,41 +32,52 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
     is_largest, is_smallest = largest - log_probs <= LOG_PROB_TOLERANCE, log_probs - smallest <= LOG_PROB_TOLERANCE
     if is_largest[Y > 0].all() or is_smallest[Y > 0].all():
         return float("nan"), float("nan")
-
-    def evaluate_log_likelihood(beta: float) -> tuple[Array, Array, float]:
-        def evaluate_rows(logs: Array, Y: Array) -> tuple[Array, Array, Array]:
-            eta = beta * logs
-            eta = eta - eta.max(axis=1, keepdims=True)
-            q = np.exp(eta)
-            total = q.sum(axis=1, keepdims=True)
-            q /= total
-            mean = (q * logs).sum(axis=1)
-            residual = (Y * logs).sum(axis=1) - mean
-            curvature = (q * (logs - mean[:, None]) ** 2).sum(axis=1)
-            return residual, curvature, (Y * (eta - np.log(total))).sum(axis=1)
-
-        residual, curvature, log_likelihood = map_rows_in_blocks(evaluate_rows, log_probs, Y)
-        return residual, curvature, float(w @ log_likelihood)
-
-    beta, (residual, curvature, likelihood) = 1.0, evaluate_log_likelihood(1.0)
-    for _ in range(MAX_NEWTON_ITER):
-        information = float(w @ curvature)
-        if information <= 0:
-            return float("nan"), float("nan")
-        step = float(w @ residual) / information
-        while abs(step) > 1e-12 * max(1.0, abs(beta)):
-            there = evaluate_log_likelihood(beta + step)
-            if there[2] >= likelihood:
-                break
-            step /= 2
-        else:
-            break
-        beta, (residual, curvature, likelihood) = beta + step, there
-    else:
-        return float("nan"), float("nan")
+    beta, residual, curvature = _maximize_likelihood(log_probs, Y, w)
     return beta, float(np.sqrt(sum_variance(w * residual, cluster)) / (w @ curvature))
 
 
+def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, Array, Array]:
+    """Maximize the log-likelihood by Newton's method with halved steps.
+
+    `log_probs` and `Y` are (n, K), `w` is (n,). Returns the exponent, and (n,) derivatives of the rows there; NaN if it
+    does not converge.
+    """
+    beta = 1.0
+    residual, curvature, log_likelihood = _evaluate_likelihood(beta, log_probs, Y, w)
+    for _ in range(MAX_NEWTON_ITER):
+        information = float(w @ curvature)
+        if information <= 0:
+            break
+        step = float(w @ residual) / information
+        while abs(step) > 1e-12 * max(1.0, abs(beta)):
+            trial = _evaluate_likelihood(beta + step, log_probs, Y, w)
+            if trial[2] >= log_likelihood:
+                break
+            step /= 2
+        else:
+            return beta, residual, curvature
+        beta, (residual, curvature, log_likelihood) = beta + step, trial
+    return float("nan"), np.full(len(w), np.nan), np.full(len(w), np.nan)
+
+
+def _evaluate_likelihood(beta: float, log_probs: Array, Y: Array, w: Array) -> tuple[Array, Array, float]:
+    """First and negative second derivatives (n,) of the log-likelihoods of the rows by β, and the log-likelihood."""
+
+    def evaluate_rows(log_p: Array, Y: Array) -> tuple[Array, Array, Array]:
+        eta = beta * log_p
+        eta = eta - eta.max(axis=1, keepdims=True)
+        q = np.exp(eta)
+        total = q.sum(axis=1, keepdims=True)
+        q /= total
+        mean = (q * log_p).sum(axis=1)
+        residual = (Y * log_p).sum(axis=1) - mean
+        curvature = (q * (log_p - mean[:, None]) ** 2).sum(axis=1)
+        return residual, curvature, (Y * (eta - np.log(total))).sum(axis=1)
+
+    residual, curvature, log_likelihoods = map_rows_in_blocks(evaluate_rows, log_probs, Y)
+    return residual, curvature, float(w @ log_likelihoods)
+
+
 def contradicted_rows(preds: Predictions) -> Array:
-    """Rows of positive weight in which an observed class has predicted probability 0."""
+    """Mask (n,) of the rows of positive weight in which an observed class has predicted probability 0."""
     return np.asarray((exact_zeros(preds) & (preds.Y > 0)).any(axis=1) & (preds.w > 0))

@@ -41,7 +41,7 @@ def calibration_in_the_large(view: View) -> tuple[float, float | None]:
 
 
 def _z_score(mean: float, se: float) -> float | None:
-    """A mean in standard errors; infinite if the standard error is 0 and the mean is not."""
+    """The mean in standard errors; infinite if the standard error is 0 and the mean is not."""
     if se > 0:
         return mean / se
     return math.copysign(math.inf, mean) if abs(mean) > 1e-12 else None

@@ -19,7 +19,7 @@ from trueodds.tallies.tally import Tally
 
 
 def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
-    """The description of the data: size, classes, means, weights and zeros."""
+    """Describe the data as a JSON object: size, classes, means, weights and zeros; `source` is the name of the data."""
     confidence = _make_views(rows, Confidence())[0] if rows.kind != "multilabel" else None
     positive = _make_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
     common = {
@@ -56,7 +56,7 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
 
 
 def data_notes(rows: Predictions | Tally) -> list[Note]:
-    """The notes on the data, without those of methods."""
+    """Return the notes on the data, without those of methods."""
     lens = default_lens(rows)
     return (
         list(rows.notes(lens))
@@ -66,10 +66,12 @@ def data_notes(rows: Predictions | Tally) -> list[Note]:
 
 
 def _make_views(rows: Predictions | Tally, lens: Lens) -> Any:
+    """The views of rows or of the cells of a tally through a lens."""
     return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
 
 
 def _weighted_mean(view: View | None, name: str) -> float | None:
+    """The weighted mean of the array `p` or `y` of a view."""
     return None if view is None else float((view.w * getattr(view, name)).sum() / view.total)
 
 

@@ -33,7 +33,10 @@ def required_resamples(resamples: int | None, n_hypotheses: int, alpha: float) -
 
 
 def group_alpha(lens_family: Verdict, alpha: float) -> float:
-    """Return the subgroups' level: their share of alpha, or all of it once the tests of the lenses have rejected."""
+    """The level of the tests of subgroups: their share of alpha, or all of it once the lenses have rejected.
+
+    Either is the part of alpha that the recalibration leaves.
+    """
     alpha_of_tests = alpha * (1 - RECALIBRATION_WEIGHT)
     return (
         alpha_of_tests if lens_family.pvalue <= alpha_of_tests * (1 - GROUP_WEIGHT) else alpha_of_tests * GROUP_WEIGHT
@@ -41,7 +44,11 @@ def group_alpha(lens_family: Verdict, alpha: float) -> float:
 
 
 def add_groups_to_family(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Verdict:
-    """The family of lenses and subgroups, by weighted Holm correction with most of the weight on the lenses."""
+    """Add the subgroups to the family-wise test, by weighted Holm correction with most of the weight on the lenses.
+
+    `joint` are the joint p-values of the subgroups, NaN where one is undefined, and `min_pvalue` is the smallest
+    possible one.
+    """
     p = min(
         [family.pvalue / (1 - GROUP_WEIGHT), *(joint_p / GROUP_WEIGHT for joint_p in joint if not np.isnan(joint_p))]
     )
@@ -58,7 +65,7 @@ def recalibration_alpha(family: Verdict, alpha: float) -> float:
 
 
 def add_recalibration_to_family(results: AuditResults, pvalue: float | None, alpha: float) -> AuditResults:
-    """The facts with the gain of a recalibration added to the family, by weighted Holm correction with a small weight.
+    """Add the gain of a recalibration to the family-wise test, by weighted Holm correction with a small weight.
 
     The family-wise test keeps its level, and a recalibration is confirmed only if calibration is rejected. The p-value
     of the gain comes from an asymptotic distribution and may be tiny, so it is that of the family only if the other
@@ -76,7 +83,7 @@ def add_recalibration_to_family(results: AuditResults, pvalue: float | None, alp
 
 
 def _replace_family_pvalue(verdict: Verdict, pvalue: float, min_pvalue: float | None) -> Verdict:
-    """The family-wise test with this p-value; the tests of single lenses keep their own."""
+    """The verdict as the family-wise test with this p-value, at most 1; the tests of single lenses keep their own."""
     joint, joint_min_pvalue = min(pvalue, 1.0), None if min_pvalue is None else min(min_pvalue, 1.0)
     parts = verdict.parts if verdict.lens == "family" else {}
     return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=joint_min_pvalue, parts=parts)

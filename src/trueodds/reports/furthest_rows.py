@@ -25,13 +25,28 @@ MAX_DRAWN_SHARES = 10_000_000  # limit over all draws: 99 draws of 10,000 rows a
 def select_furthest_rows(
     rows: Predictions, alpha: float, rng: np.random.Generator, *, repeated: bool = False, draws: int | None = None
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """The rows with the largest distances between prediction and votes, and the expected errors of a calibrated model.
+    """Select the rows with the largest distances between prediction and votes, and simulate votes for their p-values.
 
-    The errors are those against the majority of the votes, if these are drawn from the predicted probabilities: `ece`
-    and `log_loss`; empty without vote counts.
+    Parameters
+    ----------
+    rows : Predictions
+        Rows with votes. Without vote counts their noise is unknown, and nothing is simulated.
+    alpha : float
+        Significance level of all rows together.
+    rng : numpy.random.Generator
+        Random generator of the votes.
+    repeated : bool, default=False
+        Whether equal neighbors are copies of one row, which is listed once.
+    draws : int, optional
+        Number of simulations of the votes, by default 999 or as many as the size allows.
 
-    `repeated` means that equal neighbors are copies of one row, which is listed once. `draws` is the number of
-    simulations of the votes, by default 999 or as many as the size allows. Without vote counts their noise is unknown.
+    Returns
+    -------
+    dict
+        The listed rows, the critical value (`limit`) of their distances, and the number of rows beyond it.
+    dict of str to float
+        Expected `ece` and `log_loss` against the majority of the votes, if these are drawn from the predicted
+        probabilities; empty without vote counts.
     """
     assert rows.votes is not None
     distances = _vote_distances(rows, rows.votes)
@@ -64,7 +79,7 @@ class VoteNullDistribution:
     divided by their standard deviation, because a single vote would then dominate where the model is confident.
     """
 
-    listed_distances: Array  # (draws, listed) distances of the listed rows
+    listed_distances: Array  # (draws, listed rows) distances of the listed rows
     max_distances: Array  # (draws,) the largest distance of any row
     errors: Mapping[str, Array]  # ECE and log loss against the majority of the votes, in the first draws
 
@@ -74,7 +89,7 @@ class VoteNullDistribution:
         return len(self.max_distances)
 
     def critical_value(self, draws: Array, share: float) -> float:
-        """The value that at most that share of draws exceeds; a larger one has a p-value of at most `share`."""
+        """The value that at most that share of the draws exceeds; a larger one has a p-value of at most `share`."""
         return float(np.sort(draws)[self.count - math.floor(share * (1 + self.count) + 1e-9)])
 
     def pvalue(self, distance: float) -> float:
@@ -91,6 +106,7 @@ def _n_vote_draws(rows: Predictions, alpha: float) -> int:
 
 
 def _draw_votes(rows: Predictions, furthest: Array, n_draws: int, rng: np.random.Generator) -> VoteNullDistribution:
+    """Draw the votes of all rows from their predicted probabilities; `furthest` are the indices of the listed rows."""
     assert rows.counts is not None
     counted, ece, lens = rows.w > 0, ESTIMATORS.make("ece", {}), default_lens(rows)
     P = np.maximum(rows.P.astype(np.float64), 0.0)  # 1 − p may round below 0
@@ -112,7 +128,7 @@ def _draw_votes(rows: Predictions, furthest: Array, n_draws: int, rng: np.random
 
 
 def _vote_distances(rows: Predictions, shares: Array) -> Array:
-    """Squared distance of each row from the distribution of its votes, corrected for vote noise where it is known."""
+    """Squared distance (n,) of each row from vote shares (n, K), corrected for vote noise where it is known."""
     return HumanDistance().row_scores(View(rows.P, shares, rows.weight, votes=rows.counts))
 
 
@@ -132,6 +148,7 @@ def _select_largest(distances: Array, rows: Predictions, *, repeated: bool) -> A
 def _describe_row(
     rows: Predictions, i: int, distance: float, position: int, null: VoteNullDistribution | None
 ) -> dict[str, Any]:
+    """Row i as a JSON object; `position` is its place among the listed rows."""
     predicted, voted = rows.P[i], rows.Y[i]
     model, majority = int(predicted.argmax()), int(voted.argmax())
     return {

@@ -80,6 +80,7 @@ def _raise_limits(
 
 
 def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimate:
+    """The error with another interval, whose method is `reconciled`, and a note with this text."""
     return replace(
         error,
         interval=replace(interval, method=RECONCILED_METHOD),
@@ -89,4 +90,5 @@ def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimat
 
 
 def _format_interval(interval: Interval) -> str:
+    """The method and the ends of an interval, for a note."""
     return f"{interval.method}, {format_number(interval.low)} to {format_number(interval.high)}"

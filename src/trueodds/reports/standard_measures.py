@@ -28,16 +28,19 @@ MAX_ICI_ROWS = 50_000  # with more rows the smoother of the ICI takes longer tha
 
 
 def standard_measures(preds: Predictions, level: float, rng: np.random.Generator) -> tuple[Measure, ...]:
-    """For two classes calibration intercept and slope, O:E ratio, ICI and AUC; otherwise level and slope."""
+    """Estimate the standard measures of clinical reports with Wald intervals, and the ICI with a bootstrap interval.
+
+    For two classes these are calibration intercept and slope, O:E ratio, ICI (up to 50,000 rows) and AUC, for several
+    classes and for confidences calibration-in-the-large and calibration slope, and none for independent labels.
+    """
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()
     (view,) = default_lens(preds).views(preds)
     cluster = preds.cluster
     wald = WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
-        return in_the_large_measure(view, cluster, wald), wald.measure(
-            "calibration_slope", *calibration_exponent(preds), 1.0
-        )
+        slope = wald.measure("calibration_slope", *calibration_exponent(preds), 1.0)
+        return in_the_large_measure(view, cluster, wald), slope
     try:
         coefficients = Cox().coefficients(view, cluster)
     except InputError:  # a probability of 0 or 1 has no logit

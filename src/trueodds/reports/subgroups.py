@@ -24,6 +24,7 @@ from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
+# How the p-values of subgroups are adjusted: from joint null draws, or without them.
 STEP_DOWN_MIN_P, HOLM = "step-down min-p", "Holm"
 
 
@@ -31,8 +32,8 @@ STEP_DOWN_MIN_P, HOLM = "step-down min-p", "Holm"
 class GroupSpec:
     """The subgroups of an audit, their equivalence margin, and the seed of their intervals."""
 
-    partitions: Sequence[SubgroupPartition] = ()
-    min_effect: float = 0.05
+    partitions: Sequence[SubgroupPartition] = ()  # one per group column and per crossing
+    min_effect: float = 0.05  # equivalence margin of the error
     seed: int | None = None  # seed of the intervals, as in `by_group`; None draws one
 
     @classmethod
@@ -67,16 +68,16 @@ class GroupSpec:
 class AuditGroups:
     """The results of all subgroups: errors, p-values, differences and the multicalibration error."""
 
-    groups: tuple[Group, ...] = ()
+    groups: tuple[Group, ...] = ()  # the subgroups, column by column
     accuracies: tuple[float | None, ...] = ()  # accuracy of each subgroup
     min_pvalue: float = 0.0  # the smallest possible joint p-value
-    correction: str = STEP_DOWN_MIN_P
-    min_effect: float = 0.05
-    level: float = 0.95
+    correction: str = STEP_DOWN_MIN_P  # how the joint p-values are adjusted
+    min_effect: float = 0.05  # equivalence margin of the error
+    level: float = 0.95  # confidence level of the intervals
     alpha: float = 0.05  # significance level of the joint p-values
-    widest_gaps: tuple[Gap, ...] = ()
-    multicalibration: MulticalibrationError | None = None
-    notes: tuple[Note, ...] = field(default=())
+    widest_gaps: tuple[Gap, ...] = ()  # the largest difference of two subgroups of each column
+    multicalibration: MulticalibrationError | None = None  # None without joint null draws
+    notes: tuple[Note, ...] = field(default=())  # on the subgroups and their tests
 
     def entries(self) -> list[dict[str, Any]]:
         """The subgroups as JSON objects."""
@@ -107,6 +108,7 @@ class AuditGroups:
 
 
 def _group_entry(group: dict[str, Any], accuracy: float | None) -> dict[str, Any]:
+    """The subgroup as a JSON object with its accuracy after its size."""
     return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": accuracy} | group
 
 

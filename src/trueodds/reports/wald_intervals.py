@@ -17,12 +17,12 @@ from trueodds.resampling.intervals.normal import normal_interval, t_interval
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure with its interval."""
+    """A standard measure with its interval and the value of a calibrated model."""
 
     name: str
-    value: float | None
+    value: float | None  # None if undefined on these rows
     interval: Interval | None
-    ideal: float | None = None  # value of a calibrated model
+    ideal: float | None = None  # value of a calibrated model; None if it has no such value, as for the AUC
 
     def to_dict(self) -> dict[str, Any]:
         """The measure as a JSON object."""
@@ -39,7 +39,7 @@ class Measure:
 
 
 def measures_by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
-    """The measures by name."""
+    """Return the measures by name."""
     return {measure.name: measure for measure in measures}
 
 
@@ -47,7 +47,7 @@ def measures_by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
 class WaldIntervals:
     """Wald intervals from standard errors: normal, or Student's t with clusters."""
 
-    level: float
+    level: float  # confidence level
     degrees: int | None  # number of clusters minus one; None if rows are independent
 
     def interval(self, value: float, se: float) -> Interval | None:
@@ -68,7 +68,7 @@ class WaldIntervals:
 
 
 def sum_variance(terms: Array, cluster: Array | None) -> float:
-    """Variance of a sum over independent rows or clusters with mean 0; NaN for fewer than two of them."""
+    """Variance of a sum of terms (n,) of mean 0, independent by row or by cluster (n,); NaN for fewer than two units."""
     if cluster is not None:
         _, unit = np.unique(cluster, return_inverse=True)
         terms = np.bincount(unit, terms)

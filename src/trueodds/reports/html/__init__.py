@@ -92,7 +92,7 @@ def render_html(
             figures=_figure_entries(audit, pictures, live),
             lists=lists,
             tables=tables,
-            notes=data_and_settings.texts_by_code(audit),
+            notes=data_and_settings.group_notes_by_code(audit),
             style=style,
             scripts=scripts,
             style_hash=_csp_hash(style),
@@ -127,7 +127,7 @@ def _load_template() -> Any:
 
 
 def _mark_safe(text: str) -> Any:
-    """ErrorMark text to be inserted unescaped: style and scripts, whose hashes must match, and HTML already escaped."""
+    """Mark text to be inserted unescaped: style and scripts, whose hashes must match, and HTML already escaped."""
     from markupsafe import Markup
 
     return Markup(text)

@@ -177,7 +177,7 @@ def _format_cells(name: str, column: list[Any]) -> list[str]:
     ]
 
 
-def texts_by_code(audit: AuditDict, *, diagrams: bool = True) -> list[tuple[str, str]]:
+def group_notes_by_code(audit: AuditDict, *, diagrams: bool = True) -> list[tuple[str, str]]:
     """All notes of the audit and its parts, grouped by code; those of diagrams only beside diagrams."""
     texts_by_code: dict[str, dict[str, None]] = {}
     for note in iterate_notes(audit if diagrams else {**audit, "diagrams": ()}):
@@ -186,7 +186,7 @@ def texts_by_code(audit: AuditDict, *, diagrams: bool = True) -> list[tuple[str,
 
 
 def iterate_notes(audit: AuditDict) -> Iterator[Mapping[str, Any]]:
-    """The notes of the audit and then of its parts as JSON objects; a note of several parts occurs several times."""
+    """Iterate over the notes of the audit and then of its parts, as JSON objects; a note may occur several times."""
     yield from audit.get("notes") or ()
     yield from (audit.get("recalibration") or {}).get("notes") or ()
     for part in (audit.get("decisions") or {}).values():

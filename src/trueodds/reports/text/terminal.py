@@ -18,21 +18,26 @@ DEFAULT_WIDTH = 88  # columns of text
 MAX_TABLE_ROWS = 20  # rows of a table shown; the HTML page and the JSON have all of them
 _MAX_NAME_WIDTH, _MAX_FIRST_WIDTH = 28, 40  # widths beyond which names are shortened; the first column has more room
 _MIN_VALUE_WIDTH = 24  # with less room, values stand below their labels
-_MAX_COLUMN_WIDTHS = (_MAX_FIRST_WIDTH, *[_MAX_NAME_WIDTH] * 63)
+_MAX_COLUMN_WIDTHS = (_MAX_FIRST_WIDTH, *[_MAX_NAME_WIDTH] * 63)  # no table has more than 64 columns
 
 
 def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style | None = None) -> str:
-    """The report of an audit dict (schema trueodds.audit/1), without trailing blanks.
+    """Lay out the report of an audit as text.
 
-    `width` wraps sentences and notes (88 columns by default); tables keep their columns together and are as
-    wide as their numbers need. `style` colors pieces of text by their role; without it the text is plain.
+    Parameters
+    ----------
+    audit : mapping
+        The result of `Audit.to_dict` (schema trueodds.audit/1).
+    width : int, optional
+        Columns at which sentences and notes are wrapped, at least 48. Tables keep their columns together and are as
+        wide as their numbers need.
+    style : callable, optional
+        Colors a piece of text by its role; without it the text is plain.
 
-    >>> from trueodds.reports.text.tables import TableColumn
-    >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
-    >>> print(_table(TextTable("Scores", columns, (("brier", "0.1"),)), _plain_text))
-    Scores
-      score  value
-      brier    0.1
+    Returns
+    -------
+    str
+        The report, without trailing blanks.
     """
     audit = printable_tree(audit)
     width = max(48, width or DEFAULT_WIDTH)
@@ -65,7 +70,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
     blocks += [
         _format_table(table.without_details().head(MAX_TABLE_ROWS), paint, width) for table in tables if table.rows
     ]
-    if notes := data_and_settings.texts_by_code(audit, diagrams=False):
+    if notes := data_and_settings.group_notes_by_code(audit, diagrams=False):
         blocks.append(_format_notes(notes, width, paint))
     full_text = "\n\n".join(blocks).replace("\u00a0", " ")
     return "\n".join(line.rstrip() for line in full_text.split("\n"))
@@ -104,7 +109,15 @@ def _format_summary(summary: list[SummaryLine], width: int, paint: Style) -> str
 
 
 def _format_table(table: TextTable, paint: Style, width: int = DEFAULT_WIDTH) -> str:
-    """A table with numbers right-aligned and names left-aligned; long names are shortened in the middle."""
+    """A table with numbers right-aligned and names left-aligned; long names are shortened in the middle.
+
+    >>> from trueodds.reports.text.tables import TableColumn
+    >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
+    >>> print(_format_table(TextTable("Scores", columns, (("brier", "0.1"),)), _plain_text))
+    Scores
+      score  value
+      brier    0.1
+    """
     names = [column.name for column in table.columns]
     cells = [
         names,

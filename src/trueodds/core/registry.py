@@ -83,7 +83,7 @@ class Registry:
                 name = suggestions.first_word(resolved[0])
                 article = "an" if kind[0] in "aeiou" else "a"
                 return f"{name} is {article} {kind}: to.{verb}(preds, {name!r})."
-        return suggestions.unrelated_measure(word) or suggest_names(word, self._table)
+        return suggestions.explain_unrelated_measure(word) or suggest_names(word, self._table)
 
     def has_setting(self, name: str, setting: str) -> bool:
         """Return whether the method has a setting of that name."""
@@ -102,7 +102,7 @@ class Registry:
     def _unknown_setting(self, name: str, setting: str, known: Sequence[str]) -> InputError:
         problem = f"The {self.kind} {name} has no setting {setting!r}."
         fix = suggestions.did_you_mean(setting, known)
-        if not fix and (close := suggestions.near_names(setting, self._owners)):
+        if not fix and (close := suggestions.find_near_names(setting, self._owners)):
             fix = f"{close[0]} is a setting of the {self.kind} {self._owners[close[0]]!r}."
         return InputError("TO202", problem, "", fix or (list_names(known) if known else "It has no settings."))
 

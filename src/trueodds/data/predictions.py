@@ -114,7 +114,7 @@ class Predictions(PredictionArrays):
         if y_raw.ndim == 2:
             votes, counts = check_votes(y_raw, k)
         else:
-            y = check_labels(y_raw, k, names, has_names=classes is not None, single=p.ndim == 1)
+            y = check_labels(y_raw, k, names, has_names=classes is not None, is_single=p.ndim == 1)
         self._set("classes", p, y, votes, counts, names, p_raw.dtype.name, notes, weight, group, cluster)
 
     def _set(

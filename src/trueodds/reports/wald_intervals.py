@@ -68,7 +68,7 @@ class WaldIntervals:
 
 
 def sum_variance(terms: Array, cluster: Array | None) -> float:
-    """Variance of a sum of terms (n,) of mean 0, independent by row or by cluster (n,); NaN for fewer than two units."""
+    """Variance of a sum of terms (n,) of mean 0, independent by row or by cluster (n,); NaN for fewer than 2 units."""
     if cluster is not None:
         _, unit = np.unique(cluster, return_inverse=True)
         terms = np.bincount(unit, terms)

@@ -240,7 +240,7 @@ def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) ->
 
 
 def _write_predictions(answer_set: Answers, path: str) -> None:
-    """Write probabilities and label, or confidence and correctness, with the question of each row if records name it."""
+    """Write probabilities and label, or confidence and correctness, and the question of each row if it has one."""
     import numpy as np
 
     from trueodds.io.write import write_columns as write

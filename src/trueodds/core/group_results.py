@@ -200,11 +200,11 @@ class ByGroup(Result):
         """The subgroup with the smallest adjusted p-value; of equal ones, the one with the larger error."""
         candidates = [group for group in self.groups if group.joint == group.joint] or list(self.groups)
         return min(
-            candidates, key=lambda group: (group.joint, group.pvalue, -self._distance_from_best(group.estimate.value))
+            candidates, key=lambda group: (group.joint, group.pvalue, -self._error_magnitude(group.estimate.value))
         )
 
-    def _distance_from_best(self, value: float) -> float:
-        """Return a number that is larger for a larger error: the distance from the best value if values below it are errors too."""
+    def _error_magnitude(self, value: float) -> float:
+        """Return the value, or its distance from the best value if values below that are errors too."""
         return abs(value - self.settings["best_value"]) if "best_value" in self.settings else value
 
     @property

@@ -177,15 +177,15 @@ def _estimate_scores_and_errors(
         Estimand.from_predictions(ESTIMATORS.make(name, {}), _score_lens(preds), preds)
         for name in ("brier", "log_loss")
     ]
-    floor_draws: list[Array | None] = []
+    draws_by_estimand: list[Array | None] = []
 
     def draw_noise_floors(every: Sequence[Estimand]) -> Sequence[Array | None]:
-        floor_draws[:] = noise_floor_draws(preds, every, rng, NOISE_FLOOR_DRAWS)
-        return floor_draws
+        draws_by_estimand[:] = noise_floor_draws(preds, every, rng, NOISE_FLOOR_DRAWS)
+        return draws_by_estimand
 
     estimates = estimate_all(preds, [*scores, *estimands], IntervalSpec(level=level), rng, draw_noise_floors)
     tests = [
-        _add_errors_to_parts(verdict, estimands, floor_draws[len(scores) :])
+        _add_errors_to_parts(verdict, estimands, draws_by_estimand[len(scores) :])
         for verdict in _prepend_family(tests, estimands)
     ]
     return estimates[: len(scores)], estimates[len(scores) :], tests
@@ -217,13 +217,13 @@ def _could_become_significant(tests: Sequence[Verdict]) -> bool:
 
 
 def _add_errors_to_parts(
-    verdict: Verdict, estimands: Sequence[Estimand], floor_draws: Sequence[Array | None]
+    verdict: Verdict, estimands: Sequence[Estimand], draws_by_estimand: Sequence[Array | None]
 ) -> Verdict:
     """The test with the ECE and the noise floor of each of its views.
 
-    `floor_draws` holds an array (views, draws) for each estimand, or None without null draws.
+    `draws_by_estimand` holds an array (views, draws) for each estimand, or None without null draws.
     """
-    for estimand, draws in zip(estimands, floor_draws, strict=False):
+    for estimand, draws in zip(estimands, draws_by_estimand, strict=False):
         if str(estimand.lens) != verdict.lens or len(estimand.views) == 1 or draws is None:
             continue
         errors_by_view = {

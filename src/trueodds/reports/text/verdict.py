@@ -35,7 +35,7 @@ from trueodds.reports.wald_intervals import Measure, measures_by_name
 # otherwise most errors have opposite signs and cancel in the mean.
 MIN_SHARE_IN_THE_LARGE = 1 / 3
 # With fewer rows (or clusters), calibration that is not rejected is not judged, because a test has hardly any power.
-MIN_ROWS_TO_JUDGE = 20
+MIN_ROWS_FOR_VERDICT = 20
 # Standard errors from which a direction is stated: 2 (p about 0.05) if the test through the default lens rejects, and
 # else 3 (p about 0.003), because only other tests of the family then reject.
 MIN_Z_IF_REJECTED, MIN_Z_UNLESS_REJECTED = 2.0, 3.0
@@ -53,7 +53,7 @@ def verdict_state(results: AuditResults, family: Verdict, alpha: float, data: Ma
     if not has_impossible_outcomes and family.pvalue > alpha:
         if family.min_pvalue is not None and family.min_pvalue > alpha:
             return "not tested"
-        return "too few rows" if (data.get("clusters") or data["n"]) < MIN_ROWS_TO_JUDGE else "no evidence"
+        return "too few rows" if (data.get("clusters") or data["n"]) < MIN_ROWS_FOR_VERDICT else "no evidence"
     word, _ = miscalibration_direction(results, family, alpha, data)
     return word
 

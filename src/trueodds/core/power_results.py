@@ -26,7 +26,7 @@ class Power(Result):
     name : str
         Name of the test, or of the estimator whose interval is planned.
     question : {"effect", "rows", "width"}
-        What was asked.
+        The quantity that was requested.
     lens : str
         Name of the lens.
     n : int
@@ -40,7 +40,7 @@ class Power(Result):
     effect : float or None
         Mean absolute difference of true and predicted probabilities through the lens.
     required : int or None
-        Number of rows that reach the target; None if it was not asked for, or is larger than could be tried.
+        Number of rows that reach the target; None if it was not requested, or is larger than could be tried.
     limits : Interval or None
         Simulation interval of the power, or of the mean width in `required` rows; None if nothing was simulated.
     settings : mapping

@@ -180,8 +180,8 @@ def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Esti
 
 def _error_rate_limits(answer_set: Answers, risk: SelectiveRisk) -> tuple[float, float]:
     """Return the confidence limits of the error rate of all answers."""
-    last = risk.at["coverage"].tolist().index(answer_set.coverage)
-    return float(risk.at["low"][last]), float(risk.at["high"][last])
+    index = risk.at["coverage"].tolist().index(answer_set.coverage)
+    return float(risk.at["low"][index]), float(risk.at["high"][index])
 
 
 def _build_report(

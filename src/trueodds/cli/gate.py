@@ -145,16 +145,16 @@ def parse_gates(texts: Sequence[str], scope: Scope) -> list[Gate]:
     return [Gate.parse(text, scope) for text in texts]
 
 
-def evaluate_gates(ctx: click.Context, gates: Sequence[Gate], answer: GatedResult) -> None:
+def evaluate_gates(ctx: click.Context, gates: Sequence[Gate], result: GatedResult) -> None:
     """Print on stderr which gates passed; exit with 1 if one failed. A gate that cannot be evaluated is an error."""
     failed, errors = False, []
     for gate in gates:
         try:
-            fails, why = evaluate_gate(gate, answer)
+            fails, reason = evaluate_gate(gate, result)
         except InputError as problem:
             errors.append(problem)
             continue
-        output.print_text(f"gate {'failed' if fails else 'passed'}: {why}", err=True)
+        output.print_text(f"gate {'failed' if fails else 'passed'}: {reason}", err=True)
         failed = failed or fails
     if errors:
         raise errors[0]
@@ -162,18 +162,18 @@ def evaluate_gates(ctx: click.Context, gates: Sequence[Gate], answer: GatedResul
         ctx.exit(GATE_FAILED)
 
 
-def evaluate_gate(gate: Gate, answer: GatedResult) -> tuple[bool, str]:
+def evaluate_gate(gate: Gate, result: GatedResult) -> tuple[bool, str]:
     """Return whether the gate fails, and why; TO611 if the number does not exist."""
     if not gate.operator:
-        fails, why = answer.evaluate_condition(gate)
-        return fails, f"{gate.name} ({why})"
-    number, name = answer.number(gate)
+        fails, reason = result.evaluate_condition(gate)
+        return fails, f"{gate.name} ({reason})"
+    number, name = result.number(gate)
     if number is None or math.isnan(number):
         raise gate.not_evaluable_error(f"no number for {name}", "It is undefined or was not computed: see the notes.")
-    fails, shown = gate.fails(number), format_number(number)
-    if gate.fails(float(shown)) != fails:  # rounding would show the other outcome
-        shown = repr(number)
-    return fails, f"{name} = {shown}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
+    fails, number_text = gate.fails(number), format_number(number)
+    if gate.fails(float(number_text)) != fails:  # rounding would show the other outcome
+        number_text = repr(number)
+    return fails, f"{name} = {number_text}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
 
 
 def _parse_limit(text: str) -> float:
@@ -241,8 +241,10 @@ def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
 def _check_estimator(gate: Gate, scope: Scope) -> None:
     """Reject a gate on an estimator, a group or a part that the command does not report."""
     if scope.estimators is not None and gate.name not in scope.estimators:
-        known = suggest_names(gate.name, scope.gated_names) if scope.gated_names else "It has only words, no numbers."
-        raise _invalid_gate(f"trueodds {scope.command} has no such number.", gate.name, known)
+        suggestion = (
+            suggest_names(gate.name, scope.gated_names) if scope.gated_names else "It has only words, no numbers."
+        )
+        raise _invalid_gate(f"trueodds {scope.command} has no such number.", gate.name, suggestion)
     estimator = make_default_estimator(gate.name) if scope.estimator is None else scope.estimator
     if gate.group is not None and gate.name not in scope.grouped:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
@@ -265,8 +267,10 @@ def make_estimator(estimator: str, settings: Mapping[str, Any]) -> Any:
     from trueodds.estimators import ESTIMATORS
 
     try:
-        own = {name: value for name, value in settings.items() if ESTIMATORS.has_setting(estimator, name)}
-        return ESTIMATORS.make(estimator, own)
+        settings_of_estimator = {
+            name: value for name, value in settings.items() if ESTIMATORS.has_setting(estimator, name)
+        }
+        return ESTIMATORS.make(estimator, settings_of_estimator)
     except InputError:  # the command itself reports invalid settings
         return make_default_estimator(estimator)
 

@@ -166,14 +166,14 @@ def _remove_if_abandoned(temporary_path: str) -> bool:
     except OSError:
         return not os.path.lexists(temporary_path)
     try:
-        free = fcntl is not None and _lock_file(descriptor, temporary_path, wait=False)
-        if free:
+        is_free = fcntl is not None and _lock_file(descriptor, temporary_path, wait=False)
+        if is_free:
             os.unlink(temporary_path)
     except OSError:
         return False
     finally:
         os.close(descriptor)
-    return free
+    return is_free
 
 
 def _lock_file(descriptor: int, temporary_path: str, *, wait: bool) -> bool:

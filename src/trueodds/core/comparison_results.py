@@ -183,8 +183,8 @@ class Ranking(Result):
         """The order and which parts of it are settled, in one line."""
         order = ", ".join(f"{name} {format_number(self.models[name].value)}" for name in self.order)
         pieces = [f"{self.estimator} {order}"]
-        established, unknown = _list_pairs(self.settled, " < ", ", "), _list_pairs(self.unsettled, ", ", "; ")
-        pieces.append(f"established: {established}; not established: {unknown}")
+        settled_text, unsettled_text = _list_pairs(self.settled, " < ", ", "), _list_pairs(self.unsettled, ", ", "; ")
+        pieces.append(f"established: {settled_text}; not established: {unsettled_text}")
         pieces.append(f"{format_percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
         pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
@@ -216,6 +216,6 @@ def _format_estimate(name: str, estimate: Estimate) -> str:
 
 
 def _list_pairs(pairs: Sequence[tuple[str, str]], pair_separator: str, separator: str) -> str:
-    named = [f"{first}{pair_separator}{second}" for first, second in pairs[:MAX_LISTED_PAIRS]]
+    pair_texts = [f"{first}{pair_separator}{second}" for first, second in pairs[:MAX_LISTED_PAIRS]]
     more = [f"{len(pairs) - MAX_LISTED_PAIRS} more"] if len(pairs) > MAX_LISTED_PAIRS else []
-    return separator.join([*named, *more]) or "nothing"
+    return separator.join([*pair_texts, *more]) or "nothing"

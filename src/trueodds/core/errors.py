@@ -43,10 +43,10 @@ class InputError(ValueError):
     def __init__(self, code: str, problem: str, got: str = "", fix: str = "") -> None:
         got = shorten(to_printable(" ".join(line.strip() for line in got.split("\n"))), MAX_GOT_LENGTH)
         problem, fix = to_printable(problem), to_printable(fix)
-        room = MAX_MESSAGE_LENGTH - len(_message(code, "", got, " "))
-        if len(problem) + len(fix) > room:
-            fix = shorten(fix, max(room - len(problem), room // 2))
-            problem = shorten(problem, room - len(fix))
+        max_text_length = MAX_MESSAGE_LENGTH - len(_message(code, "", got, " "))
+        if len(problem) + len(fix) > max_text_length:
+            fix = shorten(fix, max(max_text_length - len(problem), max_text_length // 2))
+            problem = shorten(problem, max_text_length - len(fix))
         self.code = code
         self.problem = problem
         self.got = got

@@ -118,8 +118,8 @@ def format_column(column: Sequence[float | None]) -> list[str]:
 
 def format_intervals(intervals: Sequence[Interval | None]) -> list[str]:
     """Intervals with the same decimals throughout."""
-    known = [interval for interval in intervals if interval is not None]
-    ends = iter(format_column([end for interval in known for end in (interval.low, interval.high)]))
+    defined = [interval for interval in intervals if interval is not None]
+    ends = iter(format_column([end for interval in defined for end in (interval.low, interval.high)]))
     return [f"[{next(ends)}, {next(ends)}]" if interval is not None else "–" for interval in intervals]
 
 

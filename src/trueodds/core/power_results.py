@@ -101,11 +101,11 @@ class Power(Result):
         )
 
     def _describe_width(self) -> str:
-        now = format_number(self.settings.get("width_now"))
+        width_text = format_number(self.settings.get("width_now"))
         return (
             f"A {_format_percent(1 - self.alpha)} interval for {self.name} of width {format_number(self.target)}"
             f" requires {self._approximation_word()}{self.required or 0:,} rows"
-            f" (with {self.n:,} rows its width is {now})"
+            f" (with {self.n:,} rows its width is {width_text})"
         )
 
     def _describe_power(self) -> str:

@@ -47,8 +47,8 @@ def report_in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | N
     0.0 1,000 rows read
     """
 
-    def report_rows(done: int, total: int | None) -> None:
-        report(end * done / total if total else 0.0, f"{done:,} rows read")
+    def report_rows(done: int, n_rows: int | None) -> None:
+        report(end * done / n_rows if n_rows else 0.0, f"{done:,} rows read")
 
     return report_rows
 

@@ -85,10 +85,10 @@ class Interval:
         }
 
 
-def drop_undefined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
+def drop_undefined(result: Any, value: str, other_fields: tuple[str, ...] = ()) -> None:
     """Remove the interval of an undefined value and add a note; called when a result is created."""
     interval: Interval | None = getattr(result, "interval", None)
-    undefined = [name for name in (value, *others) if _is_nan(getattr(result, name))]
+    undefined = [name for name in (value, *other_fields) if _is_nan(getattr(result, name))]
     if interval is not None and (value in undefined or _is_nan(interval.low) or _is_nan(interval.high)):
         object.__setattr__(result, "interval", None)
         undefined = undefined or ["interval"]
@@ -267,8 +267,8 @@ class Verdict(Result):
     def _margin_text(self) -> str:
         if self.decision is None:
             return ""
-        where = {"undecided": "undecided about the margin"}.get(self.decision, f"{self.decision} the margin")
-        return f" · {where} of {format_number(self.settings['margin'])}"
+        position = {"undecided": "undecided about the margin"}.get(self.decision, f"{self.decision} the margin")
+        return f" · {position} of {format_number(self.settings['margin'])}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the test result as a JSON object.

@@ -189,10 +189,10 @@ def call_user_function(name: str, function: Callable[..., Any], *args: Any) -> A
 def _read_by_hint(hint: Any, value: Any) -> tuple[bool, Any]:
     """Return whether an annotation allows a value, and the value as it is stored."""
     try:
-        read = _make_reader(hint)
+        reader = _make_reader(hint)
     except TypeError:  # an annotation that is not hashable
-        read = _make_reader.__wrapped__(hint)
-    return read(value)
+        reader = _make_reader.__wrapped__(hint)
+    return reader(value)
 
 
 @cache

@@ -199,11 +199,11 @@ def list_names(names: Sequence[str], max_length: int = 200) -> str:
     >>> list_names(["beta", "platt"]), list_names(["beta", "platt", "isotonic"], max_length=12)
     ('Known: beta, platt.', 'Known: beta, platt and 1 more.')
     """
-    size, shown = 0, 0
+    size, n_shown = 0, 0
     for name in names:
-        size += len(name) + 2 * (shown > 0)
-        if size > max_length and shown:
+        size += len(name) + 2 * (n_shown > 0)
+        if size > max_length and n_shown:
             break
-        shown += 1
-    more = f" and {len(names) - shown:,} more" if shown < len(names) else ""
-    return f"Known: {', '.join(names[:shown])}{more}."
+        n_shown += 1
+    more = f" and {len(names) - n_shown:,} more" if n_shown < len(names) else ""
+    return f"Known: {', '.join(names[:n_shown])}{more}."

@@ -23,9 +23,9 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     (3, [0.2, 0.7, 0.9])
     """
     first = parts[0]
-    for other in parts[1:]:
-        if _concatenation_key(other) != _concatenation_key(first):
-            got = f"{_concatenation_key(first)} and {_concatenation_key(other)}"
+    for later in parts[1:]:
+        if _concatenation_key(later) != _concatenation_key(first):
+            got = f"{_concatenation_key(first)} and {_concatenation_key(later)}"
             raise InputError(
                 "TO401",
                 "Predictions of different kinds or classes cannot be concatenated.",

@@ -176,8 +176,8 @@ def _restate_by_image(problem: InputError, y: Array, indices: Array, *, foregrou
     """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean."""
 
     def position(row: re.Match[str]) -> str:
-        image, *where = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
-        return f"image {image}" + (f", position ({', '.join(map(str, where))})" if where else "")
+        image, *pixel = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
+        return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
 
     fix = arrays.restate_own_arguments(problem).fix
     if problem.code == "TO105":

@@ -17,7 +17,7 @@ from trueodds.data.arrays import (
     as_predictions_argument,
     check_one_dimensional,
     count_phrase,
-    refuse_first,
+    refuse_first_invalid,
 )
 
 
@@ -35,9 +35,9 @@ def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
         raise InputError(
             "TO113", "classes must be a list of names.", describe(classes), "For instance classes=['no', 'yes']."
         )
-    if broken := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
+    if undecodable := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
         fix = "Decode the names again, as UTF-8."
-        raise InputError("TO113", "The name of a class cannot be encoded.", repr(broken[0]), fix)
+        raise InputError("TO113", "The name of a class cannot be encoded.", repr(undecodable[0]), fix)
     if len(names) != k:
         raise InputError(
             "TO113",
@@ -94,7 +94,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
             "TO101", "y_true must be (n,) labels or (n, K) votes.", f"shape {y.shape}", "Pass one label per row."
         )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        refuse_first(
+        refuse_first_invalid(
             y,
             ~np.isfinite(y),
             "TO103",
@@ -105,7 +105,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
         return _labels_to_numbers(y, names, has_names, suggest_classes(y, k, single=is_single))
     if y.dtype.kind == "f":
         if (y != np.rint(y)).any():
-            refuse_first(
+            refuse_first_invalid(
                 y,
                 y != np.rint(y),
                 "TO106",
@@ -117,7 +117,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
             "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them to integers or to text."
         )
     if y.min() < 0 or y.max() >= k:
-        refuse_first(
+        refuse_first_invalid(
             y,
             (y < 0) | (y >= k),
             "TO105",
@@ -208,7 +208,7 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
     votes = as_float_array(y, "votes").astype(np.float64)
     is_invalid = ~np.isfinite(votes) | (votes < 0)
     if is_invalid.any():
-        refuse_first(votes, is_invalid, "TO111", "Votes must be counts or shares ≥ 0.", "Correct those rows.")
+        refuse_first_invalid(votes, is_invalid, "TO111", "Votes must be counts or shares ≥ 0.", "Correct those rows.")
     with np.errstate(over="ignore"):
         n_votes = votes.sum(axis=1)
     if (n_votes > MAX_EXACT_INTEGER).any():
@@ -241,10 +241,10 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
     return votes / n_votes[:, None], n_votes if is_count.all() else None
 
 
-def check_correctness(z: Array) -> Array:
+def check_correctness(correct: Array) -> Array:
     """Convert the correctness of answers (n,), which may be boolean, to integers 0 and 1."""
-    check_one_dimensional(z, "correct")
-    return check_binary(z, "correct")
+    check_one_dimensional(correct, "correct")
+    return check_binary(correct, "correct")
 
 
 def check_binary(y: Array, name: str = "Y") -> Array:
@@ -253,7 +253,7 @@ def check_binary(y: Array, name: str = "Y") -> Array:
         raise InputError("TO116", f"{name} must hold 0 and 1.", f"dtype {y.dtype}", "Convert it first.")
     is_invalid = ~((y == 0) | (y == 1))
     if is_invalid.any():
-        refuse_first(y, is_invalid, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
+        refuse_first_invalid(y, is_invalid, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
     return y.astype(np.int64)
 
 

@@ -61,10 +61,10 @@ def check_class_order(preds: Predictions) -> list[Note]:
     accuracies = _compare_class_orders(preds, slice(None), MIN_ACCURACY_GAIN + 2 / np.sqrt(preds.n))
     if accuracies is None:
         return []
-    own, other = accuracies
+    accuracy, reordered_accuracy = accuracies
     text = (
-        f"With the classes in another order the accuracy would be {100 * other:.1f} % instead of "
-        f"{100 * own:.1f} %: are the labels, or classes=, in the order of the columns?"
+        f"With the classes in another order the accuracy would be {100 * reordered_accuracy:.1f} % instead of "
+        f"{100 * accuracy:.1f} %: are the labels, or classes=, in the order of the columns?"
     )
     return [Note("TN142", text)]
 

@@ -203,19 +203,19 @@ class PredictionArrays:
         """
         if self.weight is None:
             return self
-        many = self[repeat_rows(self.weight)]
-        object.__setattr__(many, "weight", None)
-        return many
+        expanded = self[repeat_rows(self.weight)]
+        object.__setattr__(expanded, "weight", None)
+        return expanded
 
     def __repr__(self) -> str:
-        what = {
+        description = {
             "classes": f"{self.k} classes",
             "confidence": "confidence and correctness",
             "multilabel": f"{self.k} labels each",
         }
         extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
         extras += [f"group {to_printable(name)}" for name in self.group]
-        return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
+        return f"Predictions(n={self.n:,}, {description[self.kind]}{''.join(', ' + e for e in extras)})"
 
 
 def _one_hot_matrix(y: Array, k: int) -> Array:

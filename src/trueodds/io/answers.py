@@ -95,9 +95,9 @@ class Answers(Result):
         str
             The line.
         """
-        of = "" if self.questions is None else f" of {self.questions:,} questions"
+        question_text = "" if self.questions is None else f" of {self.questions:,} questions"
         return (
-            f"{self.predictions!r} · {self.n_queries:,} queries{of}, {self.abstained:,} abstained, coverage"
+            f"{self.predictions!r} · {self.n_queries:,} queries{question_text}, {self.abstained:,} abstained, coverage"
             f" {format_percent(round(self.coverage, 4))}"
         )
 
@@ -312,8 +312,8 @@ def _abstention_notes(rows: list[Record], is_abstention: list[bool], field: str)
     ignored_rows = [row for row, abstains in zip(rows, is_abstention, strict=True) if abstains and row.has_field(field)]
     if not ignored_rows:
         return []
-    who = "1 row that abstains has" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain have"
-    text = f"{who} a value of {field!r}, which was ignored; the first is {ignored_rows[0].place}."
+    subject = "1 row that abstains has" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain have"
+    text = f"{subject} a value of {field!r}, which was ignored; the first is {ignored_rows[0].place}."
     return [Note("TN169", text)]
 
 

@@ -125,9 +125,9 @@ def _read_length(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:
 
 def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
-        shape, _, dtype = read(file)
+        shape, _, dtype = read_header(file)
     except HEADER_ERRORS as problem:
         raise ValueError(f"an array whose header cannot be read: {problem}") from None
     if any(length < 0 for length in shape) or 0 in (*shape[1:], dtype.itemsize):

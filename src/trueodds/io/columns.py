@@ -91,10 +91,10 @@ class ColumnSelection:
     def kind(self) -> str:
         """Kind of outcome: "classes" (labels), "confidence", "votes" or "multilabel"."""
         kinds = [name for name in ("confidence", "votes", "multilabel") if getattr(self, name) is not None]
-        chosen = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
-        if len(chosen) > 1:
+        keywords = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
+        if len(keywords) > 1:
             raise InputError(
-                "TO205", "These columns exclude each other.", " and ".join(chosen), "Pass only one of them."
+                "TO205", "These columns exclude each other.", " and ".join(keywords), "Pass only one of them."
             )
         if self.correct is not None and self.confidence is None:
             raise InputError(
@@ -297,11 +297,11 @@ def align_outcomes(
     if tuple(by_suffix) == numbered_suffixes(len(truth)):
         return truth
     classes = frozenset(suffixes)
-    odd = next(suffix for suffix in by_suffix if suffix not in classes)
+    unmatched = next(suffix for suffix in by_suffix if suffix not in classes)
     raise InputError(
         "TO313",
         f"The columns of {kind} and probs of {name} must name the same classes.",
-        f"{by_suffix[odd]!r} without a matching probability column",
+        f"{by_suffix[unmatched]!r} without a matching probability column",
         "Rename the columns, or list both in one order.",
     )
 

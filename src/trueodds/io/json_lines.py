@@ -87,8 +87,8 @@ class JsonLinesTable(Table):
         try:
             record = _decode_json(line)
         except RepeatedKey as problem:
-            what, fix = f"Line {number} of {self.name} names a key twice.", "Write each key once."
-            raise InputError("TO313", what, describe_json_error(problem), fix) from None
+            problem_text, fix = f"Line {number} of {self.name} names a key twice.", "Write each key once."
+            raise InputError("TO313", problem_text, describe_json_error(problem), fix) from None
         except (ValueError, RecursionError) as problem:
             raise self._invalid_record_error(number, describe_json_error(problem)) from None
         if not isinstance(record, dict):

@@ -218,8 +218,11 @@ class TableSource(Source):
         return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
 
     def _missing_rows_error(self, skip_rows: int) -> InputError:
-        what, got = f"{self.name} does not have the rows that were tallied before.", f"a count of {skip_rows:,} rows"
-        return InputError("TO331", what, got, "Remove the state to start again.")
+        description, got = (
+            f"{self.name} does not have the rows that were tallied before.",
+            f"a count of {skip_rows:,} rows",
+        )
+        return InputError("TO331", description, got, "Remove the state to start again.")
 
     def _empty_error(self) -> InputError:
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")

@@ -73,15 +73,15 @@ class CsvWriter(_TextWriter):
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append rows; the first call writes the header before them."""
-        flat: dict[str, list[Any]] = {}
+        flat_columns: dict[str, list[Any]] = {}
         for name, cells in columns.items():
             if isinstance(cells, np.ndarray) and cells.ndim == 2:
-                flat |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
+                flat_columns |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
             else:
-                flat[name] = [_to_csv_cell(cell) for cell in to_list(cells)]
+                flat_columns[name] = [_to_csv_cell(cell) for cell in to_list(cells)]
         if start == 0:
-            self._rows.writerow(flat)
-        self._rows.writerows(zip(*flat.values(), strict=True))
+            self._rows.writerow(flat_columns)
+        self._rows.writerows(zip(*flat_columns.values(), strict=True))
 
 
 class JsonLinesWriter(_TextWriter):
@@ -185,12 +185,12 @@ def _transform_chunks(
     is_empty = True
     for table in source.tables:
         if set(table.columns) != set(columns):
-            odd = sorted(set(table.columns) ^ set(columns))[0]
+            mismatched = sorted(set(table.columns) ^ set(columns))[0]
             raise InputError(
                 "TO309",
                 f"Files that are written into one file must have the same columns, but those of {source.tables[0].name}"
                 f" and {table.name} differ.",
-                f"{odd!r} in only one of them",
+                f"{mismatched!r} in only one of them",
                 "Apply the calibrator to each file separately.",
             )
         start = 0
@@ -204,16 +204,19 @@ def _transform_chunks(
                 P = check_and_convert_probabilities(p / scale if scale > 1 else p, roles, source.sum_tolerance, logits)
             except InputError as problem:
                 raise block.locate_error(problem, roles, part=True) from None
-            Q = np.asarray(transform(P), dtype=np.float64)
-            if Q.shape != P.shape:
+            transformed = np.asarray(transform(P), dtype=np.float64)
+            if transformed.shape != P.shape:
                 raise InputError(
                     "TO314",
                     "The transform must return the number of rows and classes that it receives.",
-                    f"{Q.shape} for {P.shape}",
+                    f"{transformed.shape} for {P.shape}",
                     "Apply a calibrator that was fitted for these classes.",
                 )
-            Q = Q * scale if scale > 1 else Q
-            yield _replace_columns({name: chunk[name] for name in columns}, roles, Q, p.ndim, table.name), len(p)
+            transformed = transformed * scale if scale > 1 else transformed
+            yield (
+                _replace_columns({name: chunk[name] for name in columns}, roles, transformed, p.ndim, table.name),
+                len(p),
+            )
             start, is_empty = start + len(p), False
     if is_empty:
         raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")

@@ -41,10 +41,10 @@ MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too
 
 def audit_lenses(preds: Predictions) -> list[Lens]:
     """The lenses of the audit: the default lens, every class, and the whole probability vector."""
-    first = default_lens(preds)
+    default = default_lens(preds)
     if preds.kind != "classes" or preds.k == 2:
-        return [first]
-    return [first, Classwise(), *([Canonical()] if preds.k <= MAX_CANONICAL_CLASSES else [])]
+        return [default]
+    return [default, Classwise(), *([Canonical()] if preds.k <= MAX_CANONICAL_CLASSES else [])]
 
 
 def analyze_rows(
@@ -205,9 +205,9 @@ def _prepend_family(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> 
     """The tests with the family-wise test first; one lens of several views is a family by itself."""
     if len(estimands) > 1 or len(estimands[0].views) == 1:
         return list(tests)
-    (only,) = tests
-    family = replace(only, lens="family", pvalue=only.family_pvalue or only.pvalue, parts={})
-    return [family, only]
+    (lens_test,) = tests
+    family = replace(lens_test, lens="family", pvalue=lens_test.family_pvalue or lens_test.pvalue, parts={})
+    return [family, lens_test]
 
 
 def _could_become_significant(tests: Sequence[Verdict]) -> bool:

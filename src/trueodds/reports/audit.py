@@ -99,9 +99,9 @@ class Audit:
         """
         from trueodds.reports import html
 
-        live = [diagram.interactive_parts() for diagram in self.diagrams]
-        still = [None if moves else diagram.svg() for diagram, moves in zip(self.diagrams, live, strict=True)]
-        text = html.render_html(self.facts, still, live)
+        widgets = [diagram.interactive_parts() for diagram in self.diagrams]
+        svgs = [None if widget else diagram.svg() for diagram, widget in zip(self.diagrams, widgets, strict=True)]
+        text = html.render_html(self.facts, svgs, widgets)
         if path is not None:
             json_files.write_text(path, text, "TO703")
         return text
@@ -349,11 +349,11 @@ def _fit_recalibration(
 
 def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
     """Draw the reliability diagram, histogram, diagram per class, and simplex or tetrahedron for 3 or 4 classes."""
-    drawn = [draw(rows, "reliability", level=level)]
+    diagrams = [draw(rows, "reliability", level=level)]
     if rows.kind != "multilabel":
-        drawn.append(draw(rows, "confidence_histogram", level=level))
+        diagrams.append(draw(rows, "confidence_histogram", level=level))
         if rows.kind == "classes" and 2 < rows.k <= MAX_PANEL_CLASSES:
-            drawn.append(draw(rows, "reliability", lens="classwise", level=level))
+            diagrams.append(draw(rows, "reliability", lens="classwise", level=level))
         if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in SIMPLEX_DIAGRAMS:
-            drawn.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], level=level))
-    return tuple(drawn)
+            diagrams.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], level=level))
+    return tuple(diagrams)

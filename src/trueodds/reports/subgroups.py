@@ -82,8 +82,8 @@ class AuditGroups:
     def entries(self) -> list[dict[str, Any]]:
         """The subgroups as JSON objects."""
         return [
-            _group_entry(group.to_dict(), strict_json(right))
-            for group, right in zip(self.groups, self.accuracies, strict=True)
+            _group_entry(group.to_dict(), strict_json(accuracy))
+            for group, accuracy in zip(self.groups, self.accuracies, strict=True)
         ]
 
     def summary(self) -> dict[str, Any] | None:

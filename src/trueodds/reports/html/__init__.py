@@ -33,7 +33,7 @@ _STATE_ROLES = {
 
 
 def render_html(
-    audit: Mapping[str, Any], pictures: Sequence[str | None] = (), live: Sequence[tuple[str, str] | None] = ()
+    audit: Mapping[str, Any], pictures: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
 ) -> str:
     """Render the page of an audit dictionary (schema trueodds.audit/1).
 
@@ -58,7 +58,7 @@ def render_html(
     """
     audit = printable_tree(audit)
     style = _read_template("style.css")
-    scripts = list(dict.fromkeys([_read_template("script.js"), *(widget[1] for widget in live if widget)]))
+    scripts = list(dict.fromkeys([_read_template("script.js"), *(widget[1] for widget in widgets if widget)]))
     lists = {
         "data": data_and_settings.data_table(audit),
         "fix": recalibration.recalibration_table(audit),
@@ -89,7 +89,7 @@ def render_html(
             size=describe_size(audit["data"]),
             scale=_mean_scale(audit["data"]),
             facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],
-            figures=_figure_entries(audit, pictures, live),
+            figures=_figure_entries(audit, pictures, widgets),
             lists=lists,
             tables=tables,
             notes=data_and_settings.group_notes_by_code(audit),
@@ -182,13 +182,15 @@ def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
 
 
 def _figure_entries(
-    audit: Mapping[str, Any], pictures: Sequence[str | None], live: Sequence[tuple[str, str] | None]
+    audit: Mapping[str, Any], pictures: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
 ) -> list[dict[str, Any]]:
     """What the template needs for each diagram: its texts, picture or interactive widget, and tables."""
     no_pictures = [None] * len(audit["diagrams"])
     unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
     figures = []
-    for diagram, svg, widget in zip(audit["diagrams"], [*pictures, *no_pictures], [*live, *no_pictures], strict=False):
+    for diagram, svg, widget in zip(
+        audit["diagrams"], [*pictures, *no_pictures], [*widgets, *no_pictures], strict=False
+    ):
         name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
         texts = list((diagram.get("panels") or {}).get("finding") or ())
         finding = texts[0] if len(texts) == 1 else ""

@@ -226,12 +226,12 @@ _ONE_STANDARD_ERROR_RULE = (
 
 def _explain_choice(entries: Sequence[Mapping[str, Any]]) -> str:
     """How the chosen candidate was chosen: by the one-standard-error rule, by itself, or because nothing is better."""
-    chosen = next((candidate for candidate in entries if candidate.get("chosen")), None)
-    if chosen is not None and chosen["method"] == "identity":
+    chosen_entry = next((entry for entry in entries if entry.get("chosen")), None)
+    if chosen_entry is not None and chosen_entry["method"] == "identity":
         return "Chosen: the original probabilities, because no gain was found on held-out rows."
-    if chosen is None or chosen["method"] == _select_by_one_standard_error(entries):
+    if chosen_entry is None or chosen_entry["method"] == _select_by_one_standard_error(entries):
         return f"Chosen: {_ONE_STANDARD_ERROR_RULE}."
-    name = calibrator_name(chosen["method"])
+    name = calibrator_name(chosen_entry["method"])
     return (
         f"Chosen: {name}, which was specified in advance and needs fewer rows to be confirmed than"
         f" {_ONE_STANDARD_ERROR_RULE}."

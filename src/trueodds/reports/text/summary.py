@@ -139,10 +139,10 @@ def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
     overall = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
     if overall is None or overall.get("pvalue") is None or overall["pvalue"] <= alpha:
         return SummaryLine(label, "rejected", remark, "bad")
-    where = "in subgroups" if worst_group(audit.get("groups") or ()) else "by other tests"
+    source = "in subgroups" if worst_group(audit.get("groups") or ()) else "by other tests"
     p_overall = format_pvalue_clause(overall["pvalue"], overall.get("min_pvalue"))
     alone = f"the test through the {overall['lens']} lens alone has {p_overall}"
-    return SummaryLine(label, f"rejected {where}", f"{remark}; {alone}", "bad")
+    return SummaryLine(label, f"rejected {source}", f"{remark}; {alone}", "bad")
 
 
 def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLine:
@@ -189,7 +189,7 @@ def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[s
 def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """The log loss before and after, its gain, how it was confirmed, and the changed classes."""
     rows = (recalibration.get("rows") or {}).get("confirm")
-    where = f"by cross-fitting on {format_count(rows, 'row')}" if rows is not None else "on held-out rows"
+    method = f"by cross-fitting on {format_count(rows, 'row')}" if rows is not None else "on held-out rows"
     before, after = format_log_loss(recalibration, "before"), format_log_loss(recalibration, "after")
     percent, bound = recalibration.get("gain_percent"), format_gain_bound(recalibration)
     change = "" if percent is None else f" (−{format_gain_percent(percent)}{'' if bound else ', uncertain'})"
@@ -197,7 +197,7 @@ def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str
     # The test may reject although the confidence interval of the gain includes 0.
     confirmed = "miscalibration confirmed" if percent is not None and not bound else "confirmed"
     subject = " of choice and fit together" if recalibration.get("gain_of") == GAIN_OF_PROCEDURE else ""
-    remark = f"log loss{subject} {before} to {after}{change}{gain}; {confirmed} {where}{_pvalue_suffix(recalibration)}"
+    remark = f"log loss{subject} {before} to {after}{change}{gain}; {confirmed} {method}{_pvalue_suffix(recalibration)}"
     effects = describe_changed_classes(recalibration, data)
     return f"{remark}; {effects}" if effects else remark
 

@@ -76,10 +76,14 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
     return "\n".join(line.rstrip() for line in full_text.split("\n"))
 
 
-def _wrap(text: str, width: int, first: str = "", then: str = "") -> list[str]:
+def _wrap(text: str, width: int, initial_indent: str = "", indent: str = "") -> list[str]:
     """The wrapped text, with no line break inside a percentage or p-value."""
     return textwrap.wrap(
-        insert_no_break_spaces(text), width, break_on_hyphens=False, initial_indent=first, subsequent_indent=then
+        insert_no_break_spaces(text),
+        width,
+        break_on_hyphens=False,
+        initial_indent=initial_indent,
+        subsequent_indent=indent,
     )
 
 
@@ -99,11 +103,11 @@ def _format_summary(summary: list[SummaryLine], width: int, paint: Style) -> str
         answer = f"{fact.value}{remark}" if fact.remark else fact.value
         wrapped = _wrap(answer, max(20, width - label - 2)) or [""]
         role = fact.tone if fact.tone in ("good", "bad") else "value"
-        head = wrapped[0]
+        first_line = wrapped[0]
         value = insert_no_break_spaces(fact.value)
-        if head.startswith(value):
-            head = paint(value, role) + head[len(value) :]
-        lines += [f"  {fact.label}", f"    {head}"] if is_stacked else [f"  {fact.label:<{label}}{head}"]
+        if first_line.startswith(value):
+            first_line = paint(value, role) + first_line[len(value) :]
+        lines += [f"  {fact.label}", f"    {first_line}"] if is_stacked else [f"  {fact.label:<{label}}{first_line}"]
         lines += [" " * (label + 2) + more for more in wrapped[1:]]
     return "\n".join(lines)
 
@@ -167,5 +171,5 @@ def _format_notes(notes: list[tuple[str, str]], width: int, paint: Style) -> str
     """The notes, each as its code and its wrapped text."""
     lines = [paint("Notes", "title")]
     for code, note in notes:
-        lines += _wrap(f"[{code}] {note}", width, first="  ", then=" " * 10)
+        lines += _wrap(f"[{code}] {note}", width, initial_indent="  ", indent=" " * 10)
     return "\n".join(lines)

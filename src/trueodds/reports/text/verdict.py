@@ -126,9 +126,9 @@ def _calibration_sentence(
         "too low": "Underpredicts",
     }.get(state, state.capitalize())
     if data["mean_confidence"] is None or data["accuracy"] is None:
-        where = _describe_miscalibrated_classes(results, alpha, "label", "labels") if state == "miscalibrated" else ""
+        classes = _describe_miscalibrated_classes(results, alpha, "label", "labels") if state == "miscalibrated" else ""
         error = format_error(results.errors[0].value)
-        return f"{word}: expected calibration error {error}, averaged over the labels{where}."
+        return f"{word}: expected calibration error {error}, averaged over the labels{classes}."
     means = _describe_means(data)
     _, slope = miscalibration_direction(results, family, alpha, data)
     if slope is not None and slope.interval is not None and state in ("reversed", "overconfident", "underconfident"):

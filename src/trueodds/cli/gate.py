@@ -177,6 +177,7 @@ def evaluate_gate(gate: Gate, result: GatedResult) -> tuple[bool, str]:
 
 
 def _parse_limit(text: str) -> float:
+    """Parse the bound of a condition, which must be a finite number."""
     try:
         limit = float(text)
     except ValueError:

@@ -288,6 +288,7 @@ def requested_coverages(gates: Sequence[Gate]) -> list[float]:
 
 
 def _is_rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float) -> tuple[bool, str]:
+    """Return whether a p-value is at most alpha, and the comparison as text."""
     _check_min_pvalue(gate, min_pvalue, alpha)
     if pvalue is None or math.isnan(pvalue):
         raise gate.not_evaluable_error("no p-value", "See the notes.")

@@ -68,6 +68,7 @@ def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _start_spark(master: str | None) -> None:
+    """Start a Spark session with this Python, or connect to `master`; it stops when the command ends."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # whoever installed trueodds here means this Python
     builder = importlib.import_module("pyspark.sql").SparkSession.builder.appName("trueodds")
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # nothing goes by it
@@ -335,6 +336,7 @@ def _read_cost_table(path: str) -> tuple[list[str] | None, list[str] | None, lis
 
 
 def _is_number(cell: str) -> bool:
+    """Return whether a cell of the table of costs is a number."""
     try:
         float(cell)
     except ValueError:

@@ -77,6 +77,7 @@ class Power(Result):
         return f"{self._describe_detection()} · {self.lens} · level {format_number(self.alpha)}"
 
     def _describe_detection(self) -> str:
+        """Describe the detectable error, or the power and the required number of rows."""
         target = f"{_format_percent(self.target)} power"
         if self.question == "rows":
             required = (
@@ -101,6 +102,7 @@ class Power(Result):
         )
 
     def _describe_width(self) -> str:
+        """Describe the number of rows that an interval of the target width requires."""
         width_text = format_number(self.settings.get("width_now"))
         return (
             f"A {_format_percent(1 - self.alpha)} interval for {self.name} of width {format_number(self.target)}"
@@ -128,6 +130,7 @@ class Power(Result):
         return "overconfident" if overstated else "underconfident"
 
     def _describe_error(self) -> str:
+        """Describe the detectable error with its direction."""
         size_text = f"{format_number(self.effect)} on average"
         if self.settings.get("distortion") == "shift":
             return f"probabilities{self._describe_shifted_class()} that are {self._describe_direction()} by {size_text}"

@@ -100,6 +100,7 @@ class Registry:
                 raise self._unknown_setting(name, key[:80], known)
 
     def _unknown_setting(self, name: str, setting: str, known: Sequence[str]) -> InputError:
+        """Return the error of a setting that a method does not have, with the most similar one."""
         problem = f"The {self.kind} {name} has no setting {setting!r}."
         fix = suggestions.did_you_mean(setting, known)
         if not fix and (close := suggestions.find_near_names(setting, self._owners)):

@@ -265,6 +265,7 @@ class Verdict(Result):
         )
 
     def _margin_text(self) -> str:
+        """Describe the decision about the margin; empty without one."""
         if self.decision is None:
             return ""
         position = {"undecided": "undecided about the margin"}.get(self.decision, f"{self.decision} the margin")

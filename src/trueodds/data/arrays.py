@@ -120,6 +120,7 @@ def _check_encodable(array: Array, name: str) -> None:
 
 
 def _is_missing(value: Any) -> bool:
+    """Return whether an object is None, NaN or NA."""
     try:
         return value is None or bool(value != value)
     except Exception:  # noqa: BLE001 - pandas.NA has no truth value; an array or an object inside is not missing
@@ -143,7 +144,7 @@ def as_float_array(array: Array, name: str) -> Array:
 
 
 def check_shape(p: Array, name: str) -> None:
-    """Check that the shape is (n,) or (n, K) with K ≥ 2."""
+    """Raise TO101 unless the shape is (n,) or (n, K) with K ≥ 2."""
     if p.ndim == 2 and p.shape[1] == 1:
         raise InputError(
             "TO101",
@@ -158,7 +159,7 @@ def check_shape(p: Array, name: str) -> None:
 
 
 def check_one_dimensional(x: Array, name: str) -> None:
-    """(n,)."""
+    """Raise TO101 unless the shape is (n,)."""
     if x.ndim != 1:
         raise InputError(
             "TO101",
@@ -169,7 +170,7 @@ def check_one_dimensional(x: Array, name: str) -> None:
 
 
 def check_two_dimensional(x: Array, name: str) -> None:
-    """(n, L)."""
+    """Raise TO101 unless the shape is (n, L)."""
     if x.ndim != 2:
         raise InputError("TO101", f"{name} must be (n, L).", f"shape {x.shape}", "Pass one column per label.")
 
@@ -204,7 +205,7 @@ def count_phrase(count: int) -> str:
 
 
 def refuse_first_invalid(p: Array, is_invalid: Array, code: str, problem: str, fix: str) -> None:
-    """Raise an error for the first invalid value of an array."""
+    """Raise an error for the first invalid value of an array; `is_invalid` is the mask of the same shape."""
     index = np.unravel_index(int(np.argmax(is_invalid)), is_invalid.shape)
     position = f"row {index[0]}" + (f", class {index[1]}" if p.ndim == 2 else "")
     raise InputError(code, problem, f"{p[index]} in {position}{count_phrase(int(is_invalid.sum()))}", fix)
@@ -231,6 +232,7 @@ def select_rows(rows: Any, n: int) -> Array:
 
 
 def _no_subset_error(got: str) -> InputError:
+    """Return the error of a selection of rows that is no mask, slice or list of numbers."""
     return InputError(
         "TO118",
         "A subset must be selected by a mask of all rows, a slice or a list of row numbers.",

@@ -82,6 +82,10 @@ def _summarize_probabilities(
 def _check_row_sums(
     p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, rows: tuple[int, float, int]
 ) -> list[Note]:
+    """Raise TO104 if the sum of a row of p (n, K) differs from 1 by more than the tolerance; note smaller deviations.
+
+    `rows` has the row with the largest deviation, this deviation, and the number of rows that deviate.
+    """
     worst, distance, count = rows
     tolerance = SUM_TOLERANCE_OF_DTYPE.get(dtype.name, 1e-5) if sum_tolerance is None else sum_tolerance
     if distance > tolerance:

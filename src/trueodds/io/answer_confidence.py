@@ -131,6 +131,7 @@ def _parse_log_prob(record: Record, field: str, option: Any) -> float:
 
 
 def _correct_index(record: Record, field: str, choices: str | None, k: int) -> int:
+    """Return the number of the correct option of a question with k options."""
     value = _single_value(record.value(field))
     names = None
     if choices is not None:

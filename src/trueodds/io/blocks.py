@@ -87,6 +87,7 @@ class Block:
         return restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix
 
     def _find_row(self, row: int) -> tuple[BlockSegment, int]:
+        """Return the segment of a row of the block, and the number of the row in its file."""
         for segment in self.segments:
             if row < segment.n:
                 return segment, segment.start + row

@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
 
-GATE_FAILED = 1  # the exit code
+GATE_FAILED = 1  # exit code if a condition holds; invalid input has another one
 
 _SYNTAX_REMEDY = (
     "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance"
@@ -31,6 +31,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda x, limit: x < limit,
     "<=": lambda x, limit: x <= limit,
 }
+# Parts of a number that a gate may name: the value, and the ends of its interval.
 VALUE_PART, VALUE_AND_ENDS = ("value",), ("value", "low", "high")
 PARTS = (*VALUE_AND_ENDS, "floor", "noise_floor", "debiased")
 WORST_GROUP = "worst"  # stands for the group that is nearest to failing
@@ -40,15 +41,15 @@ WORST_GROUP = "worst"  # stands for the group that is nearest to failing
 class Scope:
     """The words, numbers and estimators that a gate of one command may name."""
 
-    command: str
+    command: str  # name of the command
     words: tuple[str, ...] = ()  # conditions without a bound, such as "reject"
-    numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # numbers that are no estimates, with parts
     estimators: tuple[str, ...] | None = ()  # None allows any
     grouped: tuple[str, ...] = ()  # the estimators that are reported for every group
     lenses: bool = False  # whether a lens may be named
     omits_intervals: bool = False  # whether estimates have no interval and no noise floor
     estimator: Any = None  # the estimator of the command with its settings, if it has one
-    example: str = "'ece>0.05'"
+    example: str = "'ece>0.05'"  # a condition for error messages
 
     @property
     def gated_names(self) -> list[str]:
@@ -70,13 +71,13 @@ AUDIT_SCOPE = Scope(
 class Gate:
     """A condition under which a command fails."""
 
-    text: str
-    name: str
-    part: str = "value"
-    group: str | None = None
+    text: str  # the condition as it was written
+    name: str  # name of an estimator or a number, or a word such as "reject"
+    part: str = "value"  # one of `PARTS`
+    group: str | None = None  # label of a subgroup, or `WORST_GROUP`
     lens: str | None = None  # for `risk`, the coverage
     operator: str = ""  # empty for a word
-    limit: float = 0.0
+    limit: float = 0.0  # the bound with which the number is compared
 
     @classmethod
     def parse(cls, text: str, scope: Scope = AUDIT_SCOPE) -> Gate:

@@ -283,7 +283,7 @@ def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
 
 
 def requested_coverages(gates: Sequence[Gate]) -> list[float]:
-    """The coverages whose risk is requested."""
+    """Return the coverages whose risk is requested."""
     return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
 
 
@@ -319,7 +319,7 @@ def _is_lens(name: str) -> bool:
 
 
 def _format_gate_number_name(gate: Gate, lens: str | None) -> str:
-    """The number as a gate names it."""
+    """Return the name of the number as a gate writes it, such as `ece[worst].low@classwise`."""
     group = "" if gate.group is None else f"[{gate.group}]"
     part = "" if gate.part == "value" else f".{gate.part}"
     return f"{gate.name}{group}{part}" + ("" if lens is None else f"@{lens}")
@@ -338,7 +338,7 @@ def _estimate_from_json(report: Mapping[str, Any]) -> Estimate:
 
 
 def _group_estimate_from_json(report: Mapping[str, Any]) -> Estimate:
-    """The error of a group of an audit, debiased as `measure` does it."""
+    """Return the error of a group from the JSON of an audit, debiased as `measure` does it."""
     from trueodds.resampling.noise_floor import subtract_noise_floor
 
     error, noise_floor = report["error"], report.get("noise_floor")

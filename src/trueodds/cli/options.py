@@ -189,7 +189,7 @@ def _split_at_commas(text: str) -> list[str]:
 
 
 def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
-    """The source or the tally behind the paths; several tallies are added up."""
+    """Return the source, or the sum of the tallies, at these paths."""
     refuse_repeated(files)
     _refuse_method_names(files)
     tallies = [is_tally(file) for file in files]
@@ -239,7 +239,7 @@ def _refuse_method_names(files: Sequence[str]) -> None:
 
 
 def add_tallies(files: Sequence[str]) -> Any:
-    """The sum of saved tallies."""
+    """Return the sum of saved tallies."""
     from trueodds.tallies import reading
 
     refuse_repeated(files)
@@ -266,7 +266,7 @@ _COST_TABLE_REMEDY = "Write a row per action and a column per class, such as: ac
 
 
 def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) -> tuple[Any, dict[str, Any]]:
-    """The rows and the settings `cost` and `actions`, with columns in the order of the rows' classes."""
+    """Return the rows and the settings `cost` and `actions`, with costs in the order of the classes of the rows."""
     if path is None:
         return data, {}
     names, actions, table = _read_cost_table(path)

@@ -88,7 +88,7 @@ class GatedEstimate:
         """Return the number that the gate names, of the estimate or of one of its views."""
         estimate = self.estimate
         if gate.lens in (None, estimate.lens):
-            number, remark = get_part_and_remark(estimate, gate.part)
+            number, remark = find_part_and_remark(estimate, gate.part)
             return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
         if gate.lens in estimate.parts and gate.part == "value":
             return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
@@ -227,7 +227,7 @@ class GatedAudit:
         return verdict["rejected"], verdict["reason"]
 
 
-def get_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, str]:
+def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, str]:
     """Return a part of an estimate, with a remark if it needs one.
 
     An estimate has a debiased value only near its noise floor. Far above it, nothing is subtracted.
@@ -253,11 +253,11 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
         raise gate.not_evaluable_error("no groups", "Add --group C for every group column.")
     requested = str(gate.group)
     if requested in groups:
-        number, remark = get_part_and_remark(groups[requested], gate.part)
+        number, remark = find_part_and_remark(groups[requested], gate.part)
         return number, f"{_format_gate_number_name(gate, None)}{remark}"
     if requested != WORST_GROUP:
         raise gate.not_evaluable_error(f"no group {requested!r}", suggest_names(requested, [WORST_GROUP, *groups]))
-    numbers = {label: get_part_and_remark(estimate, gate.part) for label, estimate in groups.items()}
+    numbers = {label: find_part_and_remark(estimate, gate.part) for label, estimate in groups.items()}
     defined_numbers = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
     extreme = max if gate.fails_above else min
     label = extreme(defined_numbers, key=lambda name: defined_numbers[name]) if defined_numbers else None

@@ -29,7 +29,10 @@ from trueodds.tallies.tally import Tally
 def decision_regret(
     rows: Predictions | Tally, cost: Any, actions: Any, level: float, rng: int | np.random.Generator
 ) -> dict[str, Any] | None:
-    """The decision regret with its interval and its test; None without costs."""
+    """Estimate and test the decision regret, as the section `decisions` of an audit; None without costs.
+
+    `cost` has a row per action and a column per true class, and `actions` names its rows.
+    """
     if cost is None:
         if actions is not None:
             raise InputError("TO203", "`actions` names the rows of `cost`.", "actions without cost", "Pass cost=.")
@@ -51,7 +54,7 @@ def decision_regret(
 
 
 def regret_lines(audit: AuditDict) -> list[SummaryLine]:
-    """The decision regret, for the summary."""
+    """The line of the summary on the decision regret; empty without costs."""
     decisions = audit.get("decisions")
     if not decisions:
         return []

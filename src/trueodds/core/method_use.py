@@ -36,7 +36,7 @@ def call_by_name(method: type, setting: str = "") -> str | None:
 def add_use_to_docstring(docstring: str, call: str, settings: Sequence[str]) -> str:
     """Return the docstring of a method with a paragraph on its use by name after the summary.
 
-    >>> print(with_use("Summary.", 'to.measure(y_true, y_prob, "ece")', ["bins", "order"]))
+    >>> print(add_use_to_docstring("Summary.", 'to.measure(y_true, y_prob, "ece")', ["bins", "order"]))
     Summary.
     <BLANKLINE>
         Use: ``to.measure(y_true, y_prob, "ece")``. Settings by name: `bins`, `order`.

@@ -66,7 +66,7 @@ def describe_lens(lens: str, data: Mapping[str, Any]) -> str:
 def insert_no_break_spaces(text: str) -> str:
     """The text with no-break spaces inside percentages and p-values: 100 %, p ≤ 0.001.
 
-    >>> bind_numbers("predicts 70 % (p ≤ 0.001)").replace("\u00a0", "~")
+    >>> insert_no_break_spaces("predicts 70 % (p ≤ 0.001)").replace("\u00a0", "~")
     'predicts 70~% (p~≤~0.001)'
     """
     text = re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
@@ -87,7 +87,7 @@ def format_share(x: float | None) -> str:
 def format_error(x: float | None) -> str:
     """A calibration error in a sentence: three decimals, or one significant digit if it is smaller than that.
 
-    >>> error_text(0.24104), error_text(0.0004), error_text(0.0), error_text(None)
+    >>> format_error(0.24104), format_error(0.0004), format_error(0.0), format_error(None)
     ('0.241', '0.0004', '0', '–')
     """
     if x is None:
@@ -100,7 +100,7 @@ def format_error(x: float | None) -> str:
 def format_error_range(low: float, high: float) -> str:
     """Two limits of a calibration error in a sentence, with the same number of decimals; an exact zero stays 0.
 
-    >>> error_range(0.00009, 0.503), error_range(0.0, 0.0231), error_range(0.00012, 0.0004)
+    >>> format_error_range(0.00009, 0.503), format_error_range(0.0, 0.0231), format_error_range(0.00012, 0.0004)
     ('0.000 to 0.503', '0 to 0.023', '0.00012 to 0.0004')
     """
     texts = (f"{x:.3f}" if x and high >= 0.001 else format_error(x) for x in (low, high))
@@ -110,7 +110,7 @@ def format_error_range(low: float, high: float) -> str:
 def format_level(level: float) -> str:
     """A confidence level in a sentence.
 
-    >>> level_text(0.95), level_text(0.999)
+    >>> format_level(0.95), format_level(0.999)
     ('95 %', '99.9 %')
     """
     return f"{format_percent(level)[:-1]} %"
@@ -124,7 +124,7 @@ def interval_heading(interval: Mapping[str, Any] | None) -> str:
 def format_pvalue(p: float | None, min_pvalue: float | None = None) -> str:
     """A p-value in a table; the smallest p-value that the draws allow is an upper bound.
 
-    >>> pvalue(0.001, 0.001), pvalue(0.42, 0.001), pvalue(1.74e-15), pvalue(None)
+    >>> format_pvalue(0.001, 0.001), format_pvalue(0.42, 0.001), format_pvalue(1.74e-15), format_pvalue(None)
     ('≤ 0.001', '0.42', '< 0.0001', '–')
     """
     if p is None:
@@ -137,7 +137,7 @@ def format_pvalue(p: float | None, min_pvalue: float | None = None) -> str:
 def format_pvalue_clause(p: float | None, min_pvalue: float | None = None) -> str:
     """A p-value in a sentence.
 
-    >>> chance(0.001, 0.001), chance(0.42, 0.001), chance(1e-9), chance(None)
+    >>> format_pvalue_clause(0.001, 0.001), format_pvalue_clause(0.42, 0.001), format_pvalue_clause(1e-9), format_pvalue_clause(None)
     ('p ≤ 0.001', 'p = 0.42', 'p < 0.0001', 'p –')
     """
     text = format_pvalue(p, min_pvalue)
@@ -147,7 +147,7 @@ def format_pvalue_clause(p: float | None, min_pvalue: float | None = None) -> st
 def format_count(n: int | None, one: str, many: str | None = None) -> str:
     """A number with its noun.
 
-    >>> count(1, "row"), count(12345, "row"), count(2, "class", "classes")
+    >>> format_count(1, "row"), format_count(12345, "row"), format_count(2, "class", "classes")
     ('1 row', '12,345 rows', '2 classes')
     """
     return "–" if n is None else f"{n:,} {one if n == 1 else many or one + 's'}"
@@ -156,7 +156,7 @@ def format_count(n: int | None, one: str, many: str | None = None) -> str:
 def format_decimals(x: float | None, places: int = 4) -> str:
     """A number with a fixed number of decimals and no negative zero.
 
-    >>> digits(0.062), digits(-1.1e-16), digits(7480.0), digits(None)
+    >>> format_decimals(0.062), format_decimals(-1.1e-16), format_decimals(7480.0), format_decimals(None)
     ('0.0620', '0.0000', '7,480', '–')
     """
     if x is None or not math.isfinite(x):
@@ -170,7 +170,7 @@ def format_decimals(x: float | None, places: int = 4) -> str:
 def format_column(column: Sequence[float | None]) -> list[str]:
     """A column of numbers with the same number of decimals: four, or more if all of them are tiny.
 
-    >>> align_digits([0.25, 0.000793, 0.0]), align_digits([0.0004, 0.00012])
+    >>> format_column([0.25, 0.000793, 0.0]), format_column([0.0004, 0.00012])
     (['0.2500', '0.0008', '0.0000'], ['0.00040', '0.00012'])
     """
     places = _decimal_places(column)
@@ -205,7 +205,7 @@ def describe_size(data: Mapping[str, Any]) -> str:
 def format_sample_size(data: Mapping[str, Any]) -> str:
     """The number of independent units: clusters, or rows.
 
-    >>> sample_size({"n": 900, "clusters": 4}), sample_size({"n": 12, "clusters": None})
+    >>> format_sample_size({"n": 900, "clusters": 4}), format_sample_size({"n": 12, "clusters": None})
     ('4 clusters', '12 rows')
     """
     clusters = data.get("clusters")
@@ -215,7 +215,7 @@ def format_sample_size(data: Mapping[str, Any]) -> str:
 def format_row_count(data: Mapping[str, Any]) -> str:
     """The number of rows behind a mean or a share, and whether it is weighted.
 
-    >>> rows_text({"n": 1500, "weighted": True}), rows_text({"n": 1, "weighted": False})
+    >>> format_row_count({"n": 1500, "weighted": True}), format_row_count({"n": 1, "weighted": False})
     ('weighted, 1,500 rows', '1 row')
     """
     return f"{'weighted, ' if data.get('weighted') else ''}{format_count(data['n'], 'row')}"

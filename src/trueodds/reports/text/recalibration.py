@@ -57,7 +57,7 @@ _CALIBRATOR_NAMES = {
 def calibrator_name(method: str) -> str:
     """A calibrator as the literature calls it, followed by its name in this library if that is another one.
 
-    >>> method_name("irm"), method_name("temperature")
+    >>> calibrator_name("irm"), calibrator_name("temperature")
     ('isotonic regression of all classes (irm)', 'temperature scaling')
     """
     return _CALIBRATOR_NAMES.get(method, method.replace("_", " "))
@@ -73,9 +73,9 @@ def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
 def format_log_loss(recalibration: Mapping[str, Any], when: str) -> str:
     """The log loss `before` or `after` the recalibration, as in the table of scores.
 
-    >>> log_loss_text({"candidates": [0], "log_loss_before": None}, "before")
+    >>> format_log_loss({"candidates": [0], "log_loss_before": None}, "before")
     'infinite'
-    >>> log_loss_text({"log_loss_after": 0.5}, "after")
+    >>> format_log_loss({"log_loss_after": 0.5}, "after")
     '0.5'
     """
     loss = recalibration.get(f"log_loss_{when}")
@@ -85,9 +85,9 @@ def format_log_loss(recalibration: Mapping[str, Any], when: str) -> str:
 def format_gain_bound(recalibration: Mapping[str, Any]) -> str:
     """The lower confidence limit of the gain in words; empty if it is not positive.
 
-    >>> gain_bound_text({"gain_low": 0.05, "gain_low_percent": 12.34, "alpha": 0.05})
+    >>> format_gain_bound({"gain_low": 0.05, "gain_low_percent": 12.34, "alpha": 0.05})
     'at least 12.3 % with 95 % confidence'
-    >>> gain_bound_text({"gain_low": -0.1})
+    >>> format_gain_bound({"gain_low": -0.1})
     ''
     """
     low, percent = recalibration.get("gain_low"), recalibration.get("gain_low_percent")
@@ -103,7 +103,7 @@ def format_gain_bound(recalibration: Mapping[str, Any]) -> str:
 def format_gain_percent(percent: float) -> str:
     """A percentage of the log loss, with the same digits wherever it occurs.
 
-    >>> percentage(78.0), percentage(0.984), percentage(0.0312)
+    >>> format_gain_percent(78.0), format_gain_percent(0.984), format_gain_percent(0.0312)
     ('78.0 %', '1.0 %', '0.031 %')
     """
     return format_share(percent / 100)
@@ -114,9 +114,9 @@ def describe_constant_prediction(recalibration: Mapping[str, Any], data: Mapping
 
     For confidences alone the constant is the accuracy on the held-out rows, otherwise equal probabilities.
 
-    >>> flat({"log_loss_after": 0.6823, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
+    >>> describe_constant_prediction({"log_loss_after": 0.6823, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
     'predicting 57.6 % for every row has log loss 0.6816'
-    >>> flat({"log_loss_after": 0.5, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
+    >>> describe_constant_prediction({"log_loss_after": 0.5, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
     ''
     """
     after, accuracy = recalibration.get("log_loss_after"), recalibration.get("accuracy_before")
@@ -139,11 +139,11 @@ def _entropy(q: float) -> float:
 def describe_changed_classes(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """The effect of the applied map on the predicted classes; empty for confidences alone.
 
-    >>> side_effects({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.5}, {"kind": "classes"})
+    >>> describe_changed_classes({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.5}, {"kind": "classes"})
     'the predicted class changes in 2 rows, accuracy stays 50.0 %'
-    >>> side_effects({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.51}, {"kind": "classes"})
+    >>> describe_changed_classes({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.51}, {"kind": "classes"})
     'the predicted class changes in 2 rows, accuracy changes from 50.0 % to 51.0 % (cross-fitted)'
-    >>> side_effects({"label_flips": 0}, {"kind": "classes", "event_rate": 0.5})
+    >>> describe_changed_classes({"label_flips": 0}, {"kind": "classes", "event_rate": 0.5})
     'no prediction crosses the 0.5 threshold'
     """
     if data["kind"] == "confidence" or recalibration.get("label_flips") is None:

@@ -210,12 +210,14 @@ class Ranking(Result):
 
 
 def _format_estimate(name: str, estimate: Estimate) -> str:
+    """Format the estimate of a model with its name and its noise floor."""
     label = noise_floor_label(estimate.estimator)
     noise_floor = "" if estimate.noise_floor is None else f" ({label} {format_number(estimate.noise_floor)})"
     return f"{name} {format_number(estimate.value)}{noise_floor}"
 
 
 def _list_pairs(pairs: Sequence[tuple[str, str]], pair_separator: str, separator: str) -> str:
+    """Format at most six pairs of names, joined by `pair_separator` within a pair and by `separator` between pairs."""
     pair_texts = [f"{first}{pair_separator}{second}" for first, second in pairs[:MAX_LISTED_PAIRS]]
     more = [f"{len(pairs) - MAX_LISTED_PAIRS} more"] if len(pairs) > MAX_LISTED_PAIRS else []
     return separator.join([*pair_texts, *more]) or "nothing"

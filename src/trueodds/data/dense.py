@@ -164,6 +164,7 @@ def _suggest_class_axis(y: Array, p: Array) -> str:
 
 
 def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fix: str) -> InputError:
+    """Return the error of labels and probabilities whose shapes differ by more than the axis of the classes."""
     return InputError(
         "TO107",
         "Labels (images, …) and probabilities must have the same shape but for the axis of the classes.",

@@ -84,6 +84,7 @@ def _single_value(value: Any) -> Any:
 
 
 def _option_log_probs(record: Record, field: str) -> list[float]:
+    """Return the log-probabilities of the options in a record, of which there must be two or more."""
     options = record.list_in(field)
     texts = bool(options) and all(
         isinstance(option, str) and not is_readable(option.strip(), "number") for option in options
@@ -260,6 +261,7 @@ def _samples_by_question(
 
 
 def _answer_text(record: Record, field: str, value: Any) -> str:
+    """Return an answer as text without surrounding blanks."""
     if value is None:
         raise record.missing_field_error(field)
     if isinstance(value, list) and len(value) == 1:

@@ -345,6 +345,7 @@ def _abstention_notes(rows: list[Record], is_abstention: list[bool], field: str)
 
 
 def _read_stated_confidence(record: Record, field: str, percent: bool) -> float:
+    """Return the stated confidence of a record as a fraction."""
     value = record.value(field)
     if isinstance(value, str) and value.strip().endswith("%"):
         if not percent:

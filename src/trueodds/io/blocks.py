@@ -205,6 +205,7 @@ class ColumnConsistency:
         self._check_kind(roles.probs[0], kind, segment)
 
     def _check_kind(self, column: str, kind: str, segment: BlockSegment) -> None:
+        """Raise an error if a column has another type than in the first file."""
         first = self._first.setdefault(column, kind)
         if first != kind:
             raise Place(segment.name, column, segment.start).type_change_error(0, first, kind)

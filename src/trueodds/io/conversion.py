@@ -145,6 +145,7 @@ def _check_text_array(cells: Array, place: Place) -> Array:
 
 
 def _to_float(cell: Any, row: int, place: Place) -> float:
+    """Convert a cell to a float, or raise an error with its row."""
     try:
         return float(cell)
     except (OverflowError, ValueError):  # an integer of 309 digits or more, or a signaling NaN
@@ -283,6 +284,7 @@ def is_readable(cell: str, kind: str) -> bool:
 
 
 def _parse_int(cell: str) -> int:
+    """Parse an integer of 64 bits; underscores are not allowed."""
     if "_" in cell:
         raise ValueError(cell)
     value = int(cell)
@@ -292,12 +294,14 @@ def _parse_int(cell: str) -> int:
 
 
 def _parse_float(cell: str) -> float:
+    """Parse a float; underscores are not allowed."""
     if "_" in cell:
         raise ValueError(cell)
     return float(cell)
 
 
 def _parse_exact_float(cell: str) -> float:
+    """Parse a float; an integer that it may not represent is an error."""
     value = _parse_float(cell)
     if abs(value) >= 2**63 and cell.strip().lstrip("+-").isdigit():
         raise OverflowError(cell)  # an identifier that a float would round

@@ -221,6 +221,7 @@ class CsvRows:
         return self._cells
 
     def _check_n_cells(self, row: int, line: int, cells: list[str]) -> list[str]:
+        """Return the cells of a row; raise TO311 unless there is one per column."""
         if len(cells) != len(self.columns):
             raise InputError(
                 "TO311",
@@ -301,6 +302,7 @@ class CsvTable(Table):
         return {name: parse_cells(cells[name], kinds[name], Place(self.name, name, start)) for name in names}
 
     def _cells_by_column(self, parts: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
+        """Return the cells of the rows in these slices, by column."""
         places = {name: i for i, name in enumerate(self.columns)}
         rows = [row for part, first, last in parts for row in part.cells[first:last]]
         return {name: [row[places[name]] for row in rows] for name in names}

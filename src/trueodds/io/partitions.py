@@ -192,16 +192,18 @@ class PartitionedSource(Source):
         }
 
     def _local_source(self) -> TableSource:
+        """Return a source that reads the partitions one after the other on this machine."""
         tables = [table for table in self.iterate_tables() if table.rows != 0]
         if not tables:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
         return self.reading.make_source(tables)
 
 
-def _result_count_error(got: str, explanation: str) -> InputError:
+def _result_count_error(got: str, quantity: str) -> InputError:
+    """Return the error of an engine that returned no result or several; `quantity` says which."""
     return InputError(
         "TO330",
-        f"The engine returned {explanation} result where there must be one.",
+        f"The engine returned {quantity} result where there must be one.",
         got,
         "Run it again; report it if it persists.",
     )

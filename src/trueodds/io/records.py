@@ -172,6 +172,7 @@ def _records_of_json_document(path: str) -> Iterator[Record]:
 
 
 def _records_in_memory(data: Any) -> Iterator[Record]:
+    """Iterate over a list of dicts as records."""
     if not isinstance(data, Iterable) or isinstance(data, (Mapping, bytes)) or hasattr(data, "columns"):
         fix = "Give a path of .jsonl, or a list of dicts; a frame has .to_dict('records')."
         raise InputError("TO302", "Answers are read from .jsonl or from a list of dicts.", type(data).__name__, fix)

@@ -117,6 +117,7 @@ class NpzWriter(Writer):
                     np.lib.format.write_array(file, self._concatenate_pieces(name, pieces), allow_pickle=False)
 
     def _concatenate_pieces(self, name: str, pieces: list[Any]) -> Any:
+        """Concatenate the pieces of a column, which are arrays or lists."""
         if all(isinstance(piece, np.ndarray) for piece in pieces):
             return np.concatenate(pieces)
         return to_array([cell for piece in pieces for cell in to_list(piece)], Place(self.target, name))
@@ -255,14 +256,17 @@ def check_and_convert_probabilities(
     return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
 
 
-def _replace_columns(chunk: dict[str, Any], roles: ColumnRoles, Q: Array, ndim: int, name: str) -> dict[str, Any]:
+def _replace_columns(
+    chunk: dict[str, Any], roles: ColumnRoles, transformed: Array, ndim: int, name: str
+) -> dict[str, Any]:
+    """Return a chunk with recalibrated probabilities (n, K) in place of the columns of the original ones."""
     if len(roles.probs) > 1:
-        new = {column: Q[:, j] for j, column in enumerate(roles.probs)}
+        new_columns = {column: transformed[:, j] for j, column in enumerate(roles.probs)}
     else:
-        new = {roles.probs[0]: Q if ndim == 2 else Q[:, 1]}
+        new_columns = {roles.probs[0]: transformed if ndim == 2 else transformed[:, 1]}
     names = dict(zip(roles.probs, _output_column_names(roles), strict=True))
-    written = {names.get(column, column): new.get(column, cells) for column, cells in chunk.items()}
-    if len(written) < len(chunk):
+    renamed = {names.get(column, column): new_columns.get(column, cells) for column, cells in chunk.items()}
+    if len(renamed) < len(chunk):
         clash = next(new_name for column, new_name in names.items() if new_name != column and new_name in chunk)
         raise InputError(
             "TO313",
@@ -270,7 +274,7 @@ def _replace_columns(chunk: dict[str, Any], roles: ColumnRoles, Q: Array, ndim: 
             repr(clash),
             "Rename or remove it.",
         )
-    return written
+    return renamed
 
 
 def _output_column_names(roles: ColumnRoles) -> tuple[str, ...]:

@@ -137,8 +137,10 @@ def format_pvalue(p: float | None, min_pvalue: float | None = None) -> str:
 def format_pvalue_clause(p: float | None, min_pvalue: float | None = None) -> str:
     """A p-value in a sentence.
 
-    >>> format_pvalue_clause(0.001, 0.001), format_pvalue_clause(0.42, 0.001), format_pvalue_clause(1e-9), format_pvalue_clause(None)
-    ('p ≤ 0.001', 'p = 0.42', 'p < 0.0001', 'p –')
+    >>> format_pvalue_clause(0.001, 0.001), format_pvalue_clause(0.42, 0.001)
+    ('p ≤ 0.001', 'p = 0.42')
+    >>> format_pvalue_clause(1e-9), format_pvalue_clause(None)
+    ('p < 0.0001', 'p –')
     """
     text = format_pvalue(p, min_pvalue)
     return f"p {text}" if text[0] in "≤<–" else f"p = {text}"

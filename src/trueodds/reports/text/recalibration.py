@@ -114,9 +114,10 @@ def describe_constant_prediction(recalibration: Mapping[str, Any], data: Mapping
 
     For confidences alone the constant is the accuracy on the held-out rows, otherwise equal probabilities.
 
-    >>> describe_constant_prediction({"log_loss_after": 0.6823, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
+    >>> confidences = {"kind": "confidence", "k": 2}
+    >>> describe_constant_prediction({"log_loss_after": 0.6823, "accuracy_before": 0.576}, confidences)
     'predicting 57.6 % for every row has log loss 0.6816'
-    >>> describe_constant_prediction({"log_loss_after": 0.5, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
+    >>> describe_constant_prediction({"log_loss_after": 0.5, "accuracy_before": 0.576}, confidences)
     ''
     """
     after, accuracy = recalibration.get("log_loss_after"), recalibration.get("accuracy_before")
@@ -139,9 +140,10 @@ def _entropy(q: float) -> float:
 def describe_changed_classes(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """The effect of the applied map on the predicted classes; empty for confidences alone.
 
-    >>> describe_changed_classes({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.5}, {"kind": "classes"})
+    >>> changed = {"label_flips": 2, "accuracy_before": 0.5}
+    >>> describe_changed_classes({**changed, "accuracy_after": 0.5}, {"kind": "classes"})
     'the predicted class changes in 2 rows, accuracy stays 50.0 %'
-    >>> describe_changed_classes({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.51}, {"kind": "classes"})
+    >>> describe_changed_classes({**changed, "accuracy_after": 0.51}, {"kind": "classes"})
     'the predicted class changes in 2 rows, accuracy changes from 50.0 % to 51.0 % (cross-fitted)'
     >>> describe_changed_classes({"label_flips": 0}, {"kind": "classes", "event_rate": 0.5})
     'no prediction crosses the 0.5 threshold'

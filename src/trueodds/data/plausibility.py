@@ -91,9 +91,9 @@ def _compare_class_orders(preds: Predictions, rows: slice, gain: float) -> tuple
     if min(1.0, float(counts.max(axis=0).sum() / total_weight)) - accuracy <= gain:
         return None
     if k == 2:
-        best_accuracy = 1 - accuracy
+        reordered_accuracy = 1 - accuracy
     else:
         from scipy.optimize import linear_sum_assignment
 
-        best_accuracy = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / total_weight)
-    return (accuracy, best_accuracy) if best_accuracy - accuracy > gain and best_accuracy > 0.5 else None
+        reordered_accuracy = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / total_weight)
+    return (accuracy, reordered_accuracy) if reordered_accuracy - accuracy > gain and reordered_accuracy > 0.5 else None

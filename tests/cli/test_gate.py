@@ -173,7 +173,7 @@ def test_a_debiased_number_is_there_near_the_noise_floor_and_clear_of_it(
     value: float, noise_floor: float, known: float | None, debiased: float
 ) -> None:
     estimate = Estimate("ece", "confidence", value, 100, None, noise_floor, known)
-    assert gate_values.find_part(estimate, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
+    assert gate_values.find_part_and_remark(estimate, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
 
 
 def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_refused() -> None:
@@ -186,7 +186,7 @@ def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_ref
                 Gate.parse(f"{name}.debiased>0.01")
             continue
         Gate.parse(f"{name}.debiased>0.01")
-        number, _ = gate_values.find_part(to.measure(preds, name, resamples=100), "debiased")
+        number, _ = gate_values.find_part_and_remark(to.measure(preds, name, resamples=100), "debiased")
         assert number is not None, name
         assert math.isfinite(number), name
 

@@ -9,10 +9,11 @@ from scipy.special import softmax
 
 import trueodds as to
 from trueodds.core.results import Verdict
-from trueodds.reports.facts import Facts, add_fix, alpha_of_fix
+from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.family_wise_test import add_recalibration_to_family, recalibration_alpha
 from trueodds.reports.subgroups import worst_group
 from trueodds.reports.text import terminal
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
 
 TEST = Verdict("omnibus", "positive", 1.0, 0.5, 100, "")
 WORLDS = 60  # in CI 500 were gone through when the rules were made; each run takes others of them
@@ -50,7 +51,7 @@ def contradictions(audit):
     facts = audit.to_dict()
     verdict, alpha = facts["verdict"], facts["verdict"]["alpha"]
     sentence, p = verdict["sentence"], verdict["pvalue"]
-    by_label = {fact.label: fact for fact in summary_facts(facts)}
+    by_label = {fact.label: fact for fact in summary_lines(facts)}
     problems = []
 
     def claim(holds, what):
@@ -153,8 +154,8 @@ def test_a_fix_counts_as_evidence_only_by_its_part_of_alpha() -> None:
         (0.30, None, 0.30 / 0.95, 0.001 / 0.95),
     ):
         verdict = replace(TEST, pvalue=pvalue, min_pvalue=0.001)
-        facts = Facts([], [], [verdict], None, None, 999, [])
-        family, own = add_fix(facts, gain, 0.05).tests
+        facts = AuditResults([], [], [verdict], None, None, 999, [])
+        family, own = add_recalibration_to_family(facts, gain, 0.05).tests
         assert (family.pvalue, family.min_pvalue) == (pytest.approx(joint), min_pvalue and pytest.approx(min_pvalue))
         assert own is verdict
-        assert (alpha_of_fix(verdict, 0.05) == 0.05) == (pvalue <= 0.0475)
+        assert (recalibration_alpha(verdict, 0.05) == 0.05) == (pvalue <= 0.0475)

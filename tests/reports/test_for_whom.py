@@ -11,13 +11,14 @@ import trueodds as to
 from tests import reference
 from tests.test_schemas import valid
 from trueodds.api.by_group import by_group
+from trueodds.reports.analyze_rows import analyze_rows
 from trueodds.reports.audit import audit
-from trueodds.reports.facts import FIX, GROUPS, facts_of_rows
+from trueodds.reports.family_wise_test import GROUP_WEIGHT, RECALIBRATION_WEIGHT
 from trueodds.reports.html import render_html
 from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, worst_group
 from trueodds.reports.text import group_tables
 from trueodds.reports.text import terminal as report
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
 
 
 def simulated(n=600, wrong=0.0, seed=0, **extra):
@@ -100,8 +101,8 @@ def test_family_and_groups_each_keep_their_level():
     families = groups = single = 0
     for seed in range(60):
         preds = simulated(100, seed=seed)
-        whom = GroupSpec.of(preds, preds, False, 0.05, seed)
-        result = facts_of_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
+        whom = GroupSpec.from_rows(preds, preds, False, 0.05, seed)
+        result = analyze_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
         families += result.tests[0].pvalue <= 0.05
         groups += min(group.joint for group in result.groups.groups) <= 0.05
         single += min(group.pvalue for group in result.groups.groups) <= 0.05
@@ -115,7 +116,7 @@ def test_subgroups_count_in_the_family_and_not_in_the_correction_of_lenses():
     family, lens = document["tests"]
     assert family["lens"] == "family"
     joint = min(group["joint"] for group in document["groups"])
-    either = min(joint / GROUPS, lens["pvalue"] / (1 - GROUPS)) / (1 - FIX)
+    either = min(joint / GROUP_WEIGHT, lens["pvalue"] / (1 - GROUP_WEIGHT)) / (1 - RECALIBRATION_WEIGHT)
     assert document["verdict"]["pvalue"] == family["pvalue"] == pytest.approx(either, rel=1e-12)
     assert (family["pvalue"] <= 0.05) == (document["verdict"]["rejected"] is True)
     assert family["parts"] == {}
@@ -134,7 +135,7 @@ def test_a_group_of_one_row_is_there_without_interval_and_undecided():
     one = document["groups"][1]
     assert (one["n"], one["interval"], one["status"]) == (1, None, "undecided")
     assert "TN150" in codes(document)
-    assert "2 undecided" in {fact.label: fact.remark for fact in summary_facts(document)}["Miscalibrated groups"]
+    assert "2 undecided" in {fact.label: fact.remark for fact in summary_lines(document)}["Miscalibrated groups"]
     line = next(line for line in str(made).splitlines() if line.strip().startswith("site=one"))
     assert line.split()[1] == "1"
     assert line.endswith("undecided")
@@ -217,7 +218,7 @@ def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
     assert worst_group(groups)["label"] == "a=1, b=1"
     assert (
         "worst: a=1, b=1"
-        in {fact.label: fact.remark for fact in summary_facts(crossed.to_dict())}["Miscalibrated groups"]
+        in {fact.label: fact.remark for fact in summary_lines(crossed.to_dict())}["Miscalibrated groups"]
     )
     assert worst_group([group for group in groups if group["status"] != "miscalibrated"]) is None
 

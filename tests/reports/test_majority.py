@@ -47,7 +47,7 @@ def test_the_limit_of_a_row_is_called_pointwise() -> None:
     rng = np.random.default_rng(2)
     P = rng.dirichlet([1, 1, 1], 60)
     document = people(to.Predictions(rng.multinomial(9, P), P))
-    table = annotators.furthest_table(document)
+    table = annotators.furthest_row_table(document)
     assert "pointwise limit" in [heading.name for heading in table.columns]
     assert "Pointwise limit: exceeded with probability at most 5 %" in table.intro
     assert "critical value" not in render_text(document)

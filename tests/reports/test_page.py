@@ -18,7 +18,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.reports import html as page
 from trueodds.reports.audit import audit
 from trueodds.reports.text import data_and_settings
-from trueodds.reports.text.formatting import digits, error_text, format_share, pvalue
+from trueodds.reports.text.formatting import format_decimals, format_error, format_pvalue, format_share
 
 VOID = {"meta", "img", "br", "input", "link", "circle", "rect", "line"}
 
@@ -72,12 +72,12 @@ def forms(x: float) -> set[str]:
     """The ways in which a number may be displayed."""
     texts = {
         format_number(x),
-        digits(x),
+        format_decimals(x),
         format_share(x),
         f"{x:.1f} %",
-        f"+{digits(x)}",
-        error_text(x),
-        pvalue(x).split()[-1],
+        f"+{format_decimals(x)}",
+        format_error(x),
+        format_pvalue(x).split()[-1],
     }
     return texts | ({f"{x:,}"} if isinstance(x, int) else set())
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.reports.facts import FIX
+from trueodds.reports.family_wise_test import RECALIBRATION_WEIGHT
 from trueodds.reports.text.verdict import verdict_state
 
 
@@ -35,7 +35,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     verdict = overconfident.verdict
     assert verdict["state"] == "overconfident"
     assert verdict["rejected"]
-    assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - FIX))
+    assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - RECALIBRATION_WEIGHT))
     assert verdict["sentence"].startswith("Overconfident: predicts ")
     assert "Calibration rejected (family-wise p ≤ 0.0053)." in verdict["sentence"]
     assert "confirmed on held-out rows" in verdict["sentence"]
@@ -223,11 +223,11 @@ def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on
 def test_a_level_is_stated_from_a_third_of_the_error_on(level, error, debiased, state):
     verdict: Any = SimpleNamespace(pvalue=0.01, min_pvalue=0.01)
     facts: Any = SimpleNamespace(
-        in_the_large=level,
-        in_the_large_z=9.0,
+        calibration_in_the_large=level,
+        calibration_in_the_large_z=9.0,
         default_test=verdict,
         errors=[SimpleNamespace(value=error, debiased=debiased)],
-        standard=(),
+        standard_measures=(),
     )
     assert verdict_state(facts, verdict, 0.05, {"true_class_zeros": 0, "event_rate": None}) == state
 

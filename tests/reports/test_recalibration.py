@@ -11,8 +11,8 @@ import trueodds as to
 from tests.calibrators.rows import powers
 from tests.reports.example import example
 from trueodds.reports.text import recalibration
-from trueodds.reports.text.formatting import error_range
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.formatting import format_error_range
+from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
 
 
@@ -23,7 +23,7 @@ def drawn(n: int, power: float, seed: int) -> to.Predictions:
 
 
 def fix_fact(audit: dict[str, Any]) -> Any:
-    return next(fact for fact in summary_facts(audit) if fact.label == "Recalibration")
+    return next(fact for fact in summary_lines(audit) if fact.label == "Recalibration")
 
 
 def test_the_gain_of_choice_and_fit_is_not_called_that_of_the_chosen_method() -> None:
@@ -68,7 +68,7 @@ def test_the_lower_limit_of_the_gain_states_its_confidence() -> None:
     assert "gain at least 54.2 % with 95 % confidence" in fix_fact(audit).remark
     audit["recalibration"]["alpha"] = 0.0025  # the tests do not reject: 5 % of alpha
     assert "gain at least 54.2 % with 99.75 % confidence" in fix_fact(audit).remark
-    assert ("lower 99.75 % confidence limit of the gain", "0.2232") in recalibration.fix_table(audit).rows
+    assert ("lower 99.75 % confidence limit of the gain", "0.2232") in recalibration.recalibration_table(audit).rows
 
 
 def test_percentages_of_the_log_loss_have_the_same_digits_everywhere() -> None:
@@ -77,7 +77,7 @@ def test_percentages_of_the_log_loss_have_the_same_digits_everywhere() -> None:
     percent = f"{fix['gain_percent']:.1f} %"
     assert f"by {percent} (at least {fix['gain_low_percent']:.1f} % with" in report.verdict["sentence"]
     assert f"(−{percent})" in fix_fact(report.to_dict()).remark
-    assert (recalibration.percentage(78.0), recalibration.percentage(0.98)) == ("78.0 %", "1.0 %")
+    assert (recalibration.format_gain_percent(78.0), recalibration.format_gain_percent(0.98)) == ("78.0 %", "1.0 %")
 
 
 def test_a_temperature_has_two_decimals_in_the_sentence_and_in_the_summary() -> None:
@@ -109,7 +109,7 @@ def test_too_few_rows_are_the_reason_after_a_colon() -> None:
 
 
 def test_the_limits_of_an_interval_have_the_same_decimals() -> None:
-    assert error_range(0.00009, 0.503) == "0.000 to 0.503"
+    assert format_error_range(0.00009, 0.503) == "0.000 to 0.503"
     audit = example()
     audit["measures"][2]["interval"] |= {"low": 0.00009, "high": 0.503}
     assert "0.000 to 0.503" in " ".join(render_text(audit).split())
@@ -148,7 +148,7 @@ def test_the_table_of_candidates_states_the_rule_that_chose() -> None:
 
 
 def test_the_terminal_shows_the_standard_error_of_a_difference_and_no_difference_of_a_dropped_candidate() -> None:
-    table = recalibration.candidate_table(example()).brief()
+    table = recalibration.candidate_table(example()).without_details()
     names = [column.name for column in table.columns]
     rows = {row[0]: dict(zip(names, row, strict=True)) for row in table.rows}
     assert (rows["mcllo"]["difference"], rows["mcllo"]["standard error"]) == ("0.0032", "0.0119")

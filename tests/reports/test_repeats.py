@@ -3,7 +3,7 @@
 import numpy as np
 
 import trueodds as to
-from trueodds.reports.facts import duplicate_notes
+from trueodds.reports.data_description import duplicate_notes
 
 
 def rows(n=1000, seed=0):

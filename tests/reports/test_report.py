@@ -11,7 +11,7 @@ from tests.reports.example import example, unremarkable
 from trueodds.io.answers import read_answers
 from trueodds.reports import decision_costs
 from trueodds.reports.text import data_and_settings, group_tables, recalibration, results
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
 
 
@@ -26,7 +26,7 @@ def test_words_for_people_stand_before_the_tables() -> None:
 
 
 def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
-    facts = {fact.label: fact for fact in summary_facts(example())}
+    facts = {fact.label: fact for fact in summary_lines(example())}
     assert facts["Mean confidence"].value == "71.0 %"  # 0.7104
     assert facts["Accuracy"].value == "96.1 %"  # 0.9611
     assert facts["Expected calibration error"].value == "0.251"  # 0.2507
@@ -59,7 +59,7 @@ def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
     audit["recalibration"] |= {"log_loss_before": None, "gain_percent": None, "gain_low_percent": None}
     text = " ".join(render_text(audit).split())
     assert "log loss infinite to 0.1578, gain at least 0.2232 nats per row" in text
-    assert ("log loss before", "infinite") in recalibration.fix_table(audit).rows
+    assert ("log loss before", "infinite") in recalibration.recalibration_table(audit).rows
 
 
 def binary() -> dict[str, Any]:
@@ -72,7 +72,7 @@ def binary() -> dict[str, Any]:
 
 
 def test_of_two_classes_the_predicted_one_is_named() -> None:
-    facts = {fact.label: fact for fact in summary_facts(binary())}
+    facts = {fact.label: fact for fact in summary_lines(binary())}
     assert (facts["Mean predicted"].value, facts["Observed event rate"].value) == ("30.1 %", "25.4 %")
     assert facts["Expected calibration error"].remark.startswith("ECE of P(rain)")
     assert "calibration-in-the-large −4.7 percentage points" in facts["Observed event rate"].remark  # .254 − .301
@@ -87,7 +87,7 @@ def test_a_confidence_alone_has_no_answers_that_could_change() -> None:
     text = render_text(audit)
     assert "predicted class changes" not in text
     assert "accuracy change" not in text
-    assert dict(recalibration.fix_table(audit).rows)["accuracy, changed classes"].startswith("not applicable")
+    assert dict(recalibration.recalibration_table(audit).rows)["accuracy, changed classes"].startswith("not applicable")
 
 
 def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
@@ -118,7 +118,7 @@ def test_a_tiny_p_is_reported_as_small() -> None:
     text = " ".join(render_text(audit).split())
     assert "p < 0.0001" in text
     assert "e-15" not in text
-    assert ("p-value of the gain", "< 0.0001") in recalibration.fix_table(audit).rows
+    assert ("p-value of the gain", "< 0.0001") in recalibration.recalibration_table(audit).rows
 
 
 def test_each_claim_is_tested_once() -> None:
@@ -245,7 +245,7 @@ def votes() -> dict[str, Any]:
 
 
 def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
-    facts = {fact.label: fact for fact in summary_facts(votes())}
+    facts = {fact.label: fact for fact in summary_lines(votes())}
     assert facts["Vote share"].value == "96.1 %"
     assert "Accuracy" not in facts
     assert "the vote share of the predicted class stays 96.3 %" in facts["Recalibration"].remark
@@ -256,12 +256,12 @@ def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
 def test_where_only_groups_are_miscalibrated_the_test_of_all_rows_is_stated() -> None:
     audit = example()
     audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "Calibration")
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Calibration")
     assert fact.value == "rejected in subgroups"
     assert fact.remark.startswith("family-wise p ≤ 0.001")
     assert fact.remark.endswith("the test through the confidence lens alone has p = 0.491")
     audit["groups"] = []
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "Calibration")
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Calibration")
     assert fact.value == "rejected by other tests"
 
 
@@ -270,17 +270,17 @@ def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -
     audit["data"] |= {"kind": "confidence", "k": 2}
     # H(.576) = .6816; .995 of it is .6781
     audit["recalibration"] |= {"accuracy_before": 0.576, "log_loss_after": 0.679}
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "Recalibration")
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Recalibration")
     assert (fact.value, fact.tone) == ("hardly better than a constant", "plain")
     assert "predicting 57.6 % for every row has log loss 0.6816" in fact.remark
     audit["recalibration"]["log_loss_after"] = 0.677
-    assert next(fact for fact in summary_facts(audit) if fact.label == "Recalibration").tone == "good"
+    assert next(fact for fact in summary_lines(audit) if fact.label == "Recalibration").tone == "good"
 
 
 def test_methods_are_called_in_words() -> None:
     audit = example()
     audit["recalibration"] |= {"chosen": "irm", "summary": "76 knots for all classes"}
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "Recalibration")
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Recalibration")
     assert fact.value == "isotonic regression of all classes (irm), 76 knots for all classes"
 
 
@@ -288,7 +288,7 @@ def test_an_interval_that_says_nothing_is_unknown_and_says_of_how_many() -> None
     audit = example()
     audit["data"]["clusters"] = 4
     audit["measures"][2]["interval"] |= {"low": 0.0, "high": 1.0}
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "Expected calibration error")
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Expected calibration error")
     assert "95 % confidence interval uninformative with 4 clusters" in fact.remark
 
 
@@ -299,11 +299,11 @@ def test_abstentions_are_reported_beside_the_error() -> None:
     ] * 10
     result = read_answers(rows, confidence="c", correct="ok", abstained="skip")
     audit["notes"] = [note.to_dict() for note in result.notes]
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "Coverage")
+    fact = next(fact for fact in summary_lines(audit) if fact.label == "Coverage")
     assert fact.value == "75.0 %"  # 30 of 40
     assert fact.remark.startswith("10 of 40 ")
     assert fact.remark.endswith("; the rest of the report covers the answers given")
-    assert not [fact for fact in summary_facts(example()) if fact.label == "Coverage"]
+    assert not [fact for fact in summary_lines(example()) if fact.label == "Coverage"]
 
 
 def test_the_interval_that_may_start_at_zero_is_explained_only_if_a_group_is_miscalibrated() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
-from trueodds.reports.facts import MAX_RESAMPLES, required_resamples
+from trueodds.reports.family_wise_test import MAX_RESAMPLES, required_resamples
 
 
 @pytest.mark.parametrize("claims", [1, 2, 20])

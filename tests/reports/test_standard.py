@@ -9,7 +9,10 @@ from scipy.stats import binom, mannwhitneyu
 import trueodds as to
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.view import View
-from trueodds.reports.standard_measures import auc, exponent, measures_by_name, standard_measures, standard_notes
+from trueodds.reports.area_under_curve import auc_with_se
+from trueodds.reports.calibration_exponent import calibration_exponent
+from trueodds.reports.standard_measures import standard_measures, standard_notes
+from trueodds.reports.wald_intervals import measures_by_name
 
 
 def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):
@@ -51,29 +54,31 @@ def test_the_power_of_several_classes_is_the_one_that_fits_best():
     rng = np.random.default_rng(2)
     z = rng.normal(0, 1.5, (500, 4))
     y = (softmax(0.7 * z, axis=1).cumsum(axis=1)[:, :-1] <= rng.random((500, 1))).sum(axis=1)
-    beta, error = exponent(to.Predictions(y, softmax(z, axis=1)))
+    beta, error = calibration_exponent(to.Predictions(y, softmax(z, axis=1)))
     optimum = minimize(lambda b: -log_softmax(b[0] * z, axis=1)[np.arange(500), y].sum(), [1.0], tol=1e-10).x[0]
     assert beta == pytest.approx(optimum, abs=1e-5)
     assert abs(beta - 0.7) < 4 * error < 0.4
-    assert exponent(to.Predictions.from_logits(y, z))[0] == pytest.approx(beta, rel=1e-9)
+    assert calibration_exponent(to.Predictions.from_logits(y, z))[0] == pytest.approx(beta, rel=1e-9)
 
 
 def test_the_area_is_that_of_mann_and_whitney_and_its_error_delongs():
     rng = np.random.default_rng(3)
     p, y = np.round(rng.random(60), 1), rng.integers(0, 2, 60)
-    area, error = auc(View(p, y))
+    area, error = auc_with_se(View(p, y))
     a, b = p[y == 1], p[y == 0]
     assert area == pytest.approx(mannwhitneyu(a, b).statistic / (len(a) * len(b)), rel=1e-12)
     beats = (a[:, None] > b) + 0.5 * (a[:, None] == b)
     variance = beats.mean(axis=1).var(ddof=1) / len(a) + beats.mean(axis=0).var(ddof=1) / len(b)
     assert error == pytest.approx(np.sqrt(variance), rel=1e-12)
-    assert np.isnan(auc(View(p, np.ones(60)))[0])
+    assert np.isnan(auc_with_se(View(p, np.ones(60)))[0])
 
 
 def test_a_weight_of_two_is_two_rows_in_the_area():
     rng = np.random.default_rng(4)
     p, y, w = rng.random(40), rng.integers(0, 2, 40), rng.integers(1, 4, 40)
-    assert auc(View(p, y, w))[0] == pytest.approx(auc(View(np.repeat(p, w), np.repeat(y, w)))[0], rel=1e-12)
+    assert auc_with_se(View(p, y, w))[0] == pytest.approx(
+        auc_with_se(View(np.repeat(p, w), np.repeat(y, w)))[0], rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("clusters", [False, True])
@@ -81,7 +86,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(clusters):
     sets, slopes, areas = 150, 0, 0
     rng = np.random.default_rng(9)
     x = rng.normal(0, 1.5, 400_000)
-    truth = auc(View(expit(x), (rng.random(len(x)) < expit(0.7 * x)).astype(float)))[0]
+    truth = auc_with_se(View(expit(x), (rng.random(len(x)) < expit(0.7 * x)).astype(float)))[0]
     for seed in range(sets):
         preds = two_classes(seed, slope=0.7)
         if clusters:  # every row three times: three times the rows and no more to be known
@@ -90,7 +95,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(clusters):
         view = View(preds.p, preds.y)
         value, error = Cox().coefficients(view, preds.cluster)["slope"]
         slopes += abs(value - 0.7) <= 1.96 * error
-        value, error = auc(view, preds.cluster)
+        value, error = auc_with_se(view, preds.cluster)
         areas += abs(value - truth) <= 1.96 * error
     min_covered = binom.ppf(0.0005, sets, 0.93)
     assert slopes >= min_covered

@@ -9,9 +9,9 @@ import trueodds as to
 from tests.reports.example import example
 from tests.test_schemas import valid
 from trueodds.reports.html import render_html
-from trueodds.reports.standard_measures import Measure
 from trueodds.reports.text import results
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
+from trueodds.reports.wald_intervals import Measure
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_a_distance_has_the_sign_of_the_difference() -> None:
     measure = Measure("calibration_slope", 0.8, to.measure([0, 1] * 20, [0.4, 0.6] * 20, "brier").interval)
     assert measure.interval is not None
     half = (measure.interval.high - measure.interval.low) / 2
-    assert measure.distance(1.0) == pytest.approx(-0.2 * 1.959964 / half, rel=1e-6)
-    assert Measure("calibration_slope", 0.8, None).distance(0.0) == 0.0
+    assert measure.distance_in_se(1.0) == pytest.approx(-0.2 * 1.959964 / half, rel=1e-6)
+    assert Measure("calibration_slope", 0.8, None).distance_in_se(0.0) == 0.0
 
 
 def test_calibration_in_the_large_has_one_sign_everywhere() -> None:
@@ -120,4 +120,4 @@ def test_the_page_is_red_for_a_reversed_ranking_and_neutral_for_too_few_rows() -
     assert '<header class="bad">' in render_html(audit)
     audit["verdict"] |= {"state": "too few rows", "rejected": False, "pvalue": 0.4}
     assert '<header class="plain">' in render_html(audit)
-    assert next(fact for fact in summary_facts(audit) if fact.label == "Calibration").tone == "plain"
+    assert next(fact for fact in summary_lines(audit) if fact.label == "Calibration").tone == "plain"

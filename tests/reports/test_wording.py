@@ -12,7 +12,7 @@ import trueodds as to
 from tests.reports.example import example
 from trueodds.reports.html import render_html
 from trueodds.reports.text import data_and_settings, group_tables, results
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
 from trueodds.reports.text.terminal import render_text
 
 
@@ -23,7 +23,7 @@ def weighted() -> dict[str, Any]:
 
 
 def facts_of(audit: dict[str, Any]) -> dict[str, Any]:
-    return {fact.label: fact for fact in summary_facts(audit)}
+    return {fact.label: fact for fact in summary_lines(audit)}
 
 
 def test_weighted_means_are_called_weighted() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
-from trueodds.data.prediction_arrays import FIELDS
+from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 
 PROBABILITY_NOTE_PREFIX = "TN10"  # the codes of notes on sums, rounding, ties and logits of probabilities begin so
@@ -14,7 +14,7 @@ PROBABILITY_NOTE_PREFIX = "TN10"  # the codes of notes on sums, rounding, ties a
 
 def replace_probabilities(preds: Predictions, P: Array) -> Predictions:
     """Return the predictions with the probabilities P (n, K), and everything else that belongs to the rows."""
-    values = {name: getattr(preds, name) for name in FIELDS} | {
+    values = {name: getattr(preds, name) for name in ARRAY_FIELDS} | {
         "p": P[:, 1] if preds.kind == "confidence" else P,
         "logits": None,
         "dtype": P.dtype.name,

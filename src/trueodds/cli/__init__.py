@@ -21,7 +21,7 @@ from trueodds.cli.groups import groups
 from trueodds.cli.list_names import list_names
 from trueodds.cli.measure import measure
 from trueodds.cli.messages import restate_error
-from trueodds.cli.near_options import near_options
+from trueodds.cli.option_suggestions import find_near_options
 from trueodds.cli.power import power
 from trueodds.cli.study import study
 from trueodds.cli.tally import merge, tally
@@ -30,7 +30,8 @@ from trueodds.core.errors import InputError, install_command
 from trueodds.core.suggestions import suggest_names
 
 _RECORD_OPTIONS = ("--logprobs", "--samples", "--abstained", "--answer", "--choices", "--question")
-EXIT_INVALID_INPUT, EXIT_STOPPED, EXIT_CLOSED_PIPE = 2, 130, 141
+EXIT_INVALID_INPUT = 2
+EXIT_STOPPED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the number of the signal: SIGINT, SIGPIPE
 
 
 class Program(click.Group):
@@ -125,7 +126,7 @@ def _convert_usage_error(problem: click.UsageError) -> InputError:
     command = problem.ctx.command_path if problem.ctx else "trueodds"
     fix = f"See {command} --help."
     if isinstance(problem, click.NoSuchOption):
-        close, certain = near_options(problem)
+        close, certain = find_near_options(problem)
         if command == "trueodds apply" and problem.option_name in _RECORD_OPTIONS:
             fix = (
                 "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers"

@@ -20,21 +20,22 @@ if TYPE_CHECKING:
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
+# Coverages at which the risk is printed, of all questions.
 REPORTED_COVERAGES = (0.5, 0.8, 0.9, 1.0)
-N_RESAMPLES = 2000  # of the text and of the picture, which say the same interval
+CURVE_RESAMPLES = 2000  # bootstrap resamples of the risk-coverage curve, in the text and the figure alike
 _CURVE_SUFFIXES = (".svg", ".png", ".pdf", ".csv", ".json")
 
 
 def _add_record_options(command: Any) -> Any:
     """Add the options of records, one of which names the field of the confidence."""
-    stated = (
+    confidence_options = (
         ("--confidence", {"metavar": "F", "help": "Field of the stated confidence, with --correct."}),
         ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
     )
-    for option, how in reversed(
-        (*records.RECORD_OPTIONS[1:3], *stated, records.RECORD_OPTIONS[0], *records.RECORD_OPTIONS[3:])
+    for option, settings in reversed(
+        (*records.RECORD_OPTIONS[1:3], *confidence_options, records.RECORD_OPTIONS[0], *records.RECORD_OPTIONS[3:])
     ):
-        command = click.option(option, **how)(command)
+        command = click.option(option, **settings)(command)
     return FILES(command)
 
 
@@ -92,7 +93,7 @@ def answers(
         progress(0.2, "resampling answers")
         risk = answer_set.selective_risk(
             at=list(dict.fromkeys((*REPORTED_COVERAGES, answer_set.coverage, *gate_values.requested_coverages(gates)))),
-            resamples=N_RESAMPLES,
+            resamples=CURVE_RESAMPLES,
             level=level,
             rng=seed,
         )
@@ -108,7 +109,7 @@ def answers(
         output.save_text(json_path, output.format_json(report))
     if json_path != "-":
         output.print_text(
-            "\n".join([*_format_lines(answer_set, risk, measures), *(path for path in (curve, out) if path)])
+            "\n".join([*_format_report(answer_set, risk, measures), *(path for path in (curve, out) if path)])
         )
         for note in notes:
             output.print_text(f"  {restate_keywords(str(note))}")
@@ -119,47 +120,46 @@ def _measure_answers(preds: Predictions, min_prob: float, level: float, seed: in
     """Return the error in bins of 100 rows and the Behavioral Alignment Score."""
     import trueodds as to
 
-    how: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
+    settings: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
     return [
-        to.measure(preds, "rmsce", partition="mass:100", **how),
-        to.measure(preds, "bas", min_prob=min_prob, **how),
+        to.measure(preds, "rmsce", partition="mass:100", **settings),
+        to.measure(preds, "bas", min_prob=min_prob, **settings),
     ]
 
 
-def _format_lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
+def _format_report(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
+    """Return the lines of the report as text: counts, accuracy, risk at several coverages, and the measures."""
     from trueodds.core.formatting import format_number, format_percent
     from trueodds.core.results import Interval
 
     (view,) = _confidence_views(answer_set.predictions)
-    at = risk.at
+    curve = risk.at
 
-    def limits(low: float, high: float) -> str:
+    def format_limits(low: float, high: float) -> str:
         return str(Interval(low, high, risk.interval.level, "")) if risk.interval else ""
 
     low, high = _error_rate_limits(answer_set, risk)
-    of = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
+    accuracy_limits = format_limits(1 - high, 1 - low)
+    answered = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
     rows = [
-        ("queries", f"{answer_set.n_queries:,}{of}"),
+        ("queries", f"{answer_set.n_queries:,}{answered}"),
         ("abstained", f"{answer_set.abstained:,}"),
         ("coverage", format_percent(round(answer_set.coverage, 4))),
-        (
-            "accuracy",
-            f"{format_number(1 - risk.random)} {limits(1 - high, 1 - low)} · {answer_set.predictions.n:,} answers",
-        ),
+        ("accuracy", f"{format_number(1 - risk.random)} {accuracy_limits} · {answer_set.predictions.n:,} answers"),
         ("mean confidence", format_number(float(view.p.mean()))),
     ]
     for i, coverage in enumerate(REPORTED_COVERAGES):
-        if at["risk"][i] >= 0:
-            within = limits(float(at["low"][i]), float(at["high"][i]))
+        if curve["risk"][i] >= 0:
+            limits_text = format_limits(float(curve["low"][i]), float(curve["high"][i]))
             text = (
-                f"{format_number(float(at['risk'][i]))} {within} · confidence ≥"
-                f" {format_number(float(at['threshold'][i]))}"
+                f"{format_number(float(curve['risk'][i]))} {limits_text} · confidence ≥"
+                f" {format_number(float(curve['threshold'][i]))}"
             )
         else:
             text = f"– · only {format_percent(round(answer_set.coverage, 4))} were answered"
         rows.append((f"risk at {format_percent(coverage)}", text))
-    earned = format_number(measures[-1].noise_floor or 0.0)
-    explained = (
+    calibrated_score = format_number(measures[-1].noise_floor or 0.0)
+    explanation = (
         (
             "    BAS, the Behavioral Alignment Score: mean reward if the model may abstain, with 1 for a correct"
             " answer, 0 for"
@@ -168,29 +168,30 @@ def _format_lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estim
             "    an abstention and −t/(1 − t) for a wrong answer, averaged over all thresholds t. If these confidences"
             " were"
         ),
-        f"    calibrated, the expected score would be {earned}.",
+        f"    calibrated, the expected score would be {calibrated_score}.",
     )
     return [
         *(f"{name:<16} {text}" for name, text in rows),
         str(risk),
         *(measure.describe() for measure in measures),
-        *explained,
+        *explanation,
     ]
 
 
 def _error_rate_limits(answer_set: Answers, risk: SelectiveRisk) -> tuple[float, float]:
-    """The limits of the error rate of all answers."""
-    last = risk.at["coverage"].tolist().index(answer_set.coverage)
-    return float(risk.at["low"][last]), float(risk.at["high"][last])
+    """Return the confidence limits of the error rate of all answers."""
+    index = risk.at["coverage"].tolist().index(answer_set.coverage)
+    return float(risk.at["low"][index]), float(risk.at["high"][index])
 
 
 def _build_report(
     files: tuple[str, ...], answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate], notes: list[Any]
 ) -> dict[str, Any]:
+    """Return the report as a JSON object of the schema trueodds.answers/1."""
     from trueodds.core.json_files import strict_json
 
     (view,) = _confidence_views(answer_set.predictions)
-    at = {name: column.tolist() for name, column in risk.at.items()}
+    curve = {name: column.tolist() for name, column in risk.at.items()}
     low, high = _error_rate_limits(answer_set, risk)
     return {
         "schema": "trueodds.answers/1",
@@ -207,7 +208,7 @@ def _build_report(
             "interval": risk.interval.to_dict() if risk.interval else None,
             "random": risk.random,
             "ideal": risk.ideal,
-            "at": [strict_json(dict(zip(at, row, strict=True))) for row in zip(*at.values(), strict=True)],
+            "at": [strict_json(dict(zip(curve, row, strict=True))) for row in zip(*curve.values(), strict=True)],
         },
         "measures": [measure.to_dict() for measure in measures],
         "notes": [note.to_dict() for note in notes],
@@ -215,17 +216,19 @@ def _build_report(
 
 
 def _confidence_views(preds: Predictions) -> tuple[Any, ...]:
+    """Return the views of the answers through the confidence lens, of which there is one."""
     from trueodds.lenses.lens import as_lens
 
     return tuple(as_lens("confidence").views(preds))
 
 
 def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) -> None:
+    """Save the risk-coverage curve as JSON, CSV or a figure, by the suffix of the path."""
     from trueodds.diagrams.selective_risk.compute import RiskCoverage
     from trueodds.io.write import write_columns as write
     from trueodds.lenses.lens import as_lens
 
-    recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=N_RESAMPLES)
+    recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=CURVE_RESAMPLES)
     diagram = recipe.compare_models({"": answer_set.predictions}, as_lens("confidence"), seed)
     kind = Path(path).suffix.lower()
     if kind == ".json":
@@ -237,7 +240,7 @@ def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) ->
 
 
 def _write_predictions(answer_set: Answers, path: str) -> None:
-    """Probabilities and label, or confidence and correctness, with the question of each row as the records name it."""
+    """Write probabilities and label, or confidence and correctness, and the question of each row if it has one."""
     import numpy as np
 
     from trueodds.io.write import write_columns as write

@@ -80,13 +80,13 @@ def audit(
     FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally. Several files are combined.
     """
     gates = gate.parse_gates(fail_on, gate.AUDIT_SCOPE)
-    named = pop_columns(columns)
-    if any(condition.group for condition in gates) and "group" not in named and not any(map(is_tally, files)):
+    columns_used = pop_columns(columns)
+    if any(condition.group for condition in gates) and "group" not in columns_used and not any(map(is_tally, files)):
         raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.check_outputs(files, html=html_path, json=json_path)
-    check_crossings(files, named, crossings)
-    with ProgressBar() as progress, records.restate_cluster_errors(named, costs=cost_path is not None):
-        data, costs = read_costs(open_data(files, named), cost_path, mode, weight_kind)
+    check_crossings(files, columns_used, crossings)
+    with ProgressBar() as progress, records.restate_cluster_errors(columns_used, costs=cost_path is not None):
+        data, costs = read_costs(open_data(files, columns_used), cost_path, mode, weight_kind)
         gated = ComputedGateValues(data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed})
         gated.prepare(gates)
         from trueodds.reports import audit as audited

@@ -90,7 +90,7 @@ def compare(
             progress(number / len(files), "reading")
             counted = is_tally(file) and not all(map(is_tally, files))  # beside files, to which the columns belong
             models.append(open_data([file], {} if counted else columns))
-        how: dict[str, Any] = {
+        settings_used: dict[str, Any] = {
             "lens": lens,
             "null": null,
             "paired": paired,
@@ -99,7 +99,7 @@ def compare(
         } | method_settings
         estimator_args = [] if estimator is None else [estimator]
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
-        comparison = compared(*positional, weight_kind=weight_kind, **how)
+        comparison = compared(*positional, weight_kind=weight_kind, **settings_used)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
     if gates:  # of two models, as the scope has seen to
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))

@@ -67,12 +67,7 @@ def draw(
 ) -> None:
     """Draw a calibration diagram, or save the data behind it."""
     method_settings, columns = pop_settings(params), pop_columns(params)
-    kind = Path(out).suffix.lower()
-    if kind not in _PICTURE_SUFFIXES + _TABLE_SUFFIXES:
-        known = " ".join(_PICTURE_SUFFIXES + _TABLE_SUFFIXES)
-        raise InputError(
-            "TO606", "The format of a diagram is given by the suffix of its file.", repr(out), f"One of {known}."
-        )
+    suffix = _check_suffix(out)
     output.check_outputs(files, out=out)
     import trueodds as to
     from trueodds.diagrams import DIAGRAMS
@@ -82,32 +77,28 @@ def draw(
         raise InputError(
             "TO603", "--title and --no-title exclude each other.", "--title and --no-title", "Omit one of them."
         )
-    looks = {"--title": title is not None, "--no-title": no_title} if kind in _TABLE_SUFFIXES else {}
-    looks |= {"--figsize": figsize is not None, "--dpi": dpi is not None} if kind in (*_TABLE_SUFFIXES, ".html") else {}
-    if idle := [option for option, used in looks.items() if used]:
-        what = "A page has no size" if kind == ".html" else "A table has no title and no size"
-        raise InputError("TO603", f"{what}.", f"{idle[0]} --out {out}", "Leave it out, or write a .svg, .png or .pdf.")
-    look: dict[str, Any] = {
+    options = {"--title": title is not None, "--no-title": no_title, "--figsize": figsize, "--dpi": dpi}
+    _refuse_unused_options(out, suffix, [option for option, value in options.items() if value not in (None, False)])
+    presentation: dict[str, Any] = {
         "title": False if no_title else title,
         "figsize": None if figsize is None else _parse_size(figsize),
         "dpi": None if dpi is None else parse_value(dpi),
     }
-    Presentation(**look)  # refused before the file is read
+    Presentation(**presentation)  # refused before the file is read
 
     DIAGRAMS.check(diagram, method_settings)
-    if kind == ".html" and diagram not in _ROTATABLE_DIAGRAMS:
-        known = " ".join(suffix for suffix in _PICTURE_SUFFIXES + _TABLE_SUFFIXES if suffix != ".html")
-        why = f"Only the diagram {' and '.join(_ROTATABLE_DIAGRAMS)} is saved as an HTML page, where it can be rotated."
-        raise InputError("TO606", why, f"--diagram {diagram} --out {out}", f"Use one of {known}.")
+    _check_rotatable(diagram, out, suffix)
     per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).accepts_several_models)
     data = open_models(files, columns) if per_file else open_data(files, columns)
     if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.has_setting(diagram, "n_queries"):
         method_settings = {"n_queries": n_queries} | method_settings  # records know how many answers were not given
-    drawing = to.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **method_settings)
+    drawing = to.draw(
+        data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **presentation, **method_settings
+    )
     drawing = drawing.less(*without)
-    if kind in _PICTURE_SUFFIXES:
+    if suffix in _PICTURE_SUFFIXES:
         drawing.save(out)
-    elif kind == ".json":
+    elif suffix == ".json":
         output.save_text(out, output.format_json(drawing.to_dict()))
     else:
         _write_csv(out, drawing.to_dict()["table"])
@@ -116,17 +107,47 @@ def draw(
         output.print_text(f"  {restate_keywords(str(note))}")
 
 
+def _check_suffix(out: str) -> str:
+    """Return the suffix of the output file; raise TO606 if it is none of a picture or a table."""
+    suffix = Path(out).suffix.lower()
+    if suffix not in _PICTURE_SUFFIXES + _TABLE_SUFFIXES:
+        suffixes = " ".join(_PICTURE_SUFFIXES + _TABLE_SUFFIXES)
+        raise InputError(
+            "TO606", "The format of a diagram is given by the suffix of its file.", repr(out), f"One of {suffixes}."
+        )
+    return suffix
+
+
+def _refuse_unused_options(out: str, suffix: str, options: Sequence[str]) -> None:
+    """Raise TO603 for options of the picture that a table, or an HTML page, does not have."""
+    unused = ["--title", "--no-title"] if suffix in _TABLE_SUFFIXES else []
+    unused += ["--figsize", "--dpi"] if suffix in (*_TABLE_SUFFIXES, ".html") else []
+    if ignored := [option for option in options if option in unused]:
+        problem = "A page has no size" if suffix == ".html" else "A table has no title and no size"
+        fix = "Leave it out, or write a .svg, .png or .pdf."
+        raise InputError("TO603", f"{problem}.", f"{ignored[0]} --out {out}", fix)
+
+
+def _check_rotatable(diagram: str, out: str, suffix: str) -> None:
+    """Raise TO606 for an HTML page of a diagram that cannot be rotated."""
+    if suffix != ".html" or diagram in _ROTATABLE_DIAGRAMS:
+        return
+    suffixes = " ".join(other for other in _PICTURE_SUFFIXES + _TABLE_SUFFIXES if other != ".html")
+    problem = f"Only the diagram {' and '.join(_ROTATABLE_DIAGRAMS)} is saved as an HTML page, where it can be rotated."
+    raise InputError("TO606", problem, f"--diagram {diagram} --out {out}", f"Use one of {suffixes}.")
+
+
 def open_models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return each file by its name without folder and suffix; epochs of several runs are named run/epoch."""
     names = [Path(file).stem.removesuffix(".tally") for file in files]
     folders = [Path(file).expanduser().resolve().parent for file in files]
     if len(set(folders)) > 1 and all(map(_is_number, names)):
         names = [f"{folder.name}/{name}" for folder, name in zip(folders, names, strict=True)]
-    if twice := {name for name in names if names.count(name) > 1}:
+    if repeated_names := {name for name in names if names.count(name) > 1}:
         raise InputError(
             "TO603",
             "Two models have the same name.",
-            ", ".join(sorted(twice)),
+            ", ".join(sorted(repeated_names)),
             "Rename the files so that their names differ.",
         )
     return {name: open_data([file], columns) for name, file in zip(names, files, strict=True)}
@@ -138,6 +159,7 @@ def _parse_size(text: str) -> Any:
 
 
 def _is_number(name: str) -> bool:
+    """Return whether the name of a file is a finite number, such as that of an epoch."""
     try:
         return isfinite(float(name))
     except ValueError:
@@ -145,6 +167,7 @@ def _is_number(name: str) -> bool:
 
 
 def _write_csv(out: str, table: dict[str, list[Any]]) -> None:
+    """Write the table of a diagram as a CSV file."""
     import csv
     import io
 

@@ -96,9 +96,9 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         and (loaded_calibrator.calibration_map.logits or loaded_calibrator.calibration_map.takes_logs)
     )
     by_hand = any(isinstance(column, list) for column in columns.values())  # names in an order are an order
-    named = [] if roles is None or by_hand else list(roles.suffixes or ())
+    column_suffixes = [] if roles is None or by_hand else list(roles.suffixes or ())
     classes = [str(name) for name in loaded_calibrator.classes]
-    order = _match_classes(classes, named)
+    order = _match_classes(classes, column_suffixes)
 
     def better(P: Any) -> Any:
         if order is None:
@@ -110,8 +110,8 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     with ProgressBar() as progress:
         done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=report_in_rows(progress))
     output.print_text(f"{loaded_calibrator.describe()}\n{done:,} rows written to {out}")
-    if named and order is None and named != classes:
-        pairs = ", ".join(f"{column} is class {name}" for column, name in zip(named, classes, strict=True))
+    if column_suffixes and order is None and column_suffixes != classes:
+        pairs = ", ".join(f"{column} is class {name}" for column, name in zip(column_suffixes, classes, strict=True))
         output.print_text(f"  Classes were matched by position because one side has numbers instead of names: {pairs}.")
 
 

@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.core.suggestions import suggest_names
 
-GATE_FAILED = 1  # the exit code
+GATE_FAILED = 1  # exit code if a condition holds; invalid input has another one
 
 _SYNTAX_REMEDY = (
     "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance"
@@ -31,6 +31,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda x, limit: x < limit,
     "<=": lambda x, limit: x <= limit,
 }
+# Parts of a number that a gate may name: the value, and the ends of its interval.
 VALUE_PART, VALUE_AND_ENDS = ("value",), ("value", "low", "high")
 PARTS = (*VALUE_AND_ENDS, "floor", "noise_floor", "debiased")
 WORST_GROUP = "worst"  # stands for the group that is nearest to failing
@@ -40,15 +41,15 @@ WORST_GROUP = "worst"  # stands for the group that is nearest to failing
 class Scope:
     """The words, numbers and estimators that a gate of one command may name."""
 
-    command: str
+    command: str  # name of the command
     words: tuple[str, ...] = ()  # conditions without a bound, such as "reject"
-    numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # numbers that are no estimates, with parts
     estimators: tuple[str, ...] | None = ()  # None allows any
     grouped: tuple[str, ...] = ()  # the estimators that are reported for every group
     lenses: bool = False  # whether a lens may be named
     omits_intervals: bool = False  # whether estimates have no interval and no noise floor
     estimator: Any = None  # the estimator of the command with its settings, if it has one
-    example: str = "'ece>0.05'"
+    example: str = "'ece>0.05'"  # a condition for error messages
 
     @property
     def gated_names(self) -> list[str]:
@@ -70,13 +71,13 @@ AUDIT_SCOPE = Scope(
 class Gate:
     """A condition under which a command fails."""
 
-    text: str
-    name: str
-    part: str = "value"
-    group: str | None = None
+    text: str  # the condition as it was written
+    name: str  # name of an estimator or a number, or a word such as "reject"
+    part: str = "value"  # one of `PARTS`
+    group: str | None = None  # label of a subgroup, or `WORST_GROUP`
     lens: str | None = None  # for `risk`, the coverage
     operator: str = ""  # empty for a word
-    limit: float = 0.0
+    limit: float = 0.0  # the bound with which the number is compared
 
     @classmethod
     def parse(cls, text: str, scope: Scope = AUDIT_SCOPE) -> Gate:
@@ -145,16 +146,16 @@ def parse_gates(texts: Sequence[str], scope: Scope) -> list[Gate]:
     return [Gate.parse(text, scope) for text in texts]
 
 
-def evaluate_gates(ctx: click.Context, gates: Sequence[Gate], answer: GatedResult) -> None:
+def evaluate_gates(ctx: click.Context, gates: Sequence[Gate], result: GatedResult) -> None:
     """Print on stderr which gates passed; exit with 1 if one failed. A gate that cannot be evaluated is an error."""
     failed, errors = False, []
     for gate in gates:
         try:
-            fails, why = evaluate_gate(gate, answer)
+            fails, reason = evaluate_gate(gate, result)
         except InputError as problem:
             errors.append(problem)
             continue
-        output.print_text(f"gate {'failed' if fails else 'passed'}: {why}", err=True)
+        output.print_text(f"gate {'failed' if fails else 'passed'}: {reason}", err=True)
         failed = failed or fails
     if errors:
         raise errors[0]
@@ -162,21 +163,22 @@ def evaluate_gates(ctx: click.Context, gates: Sequence[Gate], answer: GatedResul
         ctx.exit(GATE_FAILED)
 
 
-def evaluate_gate(gate: Gate, answer: GatedResult) -> tuple[bool, str]:
+def evaluate_gate(gate: Gate, result: GatedResult) -> tuple[bool, str]:
     """Return whether the gate fails, and why; TO611 if the number does not exist."""
     if not gate.operator:
-        fails, why = answer.evaluate_condition(gate)
-        return fails, f"{gate.name} ({why})"
-    number, name = answer.number(gate)
+        fails, reason = result.evaluate_condition(gate)
+        return fails, f"{gate.name} ({reason})"
+    number, name = result.number(gate)
     if number is None or math.isnan(number):
         raise gate.not_evaluable_error(f"no number for {name}", "It is undefined or was not computed: see the notes.")
-    fails, shown = gate.fails(number), format_number(number)
-    if gate.fails(float(shown)) != fails:  # rounding would show the other outcome
-        shown = repr(number)
-    return fails, f"{name} = {shown}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
+    fails, number_text = gate.fails(number), format_number(number)
+    if gate.fails(float(number_text)) != fails:  # rounding would show the other outcome
+        number_text = repr(number)
+    return fails, f"{name} = {number_text}{'' if fails else ', not'} {gate.operator} {gate.limit:g}"
 
 
 def _parse_limit(text: str) -> float:
+    """Parse the bound of a condition, which must be a finite number."""
     try:
         limit = float(text)
     except ValueError:
@@ -241,8 +243,10 @@ def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
 def _check_estimator(gate: Gate, scope: Scope) -> None:
     """Reject a gate on an estimator, a group or a part that the command does not report."""
     if scope.estimators is not None and gate.name not in scope.estimators:
-        known = suggest_names(gate.name, scope.gated_names) if scope.gated_names else "It has only words, no numbers."
-        raise _invalid_gate(f"trueodds {scope.command} has no such number.", gate.name, known)
+        suggestion = (
+            suggest_names(gate.name, scope.gated_names) if scope.gated_names else "It has only words, no numbers."
+        )
+        raise _invalid_gate(f"trueodds {scope.command} has no such number.", gate.name, suggestion)
     estimator = make_default_estimator(gate.name) if scope.estimator is None else scope.estimator
     if gate.group is not None and gate.name not in scope.grouped:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
@@ -265,8 +269,10 @@ def make_estimator(estimator: str, settings: Mapping[str, Any]) -> Any:
     from trueodds.estimators import ESTIMATORS
 
     try:
-        own = {name: value for name, value in settings.items() if ESTIMATORS.has_setting(estimator, name)}
-        return ESTIMATORS.make(estimator, own)
+        settings_of_estimator = {
+            name: value for name, value in settings.items() if ESTIMATORS.has_setting(estimator, name)
+        }
+        return ESTIMATORS.make(estimator, settings_of_estimator)
     except InputError:  # the command itself reports invalid settings
         return make_default_estimator(estimator)
 

@@ -88,7 +88,7 @@ class GatedEstimate:
         """Return the number that the gate names, of the estimate or of one of its views."""
         estimate = self.estimate
         if gate.lens in (None, estimate.lens):
-            number, remark = find_part(estimate, gate.part)
+            number, remark = find_part_and_remark(estimate, gate.part)
             return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
         if gate.lens in estimate.parts and gate.part == "value":
             return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
@@ -227,7 +227,7 @@ class GatedAudit:
         return verdict["rejected"], verdict["reason"]
 
 
-def find_part(estimate: Estimate, part: str) -> tuple[float | None, str]:
+def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, str]:
     """Return a part of an estimate, with a remark if it needs one.
 
     An estimate has a debiased value only near its noise floor. Far above it, nothing is subtracted.
@@ -253,20 +253,20 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
         raise gate.not_evaluable_error("no groups", "Add --group C for every group column.")
     requested = str(gate.group)
     if requested in groups:
-        number, remark = find_part(groups[requested], gate.part)
+        number, remark = find_part_and_remark(groups[requested], gate.part)
         return number, f"{_format_gate_number_name(gate, None)}{remark}"
     if requested != WORST_GROUP:
         raise gate.not_evaluable_error(f"no group {requested!r}", suggest_names(requested, [WORST_GROUP, *groups]))
-    numbers = {label: find_part(estimate, gate.part) for label, estimate in groups.items()}
-    known = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
-    nearest = max if gate.fails_above else min
-    label = nearest(known, key=lambda name: known[name]) if known else None
-    if label is None or (len(known) < len(groups) and not gate.fails(known[label])):
-        missing = ", ".join(name for name in groups if name not in known)
+    numbers = {label: find_part_and_remark(estimate, gate.part) for label, estimate in groups.items()}
+    defined_numbers = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
+    extreme = max if gate.fails_above else min
+    label = extreme(defined_numbers, key=lambda name: defined_numbers[name]) if defined_numbers else None
+    if label is None or (len(defined_numbers) < len(groups) and not gate.fails(defined_numbers[label])):
+        undefined_labels = ", ".join(name for name in groups if name not in defined_numbers)
         raise gate.not_evaluable_error(
-            f"no {gate.part} of {missing}", "A group that cannot be evaluated does not pass: see the notes."
+            f"no {gate.part} of {undefined_labels}", "A group that cannot be evaluated does not pass: see the notes."
         )
-    return known[
+    return defined_numbers[
         label
     ], f"{_format_gate_number_name(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
 
@@ -283,11 +283,12 @@ def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
 
 
 def requested_coverages(gates: Sequence[Gate]) -> list[float]:
-    """The coverages whose risk is requested."""
+    """Return the coverages whose risk is requested."""
     return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
 
 
 def _is_rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float) -> tuple[bool, str]:
+    """Return whether a p-value is at most alpha, and the comparison as text."""
     _check_min_pvalue(gate, min_pvalue, alpha)
     if pvalue is None or math.isnan(pvalue):
         raise gate.not_evaluable_error("no p-value", "See the notes.")
@@ -318,7 +319,7 @@ def _is_lens(name: str) -> bool:
 
 
 def _format_gate_number_name(gate: Gate, lens: str | None) -> str:
-    """The number as a gate names it."""
+    """Return the name of the number as a gate writes it, such as `ece[worst].low@classwise`."""
     group = "" if gate.group is None else f"[{gate.group}]"
     part = "" if gate.part == "value" else f".{gate.part}"
     return f"{gate.name}{group}{part}" + ("" if lens is None else f"@{lens}")
@@ -337,7 +338,7 @@ def _estimate_from_json(report: Mapping[str, Any]) -> Estimate:
 
 
 def _group_estimate_from_json(report: Mapping[str, Any]) -> Estimate:
-    """The error of a group of an audit, debiased as `measure` does it."""
+    """Return the error of a group from the JSON of an audit, debiased as `measure` does it."""
     from trueodds.resampling.noise_floor import subtract_noise_floor
 
     error, noise_floor = report["error"], report.get("noise_floor")

@@ -32,9 +32,9 @@ MIN_EFFECT = click.option(
 
 def check_crossings(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -> None:
     """Refuse crossings of columns that are not named; a tally has its own columns."""
-    named = columns.get("group", ())
-    if crossings and len(named) < 2 and not any(is_tally(file) for file in files):
-        got = f"--group {named[0]} alone" if named else "no --group"
+    group_columns = columns.get("group", ())
+    if crossings and len(group_columns) < 2 and not any(is_tally(file) for file in files):
+        got = f"--group {group_columns[0]} alone" if group_columns else "no --group"
         raise InputError(
             "TO324", "--crossings needs at least two group columns.", got, "Add --group C for every column."
         )
@@ -93,7 +93,7 @@ def groups(
         estimator, method_settings, [name for name in INTERVAL_SETTINGS if name not in ("region", "resample")]
     )
     gates = gate.parse_gates(fail_on, gate_values.groups_scope(estimator, method_settings))
-    how: dict[str, Any] = {
+    settings_used: dict[str, Any] = {
         "lens": lens,
         "crossings": crossings,
         "min_effect": min_effect,
@@ -102,7 +102,7 @@ def groups(
     } | method_settings
     with ProgressBar() as progress:
         group_results = by_group(
-            open_data(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how
+            open_data(files, columns), estimator, weight_kind=weight_kind, progress=progress, **settings_used
         )
     text = group_results.describe().replace("in `.gaps` and in the JSON", "with --json")
     output.print_result(text, group_results.notes, group_results.to_dict(), json_path)

@@ -129,12 +129,14 @@ def restate_error(error: InputError) -> InputError:
 
 
 def _group_options(names: str) -> str:
+    """Return --group once for each name of a list."""
     return " ".join(
         f"--group {name[1:-1] if _SHELL_WORD_PATTERN.fullmatch(name[1:-1]) else name}" for name in names.split(", ")
     )
 
 
 def _format_option(match: re.Match[str]) -> str:
+    """Return the option of the command line for a keyword argument in a message."""
     name, value = match["name"], match["value"]
     option, placeholder = _OPTION_OF_KEYWORD[name]
     if value == "None" and name in ("label", *_LIST_KEYWORDS):

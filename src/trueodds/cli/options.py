@@ -43,12 +43,12 @@ _ENGINE_OF_KEYWORD = {"scheduler": "dask", "master": "spark"}
 def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Start the engine that the options name, until the command ends; return the settings of `read`."""
     settings = dict(columns)
-    for place, engine in _ENGINE_OF_KEYWORD.items():
-        if place in settings and settings.get("engine") != engine:
+    for keyword, engine in _ENGINE_OF_KEYWORD.items():
+        if keyword in settings and settings.get("engine") != engine:
             raise InputError(
                 "TO601",
-                f"--{place} goes with --engine {engine}.",
-                f"--{place} {settings[place]}",
+                f"--{keyword} goes with --engine {engine}.",
+                f"--{keyword} {settings[keyword]}",
                 f"Add --engine {engine}.",
             )
     address, master = settings.pop("scheduler", None), settings.pop("master", None)
@@ -60,14 +60,15 @@ def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
             _start_spark(master)
     except ModuleNotFoundError as problem:
         engine = settings["engine"]
-        what = f"The engine {engine} needs {problem.name}, which is not installed."
-        raise InputError("TO306", what, "", install_command(engine)) from None
+        problem_text = f"The engine {engine} needs {problem.name}, which is not installed."
+        raise InputError("TO306", problem_text, "", install_command(engine)) from None
     except OSError as problem:
         raise InputError("TO332", "The Dask cluster does not respond.", f"{address}: {problem}", "Check it.") from None
     return settings
 
 
 def _start_spark(master: str | None) -> None:
+    """Start a Spark session with this Python, or connect to `master`; it stops when the command ends."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # whoever installed trueodds here means this Python
     builder = importlib.import_module("pyspark.sql").SparkSession.builder.appName("trueodds")
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # nothing goes by it
@@ -154,9 +155,9 @@ def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, An
     _check_columns(columns, outcome)
     for name in _LIST_KEYWORDS:
         if name in columns and "," in columns[name]:
-            columns[name] = _split_parts(columns[name])
+            columns[name] = _split_at_commas(columns[name])
     if "classes" in columns:
-        columns["classes"] = _split_parts(columns["classes"])
+        columns["classes"] = _split_at_commas(columns["classes"])
     if "group" in columns:
         columns["group"] = list(columns["group"])
     return columns
@@ -165,9 +166,9 @@ def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, An
 def _check_columns(columns: Mapping[str, Any], outcome: bool) -> None:
     """Reject options that would be ignored or that exclude each other."""
     records.check_columns(columns)
-    for one, other, why in _EXCLUSIVE_KEYWORDS:
+    for one, other, reason in _EXCLUSIVE_KEYWORDS:
         if one in columns and other in columns:
-            raise InputError("TO603", why, f"--{one} and --{other}", f"Leave --{other} out.")
+            raise InputError("TO603", reason, f"--{one} and --{other}", f"Leave --{other} out.")
     for one, other in (("confidence", "correct"), ("correct", "confidence")):
         if outcome and one in columns and other not in columns and (one, "samples" in columns) != ("correct", True):
             raise InputError(
@@ -183,19 +184,21 @@ def _check_columns(columns: Mapping[str, Any], outcome: bool) -> None:
             )
 
 
-def _split_parts(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
 def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
-    """The source or the tally behind the paths; several tallies are added up."""
+    """Return the source, or the sum of the tallies, at these paths."""
     refuse_repeated(files)
     _refuse_method_names(files)
     tallies = [is_tally(file) for file in files]
     if any(tallies):
         if not all(tallies):
-            odd = files[tallies.index(False)]
-            raise InputError("TO603", "Tallies and rows cannot be mixed.", odd, "Tally the rows first: trueodds tally.")
+            row_file = files[tallies.index(False)]
+            raise InputError(
+                "TO603", "Tallies and rows cannot be mixed.", row_file, "Tally the rows first: trueodds tally."
+            )
         if columns:
             name = next(iter(columns)).replace("_", "-")
             raise InputError("TO603", "Column options do not apply to a tally.", f"--{name}", f"Leave --{name} out.")
@@ -236,14 +239,14 @@ def _refuse_method_names(files: Sequence[str]) -> None:
 
 
 def add_tallies(files: Sequence[str]) -> Any:
-    """The sum of saved tallies."""
+    """Return the sum of saved tallies."""
     from trueodds.tallies import reading
 
     refuse_repeated(files)
-    total = reading.load(files[0])
+    tally = reading.load(files[0])
     for file in files[1:]:
-        total = total + reading.load(file)
-    return total
+        tally = tally + reading.load(file)
+    return tally
 
 
 def is_tally(path: str) -> bool:
@@ -263,7 +266,7 @@ _COST_TABLE_REMEDY = "Write a row per action and a column per class, such as: ac
 
 
 def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) -> tuple[Any, dict[str, Any]]:
-    """The rows and the settings `cost` and `actions`, with columns in the order of the rows' classes."""
+    """Return the rows and the settings `cost` and `actions`, with costs in the order of the classes of the rows."""
     if path is None:
         return data, {}
     names, actions, table = _read_cost_table(path)
@@ -308,31 +311,32 @@ def _read_cost_table(path: str) -> tuple[list[str] | None, list[str] | None, lis
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             text = file.read()
-            between = ";" if ";" in text and "," not in text.split("\n")[0] else ","
-            read = csv.reader(text.splitlines(), delimiter=between)
-            lines = [[cell.strip() for cell in line] for line in read if any(cell.strip() for cell in line)]
+            delimiter = ";" if ";" in text and "," not in text.split("\n")[0] else ","
+            reader = csv.reader(text.splitlines(), delimiter=delimiter)
+            lines = [[cell.strip() for cell in line] for line in reader if any(cell.strip() for cell in line)]
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise InputError("TO602", "The costs cannot be read.", str(problem), "Check the path of --cost.") from None
     if not lines:
         raise _cost_table_error(path, "an empty file")
     # Classes may be called 0, 1, 2: then "action" above the actions' names tells the first line from costs.
-    named = lines[0][0].lower() in ("", "action", "actions") or not all(_is_number(cell) for cell in lines[0][1:])
-    head = lines.pop(0) if named else None
+    has_header = lines[0][0].lower() in ("", "action", "actions") or not all(_is_number(cell) for cell in lines[0][1:])
+    class_names = lines.pop(0) if has_header else None
     actions = None
     if any(line and not _is_number(line[0]) for line in lines):
         actions = [line[0] for line in lines]
         lines = [line[1:] for line in lines]
-        head = head and head[-len(lines[0]) :] if lines else head
-    if not lines or len({len(line) for line in lines}) > 1 or (head and len(head) != len(lines[0])):
+        class_names = class_names and class_names[-len(lines[0]) :] if lines else class_names
+    if not lines or len({len(line) for line in lines}) > 1 or (class_names and len(class_names) != len(lines[0])):
         raise _cost_table_error(path, "lines of different lengths" if lines else "a first line and no costs")
     for number, line in enumerate(lines, 1):
         for cell in line:
             if not _is_number(cell):
                 raise _cost_table_error(path, f"{cell!r} in action {number}")
-    return head, actions, [[float(cell) for cell in line] for line in lines]
+    return class_names, actions, [[float(cell) for cell in line] for line in lines]
 
 
 def _is_number(cell: str) -> bool:
+    """Return whether a cell of the table of costs is a number."""
     try:
         float(cell)
     except ValueError:

@@ -18,9 +18,9 @@ from trueodds.cli.messages import restate_keywords
 from trueodds.core.errors import InputError
 from trueodds.core.printable import printable_lines, to_printable, without_surrogates
 
-_DIAGRAM_SETTING_PATTERN = re.compile(
-    r"(--set (?:simultaneous|style|bars)=\w+)"
-)  # an audit has no settings of its diagrams
+# A setting of a diagram in a note, to which the command that has it is added: an audit has no such settings.
+_DIAGRAM_SETTING_PATTERN = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")
+# The color and weight of each role of text in a report.
 _COLORS: dict[str, dict[str, Any]] = {
     "good": {"fg": "green", "bold": True},
     "bad": {"fg": "red", "bold": True},
@@ -52,6 +52,7 @@ def check_outputs(inputs: Iterable[str], **outputs: str | None) -> None:
 
 
 def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
+    """Raise TO603 if two options would write to the same file, or one to a file that is read."""
     read = {file_mark for path in inputs for match in _matching_paths(path) for file_mark in _file_identifiers(match)}
     written: dict[Any, str] = {}
     for option, path in files.items():
@@ -65,7 +66,7 @@ def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
 
 
 def _matching_paths(path: str) -> list[str]:
-    """The files that a path or a pattern means, as the sources read it."""
+    """Return the files that match a path or a pattern, as the sources read them."""
     path = os.path.expanduser(path)
     if os.path.exists(path) or not glob.has_magic(path):
         return [path]
@@ -85,7 +86,7 @@ def _file_identifiers(path: str) -> list[Any]:
 
 
 def save_text(path: str, text: str) -> None:
-    """Text into a file, or to stdout for -."""
+    """Write text into a file, or to stdout for -."""
     if path == "-":
         print_text(text)
         return
@@ -133,7 +134,7 @@ def print_result(text: str, notes: Iterable[Any], report: Mapping[str, Any], jso
 
 
 def restate_notes(report: Any, labels: Iterable[str] = ()) -> Any:
-    """An answer whose notes speak of options, for the terminal; the JSON keeps the library's words."""
+    """Return a report whose notes name options instead of keywords, for the terminal; the JSON keeps the keywords."""
     if isinstance(report, Mapping):
         labels = labels or _group_labels(report)
         return {
@@ -152,7 +153,7 @@ def restate_notes(report: Any, labels: Iterable[str] = ()) -> Any:
 
 
 def _group_labels(report: Mapping[str, Any]) -> list[str]:
-    """What groups are called, such as level=2: words of the data, which notes quote."""
+    """Return the labels of groups, such as level=2, which notes quote and which are no keywords."""
     groups = report.get("groups") or ()
     return [to_printable(group["label"]) for group in groups if isinstance(group, Mapping) and "label" in group]
 
@@ -164,7 +165,7 @@ def uses_colors(stream: Any = None) -> bool:
 
 
 def colorize(piece: str, role: str) -> str:
-    """A piece of the report in the color of its role."""
+    """Return a piece of the report in the color of its role."""
     return click.style(piece, **_COLORS.get(role, {}))
 
 

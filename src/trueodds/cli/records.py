@@ -74,11 +74,11 @@ def check_columns(columns: Mapping[str, Any]) -> None:
                 fix = "Add --confidence F. Columns of probabilities are fractions: divide percentages by 100."
             raise InputError("TO601", f"--{name} needs {required}.", got, fix)
     if "correct" in columns and "logprobs" in columns:
-        why = "With --logprobs, correctness follows from the correct option."
-        raise InputError("TO603", why, "--correct and --logprobs", "Name the correct option by --answer.")
+        reason = "With --logprobs, correctness follows from the correct option."
+        raise InputError("TO603", reason, "--correct and --logprobs", "Name the correct option by --answer.")
     if "correct" in columns and "answer" in columns:
-        why = "Both define which answer is correct."
-        raise InputError("TO603", why, "--correct and --answer", "Omit one of them.")
+        reason = "Both define which answer is correct."
+        raise InputError("TO603", reason, "--correct and --answer", "Omit one of them.")
     for name, instead in _TABLE_OPTION_REMEDIES.items():
         if name in columns and (
             own := next((record_option for record_option in RECORD_KEYWORDS if record_option in columns), None)

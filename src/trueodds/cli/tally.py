@@ -50,11 +50,11 @@ def tally(
         import trueodds as to
         from trueodds.tallies import tally_sums
 
-        total = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress)
-        tally_sums.save(total, out)
+        result = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress)
+        tally_sums.save(result, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
-    output.print_text(f"{total.n:,} rows\n{out}")
+    output.print_text(f"{result.n:,} rows\n{out}")
 
 
 @click.command(short_help="Merge tallies.")
@@ -65,6 +65,6 @@ def merge(files: tuple[str, ...], out: str) -> None:
     output.check_outputs(files, out=out)
     from trueodds.tallies import tally_sums
 
-    total = add_tallies(files)
-    tally_sums.save(total, out)
-    output.print_text(f"{total.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")
+    merged = add_tallies(files)
+    tally_sums.save(merged, out)
+    output.print_text(f"{merged.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")

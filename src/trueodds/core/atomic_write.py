@@ -53,9 +53,9 @@ def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
     except InputError:
         raise
     except (OSError, UnicodeError) as problem:
-        why = getattr(problem, "strerror", None) or problem
+        reason = getattr(problem, "strerror", None) or problem
         fix = "Check the path, its permissions and the space left."
-        raise InputError(code, "The file cannot be written.", f"{name}: {why}", fix) from None
+        raise InputError(code, "The file cannot be written.", f"{name}: {reason}", fix) from None
 
 
 def _open_for_writing(name: str) -> AbstractContextManager[IO[bytes]]:
@@ -64,16 +64,16 @@ def _open_for_writing(name: str) -> AbstractContextManager[IO[bytes]]:
     if descriptor is not None:
         return _write_in_place(lambda: _duplicate_descriptor(descriptor))
     try:
-        old = os.stat(name)
+        old_stat = os.stat(name)
     except FileNotFoundError:
         return _write_replacement(os.path.realpath(name), None)
-    if stat.S_ISDIR(old.st_mode):
+    if stat.S_ISDIR(old_stat.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not os.access(name, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     target = os.path.realpath(name)
-    if stat.S_ISREG(old.st_mode) and os.access(os.path.dirname(target), os.W_OK | os.X_OK):
-        return _write_replacement(target, old)
+    if stat.S_ISREG(old_stat.st_mode) and os.access(os.path.dirname(target), os.W_OK | os.X_OK):
+        return _write_replacement(target, old_stat)
     return _write_in_place(lambda: open(name, "wb"))
 
 
@@ -81,12 +81,12 @@ def _descriptor_of_path(name: str) -> int | None:
     """Return the file descriptor of a path such as /dev/stdout, and None for all other paths."""
     descriptors = os.path.realpath("/dev/fd")
     for _ in range(40):  # maximum number of links that Linux follows
-        folder, last = os.path.split(name)
+        folder, basename = os.path.split(name)
         folder = os.path.realpath(folder or ".")
-        if folder == descriptors and last.isascii() and last.isdigit():
-            return int(last)
+        if folder == descriptors and basename.isascii() and basename.isdigit():
+            return int(basename)
         try:
-            name = os.path.join(folder, os.readlink(os.path.join(folder, last)))
+            name = os.path.join(folder, os.readlink(os.path.join(folder, basename)))
         except OSError:
             return None
     return None
@@ -111,26 +111,28 @@ def _write_in_place(open_target: Callable[[], IO[bytes]]) -> Iterator[IO[bytes]]
 
 
 @contextmanager
-def _write_replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]:
+def _write_replacement(target: str, old_stat: os.stat_result | None) -> Iterator[IO[bytes]]:
     """Write a temporary file, and give it the name of the target when the block ends without an error."""
-    descriptor, part = _create_temporary(target, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777)
-    removal = partial(_remove_file, part)
+    descriptor, temporary_path = _create_temporary(
+        target, 0o666 if old_stat is None else stat.S_IMODE(old_stat.st_mode) & 0o777
+    )
+    removal = partial(_remove_file, temporary_path)
     atexit.register(removal)  # for a second signal, which ends the process immediately
     try:
         with os.fdopen(descriptor, "w+b") as file:
             yield file
             file.flush()
-            _keep_mode(descriptor, old)
-            if part is not None:
+            _keep_mode(descriptor, old_stat)
+            if temporary_path is not None:
                 os.fsync(descriptor)  # a network file system may report a full disk only here
-            elif old is None and _link_unnamed_file(descriptor, target):
+            elif old_stat is None and _link_unnamed_file(descriptor, target):
                 return
             else:
-                part = _random_temporary_path(target)
-                _link_unnamed_file(descriptor, part)
-            _rename_or_copy(file, part, target, old)
+                temporary_path = _random_temporary_path(target)
+                _link_unnamed_file(descriptor, temporary_path)
+            _rename_or_copy(file, temporary_path, target, old_stat)
     except BaseException:
-        _remove_file(part)
+        _remove_file(temporary_path)
         raise
     finally:
         atexit.unregister(removal)
@@ -145,36 +147,36 @@ def _create_temporary(target: str, mode: int) -> tuple[int, str | None]:
                 return descriptor, None
             os.close(descriptor)
     name = f".trueodds-{sha256(os.fsencode(os.path.basename(target))).hexdigest()[:16]}.part"
-    part = os.path.join(os.path.dirname(target), name)
+    temporary_path = os.path.join(os.path.dirname(target), name)
     while True:
         try:
-            descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+            descriptor = os.open(temporary_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
         except FileExistsError:
-            part = part if _remove_if_abandoned(part) else _random_temporary_path(target)
+            temporary_path = temporary_path if _remove_if_abandoned(temporary_path) else _random_temporary_path(target)
             continue
-        if _lock_file(descriptor, part, wait=True):
-            return descriptor, part
+        if _lock_file(descriptor, temporary_path, wait=True):
+            return descriptor, temporary_path
         os.close(descriptor)
 
 
-def _remove_if_abandoned(part: str) -> bool:
+def _remove_if_abandoned(temporary_path: str) -> bool:
     """Remove the file if no process writes to it any more; return whether the name is free."""
     try:
-        descriptor = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(temporary_path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
-        return not os.path.lexists(part)
+        return not os.path.lexists(temporary_path)
     try:
-        free = fcntl is not None and _lock_file(descriptor, part, wait=False)
-        if free:
-            os.unlink(part)
+        is_free = fcntl is not None and _lock_file(descriptor, temporary_path, wait=False)
+        if is_free:
+            os.unlink(temporary_path)
     except OSError:
         return False
     finally:
         os.close(descriptor)
-    return free
+    return is_free
 
 
-def _lock_file(descriptor: int, part: str, *, wait: bool) -> bool:
+def _lock_file(descriptor: int, temporary_path: str, *, wait: bool) -> bool:
     """Lock an open file until it is closed; False if another process has the lock or the name was reused.
 
     On systems without locks, files are written without locking, and none is considered abandoned.
@@ -185,34 +187,34 @@ def _lock_file(descriptor: int, part: str, *, wait: bool) -> bool:
         except OSError:
             return wait
     with suppress(OSError):
-        return os.path.samestat(os.fstat(descriptor), os.stat(part, follow_symlinks=False))
+        return os.path.samestat(os.fstat(descriptor), os.stat(temporary_path, follow_symlinks=False))
     return False
 
 
-def _keep_mode(descriptor: int, old: os.stat_result | None) -> None:
+def _keep_mode(descriptor: int, old_stat: os.stat_result | None) -> None:
     """Restore mode and owner of the replaced file, as far as this user may set them."""
-    if old is None or not hasattr(os, "fchmod"):
+    if old_stat is None or not hasattr(os, "fchmod"):
         return
-    for owner in (old.st_uid, -1):
+    for owner in (old_stat.st_uid, -1):
         with suppress(PermissionError):
-            os.fchown(descriptor, owner, old.st_gid)
+            os.fchown(descriptor, owner, old_stat.st_gid)
             break
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+    os.fchmod(descriptor, stat.S_IMODE(old_stat.st_mode))
 
 
-def _rename_or_copy(file: IO[bytes], part: str, target: str, old: os.stat_result | None) -> None:
+def _rename_or_copy(file: IO[bytes], temporary_path: str, target: str, old_stat: os.stat_result | None) -> None:
     """Rename the temporary file to the target, or copy its content where only that is permitted."""
     if fcntl is None:
         file.close()  # systems without fcntl cannot rename an open file
     try:
-        os.replace(part, target)
+        os.replace(temporary_path, target)
     except OSError as problem:
-        if old is None or file.closed or problem.errno not in _NOT_REPLACEABLE_ERRORS:
+        if old_stat is None or file.closed or problem.errno not in _NOT_REPLACEABLE_ERRORS:
             raise
         file.seek(0)
         with open(target, "wb") as existing:
             shutil.copyfileobj(file, existing)
-        os.unlink(part)
+        os.unlink(temporary_path)
 
 
 def _link_unnamed_file(descriptor: int, name: str) -> bool:
@@ -233,7 +235,7 @@ def _random_temporary_path(target: str) -> str:
     return os.path.join(os.path.dirname(target), f".trueodds-{os.urandom(8).hex()}.part")
 
 
-def _remove_file(part: str | None) -> None:
-    if part is not None:
+def _remove_file(path: str | None) -> None:
+    if path is not None:
         with suppress(OSError):
-            os.unlink(part)
+            os.unlink(path)

@@ -11,21 +11,47 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number, format_percent, format_settings
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
-from trueodds.core.results import Estimate, Interval, Result, keep_defined, noise_floor_label
+from trueodds.core.results import Estimate, Interval, Result, drop_undefined, noise_floor_label
 
 MAX_LISTED_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Result):
-    """The difference of the errors of two models, the first minus the second, with its interval and p-value."""
+    """The difference of the errors of two models, the first minus the second, with its interval and p-value.
+
+    Attributes
+    ----------
+    estimator, lens : str
+        Name of the estimator and of the lens.
+    difference : float
+        The estimate of the first model minus that of the second; ``float(comparison)`` returns it.
+    n : int
+        Number of rows that were compared.
+    paired : bool
+        Whether both models were evaluated on the same rows.
+    models : mapping of str to Estimate
+        The estimates of the first and of the second model, by name.
+    null : str
+        The null hypothesis in words.
+    interval : Interval or None
+        Confidence interval of the difference.
+    pvalue : float or None
+        Two-sided p-value of equal errors; None if it is undefined.
+    min_pvalue : float or None
+        Smallest p-value that the resamples can give.
+    settings : mapping
+        All settings used.
+    notes : tuple of Note
+        Facts to report with the difference.
+    """
 
     estimator: str
     lens: str
     difference: float
     n: int
     paired: bool
-    models: Mapping[str, Estimate]  # the first minus the second
+    models: Mapping[str, Estimate]
     null: str
     interval: Interval | None = None
     pvalue: float | None = None
@@ -36,7 +62,7 @@ class Comparison(Result):
     def __post_init__(self) -> None:
         if math.isnan(self.difference):
             object.__setattr__(self, "pvalue", None)
-        keep_defined(self, "difference", ("pvalue",))
+        drop_undefined(self, "difference", ("pvalue",))
 
     def __float__(self) -> float:
         return float(self.difference)
@@ -105,13 +131,35 @@ class Comparison(Result):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ranking(Result):
-    """Several models ordered by their errors, with simultaneous intervals of all pairwise differences."""
+    """Several models ordered by their errors, with simultaneous intervals of all pairwise differences.
+
+    Attributes
+    ----------
+    estimator, lens : str
+        Name of the estimator and of the lens.
+    order : tuple of str
+        The names of the models, the error closest to the best value first.
+    models : mapping of str to Estimate
+        The estimate of each model, by name.
+    pairs : tuple of Comparison
+        The comparison of every two models. Their intervals hold simultaneously, and their p-values are adjusted.
+    n : int
+        Number of rows.
+    level : float
+        Simultaneous confidence level of all intervals.
+    null : str
+        The null hypothesis in words.
+    settings : mapping
+        All settings used.
+    notes : tuple of Note
+        Facts to report with the ranking.
+    """
 
     estimator: str
     lens: str
-    order: tuple[str, ...]  # the error closest to the best value first
+    order: tuple[str, ...]
     models: Mapping[str, Estimate]
-    pairs: tuple[Comparison, ...]  # every two models; the intervals hold together, p-values are adjusted
+    pairs: tuple[Comparison, ...]
     n: int
     level: float
     null: str
@@ -135,8 +183,8 @@ class Ranking(Result):
         """The order and which parts of it are settled, in one line."""
         order = ", ".join(f"{name} {format_number(self.models[name].value)}" for name in self.order)
         pieces = [f"{self.estimator} {order}"]
-        established, unknown = _list_pairs(self.settled, " < ", ", "), _list_pairs(self.unsettled, ", ", "; ")
-        pieces.append(f"established: {established}; not established: {unknown}")
+        settled_text, unsettled_text = _list_pairs(self.settled, " < ", ", "), _list_pairs(self.unsettled, ", ", "; ")
+        pieces.append(f"established: {settled_text}; not established: {unsettled_text}")
         pieces.append(f"{format_percent(self.level)} jointly")
         pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
         pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
@@ -162,12 +210,14 @@ class Ranking(Result):
 
 
 def _format_estimate(name: str, estimate: Estimate) -> str:
+    """Format the estimate of a model with its name and its noise floor."""
     label = noise_floor_label(estimate.estimator)
     noise_floor = "" if estimate.noise_floor is None else f" ({label} {format_number(estimate.noise_floor)})"
     return f"{name} {format_number(estimate.value)}{noise_floor}"
 
 
-def _list_pairs(pairs: Sequence[tuple[str, str]], between: str, separator: str) -> str:
-    named = [f"{first}{between}{second}" for first, second in pairs[:MAX_LISTED_PAIRS]]
+def _list_pairs(pairs: Sequence[tuple[str, str]], pair_separator: str, separator: str) -> str:
+    """Format at most six pairs of names, joined by `pair_separator` within a pair and by `separator` between pairs."""
+    pair_texts = [f"{first}{pair_separator}{second}" for first, second in pairs[:MAX_LISTED_PAIRS]]
     more = [f"{len(pairs) - MAX_LISTED_PAIRS} more"] if len(pairs) > MAX_LISTED_PAIRS else []
-    return separator.join([*named, *more]) or "nothing"
+    return separator.join([*pair_texts, *more]) or "nothing"

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 from trueodds.core.printable import to_printable
 
-MAX_MESSAGE_LENGTH, MAX_GOT_LENGTH, MAX_VALUE_LENGTH = (
-    400,
-    160,
-    80,
-)  # characters of a message, of what was got, of one value
-MAX_LISTED_ITEMS = 8  # items of a list that are written out
+MAX_MESSAGE_LENGTH = 400  # characters of a message, so that it fits on a few lines of a terminal
+MAX_GOT_LENGTH = 160  # characters of its part on what was got
+MAX_VALUE_LENGTH = 80  # characters of a single value
+MAX_LISTED_ITEMS = 8  # items of a list that are written out; of a longer one only the length is given
 
 
 class InputError(ValueError):
@@ -45,10 +43,10 @@ class InputError(ValueError):
     def __init__(self, code: str, problem: str, got: str = "", fix: str = "") -> None:
         got = shorten(to_printable(" ".join(line.strip() for line in got.split("\n"))), MAX_GOT_LENGTH)
         problem, fix = to_printable(problem), to_printable(fix)
-        room = MAX_MESSAGE_LENGTH - len(_message(code, "", got, " "))
-        if len(problem) + len(fix) > room:
-            fix = shorten(fix, max(room - len(problem), room // 2))
-            problem = shorten(problem, room - len(fix))
+        max_text_length = MAX_MESSAGE_LENGTH - len(_message(code, "", got, " "))
+        if len(problem) + len(fix) > max_text_length:
+            fix = shorten(fix, max(max_text_length - len(problem), max_text_length // 2))
+            problem = shorten(problem, max_text_length - len(fix))
         self.code = code
         self.problem = problem
         self.got = got
@@ -122,6 +120,7 @@ def shorten(text: str, max_length: int) -> str:
 
 
 def _message(code: str, problem: str, got: str, fix: str) -> str:
+    """Join the parts of a message, of which `got` and `fix` may be empty."""
     return f"[{code}] {problem}" + (f" Got {got}." if got else "") + (f" {fix}" if fix else "")
 
 

@@ -33,18 +33,18 @@ def call_by_name(method: type, setting: str = "") -> str | None:
     return None
 
 
-def with_use(docstring: str, call: str, settings: Sequence[str]) -> str:
+def add_use_to_docstring(docstring: str, call: str, settings: Sequence[str]) -> str:
     """Return the docstring of a method with a paragraph on its use by name after the summary.
 
-    >>> print(with_use("Summary.", 'to.measure(y_true, y_prob, "ece")', ["bins", "order"]))
+    >>> print(add_use_to_docstring("Summary.", 'to.measure(y_true, y_prob, "ece")', ["bins", "order"]))
     Summary.
     <BLANKLINE>
         Use: ``to.measure(y_true, y_prob, "ece")``. Settings by name: `bins`, `order`.
     """
-    summary, blank, rest = docstring.partition("\n\n")
-    shown = [f"`{name}`" for name in settings[:MAX_LISTED_SETTINGS]] + (
+    summary, blank, body = docstring.partition("\n\n")
+    setting_texts = [f"`{name}`" for name in settings[:MAX_LISTED_SETTINGS]] + (
         ["…"] if len(settings) > MAX_LISTED_SETTINGS else []
     )
-    named = f" Settings by name: {', '.join(shown)}." if settings else ""
-    lines = textwrap.wrap(f"Use: ``{call}``.{named}", 100, break_long_words=False, break_on_hyphens=False)
-    return f"{summary}\n\n{textwrap.indent(chr(10).join(lines), '    ')}{blank}{rest}"
+    settings_sentence = f" Settings by name: {', '.join(setting_texts)}." if settings else ""
+    lines = textwrap.wrap(f"Use: ``{call}``.{settings_sentence}", 100, break_long_words=False, break_on_hyphens=False)
+    return f"{summary}\n\n{textwrap.indent(chr(10).join(lines), '    ')}{blank}{body}"

@@ -20,18 +20,45 @@ class Power(Result):
     `question="effect"`: `effect` is the smallest error that the test detects with power `target` in n rows.
     `question="rows"`: `power` is the power against an error of `effect` in n rows, and `required` is the number of rows
     for power `target`. `question="width"`: `required` is the number of rows for an interval of width `target`.
+
+    Attributes
+    ----------
+    name : str
+        Name of the test, or of the estimator whose interval is planned.
+    question : {"effect", "rows", "width"}
+        The quantity that was requested.
+    lens : str
+        Name of the lens.
+    n : int
+        Number of rows of the data set.
+    alpha : float
+        Significance level of the test; 1 − alpha is the confidence level of the interval.
+    target : float
+        The power, or the width, that is to be reached.
+    power : float or None
+        Power of the test in n rows.
+    effect : float or None
+        Mean absolute difference of true and predicted probabilities through the lens.
+    required : int or None
+        Number of rows that reach the target; None if it was not requested, or is larger than could be tried.
+    limits : Interval or None
+        Simulation interval of the power, or of the mean width in `required` rows; None if nothing was simulated.
+    settings : mapping
+        All settings used.
+    notes : tuple of Note
+        Facts to report with the result.
     """
 
-    name: str  # of the test; of the estimator whose width was asked for
-    question: str  # "effect", "rows" or "width"
+    name: str
+    question: str
     lens: str
     n: int
     alpha: float
     target: float
     power: float | None = None
-    effect: float | None = None  # the lens's mean |r − p|, in probability units
+    effect: float | None = None
     required: int | None = None
-    limits: Interval | None = None  # of what was simulated: the power, or the mean width at `required`
+    limits: Interval | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
 
@@ -50,10 +77,13 @@ class Power(Result):
         return f"{self._describe_detection()} · {self.lens} · level {format_number(self.alpha)}"
 
     def _describe_detection(self) -> str:
+        """Describe the detectable error, or the power and the required number of rows."""
         target = f"{_format_percent(self.target)} power"
         if self.question == "rows":
             required = (
-                "more rows than could be tried" if self.required is None else f"{self._about()}{self.required:,} rows"
+                "more rows than could be tried"
+                if self.required is None
+                else f"{self._approximation_word()}{self.required:,} rows"
             )
             return (
                 f"If the probabilities{self._describe_shifted_class()} are {self._describe_direction()} by"
@@ -72,10 +102,12 @@ class Power(Result):
         )
 
     def _describe_width(self) -> str:
-        now = format_number(self.settings.get("width_now"))
+        """Describe the number of rows that an interval of the target width requires."""
+        width_text = format_number(self.settings.get("width_now"))
         return (
             f"A {_format_percent(1 - self.alpha)} interval for {self.name} of width {format_number(self.target)}"
-            f" requires {self._about()}{self.required or 0:,} rows (with {self.n:,} rows its width is {now})"
+            f" requires {self._approximation_word()}{self.required or 0:,} rows"
+            f" (with {self.n:,} rows its width is {width_text})"
         )
 
     def _describe_power(self) -> str:
@@ -83,8 +115,9 @@ class Power(Result):
         limits = f" [{_format_share(self.limits.low)}, {_format_share(self.limits.high)}]" if self.limits else ""
         return f"{_format_share(self.power or 0.0)}{limits}"
 
-    def _about(self) -> str:
-        return "" if self.limits is None else "about "  # what was simulated
+    def _approximation_word(self) -> str:
+        """Return the word before a number of rows that was simulated and not computed."""
+        return "" if self.limits is None else "about "
 
     def _describe_shifted_class(self) -> str:
         return f" of the {self.settings['shifted']}" if "shifted" in self.settings else ""
@@ -97,10 +130,11 @@ class Power(Result):
         return "overconfident" if overstated else "underconfident"
 
     def _describe_error(self) -> str:
-        size = f"{format_number(self.effect)} on average"
+        """Describe the detectable error with its direction."""
+        size_text = f"{format_number(self.effect)} on average"
         if self.settings.get("distortion") == "shift":
-            return f"probabilities{self._describe_shifted_class()} that are {self._describe_direction()} by {size}"
-        return f"{self._describe_direction().replace('confident', 'confidence')} of {size}"
+            return f"probabilities{self._describe_shifted_class()} that are {self._describe_direction()} by {size_text}"
+        return f"{self._describe_direction().replace('confident', 'confidence')} of {size_text}"
 
     def _binning_settings(self) -> list[str]:
         return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]

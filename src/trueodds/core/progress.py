@@ -47,8 +47,8 @@ def report_in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | N
     0.0 1,000 rows read
     """
 
-    def report_rows(done: int, total: int | None) -> None:
-        report(end * done / total if total else 0.0, f"{done:,} rows read")
+    def report_rows(done: int, n_rows: int | None) -> None:
+        report(end * done / n_rows if n_rows else 0.0, f"{done:,} rows read")
 
     return report_rows
 
@@ -100,6 +100,7 @@ class ProgressBar:
         self._show(f"{self._step} ({remark})" if self._step else remark)
 
     def _show(self, text: str) -> None:
+        """Show the progress and the name of the step, once the call has taken long enough."""
         if not self._enabled or time.monotonic() - self._begun < SECONDS_BEFORE_SHOWN:
             return
         if not self._visible:
@@ -110,6 +111,7 @@ class ProgressBar:
             self._write(f"{_CLEAR_LINE}{100 * self._share:3.0f} % {text}")
 
     def _start(self) -> None:
+        """Start a bar on a terminal if rich is installed; otherwise a plain line is written."""
         self._visible = True
         if not _on_terminal():
             return  # a notebook shows the plain line; the bar would need its widgets

@@ -11,7 +11,7 @@ from typing import Any
 
 from trueodds.core import suggestions
 from trueodds.core.errors import InputError
-from trueodds.core.method_use import METHOD_FAMILIES, call_by_name, with_use
+from trueodds.core.method_use import METHOD_FAMILIES, add_use_to_docstring, call_by_name
 from trueodds.core.suggestions import list_names, suggest_names
 
 
@@ -44,12 +44,12 @@ class Registry:
         if name not in self._documented:
             self._documented.add(name)
             if call := call_by_name(method):
-                method.__doc__ = with_use(method.__doc__ or "", call, _settings_of(method))
+                method.__doc__ = add_use_to_docstring(method.__doc__ or "", call, _settings_of(method))
         return method
 
     def classes(self) -> dict[str, str]:
         """Map the attributes of the package, the names of classes and methods, to the names of the methods."""
-        classes = {where.partition(":")[2]: name for name, where in self._table.items()}
+        classes = {location.partition(":")[2]: name for name, location in self._table.items()}
         return classes | {name: name for name in self._table}
 
     def publish(
@@ -76,33 +76,34 @@ class Registry:
         """Return a hint for an unknown name: its name here, the registry that has it, or similar names."""
         if self.kind not in METHOD_FAMILIES or suggestions.resolve_synonym(word, self._table):
             return suggest_names(word, self._table)
-        for kind, (verb, where) in METHOD_FAMILIES.items():
-            module, _, table = where.partition(":")
+        for kind, (verb, location) in METHOD_FAMILIES.items():
+            module, _, table = location.partition(":")
             others = getattr(importlib.import_module(module), table)
             if resolved := suggestions.resolve_synonym(word, others.names()):
                 name = suggestions.first_word(resolved[0])
                 article = "an" if kind[0] in "aeiou" else "a"
                 return f"{name} is {article} {kind}: to.{verb}(preds, {name!r})."
-        return suggestions.unrelated_measure(word) or suggest_names(word, self._table)
+        return suggestions.explain_unrelated_measure(word) or suggest_names(word, self._table)
 
     def has_setting(self, name: str, setting: str) -> bool:
         """Return whether the method has a setting of that name."""
-        return setting in self._accepted(name)
+        return setting in self._accepted_settings(name)
 
-    def _accepted(self, name: str) -> tuple[str, ...]:
+    def _accepted_settings(self, name: str) -> tuple[str, ...]:
         return _settings_of(self.load(name))
 
     def check(self, name: str, settings: Iterable[str], also: Iterable[str] = ()) -> None:
         """Raise an error for a setting that neither the method nor its caller (`also`) has."""
-        known = (*self._accepted(name), *also)
+        known = (*self._accepted_settings(name), *also)
         for key in settings:
             if key not in known:
                 raise self._unknown_setting(name, key[:80], known)
 
     def _unknown_setting(self, name: str, setting: str, known: Sequence[str]) -> InputError:
+        """Return the error of a setting that a method does not have, with the most similar one."""
         problem = f"The {self.kind} {name} has no setting {setting!r}."
         fix = suggestions.did_you_mean(setting, known)
-        if not fix and (close := suggestions.near_names(setting, self._owners)):
+        if not fix and (close := suggestions.find_near_names(setting, self._owners)):
             fix = f"{close[0]} is a setting of the {self.kind} {self._owners[close[0]]!r}."
         return InputError("TO202", problem, "", fix or (list_names(known) if known else "It has no settings."))
 

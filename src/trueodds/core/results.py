@@ -85,25 +85,25 @@ class Interval:
         }
 
 
-def keep_defined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
+def drop_undefined(result: Any, value: str, other_fields: tuple[str, ...] = ()) -> None:
     """Remove the interval of an undefined value and add a note; called when a result is created."""
     interval: Interval | None = getattr(result, "interval", None)
-    named = [name for name in (value, *others) if _undefined(getattr(result, name))]
-    if interval is not None and (value in named or _undefined(interval.low) or _undefined(interval.high)):
+    undefined = [name for name in (value, *other_fields) if _is_nan(getattr(result, name))]
+    if interval is not None and (value in undefined or _is_nan(interval.low) or _is_nan(interval.high)):
         object.__setattr__(result, "interval", None)
-        named = named or ["interval"]
-    words = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in named)
-    note = undefined_note(f"The {words} {'is' if len(named) == 1 else 'are'}")
-    if named and note not in result.notes:
+        undefined = undefined or ["interval"]
+    names = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in undefined)
+    note = undefined_note(f"The {names} {'is' if len(undefined) == 1 else 'are'}")
+    if undefined and note not in result.notes:
         object.__setattr__(result, "notes", (*result.notes, note))
 
 
-def undefined_note(what: str) -> Note:
+def undefined_note(subject: str) -> Note:
     """Return the note on values that are NaN."""
-    return Note("TN155", f"{what} undefined on these rows (NaN); another note may give the reason.")
+    return Note("TN155", f"{subject} undefined on these rows (NaN); another note may give the reason.")
 
 
-def _undefined(x: Any) -> bool:
+def _is_nan(x: Any) -> bool:
     return isinstance(x, float) and math.isnan(x)
 
 
@@ -145,7 +145,7 @@ class Estimate(Result):
     notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
-        keep_defined(self, "value", ("noise_floor", "debiased"))
+        drop_undefined(self, "value", ("noise_floor", "debiased"))
 
     def __float__(self) -> float:
         return float(self.value)
@@ -232,7 +232,7 @@ class Verdict(Result):
     notes: tuple[Note, ...] = ()
 
     def __post_init__(self) -> None:
-        keep_defined(self, "pvalue", ("statistic", "family_pvalue", "effect"))
+        drop_undefined(self, "pvalue", ("statistic", "family_pvalue", "effect"))
 
     def __float__(self) -> float:
         return float(self.pvalue)
@@ -260,15 +260,16 @@ class Verdict(Result):
         family = f" · family-wise p={format_number(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return to_printable(
             f"{self.test} p={format_number(self.pvalue)}{min_pvalue}{family} · statistic"
-            f" {format_number(self.statistic)}{self._beside()}{f' · {self.summary}' if self.summary else ''} ·"
+            f" {format_number(self.statistic)}{self._margin_text()}{f' · {self.summary}' if self.summary else ''} ·"
             f" n={self.n:,} · {self.lens} · null: {_NULL_DETAILS.split(self.null)[0]}"
         )
 
-    def _beside(self) -> str:
+    def _margin_text(self) -> str:
+        """Describe the decision about the margin; empty without one."""
         if self.decision is None:
             return ""
-        where = {"undecided": "undecided about the margin"}.get(self.decision, f"{self.decision} the margin")
-        return f" · {where} of {format_number(self.settings['margin'])}"
+        position = {"undecided": "undecided about the margin"}.get(self.decision, f"{self.decision} the margin")
+        return f" · {position} of {format_number(self.settings['margin'])}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the test result as a JSON object.

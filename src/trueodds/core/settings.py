@@ -19,18 +19,12 @@ from trueodds.core.errors import MAX_VALUE_LENGTH, InputError, describe
 from trueodds.core.signatures import check_constructor
 from trueodds.core.suggestions import suggest_names
 
-OR_SINGLE_VALUE = (
-    "or one of them"  # constraint of a sequence type: a single value is accepted as a sequence of length 1
-)
-CHECKED_BY_CLASS = "checked by the class"  # constraint of a type that is not specific enough, such as that of a table
-FRACTION_SETTINGS = (
-    "alpha",
-    "effect",
-    "level",
-    "margin",
-    "min_effect",
-    "power",
-)  # settings that are mistaken for percentages
+# Constraint of a sequence type: a single value is accepted as a sequence of length 1.
+OR_SINGLE_VALUE = "or one of them"
+# Constraint of a type that is not specific enough, such as that of a table: the class checks the value itself.
+CHECKED_BY_CLASS = "checked by the class"
+# Settings that are mistaken for percentages: for level=95 the error suggests 0.95.
+FRACTION_SETTINGS = ("alpha", "effect", "level", "margin", "min_effect", "power")
 ValueReader = Callable[[Any], tuple[bool, Any]]  # returns whether a value is allowed, and the value as it is stored
 MAX_EXACT_INTEGER = 2**53  # largest integer up to which float64 represents all integers
 
@@ -108,26 +102,29 @@ class Settings:
         check_settings(self)
 
 
-def check_settings(made: Any) -> None:
-    """Check the settings of a frozen dataclass; a sequence becomes a tuple, a NumPy scalar a Python number."""
-    kind: Any = type(made)
-    for name, (hint, default) in declared_settings(kind).items():
-        value = getattr(made, name)
+def check_settings(instance: Any) -> None:
+    """Check the settings of an instance of a frozen dataclass, and store a sequence as a tuple, a scalar as a number.
+
+    Raises InputError TO203 for a value that the annotation of its setting does not allow.
+    """
+    cls: Any = type(instance)
+    for name, (hint, default) in declared_settings(cls).items():
+        value = getattr(instance, name)
         if value is default:
             continue
         checked = check(name, value, hint, default)
         if checked is not value:
-            object.__setattr__(made, name, checked)
+            object.__setattr__(instance, name, checked)
 
 
 @cache
-def declared_settings(kind: Any) -> Mapping[str, tuple[Any, Any]]:
+def declared_settings(cls: Any) -> Mapping[str, tuple[Any, Any]]:
     """Return the type and default of each setting, or nothing if the annotations cannot be evaluated."""
     try:
-        hints = typing.get_type_hints(kind, include_extras=True)
+        hints = typing.get_type_hints(cls, include_extras=True)
     except NameError:  # for a user's class with names that are imported only for type checking
         return {}
-    return {field.name: (hints[field.name], field.default) for field in dataclasses.fields(kind) if field.init}
+    return {field.name: (hints[field.name], field.default) for field in dataclasses.fields(cls) if field.init}
 
 
 def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) -> Any:
@@ -139,28 +136,32 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
     Traceback (most recent call last):
     trueodds.core.errors.InputError: [TO203] bins must be an integer in [1, 1000000]. Got 0. For instance bins=15.
     """
-    allowed, checked = _read(hint, value)
+    allowed, checked = _read_by_hint(hint, value)
     if allowed:
         return checked
-    words, others = _describe_hint(hint)
-    texts = [
-        *others,
+    words, type_texts = _describe_hint(hint)
+    alternatives = [
+        *type_texts,
         *([" or ".join(map(repr, words))] if len(words) < 3 else [f"one of {', '.join(map(repr, words))}"]),
     ]
-    example = default is not dataclasses.MISSING and default is not None
-    optional = _read(hint, None)[0]
-    fix = f"For instance {name}={describe(default)}." if example else "Leave it out." if optional else "Pass one."
-    if isinstance(value, str) and value.lower() == "none" and optional:
+    has_example = default is not dataclasses.MISSING and default is not None
+    is_optional = _read_by_hint(hint, None)[0]
+    fix = (
+        f"For instance {name}={describe(default)}." if has_example else "Leave it out." if is_optional else "Pass one."
+    )
+    if isinstance(value, str) and value.lower() == "none" and is_optional:
         fix = f"Pass {name}=None, without quotes."
     elif isinstance(value, str) and words:
         fix = suggest_names(value[:MAX_VALUE_LENGTH], map(str, words))
     elif (
         name in FRACTION_SETTINGS
         and (fraction := _percentage_to_fraction(value)) is not None
-        and _read(hint, fraction)[0]
+        and _read_by_hint(hint, fraction)[0]
     ):
         fix = f"{name} is a fraction: {fraction:g}, not {value:g}."
-    raise InputError("TO203", f"{name} must be {' or '.join(text for text in texts if text)}.", describe(value), fix)
+    raise InputError(
+        "TO203", f"{name} must be {' or '.join(text for text in alternatives if text)}.", describe(value), fix
+    )
 
 
 def _percentage_to_fraction(value: Any) -> float | None:
@@ -185,13 +186,13 @@ def call_user_function(name: str, function: Callable[..., Any], *args: Any) -> A
         ) from problem  # fmt: skip
 
 
-def _read(hint: Any, value: Any) -> tuple[bool, Any]:
+def _read_by_hint(hint: Any, value: Any) -> tuple[bool, Any]:
     """Return whether an annotation allows a value, and the value as it is stored."""
     try:
-        read = _make_reader(hint)
+        reader = _make_reader(hint)
     except TypeError:  # an annotation that is not hashable
-        read = _make_reader.__wrapped__(hint)
-    return read(value)
+        reader = _make_reader.__wrapped__(hint)
+    return reader(value)
 
 
 @cache
@@ -201,7 +202,7 @@ def _make_reader(hint: Any) -> ValueReader:
     if hint is Any:
         return lambda value: (True, value)
     if origin in (typing.Union, types.UnionType):
-        return _read_any_of(tuple(partial(_read, arg) for arg in args))
+        return _read_any_of(tuple(partial(_read_by_hint, arg) for arg in args))
     if origin is Annotated:
         return (
             (lambda value: (True, value))
@@ -238,18 +239,21 @@ def _read_any_of(readers: Sequence[ValueReader]) -> ValueReader:
 
 
 def _read_annotated(hint: Any, constraints: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
-    allowed, checked = _read(hint, value)
+    """Read a value by the annotated type, and check its constraints."""
+    allowed, checked = _read_by_hint(hint, value)
     if not allowed and OR_SINGLE_VALUE in constraints:
-        allowed, checked = _read(hint, (value,))
+        allowed, checked = _read_by_hint(hint, (value,))
     return allowed and all(_satisfies(constraint, checked) for constraint in constraints), checked
 
 
 def _read_word(words: tuple[Any, ...], value: Any) -> tuple[bool, Any]:
+    """Read a value that must be one of the words of a `Literal`, which may also hold numbers."""
     word = str(value) if isinstance(value, str) else _to_python_number(value, integer=True)
     return word is not None and word in words, word
 
 
 def _read_number(integer: bool, value: Any) -> tuple[bool, Any]:
+    """Read a Python or NumPy number, not a boolean."""
     number = _to_python_number(value, integer=integer)
     return number is not None, number
 
@@ -260,7 +264,7 @@ def _read_sequence(hint: Any, values: Any) -> tuple[bool, Any]:
         values = values.tolist()
     if not isinstance(values, (list, tuple, range)):
         return False, values
-    results = [_read(hint, value) for value in values]
+    results = [_read_by_hint(hint, value) for value in values]
     return all(allowed for allowed, _ in results), tuple(checked for _, checked in results)
 
 
@@ -279,10 +283,11 @@ def _to_python_number(value: Any, *, integer: bool) -> int | float | None:
 
 
 def _satisfies(constraint: Any, value: Any) -> bool:
+    """Return whether a value satisfies a range or a set of words; any other constraint is no restriction."""
     if isinstance(constraint, Range):
         # Integers that float64 cannot represent are rejected, unless the range allows them.
-        small = not isinstance(value, int) or constraint.high < math.inf or abs(value) <= MAX_EXACT_INTEGER
-        return small and value in constraint
+        is_exact = not isinstance(value, int) or constraint.high < math.inf or abs(value) <= MAX_EXACT_INTEGER
+        return is_exact and value in constraint
     return not isinstance(constraint, OneOf) or value in constraint.words
 
 
@@ -290,10 +295,10 @@ def _describe_hint(hint: Any) -> tuple[list[Any], list[str]]:
     """Return the words that an annotation allows, and descriptions of the other allowed types."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        parts = [_describe_hint(arg) for arg in args if arg is not type(None) or not any(map(_description, args))]
+        parts = [_describe_hint(arg) for arg in args if arg is not type(None) or not any(map(_described_text, args))]
         return [word for words, _ in parts for word in words], [text for _, texts in parts for text in texts]
     if origin is Annotated:
-        if text := _description(hint):
+        if text := _described_text(hint):
             return [], [text]
         words = [word for arg in args[1:] if isinstance(arg, OneOf) for word in arg.words]
         limits = "".join(f" {arg}" for arg in args[1:] if isinstance(arg, Range)).rstrip()
@@ -310,11 +315,12 @@ def _describe_hint(hint: Any) -> tuple[list[Any], list[str]]:
     return [], [names.get(hint) or f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"]
 
 
-def _description(hint: Any) -> str:
+def _described_text(hint: Any) -> str:
     """Return the description of an annotated type, if it has one."""
     arguments = typing.get_args(hint) if typing.get_origin(hint) is Annotated else ()
     return next((arg.text for arg in arguments if isinstance(arg, Described)), "")
 
 
 def _format_end(x: float) -> str:
+    """Format an end of a range, an integer without decimals."""
     return str(int(x)) if float(x).is_integer() and abs(x) < MAX_EXACT_INTEGER else f"{x:.10g}"

@@ -9,7 +9,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-# names, with settings where needed -> synonyms in the literature and in other libraries
+# From names (with settings where needed, several separated by |) to synonyms in the literature and other libraries.
 _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     # estimators
     "ece": ("expected calibration error", "calibration error", "l1 calibration error", "confidence ece", "top1 ece"),
@@ -113,6 +113,7 @@ _DISCRIMINATION_TEXT = (
 _ACCURACY_TEXT = (
     "That measures accuracy, not calibration; an audit reports accuracy, and 'brier' and 'log_loss' reflect both."
 )
+# Measures that the library does not have, because they do not measure calibration, with the explanation.
 UNRELATED_MEASURES = {
     **dict.fromkeys(("auc", "auroc", "roc auc", "roc auc score"), _DISCRIMINATION_TEXT),
     **dict.fromkeys(("c statistic", "c index", "concordance"), _DISCRIMINATION_TEXT),
@@ -149,12 +150,12 @@ def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
     >>> resolve_synonym("Classwise-ECE", ["ece", "sce"]), resolve_synonym("nonsense", ["ece"])
     (["ece with lens='classwise'"], [])
     """
-    if spelled := [name for name in known if normalize_name(name) == normalize_name(word)]:
-        return spelled
+    if other_spellings := [name for name in known if normalize_name(name) == normalize_name(word)]:
+        return other_spellings
     return [phrase for phrase in PHRASES_OF_SYNONYM.get(normalize_name(word), ()) if first_word(phrase) in known]
 
 
-def unrelated_measure(word: str) -> str | None:
+def explain_unrelated_measure(word: str) -> str | None:
     """Return the explanation for the name of a measure that does not measure calibration."""
     return _TEXT_OF_UNRELATED.get(normalize_name(word))
 
@@ -175,19 +176,21 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("n_bootstrap", ["level", "resamples"]), did_you_mean("eggs", ["level", "resamples"])
     ('Did you mean resamples?', '')
     """
-    close = near_names(word, known)
+    close = find_near_names(word, known)
     return f"Did you mean {' or '.join(close)}?" if close else ""
 
 
-def near_names(word: str, known: Iterable[str]) -> list[str]:
+def find_near_names(word: str, known: Iterable[str]) -> list[str]:
     """Return the names that a word may stand for: a synonym, up to three that it begins, or up to three similar ones.
 
-    >>> near_names("hosmer", ["hosmer_lemeshow", "score"]), near_names("scroe", ["hosmer_lemeshow", "score"])
+    >>> find_near_names("hosmer", ["hosmer_lemeshow", "score"]), find_near_names("scroe", ["hosmer_lemeshow", "score"])
     (['hosmer_lemeshow'], ['score'])
     """
     known = sorted(known)
-    begun = [name for name in known if normalize_name(name).startswith(normalize_name(word))] if len(word) > 2 else []
-    return resolve_synonym(word, known) or begun[:3] or difflib.get_close_matches(word.lower(), known, n=3)
+    completions = (
+        [name for name in known if normalize_name(name).startswith(normalize_name(word))] if len(word) > 2 else []
+    )
+    return resolve_synonym(word, known) or completions[:3] or difflib.get_close_matches(word.lower(), known, n=3)
 
 
 def list_names(names: Sequence[str], max_length: int = 200) -> str:
@@ -196,11 +199,11 @@ def list_names(names: Sequence[str], max_length: int = 200) -> str:
     >>> list_names(["beta", "platt"]), list_names(["beta", "platt", "isotonic"], max_length=12)
     ('Known: beta, platt.', 'Known: beta, platt and 1 more.')
     """
-    size, shown = 0, 0
+    size, n_shown = 0, 0
     for name in names:
-        size += len(name) + 2 * (shown > 0)
-        if size > max_length and shown:
+        size += len(name) + 2 * (n_shown > 0)
+        if size > max_length and n_shown:
             break
-        shown += 1
-    more = f" and {len(names) - shown:,} more" if shown < len(names) else ""
-    return f"Known: {', '.join(names[:shown])}{more}."
+        n_shown += 1
+    more = f" and {len(names) - n_shown:,} more" if n_shown < len(names) else ""
+    return f"Known: {', '.join(names[:n_shown])}{more}."

@@ -60,14 +60,14 @@ def as_array(x: Any, name: str) -> Array:
 
 def _convert_objects(array: Array, name: str) -> Array:
     """Convert objects of one plain kind to an array of that kind; missing values are an error."""
-    flat = array.ravel()
-    _refuse_missing(flat, array, name)
-    kinds = {type(value) for value in flat}
+    values = array.ravel()
+    _refuse_missing(values, array, name)
+    kinds = {type(value) for value in values}
     if all(issubclass(kind, str) for kind in kinds):
         return array.astype(str)
     if all(issubclass(kind, (int, float, np.integer, np.floating, np.bool_)) for kind in kinds):
-        plain = np.array(array.tolist())
-        return _convert_long_integers(plain, name) if plain.dtype.kind == "O" else plain
+        converted = np.array(array.tolist())
+        return _convert_long_integers(converted, name) if converted.dtype.kind == "O" else converted
     raise InputError(
         "TO114",
         f"{name} must hold numbers or names.",
@@ -78,12 +78,13 @@ def _convert_objects(array: Array, name: str) -> Array:
 
 def _refuse_missing(values: Any, array: Array, name: str) -> None:
     """Raise an error for None, NaN and NA among the values of an array, in its flat order."""
-    missing = [i for i, value in enumerate(values) if _is_missing(value)]
-    if missing:
+    missing_indices = [i for i, value in enumerate(values) if _is_missing(value)]
+    if missing_indices:
+        first = missing_indices[0]
         raise InputError(
             "TO103",
             f"{name} has missing values.",
-            f"{describe(values[missing[0]])} in row {_row_of_index(array, missing[0])}{count_phrase(len(missing))}",
+            f"{describe(values[first])} in row {_row_of_index(array, first)}{count_phrase(len(missing_indices))}",
             "Fill or remove those rows.",
         )
 
@@ -104,20 +105,22 @@ def _convert_long_integers(array: Array, name: str) -> Array:
 
 def _check_encodable(array: Array, name: str) -> None:
     """Raise an error for text with a lone surrogate, which UTF-8 cannot encode."""
-    flat = np.ascontiguousarray(array).ravel()
-    if flat.size == 0 or flat.dtype.itemsize == 0 or flat.view(np.uint32).max() < 0xD800:
+    texts = np.ascontiguousarray(array).ravel()
+    if texts.size == 0 or texts.dtype.itemsize == 0 or texts.view(np.uint32).max() < 0xD800:
         return
-    bad = [i for i, value in enumerate(flat.tolist()) if has_surrogates(value)]
-    if bad:
+    bad_indices = [i for i, value in enumerate(texts.tolist()) if has_surrogates(value)]
+    if bad_indices:
+        first = bad_indices[0]
         raise InputError(
             "TO114",
             f"{name} must hold text that can be encoded, without lone surrogates.",
-            f"{str(flat[bad[0]])!r} in row {_row_of_index(array, bad[0])}{count_phrase(len(bad))}",
+            f"{str(texts[first])!r} in row {_row_of_index(array, first)}{count_phrase(len(bad_indices))}",
             "Decode the names again, as UTF-8.",
         )
 
 
 def _is_missing(value: Any) -> bool:
+    """Return whether an object is None, NaN or NA."""
     try:
         return value is None or bool(value != value)
     except Exception:  # noqa: BLE001 - pandas.NA has no truth value; an array or an object inside is not missing
@@ -141,7 +144,7 @@ def as_float_array(array: Array, name: str) -> Array:
 
 
 def check_shape(p: Array, name: str) -> None:
-    """Check that the shape is (n,) or (n, K) with K ≥ 2."""
+    """Raise TO101 unless the shape is (n,) or (n, K) with K ≥ 2."""
     if p.ndim == 2 and p.shape[1] == 1:
         raise InputError(
             "TO101",
@@ -156,7 +159,7 @@ def check_shape(p: Array, name: str) -> None:
 
 
 def check_one_dimensional(x: Array, name: str) -> None:
-    """(n,)."""
+    """Raise TO101 unless the shape is (n,)."""
     if x.ndim != 1:
         raise InputError(
             "TO101",
@@ -167,7 +170,7 @@ def check_one_dimensional(x: Array, name: str) -> None:
 
 
 def check_two_dimensional(x: Array, name: str) -> None:
-    """(n, L)."""
+    """Raise TO101 unless the shape is (n, L)."""
     if x.ndim != 2:
         raise InputError("TO101", f"{name} must be (n, L).", f"shape {x.shape}", "Pass one column per label.")
 
@@ -201,11 +204,11 @@ def count_phrase(count: int) -> str:
     return f" ({count:,} such {'value' if count == 1 else 'values'})"
 
 
-def refuse_first(p: Array, bad: Array, code: str, problem: str, fix: str) -> None:
-    """Raise an error for the first invalid value of an array."""
-    first = np.unravel_index(int(np.argmax(bad)), bad.shape)
-    where = f"row {first[0]}" + (f", class {first[1]}" if p.ndim == 2 else "")
-    raise InputError(code, problem, f"{p[first]} in {where}{count_phrase(int(bad.sum()))}", fix)
+def refuse_first_invalid(p: Array, is_invalid: Array, code: str, problem: str, fix: str) -> None:
+    """Raise an error for the first invalid value of an array; `is_invalid` is the mask of the same shape."""
+    index = np.unravel_index(int(np.argmax(is_invalid)), is_invalid.shape)
+    position = f"row {index[0]}" + (f", class {index[1]}" if p.ndim == 2 else "")
+    raise InputError(code, problem, f"{p[index]} in {position}{count_phrase(int(is_invalid.sum()))}", fix)
 
 
 def select_rows(rows: Any, n: int) -> Array:
@@ -215,20 +218,21 @@ def select_rows(rows: Any, n: int) -> Array:
     ([0, 2], [2])
     """
     try:
-        chosen = rows if isinstance(rows, slice) else np.asarray(rows)
-        if isinstance(chosen, np.ndarray) and chosen.size == 0:
-            chosen = slice(0)
-        where: Array = np.arange(n)[chosen]
+        selection = rows if isinstance(rows, slice) else np.asarray(rows)
+        if isinstance(selection, np.ndarray) and selection.size == 0:
+            selection = slice(0)
+        row_numbers: Array = np.arange(n)[selection]
     except (IndexError, TypeError, ValueError, OverflowError) as problem:
         raise _no_subset_error(str(problem)) from None
-    if where.ndim != 1:
+    if row_numbers.ndim != 1:
         raise _no_subset_error(describe(rows))
-    if len(where) == 0:
+    if len(row_numbers) == 0:
         raise InputError("TO108", "The subset has no rows.", "0 rows", "Check the mask.")
-    return where
+    return row_numbers
 
 
 def _no_subset_error(got: str) -> InputError:
+    """Return the error of a selection of rows that is no mask, slice or list of numbers."""
     return InputError(
         "TO118",
         "A subset must be selected by a mask of all rows, a slice or a list of row numbers.",

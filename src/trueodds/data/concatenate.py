@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueodds.core.errors import InputError
-from trueodds.data.prediction_arrays import FIELDS
+from trueodds.data.prediction_arrays import ARRAY_FIELDS
 from trueodds.data.predictions import Predictions, restore_predictions
 
 _ARRAY_FIELDS = ("p", "logits", "y", "votes", "counts", "weight")
@@ -23,9 +23,9 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     (3, [0.2, 0.7, 0.9])
     """
     first = parts[0]
-    for other in parts[1:]:
-        if _concatenation_key(other) != _concatenation_key(first):
-            got = f"{_concatenation_key(first)} and {_concatenation_key(other)}"
+    for later in parts[1:]:
+        if _concatenation_key(later) != _concatenation_key(first):
+            got = f"{_concatenation_key(first)} and {_concatenation_key(later)}"
             raise InputError(
                 "TO401",
                 "Predictions of different kinds or classes cannot be concatenated.",
@@ -34,7 +34,7 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
             )
     if len(parts) == 1:
         return first
-    values = {name: getattr(first, name) for name in FIELDS} | {"n": sum(part.n for part in parts)}
+    values = {name: getattr(first, name) for name in ARRAY_FIELDS} | {"n": sum(part.n for part in parts)}
     for name in _ARRAY_FIELDS:
         if values[name] is not None:
             values[name] = np.concatenate([getattr(part, name) for part in parts])

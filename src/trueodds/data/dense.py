@@ -164,6 +164,7 @@ def _suggest_class_axis(y: Array, p: Array) -> str:
 
 
 def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fix: str) -> InputError:
+    """Return the error of labels and probabilities whose shapes differ by more than the axis of the classes."""
     return InputError(
         "TO107",
         "Labels (images, …) and probabilities must have the same shape but for the axis of the classes.",
@@ -176,8 +177,8 @@ def _restate_by_image(problem: InputError, y: Array, indices: Array, *, foregrou
     """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean."""
 
     def position(row: re.Match[str]) -> str:
-        image, *where = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
-        return f"image {image}" + (f", position ({', '.join(map(str, where))})" if where else "")
+        image, *pixel = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
+        return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
 
     fix = arrays.restate_own_arguments(problem).fix
     if problem.code == "TO105":

@@ -13,7 +13,7 @@ from trueodds.core.settings import check
 from trueodds.core.typing import Array
 from trueodds.data.arrays import (
     as_array,
-    refuse_first,
+    refuse_first_invalid,
 )
 
 MISSING_VALUES_REMEDY = "Give missing values a name, such as 'unknown'."
@@ -37,13 +37,13 @@ def check_groups(group: Any, n: int) -> dict[str, Array]:
                 f"shape {values.shape} for {n:,} rows",
                 "Align it first.",
             )
-        empty = (
+        empty_names = (
             np.isnan(values) if values.dtype.kind == "f" else np.isnat(values) if values.dtype.kind in "mM" else None
         )
-        if empty is not None and empty.any():
-            refuse_first(
+        if empty_names is not None and empty_names.any():
+            refuse_first_invalid(
                 values,
-                empty,
+                empty_names,
                 "TO112",
                 f"{name} has missing values.",
                 MISSING_VALUES_REMEDY,

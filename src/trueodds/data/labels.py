@@ -13,28 +13,31 @@ from trueodds.core.printable import has_surrogates
 from trueodds.core.settings import MAX_EXACT_INTEGER
 from trueodds.core.typing import Array
 from trueodds.data.arrays import (
-    as_float_array as numbers,
-)
-from trueodds.data.arrays import (
+    as_float_array,
     as_predictions_argument,
     check_one_dimensional,
     count_phrase,
-    refuse_first,
+    refuse_first_invalid,
 )
 
 
 def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
-    """Return the names of the classes in the order of the columns."""
+    """Return the names of the k classes in the order of the columns, by default 0..K−1.
+
+    Raises InputError TO113 unless they are k distinct texts or numbers, which also differ as text.
+    """
     if classes is None:
         return tuple(range(k))
-    names = () if isinstance(classes, str) or not np.iterable(classes) else tuple(_plain_name(name) for name in classes)
-    if not names or not all(map(_is_name, names)):
+    names = (
+        () if isinstance(classes, str) or not np.iterable(classes) else tuple(_to_plain_name(name) for name in classes)
+    )
+    if not names or not all(map(_is_class_name, names)):
         raise InputError(
             "TO113", "classes must be a list of names.", describe(classes), "For instance classes=['no', 'yes']."
         )
-    if broken := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
+    if undecodable := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
         fix = "Decode the names again, as UTF-8."
-        raise InputError("TO113", "The name of a class cannot be encoded.", repr(broken[0]), fix)
+        raise InputError("TO113", "The name of a class cannot be encoded.", repr(undecodable[0]), fix)
     if len(names) != k:
         raise InputError(
             "TO113",
@@ -49,25 +52,49 @@ def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
     return names
 
 
-def _is_name(name: Any) -> bool:
+def _is_class_name(name: Any) -> bool:
     """Return whether this is text or a number of at most 64 bits, as arrays of labels store them."""
     return isinstance(name, str) or (isinstance(name, int) and name.bit_length() <= 64) or isinstance(name, float)
 
 
-def _plain_name(name: Any) -> Any:
+def _to_plain_name(name: Any) -> Any:
     """Convert a NumPy scalar to a Python value, and bytes to text."""
     name = name.item() if isinstance(name, np.generic) else name
     return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
-def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, single: bool = False) -> Array:
-    """Convert labels to class numbers; `single` says that the probability of one class was given."""
+def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, is_single: bool = False) -> Array:
+    """Convert labels (n,), which are class numbers or class names, to class numbers (n,) in 0..K−1.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        The labels.
+    k : int
+        Number of classes.
+    names : tuple
+        The names of the classes.
+    has_names : bool
+        Whether the caller named the classes. Otherwise `names` are their numbers, and labels cannot be names.
+    is_single : bool, default=False
+        Whether the probability of the second class alone was given, for the remedy in an error.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        The class numbers.
+
+    Raises
+    ------
+    InputError
+        TO101 for another shape, TO103 for missing labels, TO105 for unknown ones, TO106 for other types.
+    """
     if y.ndim != 1:
         raise InputError(
             "TO101", "y_true must be (n,) labels or (n, K) votes.", f"shape {y.shape}", "Pass one label per row."
         )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        refuse_first(
+        refuse_first_invalid(
             y,
             ~np.isfinite(y),
             "TO103",
@@ -75,10 +102,10 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, s
             "Fill or remove those rows; rows are never dropped silently.",
         )
     if y.dtype.kind in "US" or (has_names and not _are_unambiguous_numbers(names)):
-        return _labels_to_numbers(y, names, has_names, suggest_classes(y, k, single=single))
+        return _labels_to_numbers(y, names, has_names, suggest_classes(y, k, single=is_single))
     if y.dtype.kind == "f":
         if (y != np.rint(y)).any():
-            refuse_first(
+            refuse_first_invalid(
                 y,
                 y != np.rint(y),
                 "TO106",
@@ -90,7 +117,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, s
             "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them to integers or to text."
         )
     if y.min() < 0 or y.max() >= k:
-        refuse_first(
+        refuse_first_invalid(
             y,
             (y < 0) | (y >= k),
             "TO105",
@@ -109,28 +136,33 @@ def suggest_classes(y: Array, k: int, *, single: bool, column: str | None = None
     labels = sorted({str(label) for label in np.unique(y)})
     if column is not None:  # the class that the name of a single column ends with is the second
         labels.sort(key=lambda label: column == label or column.endswith(f"_{label}"))
-    named = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= MAX_VALUE_LENGTH else ""
-    remedy = f"Pass {as_predictions_argument(named or 'classes=[…]')}"
+    classes_argument = f"classes={labels}" if len(labels) == k and len(repr(labels)) <= MAX_VALUE_LENGTH else ""
+    remedy = f"Pass {as_predictions_argument(classes_argument or 'classes=[…]')}"
     if single:
         return f"{remedy}: {column or 'y_prob'} is the probability of the second class."
     return f"{remedy}, with the names in the order of the columns."
 
 
 def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy: str) -> Array:
+    """Return the class numbers (n,) of labels (n,) that are class names; `remedy` is for classes without names."""
     if not has_names:
         problem = "Labels are names, but the classes have no names."
         raise InputError("TO106", problem, f"{describe(str(y[0]))} in row 0", remedy)
     # Names given as text, for instance on the command line, match the text form of numeric labels.
-    text = y.dtype.kind in "US" or all(isinstance(name, str) for name in names)
-    number = {str(name) if text else name: i for i, name in enumerate(names)}
+    is_text = y.dtype.kind in "US" or all(isinstance(name, str) for name in names)
+    number_of_name = {str(name) if is_text else name: i for i, name in enumerate(names)}
     unique, inverse = np.unique(y, return_inverse=True)
     codes = np.empty(len(unique), dtype=np.int64)
     for i, label in enumerate(unique.tolist()):
-        label = _plain_name(label)
+        label = _to_plain_name(label)
         label = (
-            f"{label:g}" if text and isinstance(label, float) and label.is_integer() else str(label) if text else label
+            f"{label:g}"
+            if is_text and isinstance(label, float) and label.is_integer()
+            else str(label)
+            if is_text
+            else label
         )
-        if label not in number:
+        if label not in number_of_name:
             row = int(np.argmax(inverse == i))
             raise InputError(
                 "TO105",
@@ -138,7 +170,7 @@ def _labels_to_numbers(y: Array, names: tuple[Any, ...], has_names: bool, remedy
                 f"{describe(label)} in row {row}{count_phrase(int((inverse == i).sum()))}",
                 f"The classes are {list(names)}; labels must match them exactly.",
             )
-        codes[i] = number[label]
+        codes[i] = number_of_name[label]
     return codes[inverse.reshape(-1)]
 
 
@@ -158,7 +190,10 @@ def looks_like_a_number(name: Any) -> bool:
 
 
 def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
-    """Return the share of each class per row, and the number of votes if counts were given."""
+    """Return the share of each class per row (n, K), and the number of votes (n,) if counts were given, else None.
+
+    `y` (n, K) holds counts, or shares that sum to 1. Raises InputError TO111 for anything else.
+    """
     if y.shape[1] == 1:
         raise InputError(
             "TO101", "y_true has a single column.", f"shape {y.shape}", "Pass y_true[:, 0] as one label per row."
@@ -170,51 +205,55 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
             f"{y.shape[1]} columns for {k} classes",
             "Pass y_true as (n, K) counts or shares.",
         )
-    v = numbers(y, "votes").astype(np.float64)
-    bad = ~np.isfinite(v) | (v < 0)
-    if bad.any():
-        refuse_first(v, bad, "TO111", "Votes must be counts or shares ≥ 0.", "Correct those rows.")
+    votes = as_float_array(y, "votes").astype(np.float64)
+    is_invalid = ~np.isfinite(votes) | (votes < 0)
+    if is_invalid.any():
+        refuse_first_invalid(votes, is_invalid, "TO111", "Votes must be counts or shares ≥ 0.", "Correct those rows.")
     with np.errstate(over="ignore"):
-        m = v.sum(axis=1)
-    if (m > MAX_EXACT_INTEGER).any():
-        row = int(np.argmax(m))
-        got = f"{v[row].max():g} in row {row}"
+        n_votes = votes.sum(axis=1)
+    if (n_votes > MAX_EXACT_INTEGER).any():
+        row = int(np.argmax(n_votes))
+        got = f"{votes[row].max():g} in row {row}"
         raise InputError("TO111", "A row has too many votes to be counted.", got, "Correct it.")
-    if (m <= 0).any():
+    if (n_votes <= 0).any():
         raise InputError(
             "TO111",
             "Every row must have a vote.",
-            f"none in row {int(np.argmin(m))} ({int((m <= 0).sum()):,} such rows)",
+            f"none in row {int(np.argmin(n_votes))} ({int((n_votes <= 0).sum()):,} such rows)",
             "Remove rows without votes.",
         )
-    counted, shared = (v == np.rint(v)).all(axis=1), np.abs(m - 1) <= 1e-5
-    if not counted.all() and not shared.all():
-        neither = ~counted & ~shared
-        row = int(np.argmax(neither if neither.any() else ~counted))
-        part = int(np.argmax(v[row] != np.rint(v[row])))
-        got = f"{m[row]:.6g} in row {row}" if m[row] % 1 else f"{v[row, part]:g} in row {row}, class {part}"
+    is_count, is_share = (votes == np.rint(votes)).all(axis=1), np.abs(n_votes - 1) <= 1e-5
+    if not is_count.all() and not is_share.all():
+        neither = ~is_count & ~is_share
+        row = int(np.argmax(neither if neither.any() else ~is_count))
+        column = int(np.argmax(votes[row] != np.rint(votes[row])))
+        got = (
+            f"{n_votes[row]:.6g} in row {row}"
+            if n_votes[row] % 1
+            else f"{votes[row, column]:g} in row {row}, class {column}"
+        )
         raise InputError(
             "TO111",
             "Votes must be whole counts in all rows, or shares that sum to 1 in all rows.",
             got if neither.any() else f"shares in row {row}, and counts in others",
             "Pass the counts.",
         )
-    return v / m[:, None], m if counted.all() else None
+    return votes / n_votes[:, None], n_votes if is_count.all() else None
 
 
-def check_correctness(z: Array) -> Array:
-    """Convert correctness to 0 and 1."""
-    check_one_dimensional(z, "correct")
-    return check_binary(z, "correct")
+def check_correctness(correct: Array) -> Array:
+    """Convert the correctness of answers (n,), which may be boolean, to integers 0 and 1."""
+    check_one_dimensional(correct, "correct")
+    return check_binary(correct, "correct")
 
 
 def check_binary(y: Array, name: str = "Y") -> Array:
-    """Check that all values are 0 or 1."""
+    """Convert values of 0 and 1 to integers; any other value raises InputError TO116."""
     if y.dtype.kind not in "biuf":
         raise InputError("TO116", f"{name} must hold 0 and 1.", f"dtype {y.dtype}", "Convert it first.")
-    bad = ~((y == 0) | (y == 1))
-    if bad.any():
-        refuse_first(y, bad, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
+    is_invalid = ~((y == 0) | (y == 1))
+    if is_invalid.any():
+        refuse_first_invalid(y, is_invalid, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
     return y.astype(np.int64)
 
 
@@ -246,19 +285,21 @@ def classes_from_columns(
         return classes, []
     if y.ndim == 2:
         votes = column_names(y_true)
-        by_place = [[str(i) for i in range(y.shape[1])]]
-        _refuse_other_order(_candidate_class_names(votes, "v_") if votes else by_place, candidates, "those of y_true")
+        column_numbers = [[str(i) for i in range(y.shape[1])]]
+        _refuse_other_order(
+            _candidate_class_names(votes, "v_") if votes else column_numbers, candidates, "those of y_true"
+        )
     if y.ndim == 1 and y.dtype.kind in "US":
         labels = set(y.astype(str).tolist())
         return next((candidate for candidate in candidates if labels <= set(candidate)), candidates[0]), []
-    numbers = next((candidate for candidate in candidates if are_numbers(candidate)), None)
-    if numbers is None or numbers == [str(i) for i in range(len(names))]:
+    numeric_names = next((candidate for candidate in candidates if are_numbers(candidate)), None)
+    if numeric_names is None or numeric_names == [str(i) for i in range(len(names))]:
         return None, []
     text = (
-        f"The columns of y_prob are numbered {numbers[0]}, {numbers[1]}, …: labels are read as the numbers of the"
-        " columns."
+        f"The columns of y_prob are numbered {numeric_names[0]}, {numeric_names[1]}, …: labels are read as the numbers"
+        " of the columns."
     )
-    return [int(number) for number in numbers], [Note("TN302", text)]
+    return [int(number) for number in numeric_names], [Note("TN302", text)]
 
 
 def refuse_other_column_order(Y: Any, P: Any) -> None:
@@ -276,9 +317,9 @@ def _candidate_class_names(names: list[str], prefix: str) -> list[list[str]]:
         [[name.removeprefix(prefix) for name in names]] if all(name.startswith(prefix) for name in names) else []
     )
     candidates.append(names)
-    heads, tails = {name.rpartition("_")[0] for name in names}, [name.rpartition("_")[2] for name in names]
-    if len(heads) == 1 and sorted(tails) == sorted(str(i) for i in range(len(names))):  # proba_1, proba_0
-        candidates.append(tails)
+    prefixes, suffixes = {name.rpartition("_")[0] for name in names}, [name.rpartition("_")[2] for name in names]
+    if len(prefixes) == 1 and sorted(suffixes) == sorted(str(i) for i in range(len(names))):  # proba_1, proba_0
+        candidates.append(suffixes)
     return candidates
 
 
@@ -287,13 +328,16 @@ def are_numbers(names: Sequence[str]) -> bool:
     return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names)
 
 
-def _refuse_other_order(expected: list[list[str]], candidates: list[list[str]], what: str, of: str = "y_prob") -> None:
-    for one in expected:
-        for other in candidates:
-            if one != other and sorted(one) == sorted(other):
+def _refuse_other_order(
+    expected: list[list[str]], candidates: list[list[str]], subject: str, argument: str = "y_prob"
+) -> None:
+    """Raise TO113 if expected names and candidates are the same in another order; `subject` is what is expected."""
+    for names in expected:
+        for candidate in candidates:
+            if names != candidate and sorted(names) == sorted(candidate):
                 raise InputError(
                     "TO113",
-                    f"The columns of {of} are in another order than {what}.",
-                    f"{', '.join(other)} and {', '.join(one)}",
+                    f"The columns of {argument} are in another order than {subject}.",
+                    f"{', '.join(candidate)} and {', '.join(names)}",
                     "Reorder the columns.",
                 )

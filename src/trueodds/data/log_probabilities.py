@@ -60,14 +60,14 @@ def log_observed(preds: Predictions) -> Array:
         voted = preds.votes > 0
         return (preds.votes * np.where(voted, log_probabilities(preds), 0.0)).sum(axis=1)
     assert preds.y is not None
-    every, z = np.arange(preds.n), preds.logits
-    if z is None:
-        p = preds.p[every, preds.y] if preds.p.ndim == 2 else np.where(preds.y == 1, preds.p, 1 - preds.p)
+    row_numbers, logits = np.arange(preds.n), preds.logits
+    if logits is None:
+        p = preds.p[row_numbers, preds.y] if preds.p.ndim == 2 else np.where(preds.y == 1, preds.p, 1 - preds.p)
         with np.errstate(divide="ignore"):
             return np.log(p, dtype=np.float64)
-    if z.ndim == 1:
-        return -np.logaddexp(0.0, np.where(preds.y == 1, -z, z), dtype=np.float64)
-    return z[every, preds.y] - _logit_log_sums(preds)
+    if logits.ndim == 1:
+        return -np.logaddexp(0.0, np.where(preds.y == 1, -logits, logits), dtype=np.float64)
+    return logits[row_numbers, preds.y] - _logit_log_sums(preds)
 
 
 class InducedProbabilities:
@@ -103,30 +103,32 @@ class InducedProbabilities:
 
         For a binary view, these are the logarithms of the complement and of the event.
         """
-        z = self.preds.logits
-        if z is None:
+        logits = self.preds.logits
+        if logits is None:
             return None
         code = self.code()
         if len(code) == 1 and (code[0] == np.arange(code.shape[1])).all():
-            return log_softmax(z)
-        if z.ndim == 1:
-            z = np.stack([np.zeros_like(z), z], axis=1)
-        total, event = _logit_log_sums(self.preds), code == 1
+            return log_softmax(logits)
+        if logits.ndim == 1:
+            logits = np.stack([np.zeros_like(logits), logits], axis=1)
+        log_sums, event = _logit_log_sums(self.preds), code == 1
         if outcomes > 2 or len(code) > 1 or event.sum() > 1:
-            return np.stack([masked_log_sum_exp(z, code == outcome) - total for outcome in range(outcomes)], axis=1)
-        log_p = z[:, int(np.argmax(event[0]))] - total  # one class against the others
-        return np.stack([log_complement(z, ~event, log_p, total), log_p], axis=1)
+            return np.stack(
+                [masked_log_sum_exp(logits, code == outcome) - log_sums for outcome in range(outcomes)], axis=1
+            )
+        log_p = logits[:, int(np.argmax(event[0]))] - log_sums  # one class against the others
+        return np.stack([log_complement(logits, ~event, log_p, log_sums), log_p], axis=1)
 
 
 def _logit_log_sums(preds: Predictions) -> Array:
-    """log Σ exp(z) of each row's logits, (n,)."""
-    z = preds.logits
-    assert z is not None
-    return preds.cached("log sums", lambda: np.logaddexp(0.0, z) if z.ndim == 1 else log_sum_exp(z))
+    """Return log Σ exp(z) of the logits of each row, (n,), computed once."""
+    logits = preds.logits
+    assert logits is not None
+    return preds.cached("log sums", lambda: np.logaddexp(0.0, logits) if logits.ndim == 1 else log_sum_exp(logits))
 
 
 MIN_ACCURATE_DIFFERENCE = 1e-3  # a difference from 1 below this has lost more than three digits
-_BLOCK_SIZE = 2**16  # probabilities per block, so that temporaries stay in cache
+_BLOCK_PROBABILITIES = 2**16  # probabilities per block, so that temporaries stay in cache
 
 
 def sum_of_others(P: Array, others: Array, p: Array, total: Array | float = 1.0) -> Array:
@@ -134,11 +136,13 @@ def sum_of_others(P: Array, others: Array, p: Array, total: Array | float = 1.0)
 
     If subtraction would lose digits, the masked columns are summed instead. A mask (1, K) is used for all rows.
     """
-    rest: Array = total - p.astype(np.float64)
-    near = rest < MIN_ACCURATE_DIFFERENCE
-    if near.any():
-        rest[near] = np.where(_mask_rows(others, near), P[near], 0.0).sum(axis=1, dtype=np.float64)
-    return rest
+    complement: Array = total - p.astype(np.float64)
+    is_inaccurate = complement < MIN_ACCURATE_DIFFERENCE
+    if is_inaccurate.any():
+        complement[is_inaccurate] = np.where(_mask_rows(others, is_inaccurate), P[is_inaccurate], 0.0).sum(
+            axis=1, dtype=np.float64
+        )
+    return complement
 
 
 def log_complement(z: Array, others: Array, log_p: Array, total: Array | float = 0.0) -> Array:
@@ -148,31 +152,31 @@ def log_complement(z: Array, others: Array, log_p: Array, total: Array | float =
     columns are summed if digits would be lost.
     """
     with np.errstate(divide="ignore"):
-        rest: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))
-    near = rest < np.log(MIN_ACCURATE_DIFFERENCE)
-    if near.any():
-        rest[near] = masked_log_sum_exp(z[near], _mask_rows(others, near)) - (
-            total[near] if isinstance(total, np.ndarray) else total
+        complement: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))
+    is_inaccurate = complement < np.log(MIN_ACCURATE_DIFFERENCE)
+    if is_inaccurate.any():
+        complement[is_inaccurate] = masked_log_sum_exp(z[is_inaccurate], _mask_rows(others, is_inaccurate)) - (
+            total[is_inaccurate] if isinstance(total, np.ndarray) else total
         )
-    return rest
+    return complement
 
 
 def log_sum_exp(z: Array) -> Array:
     """Return log Σ_k exp(z_k) of each row of (n, K), (n,) float64; −inf if all are −inf."""
     out = np.empty(len(z))
-    rows = max(1, _BLOCK_SIZE // z.shape[1])
-    for start in range(0, len(z), rows):
-        part = z[start : start + rows].astype(np.float64)
-        top = part.max(axis=1)
-        top[np.isneginf(top)] = 0.0
-        part -= top[:, None]
+    block_rows = max(1, _BLOCK_PROBABILITIES // z.shape[1])
+    for start in range(0, len(z), block_rows):
+        block = z[start : start + block_rows].astype(np.float64)
+        largest = block.max(axis=1)
+        largest[np.isneginf(largest)] = 0.0
+        block -= largest[:, None]
         with np.errstate(divide="ignore"):
-            out[start : start + rows] = np.log(np.exp(part, out=part).sum(axis=1)) + top
+            out[start : start + block_rows] = np.log(np.exp(block, out=block).sum(axis=1)) + largest
     return out
 
 
 def masked_log_sum_exp(z: Array, mask: Array) -> Array:
-    """log Σ exp of the masked logits of each row, (n,)."""
+    """Return log Σ exp of the masked logits of each row, (n,)."""
     return log_sum_exp(z[:, mask[0]]) if len(mask) == 1 else log_sum_exp(np.where(mask, z, -np.inf))
 
 

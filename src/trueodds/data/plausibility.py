@@ -39,7 +39,7 @@ def check_hard_labels(preds: Predictions) -> list[Note]:
         return []
     p = preds.p
     first = max(1, BLOCK_SIZE // (1 if p.ndim == 1 else p.shape[1]))
-    return [hard_labels_note(preds.kind)] if _all_certain(p[:first]) and _all_certain(p[first:]) else []
+    return [hard_labels_note(preds.kind)] if _are_all_certain(p[:first]) and _are_all_certain(p[first:]) else []
 
 
 def hard_labels_note(kind: str) -> Note:
@@ -47,7 +47,8 @@ def hard_labels_note(kind: str) -> Note:
     return Note("TN149", HARD_LABELS_TEXT.format(what="confidence" if kind == "confidence" else "probability"))
 
 
-def _all_certain(p: Array) -> bool:
+def _are_all_certain(p: Array) -> bool:
+    """Return whether all probabilities are 0 or 1."""
     return bool(((p == 0) | (p == 1)).all())
 
 
@@ -61,10 +62,10 @@ def check_class_order(preds: Predictions) -> list[Note]:
     accuracies = _compare_class_orders(preds, slice(None), MIN_ACCURACY_GAIN + 2 / np.sqrt(preds.n))
     if accuracies is None:
         return []
-    own, other = accuracies
+    accuracy, reordered_accuracy = accuracies
     text = (
-        f"With the classes in another order the accuracy would be {100 * other:.1f} % instead of "
-        f"{100 * own:.1f} %: are the labels, or classes=, in the order of the columns?"
+        f"With the classes in another order the accuracy would be {100 * reordered_accuracy:.1f} % instead of "
+        f"{100 * accuracy:.1f} %: are the labels, or classes=, in the order of the columns?"
     )
     return [Note("TN142", text)]
 
@@ -76,21 +77,23 @@ def _compare_class_orders(preds: Predictions, rows: slice, gain: float) -> tuple
     if p.ndim == 1 or k == 2:  # a comparison, which is many times faster than argmax
         predicted = p > 1 - p if p.ndim == 1 else p[:, 1] > p[:, 0]
     else:
-        many = max(1, BLOCK_SIZE // k)  # number of rows per block, because argmax copies its input
-        predicted = np.concatenate([p[first : first + many].argmax(axis=1) for first in range(0, len(p), many)])
+        block_rows = max(1, BLOCK_SIZE // k)  # number of rows per block, because argmax copies its input
+        predicted = np.concatenate(
+            [p[first : first + block_rows].argmax(axis=1) for first in range(0, len(p), block_rows)]
+        )
     w = None if preds.weight is None else preds.weight[rows]
     counts = np.bincount(preds.y[rows] * k + predicted, w, k * k).reshape(k, k)
-    total = counts.sum()
-    if total <= 0:
+    total_weight = counts.sum()
+    if total_weight <= 0:
         return None
-    own = float(counts.trace() / total)
+    accuracy = float(counts.trace() / total_weight)
     # The sum of the columns' largest counts bounds the accuracy of any order, which usually avoids the search.
-    if min(1.0, float(counts.max(axis=0).sum() / total)) - own <= gain:
+    if min(1.0, float(counts.max(axis=0).sum() / total_weight)) - accuracy <= gain:
         return None
     if k == 2:
-        other = 1 - own
+        reordered_accuracy = 1 - accuracy
     else:
         from scipy.optimize import linear_sum_assignment
 
-        other = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / total)
-    return (own, other) if other - own > gain and other > 0.5 else None
+        reordered_accuracy = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / total_weight)
+    return (accuracy, reordered_accuracy) if reordered_accuracy - accuracy > gain and reordered_accuracy > 0.5 else None

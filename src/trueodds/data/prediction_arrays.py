@@ -18,7 +18,7 @@ from trueodds.data.weights import repeat_rows
 Groups = Mapping[str, Array]
 T = TypeVar("T")
 
-FIELDS = (
+ARRAY_FIELDS = (
     "classes",
     "cluster",
     "counts",
@@ -39,7 +39,7 @@ FIELDS = (
 class PredictionArrays:
     """Read-only arrays of predictions and their outcomes, one row per prediction."""
 
-    __slots__ = (*FIELDS, "_cache", "_tied")
+    __slots__ = (*ARRAY_FIELDS, "_cache", "_tied")
 
     n: int
     k: int
@@ -58,7 +58,8 @@ class PredictionArrays:
     _tied: int | None
     _cache: dict[Hashable, Any]  # values computed once for these rows
 
-    def _fill(self, values: Mapping[str, Any]) -> None:
+    def _set_arrays(self, values: Mapping[str, Any]) -> None:
+        """Set all fields to these values, and make the arrays read-only."""
         self.record_tied(None)
         object.__setattr__(self, "_cache", {})
         for name, value in values.items():
@@ -139,23 +140,23 @@ class PredictionArrays:
 
     def __getitem__(self, rows: Any) -> Self:
         """Select rows by a mask, a slice or row numbers. Weights, groups and clusters are kept."""
-        where = select_rows(rows, self.n)
+        row_numbers = select_rows(rows, self.n)
         new = type(self).__new__(type(self))
-        values = {name: getattr(self, name) for name in FIELDS}
+        values = {name: getattr(self, name) for name in ARRAY_FIELDS}
         for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
             if values[name] is not None:
-                values[name] = values[name][where]
+                values[name] = values[name][row_numbers]
         if values["cluster"] is not None:  # renumbered, so that clusters outside the subset leave no gaps
             values["cluster"] = np.unique(values["cluster"], return_inverse=True)[1].reshape(-1)
         if values["weight"] is not None and not values["weight"].any():
             raise InputError(
-                "TO110", "Every row of the subset has weight zero.", f"{len(where)} rows", "Check the mask."
+                "TO110", "Every row of the subset has weight zero.", f"{len(row_numbers)} rows", "Check the mask."
             )
-        values["group"] = {name: labels[where] for name, labels in self.group.items()}
+        values["group"] = {name: labels[row_numbers] for name, labels in self.group.items()}
         for labels in values["group"].values():
             labels.flags.writeable = False
-        values["n"] = len(where)
-        new._fill(values)
+        values["n"] = len(row_numbers)
+        new._set_arrays(values)
         return new
 
     def with_notes(self, *notes: Note) -> Self:
@@ -203,22 +204,23 @@ class PredictionArrays:
         """
         if self.weight is None:
             return self
-        many = self[repeat_rows(self.weight)]
-        object.__setattr__(many, "weight", None)
-        return many
+        expanded = self[repeat_rows(self.weight)]
+        object.__setattr__(expanded, "weight", None)
+        return expanded
 
     def __repr__(self) -> str:
-        what = {
+        description = {
             "classes": f"{self.k} classes",
             "confidence": "confidence and correctness",
             "multilabel": f"{self.k} labels each",
         }
         extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
         extras += [f"group {to_printable(name)}" for name in self.group]
-        return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
+        return f"Predictions(n={self.n:,}, {description[self.kind]}{''.join(', ' + e for e in extras)})"
 
 
 def _one_hot_matrix(y: Array, k: int) -> Array:
+    """Return the one-hot matrix (n, k) of labels (n,)."""
     Y = np.zeros((len(y), k))
     Y[np.arange(len(y)), y] = 1
     return Y

@@ -21,7 +21,7 @@ from trueodds.data.labels import (
     classes_from_columns,
     refuse_other_column_order,
 )
-from trueodds.data.prediction_arrays import FIELDS, Groups, PredictionArrays
+from trueodds.data.prediction_arrays import ARRAY_FIELDS, Groups, PredictionArrays
 from trueodds.data.probabilities import check_probabilities, note_doubtful_logits, softmax
 from trueodds.data.weights import check_weights
 
@@ -114,7 +114,7 @@ class Predictions(PredictionArrays):
         if y_raw.ndim == 2:
             votes, counts = check_votes(y_raw, k)
         else:
-            y = check_labels(y_raw, k, names, has_names=classes is not None, single=p.ndim == 1)
+            y = check_labels(y_raw, k, names, has_names=classes is not None, is_single=p.ndim == 1)
         self._set("classes", p, y, votes, counts, names, p_raw.dtype.name, notes, weight, group, cluster)
 
     def _set(
@@ -148,7 +148,7 @@ class Predictions(PredictionArrays):
             "k": len(classes),
             "notes": tuple(notes),
         }
-        self._fill(values)
+        self._set_arrays(values)
 
     @classmethod
     @checks_arguments
@@ -193,7 +193,7 @@ class Predictions(PredictionArrays):
         arrays.check_shape(z, "logits")
         classes, named = classes_from_columns(y_true, arrays.as_array(y_true, "y_true"), logits, classes)
         new = cls(y_true, softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
-        new._fill({"logits": z, "notes": (*named, *new.notes, *note_doubtful_logits(z))})
+        new._set_arrays({"logits": z, "notes": (*named, *new.notes, *note_doubtful_logits(z))})
         return new
 
     @classmethod
@@ -384,11 +384,13 @@ class Predictions(PredictionArrays):
         return cls(y, model.predict_proba(X), weight=weight, group=group, cluster=cluster, classes=list(model.classes_))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restore_predictions, ({name: getattr(self, name) for name in FIELDS} | {"group": dict(self.group)},)
+        return restore_predictions, (
+            {name: getattr(self, name) for name in ARRAY_FIELDS} | {"group": dict(self.group)},
+        )
 
 
 def restore_predictions(values: dict[str, Any]) -> Predictions:
     """Restore a pickled or copied object, read-only like the original."""
     new = Predictions.__new__(Predictions)
-    new._fill(values)
+    new._set_arrays(values)
     return new

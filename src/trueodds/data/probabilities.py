@@ -9,7 +9,7 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative, check
 from trueodds.core.typing import Array
-from trueodds.data.arrays import LOGITS_REMEDY, as_predictions_argument, refuse_first
+from trueodds.data.arrays import LOGITS_REMEDY, as_predictions_argument, refuse_first_invalid
 
 MIN_COMPILED_SIZE = 2**18  # number of values above which loading the compiled loop pays
 NOTED_SUM_DEVIATION = 1e-9  # deviation of a row sum from 1 above which a note is added
@@ -26,7 +26,7 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
     notes: list[Note] = []
     low, high, rows = _summarize_probabilities(p, max(k * eps, NOTED_SUM_DEVIATION), sums=sums)
     if not (np.isfinite(low) and np.isfinite(high)):
-        refuse_first(
+        refuse_first_invalid(
             p,
             ~np.isfinite(p),
             "TO103",
@@ -43,7 +43,7 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
             fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
         elif low >= 0 and 1 < high <= 100 and high > 2:
             fix = f"If these are percentages, divide by 100; if logits, {LOGITS_REMEDY}."
-        refuse_first(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
+        refuse_first_invalid(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
     if high > 1:
         count = int((p > 1).sum())
         notes.append(
@@ -82,16 +82,20 @@ def _summarize_probabilities(
 def _check_row_sums(
     p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, rows: tuple[int, float, int]
 ) -> list[Note]:
+    """Raise TO104 if the sum of a row of p (n, K) differs from 1 by more than the tolerance; note smaller deviations.
+
+    `rows` has the row with the largest deviation, this deviation, and the number of rows that deviate.
+    """
     worst, distance, count = rows
     tolerance = SUM_TOLERANCE_OF_DTYPE.get(dtype.name, 1e-5) if sum_tolerance is None else sum_tolerance
     if distance > tolerance:
-        many = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
+        n_invalid = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
         rounded = f"If the table was rounded, pass {as_predictions_argument(f'sum_tolerance={round_up(distance):g}')}; "
         fix = f"if these are logits, {LOGITS_REMEDY}; if labels are independent, use Predictions.from_multilabel."
         raise InputError(
             "TO104",
             f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
-            f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({many:,} such rows)",
+            f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({n_invalid:,} such rows)",
             rounded + fix if distance <= MAX_ROUNDING_DEVIATION else f"I{fix[1:]}",
         )
     if count == 0:
@@ -114,16 +118,16 @@ def _sum_rows(p: Array) -> Array:
     """Return row sums in float64; short rows are added column by column, which NumPy vectorizes over the rows."""
     if p.shape[1] > 64:
         return np.asarray(p.sum(axis=1, dtype=np.float64))
-    total = p[:, 0].astype(np.float64)
+    row_sums = p[:, 0].astype(np.float64)
     for c in range(1, p.shape[1]):
-        total += p[:, c]
-    return total
+        row_sums += p[:, c]
+    return row_sums
 
 
 def check_logits(z: Array) -> Array:
     """Check logits and return them as float64, (n,) or (n, K); −inf is the logit of an exact zero."""
     if np.isnan(z).any() or (z == np.inf).any() or (z.ndim == 1 and np.isinf(z).any()):
-        refuse_first(
+        refuse_first_invalid(
             z,
             np.isnan(z) | (z == np.inf) | (np.isinf(z) & (z.ndim == 1)),
             "TO103",
@@ -131,8 +135,8 @@ def check_logits(z: Array) -> Array:
             "Fill or remove those rows.",
         )
     z = z.astype(np.float64)
-    if z.ndim == 2 and (lost := np.isinf(z).all(axis=1)).any():
-        row = int(np.argmax(lost))
+    if z.ndim == 2 and (is_infinite := np.isinf(z).all(axis=1)).any():
+        row = int(np.argmax(is_infinite))
         raise InputError(
             "TO103", "A row of logits must have a finite value.", f"-inf in all of row {row}", "Remove that row."
         )

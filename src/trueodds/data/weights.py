@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from trueodds.core.errors import InputError
 from trueodds.core.settings import MAX_EXACT_INTEGER
 from trueodds.core.typing import Array
-from trueodds.data.arrays import as_array, as_float_array, refuse_first
+from trueodds.data.arrays import as_array, as_float_array, refuse_first_invalid
 
 ALL_WEIGHTS_ZERO_TEXT = "Every weight is zero."
 MIN_LARGEST_WEIGHT, MAX_LARGEST_WEIGHT = 1e-30, 1e30  # limits within which sixth powers of weights can be summed
@@ -25,9 +25,9 @@ def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
         raise InputError(
             "TO107", "weight must have one value per row.", f"shape {w.shape} for {n:,} rows", "Align it first."
         )
-    bad = ~np.isfinite(w) | (w < 0)
-    if bad.any():
-        refuse_first(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Correct those rows.")
+    is_invalid = ~np.isfinite(w) | (w < 0)
+    if is_invalid.any():
+        refuse_first_invalid(w, is_invalid, "TO110", "Weights must be finite and ≥ 0.", "Correct those rows.")
     if not w.any():
         raise InputError("TO110", ALL_WEIGHTS_ZERO_TEXT, f"{n:,} zeros", "Leave weight out for equal weights.")
     largest, smallest = float(w.max()), float(w.min(where=w > 0, initial=np.inf))
@@ -70,8 +70,8 @@ def weight_of_one_row(weight: Array) -> float | None:
 
 def repeat_rows(weight: Array) -> Array:
     """Return row numbers, each repeated as often as its weight says (`weight_kind="frequency"`)."""
-    if (broken := weight != np.rint(weight)).any():
-        row = int(np.argmax(broken))
+    if (is_fractional := weight != np.rint(weight)).any():
+        row = int(np.argmax(is_fractional))
         raise InputError(
             "TO110",
             "Frequency weights must be whole numbers.",

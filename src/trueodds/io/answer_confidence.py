@@ -27,14 +27,16 @@ def read_option_log_probs(
     ([[-0.1, -3.0]], [0])
     """
     scores = [_option_log_probs(row, options) for row in rows]
-    return scores, [_correct_index(row, answer, choices, len(z)) for row, z in zip(rows, scores, strict=True)]
+    return scores, [
+        _correct_index(row, answer, choices, len(log_probs)) for row, log_probs in zip(rows, scores, strict=True)
+    ]
 
 
 def top_option_confidence(scores: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
     """Return the softmax probability of each question's top option (the first if tied), and whether it is correct."""
     confidence, is_correct = np.empty(len(scores)), np.empty(len(scores), dtype=bool)
-    for i, z in enumerate(scores):
-        values = np.array(z)
+    for i, log_probs in enumerate(scores):
+        values = np.array(log_probs)
         confidence[i] = 1 / np.exp(values - values.max()).sum()
         is_correct[i] = int(values.argmax()) == labels[i]
     return confidence, is_correct
@@ -45,17 +47,19 @@ def option_number_notes(
 ) -> list[Note]:
     """Return notes on correct answers that were read as the number of an option, counted from 0."""
     values = [_single_value(row.value(answer)) for row in rows]
-    names = [isinstance(value, str) and choices is not None for value in values]
+    are_names = [isinstance(value, str) and choices is not None for value in values]
     notes: list[Note] = []
-    if texts := [value for value, named in zip(values, names, strict=True) if isinstance(value, str) and not named]:
+    if texts := [
+        value for value, is_name in zip(values, are_names, strict=True) if isinstance(value, str) and not is_name
+    ]:
         text = (
             f"The correct answer is a text such as {texts[0].strip()!r}; it was read as the number of an option,"
             " counted from 0."
         )
         notes.append(Note("TN170", text))
     # With correct options in random order, 0 would be missing in fewer than one of a thousand files.
-    never = math.prod(1 - 1 / len(z) for z in scores)
-    if not any(names) and 0 not in labels and never < 0.001:
+    prob_of_no_zero = math.prod(1 - 1 / len(log_probs) for log_probs in scores)
+    if not any(are_names) and 0 not in labels and prob_of_no_zero < 0.001:
         text = (
             f"None of {len(rows):,} questions has option 0 as the correct one. Options are counted from 0: does"
             f" {answer!r} count from 1?"
@@ -80,6 +84,7 @@ def _single_value(value: Any) -> Any:
 
 
 def _option_log_probs(record: Record, field: str) -> list[float]:
+    """Return the log-probabilities of the options in a record, of which there must be two or more."""
     options = record.list_in(field)
     texts = bool(options) and all(
         isinstance(option, str) and not is_readable(option.strip(), "number") for option in options
@@ -109,20 +114,25 @@ def _parse_log_prob(record: Record, field: str, option: Any) -> float:
         value = value[0]
     if value is None:
         raise record.missing_field_error(field)
-    z = record.number(field, value)
-    if not math.isfinite(z) or z > MAX_LOG_PROB_ROUNDING:
-        fix = "Take the logarithm of probabilities." if 0 < z <= 1 else "Read logits with trueodds.read(…, logits=)."
-        fix = fix if math.isfinite(z) else "Give a finite number for every option."
+    log_prob = record.number(field, value)
+    if not math.isfinite(log_prob) or log_prob > MAX_LOG_PROB_ROUNDING:
+        fix = (
+            "Take the logarithm of probabilities."
+            if 0 < log_prob <= 1
+            else "Read logits with trueodds.read(…, logits=)."
+        )
+        fix = fix if math.isfinite(log_prob) else "Give a finite number for every option."
         raise InputError(
             "TO316",
             "A log-probability must be a finite number of at most 0.",
-            f"{z} for {field!r} in {record.place}",
+            f"{log_prob} for {field!r} in {record.place}",
             fix,
         )
-    return z
+    return log_prob
 
 
 def _correct_index(record: Record, field: str, choices: str | None, k: int) -> int:
+    """Return the number of the correct option of a question with k options."""
     value = _single_value(record.value(field))
     names = None
     if choices is not None:
@@ -142,8 +152,8 @@ def _correct_index(record: Record, field: str, choices: str | None, k: int) -> i
     if index is None or not 0 <= index < k:
         listing = "Name the field that lists the options with choices=."
         if index is not None:
-            named = isinstance(value, str)
-            fix = f"Numbers count from 0.{f' If this is the name of an option: {listing}' if named else ''}"
+            is_name = isinstance(value, str)
+            fix = f"Numbers count from 0.{f' If this is the name of an option: {listing}' if is_name else ''}"
         else:
             fix = listing if names is None else "It must name exactly one option."
         text = record.text(field, value)[:40]
@@ -174,8 +184,8 @@ def sample_agreement(
     >>> [x.tolist() for x in sample_agreement(rows, "s", "y", None, None)[1:]]
     [[0.6666666666666666], [True]]
     """
-    listed = isinstance(rows[0].value(samples), list)
-    if listed:
+    has_lists = isinstance(rows[0].value(samples), list)
+    if has_lists:
         sampled = [_samples_of_record(record, samples, answer, correct) for record in rows]
     else:
         sampled = _samples_by_question(rows, samples, answer, correct, question)
@@ -251,6 +261,7 @@ def _samples_by_question(
 
 
 def _answer_text(record: Record, field: str, value: Any) -> str:
+    """Return an answer as text without surrounding blanks."""
     if value is None:
         raise record.missing_field_error(field)
     if isinstance(value, list) and len(value) == 1:

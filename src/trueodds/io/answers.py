@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,9 +95,9 @@ class Answers(Result):
         str
             The line.
         """
-        of = "" if self.questions is None else f" of {self.questions:,} questions"
+        question_text = "" if self.questions is None else f" of {self.questions:,} questions"
         return (
-            f"{self.predictions!r} · {self.n_queries:,} queries{of}, {self.abstained:,} abstained, coverage"
+            f"{self.predictions!r} · {self.n_queries:,} queries{question_text}, {self.abstained:,} abstained, coverage"
             f" {format_percent(round(self.coverage, 4))}"
         )
 
@@ -227,45 +227,16 @@ def read_answers(
     if samples is not None:
         preds = Predictions.from_confidence(share, is_correct, **extras)
     elif confidence is not None:
-        stated = np.array([_read_stated_confidence(row, confidence, percent) for row in answered_rows])
-        if percent and stated.max() <= 0.01:
-            text = (
-                f"No confidence is above 1 %; the largest is {stated.max():.2%}: are they fractions instead of"
-                " percentages?"
-            )
-            notes.append(Note("TN147", text))
-        preds = Predictions.from_confidence(
-            stated, [row.is_true(correct or "correct") for row in answered_rows], **extras
+        preds, confidence_notes = _predict_from_confidence(
+            answered_rows, confidence, correct or "correct", percent, extras
         )
+        notes += confidence_notes
     else:
-        scores, labels = read_option_log_probs(answered_rows, options or "logprobs", answer, choices)
-        notes += option_number_notes(answered_rows, answer, choices, scores, labels)
-        widths = {len(score) for score in scores}
-        if len(widths) == 1:
-            names = None if choices is None else shared_option_names(answered_rows, choices)
-            y = labels if names is None else np.array(names)[labels]
-            preds = Predictions.from_logits(y, np.array(scores), classes=names, **extras)
-        else:
-            preds = Predictions.from_confidence(*top_option_confidence(scores, labels), **extras)
-            text = (
-                f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the most likely one"
-                " and its correctness are kept."
-            )
-            notes.append(Note("TN145", text))
+        preds, option_notes = _predict_from_options(answered_rows, options or "logprobs", answer, choices, extras)
+        notes += option_notes
     questions = count_questions(rows, n_queries, question)
     if n_abstained:
-        covered = f"(coverage {format_percent(round(1 - n_abstained / n_queries, 4))})"
-        if questions is None:
-            text = (
-                f"{n_abstained:,} of {n_queries:,} questions have no answer {covered}; all results are for those that"
-                " have one."
-            )
-        else:
-            text = (
-                f"{n_abstained:,} of {n_queries:,} answers to {questions:,} questions are missing {covered}; all"
-                " results are for the others."
-            )
-        notes.append(Note("TN146", text))
+        notes.append(_coverage_note(n_queries, n_abstained, questions))
     return Answers(
         preds.with_notes(*notes) if notes else preds,
         n_queries,
@@ -274,6 +245,62 @@ def read_answers(
         questions,
         ids,
     )
+
+
+def _predict_from_confidence(
+    rows: list[Record], confidence: str, correct: str, percent: bool, extras: Mapping[str, Any]
+) -> tuple[Predictions, list[Note]]:
+    """Return the predictions of records with a stated confidence, and a note on percentages that look like fractions.
+
+    `extras` are the subgroups and clusters of the rows.
+    """
+    stated = np.array([_read_stated_confidence(row, confidence, percent) for row in rows])
+    notes = []
+    if percent and stated.max() <= 0.01:
+        text = (
+            f"No confidence is above 1 %; the largest is {stated.max():.2%}: are they fractions instead of percentages?"
+        )
+        notes.append(Note("TN147", text))
+    return Predictions.from_confidence(stated, [row.is_true(correct) for row in rows], **extras), notes
+
+
+def _predict_from_options(
+    rows: list[Record], options: str, answer: str, choices: str | None, extras: Mapping[str, Any]
+) -> tuple[Predictions, list[Note]]:
+    """Return the predictions of records with the log-probabilities of their options, and the notes on these.
+
+    Vectors of probabilities if all questions have the same number of options, otherwise the confidence in the most
+    likely one. `extras` are the subgroups and clusters of the rows.
+    """
+    scores, labels = read_option_log_probs(rows, options, answer, choices)
+    notes = option_number_notes(rows, answer, choices, scores, labels)
+    widths = {len(score) for score in scores}
+    if len(widths) == 1:
+        names = None if choices is None else shared_option_names(rows, choices)
+        y = labels if names is None else np.array(names)[labels]
+        return Predictions.from_logits(y, np.array(scores), classes=names, **extras), notes
+    text = (
+        f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the most likely one"
+        " and its correctness are kept."
+    )
+    preds = Predictions.from_confidence(*top_option_confidence(scores, labels), **extras)
+    return preds, [*notes, Note("TN145", text)]
+
+
+def _coverage_note(n_queries: int, n_abstained: int, questions: int | None) -> Note:
+    """Return the note on queries without an answer; `questions` is None if every query is a question of its own."""
+    coverage = f"(coverage {format_percent(round(1 - n_abstained / n_queries, 4))})"
+    if questions is None:
+        text = (
+            f"{n_abstained:,} of {n_queries:,} questions have no answer {coverage}; all results are for those that"
+            " have one."
+        )
+    else:
+        text = (
+            f"{n_abstained:,} of {n_queries:,} answers to {questions:,} questions are missing {coverage}; all"
+            " results are for the others."
+        )
+    return Note("TN146", text)
 
 
 def _check_complete(
@@ -312,12 +339,13 @@ def _abstention_notes(rows: list[Record], is_abstention: list[bool], field: str)
     ignored_rows = [row for row, abstains in zip(rows, is_abstention, strict=True) if abstains and row.has_field(field)]
     if not ignored_rows:
         return []
-    who = "1 row that abstains has" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain have"
-    text = f"{who} a value of {field!r}, which was ignored; the first is {ignored_rows[0].place}."
+    subject = "1 row that abstains has" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain have"
+    text = f"{subject} a value of {field!r}, which was ignored; the first is {ignored_rows[0].place}."
     return [Note("TN169", text)]
 
 
 def _read_stated_confidence(record: Record, field: str, percent: bool) -> float:
+    """Return the stated confidence of a record as a fraction."""
     value = record.value(field)
     if isinstance(value, str) and value.strip().endswith("%"):
         if not percent:

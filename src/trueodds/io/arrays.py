@@ -70,12 +70,14 @@ class NpzTable(Table):
         yield self._load_arrays(self.columns)
 
     def _load_arrays(self, names: Sequence[str]) -> dict[str, Array]:
+        """Load the arrays of these names from the archive."""
         with self._open_archive() as archive:
             infos = dict(zip(self.columns, archive.infolist(), strict=True))
             return {name: _read_array(archive, infos[name], Place(self.name, name)) for name in names}
 
     @contextmanager
     def _open_archive(self) -> Iterator[zipfile.ZipFile]:
+        """Open the archive; a damaged one raises TO303."""
         try:
             with zipfile.ZipFile(self.name) as archive:
                 yield archive
@@ -124,10 +126,11 @@ def _read_length(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:
 
 
 def _read_header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and the dtype of an array from the header of its file."""
     version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
-        shape, _, dtype = read(file)
+        shape, _, dtype = read_header(file)
     except HEADER_ERRORS as problem:
         raise ValueError(f"an array whose header cannot be read: {problem}") from None
     if any(length < 0 for length in shape) or 0 in (*shape[1:], dtype.itemsize):

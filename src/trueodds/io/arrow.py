@@ -120,10 +120,10 @@ def _lists_to_matrix(array: Any, place: Place) -> Array:
             raise place.length_error(row, int(widths[row]), width)
     if width == 0:
         raise place.length_error(0, 0, 1)
-    flat = array.flatten()
-    if flat.null_count:
-        raise place.missing_value_error(_first_null_index(flat) // width, flat.null_count)
-    values = arrow_to_array(flat, place)
+    elements = array.flatten()
+    if elements.null_count:
+        raise place.missing_value_error(_first_null_index(elements) // width, elements.null_count)
+    values = arrow_to_array(elements, place)
     if values.dtype.kind not in "biuf" or values.ndim > 1:
         raise place.wrong_type_error(str(array.type))
     return values.reshape(-1, width)

@@ -42,6 +42,7 @@ class ArrowRows(CsvRows):
         return len(self.cells) if self.table is None else self.table.num_rows
 
     def _parse_with_arrow(self, types: Mapping[str, Any]) -> Any:
+        """Parse the chunk as an Arrow table; the type None of a column is inferred."""
         return csv.read_csv(
             pa.py_buffer(self.chunk.data),
             read_options=csv.ReadOptions(
@@ -70,6 +71,7 @@ class ArrowCsvTable(CsvTable):
         types: dict[str, Any] = {name: pa.float64() if name in numeric else None for name in self.columns}
 
         def parse_typed_rows(*chunk_arguments: Any) -> CsvRows:
+            """Parse a chunk by the types of the previous ones, and record the types found in it."""
             rows = ArrowRows(types, *chunk_arguments)
             if rows.table is None:
                 rows = self._parse_with_new_types(types, numeric, *chunk_arguments)

@@ -99,6 +99,7 @@ class FeatherTable(Table):
 
     @staticmethod
     def _open_reader(path: str, fields: list[int] | None) -> Any:
+        """Open an Arrow file, or a stream if it does not start as a file does."""
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         file = pa.memory_map(os.fsencode(path))  # file names need not be UTF-8
         if file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC:
@@ -132,6 +133,7 @@ class ArrowWriter(Writer):
                 self._table.close()
 
     def _to_arrow_array(self, cells: Any, name: str, start: int) -> Any:
+        """Convert cells to an Arrow array of the type that the column has in the file."""
         kind = self._schema.field(name).type if self._schema is not None else None
         try:
             if isinstance(cells, np.ndarray) and cells.ndim == 2:

@@ -63,17 +63,17 @@ class Block:
             fix = "If 70 means 70 %, divide by 100."
         # Replace the last occurrence only: earlier text may be a label that looks like a position.
         mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
-        where = self.segments[0]
+        segment = self.segments[0]
         if mentions:
             mention = mentions[-1]
-            where, row = self._find_row(int(mention[1]))
+            segment, row = self._find_row(int(mention[1]))
             location = f"row {row}" + (mention[2] or "")
             if mention[3] is not None and len(columns) > 1:
                 location += f" (column {columns[int(mention[3])]!r})"
             got = got[: mention.start()] + location + got[mention.end() :]
-        among = f", rows {where.start:,} to {where.start + where.n - 1:,}" if part else ""
+        among = f", rows {segment.start:,} to {segment.start + segment.n - 1:,}" if part else ""
         several = f" and {len(self.segments) - 1:,} more" if len(self.segments) > 1 and not mentions else ""
-        got = f"{got}, in {where.name}{several}{among}" if got else f"{where.name}{several}{among}"
+        got = f"{got}, in {segment.name}{several}{among}" if got else f"{segment.name}{several}{among}"
         return InputError(problem.code, problem.problem, got, fix)
 
     def _remedy_with_columns(self, problem: InputError, roles: ColumnRoles) -> str:
@@ -87,6 +87,7 @@ class Block:
         return restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix
 
     def _find_row(self, row: int) -> tuple[BlockSegment, int]:
+        """Return the segment of a row of the block, and the number of the row in its file."""
         for segment in self.segments:
             if row < segment.n:
                 return segment, segment.start + row
@@ -117,7 +118,7 @@ def make_block(batch: Batch, roles: ColumnRoles, name: str, start: int, table: i
     elif roles.truth:
         y = batch[roles.truth[0]]
     weight = None if roles.weight is None else column_matrix(batch, [roles.weight], name, start)
-    for column in (*roles.group, *(extra for extra in (roles.cluster, roles.row_id) if extra)):
+    for column in (*roles.group, *(name for name in (roles.cluster, roles.row_id) if name)):
         if batch[column].ndim != 1:
             raise Place(name, column, start).wrong_type_error(
                 "a column of lists", "Name a column with one value per row."
@@ -204,6 +205,7 @@ class ColumnConsistency:
         self._check_kind(roles.probs[0], kind, segment)
 
     def _check_kind(self, column: str, kind: str, segment: BlockSegment) -> None:
+        """Raise an error if a column has another type than in the first file."""
         first = self._first.setdefault(column, kind)
         if first != kind:
             raise Place(segment.name, column, segment.start).type_change_error(0, first, kind)
@@ -232,8 +234,8 @@ def hash_ids(ids: Array) -> Array:
     """
     if ids.dtype.kind in "iu":
         return ids.astype(np.uint64)
-    texts, where = np.unique(ids.astype(np.str_), return_inverse=True)
+    texts, inverse = np.unique(ids.astype(np.str_), return_inverse=True)
     hashes = [
         int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in texts.tolist()
     ]
-    return np.array(hashes, dtype=np.uint64)[where.reshape(-1)]
+    return np.array(hashes, dtype=np.uint64)[inverse.reshape(-1)]

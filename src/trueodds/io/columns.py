@@ -31,8 +31,8 @@ class ColumnRoles:
     @property
     def names(self) -> tuple[str, ...]:
         """All columns that are read, without duplicates."""
-        others = [name for name in (self.weight, *self.group, self.cluster, self.row_id) if name is not None]
-        return tuple(dict.fromkeys([*self.probs, *self.truth, *others]))
+        optional_columns = [name for name in (self.weight, *self.group, self.cluster, self.row_id) if name is not None]
+        return tuple(dict.fromkeys([*self.probs, *self.truth, *optional_columns]))
 
     @property
     def numeric(self) -> frozenset[str]:
@@ -70,17 +70,17 @@ Names = str | Sequence[str]
 class ColumnSelection:
     """Column names and patterns as specified by the caller."""
 
-    label: str | None = "label"
-    probs: Names = "p_*"
-    logits: Names | bool | None = None
-    confidence: str | None = None
-    correct: str | None = None
-    multilabel: Names | None = None
-    votes: Names | None = None
-    weight: str | None = None
-    group: Names | None = None
-    cluster: str | None = None
-    row_id: str | None = None
+    label: str | None = "label"  # column of the true class
+    probs: Names = "p_*"  # columns of probabilities
+    logits: Names | bool | None = None  # columns of logits; True if `probs` names them
+    confidence: str | None = None  # column of the confidence in the chosen answer
+    correct: str | None = None  # column of its correctness
+    multilabel: Names | None = None  # columns of independent labels, 0 or 1
+    votes: Names | None = None  # columns of the number of votes for each class
+    weight: str | None = None  # column of the weights
+    group: Names | None = None  # columns of subgroups
+    cluster: str | None = None  # column of clusters of dependent rows
+    row_id: str | None = None  # column that identifies the rows, whatever their order
 
     @property
     def has_logits(self) -> bool:
@@ -91,10 +91,10 @@ class ColumnSelection:
     def kind(self) -> str:
         """Kind of outcome: "classes" (labels), "confidence", "votes" or "multilabel"."""
         kinds = [name for name in ("confidence", "votes", "multilabel") if getattr(self, name) is not None]
-        chosen = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
-        if len(chosen) > 1:
+        keywords = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
+        if len(keywords) > 1:
             raise InputError(
-                "TO205", "These columns exclude each other.", " and ".join(chosen), "Pass only one of them."
+                "TO205", "These columns exclude each other.", " and ".join(keywords), "Pass only one of them."
             )
         if self.correct is not None and self.confidence is None:
             raise InputError(
@@ -104,10 +104,10 @@ class ColumnSelection:
 
     def resolve(self, table: Table) -> ColumnRoles:
         """Return the columns of a table that match the names and patterns."""
-        kind, find = self.kind, _ColumnFinder(table)
+        kind, finder = self.kind, _ColumnFinder(table)
         group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
-        weight, cluster = find.find_one(self.weight, "weight"), find.find_one(self.cluster, "cluster")
-        row_id = find.find_one(self.row_id, "row_id")
+        weight, cluster = finder.find_one(self.weight, "weight"), finder.find_one(self.cluster, "cluster")
+        row_id = finder.find_one(self.row_id, "row_id")
         roles = {
             name: use
             for name, use in [
@@ -119,39 +119,39 @@ class ColumnSelection:
             if name
         }
         for name in group:
-            find.group(name)
+            finder.check_group(name)
         if kind == "confidence":
-            correct = find.find_one(self.correct, "correct")
+            correct = finder.find_one(self.correct, "correct")
             truth: tuple[str, ...] = () if correct is None else (correct,)
-            confidence = find.find_one(self.confidence, "confidence")
+            confidence = finder.find_one(self.confidence, "confidence")
             assert confidence is not None
             return ColumnRoles(kind, (confidence,), None, truth, weight, group, cluster, row_id)
         requested = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
         use = "logits" if self.has_logits else "probs"
-        ordered: dict[str, str] | None = None
+        outcome_names: dict[str, str] | None = None
         if kind in ("votes", "multilabel"):
             outcomes = self.votes if self.votes is not None else self.multilabel
             assert outcomes is not None
-            truth, ordered = find.find_several(outcomes, kind, roles)
+            truth, outcome_names = finder.find_several(outcomes, kind, roles)
             roles |= dict.fromkeys(truth, kind)
             if self.label is not None and self.label in table.columns:
                 roles.setdefault(self.label, "label")  # not read here, but not a probability either
         else:
-            label = find.label(self.label)
+            label = finder.find_label(self.label)
             truth = () if label is None else (label,)
             roles |= dict.fromkeys(truth, "label")
-        probs, named = find.find_several(requested, use, roles)
-        suffixes = tuple(named.values()) if named else None
+        probs, name_of_column = finder.find_several(requested, use, roles)
+        suffixes = tuple(name_of_column.values()) if name_of_column else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
-            truth = align_outcomes(truth, ordered, probs, suffixes, kind, table.name)
+            truth = align_outcomes(truth, outcome_names, probs, suffixes, kind, table.name)
         if kind == "classes" and suffixes is not None and are_nonstandard_numbers(suffixes):
             text = (
                 f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: labels are read as the numbers of the"
                 " columns."
             )
-            find.notes.append(Note("TN302", text))
+            finder.notes.append(Note("TN302", text))
         return ColumnRoles(
-            kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(find.notes)
+            kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(finder.notes)
         )
 
 
@@ -160,11 +160,12 @@ class _ColumnFinder:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.there = frozenset(table.columns)
+        self.column_names = frozenset(table.columns)
         self.notes: list[Note] = []
 
     def find_one(self, name: str | None, use: str) -> str | None:
-        if name is not None and name not in self.there:
+        """Return the column of that name, or None for None; raise TO304 if the table does not have it."""
+        if name is not None and name not in self.column_names:
             raise InputError(
                 "TO304",
                 f"{self.table.name} has no such column.",
@@ -173,17 +174,27 @@ class _ColumnFinder:
             )
         return name
 
-    def label(self, name: str | None) -> str | None:
-        if name == "label" and self.table.has_keys and "label" not in self.there and "labels" in self.there:
+    def find_label(self, name: str | None) -> str | None:
+        """Return the column of the label, under its usual names."""
+        if (
+            name == "label"
+            and self.table.has_keys
+            and "label" not in self.column_names
+            and "labels" in self.column_names
+        ):
             return "labels"
-        if name == "label" and name not in self.there and (instead := _suggest_outcome_columns(self.table.columns)):
+        if (
+            name == "label"
+            and name not in self.column_names
+            and (instead := _suggest_outcome_columns(self.table.columns))
+        ):
             raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
         return self.find_one(name, "label")
 
-    def group(self, name: str) -> None:
-        """Return a group column; several names in one text are reported as an error."""
+    def check_group(self, name: str) -> None:
+        """Raise TO304 unless the table has the group column; several names in one text are reported as such."""
         parts = [part.strip() for part in name.split(",")]
-        if name not in self.there and len(parts) > 1 and all(part in self.there for part in parts):
+        if name not in self.column_names and len(parts) > 1 and all(part in self.column_names for part in parts):
             got, fix = f"group={name!r}", f"Name each by itself: group={parts!r}."
             raise InputError("TO304", f"{self.table.name} has no such column.", got, fix)
         self.find_one(name, "group")
@@ -202,7 +213,7 @@ class _ColumnFinder:
                     "TO313", f"{use} contains a column twice.", repr(list(requested)), "Name each column once."
                 )
             return tuple(requested), {name: name for name in requested} if len(requested) > 1 else None
-        if requested in self.there or "*" not in requested:
+        if requested in self.column_names or "*" not in requested:
             self.find_one(requested, use)
             return (requested,), None
         pattern = re.compile("(.*)".join(re.escape(piece) for piece in requested.split("*")), re.DOTALL)
@@ -215,7 +226,7 @@ class _ColumnFinder:
                     f"{use} {requested!r} also matches {name!r}, which is read as the {roles[name]} only.",
                 )
             )
-        if not matches and self.table.has_keys and requested == "p_*" and "probs" in self.there:
+        if not matches and self.table.has_keys and requested == "p_*" and "probs" in self.column_names:
             return ("probs",), None
         if not matches:
             raise InputError(
@@ -225,8 +236,8 @@ class _ColumnFinder:
                 _suggest_numbered_columns(use, self.table.columns)
                 or f"{_suggest_similar_columns(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
             )
-        named = {name: "".join(match.groups()) for name, match in matches.items()}
-        return tuple(matches), named if len(matches) > 1 else None
+        name_of_column = {name: "".join(match.groups()) for name, match in matches.items()}
+        return tuple(matches), name_of_column if len(matches) > 1 else None
 
 
 def _suggest_outcome_columns(columns: tuple[str, ...]) -> str | None:
@@ -244,13 +255,15 @@ def _suggest_outcome_columns(columns: tuple[str, ...]) -> str | None:
 
 def _suggest_numbered_columns(use: str, columns: tuple[str, ...]) -> str | None:
     """Suggest the columns that share a prefix with each other where none has the one that was looked for."""
-    starts = [name.rpartition("_")[0] for name in columns if name.rpartition("_")[1] and name[:2] not in ("v_", "y_")]
-    start = next((start for start in dict.fromkeys(starts) if start and starts.count(start) > 1), None)
-    if use not in ("probs", "logits") or start is None:
+    prefixes = [name.rpartition("_")[0] for name in columns if name.rpartition("_")[1] and name[:2] not in ("v_", "y_")]
+    prefix = next((start for start in dict.fromkeys(prefixes) if start and prefixes.count(start) > 1), None)
+    if use not in ("probs", "logits") or prefix is None:
         return None
-    names = [name for name in columns if name.startswith(f"{start}_")]
-    others = "" if use == "logits" else f"; if they are logits, pass logits='{start}_*'"
-    return f"If {', '.join(names[:3])}{', …' if len(names) > 3 else ''} are meant, pass {use}='{start}_*'{others}."
+    names = [name for name in columns if name.startswith(f"{prefix}_")]
+    logits_hint = "" if use == "logits" else f"; if they are logits, pass logits='{prefix}_*'"
+    return (
+        f"If {', '.join(names[:3])}{', …' if len(names) > 3 else ''} are meant, pass {use}='{prefix}_*'{logits_hint}."
+    )
 
 
 def list_columns(columns: Sequence[str]) -> str:
@@ -265,6 +278,7 @@ def list_columns(columns: Sequence[str]) -> str:
 
 
 def _suggest_similar_columns(name: str, columns: tuple[str, ...]) -> str:
+    """Return the hint for an unknown column: similar columns, or all of them."""
     hint = did_you_mean(name, columns) or list_columns(columns)
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         hint += " The columns look separated by something else than commas."
@@ -297,11 +311,11 @@ def align_outcomes(
     if tuple(by_suffix) == numbered_suffixes(len(truth)):
         return truth
     classes = frozenset(suffixes)
-    odd = next(suffix for suffix in by_suffix if suffix not in classes)
+    unmatched = next(suffix for suffix in by_suffix if suffix not in classes)
     raise InputError(
         "TO313",
         f"The columns of {kind} and probs of {name} must name the same classes.",
-        f"{by_suffix[odd]!r} without a matching probability column",
+        f"{by_suffix[unmatched]!r} without a matching probability column",
         "Rename the columns, or list both in one order.",
     )
 
@@ -310,12 +324,12 @@ def _describe_unmatched(
     truth_names: dict[str, str] | None, suffixes: tuple[str, ...] | None, truth: tuple[str, ...], probs: tuple[str, ...]
 ) -> str:
     """Describe the first column without a matching one."""
-    ends = dict(zip(probs, suffixes, strict=True)) if suffixes else {}
-    known = dict(truth_names or {})
-    for there, ours, others in ((ends, probs, known), (known, truth, ends)):
-        paired = {None, *others.values()}
-        one = next((column for column in ours if there.get(column) not in paired), None)
-        like = next(((name, end) for name, end in others.items() if name != end and name.count(end) == 1), None)
-        if one is not None and one != there[one] and like is not None:
-            return f": {like[0].replace(like[1], there[one])} is missing (there is {one})"
+    prob_names = dict(zip(probs, suffixes, strict=True)) if suffixes else {}
+    outcome_names = dict(truth_names or {})
+    for names, columns, other_names in ((prob_names, probs, outcome_names), (outcome_names, truth, prob_names)):
+        paired_names = {None, *other_names.values()}
+        unpaired = next((column for column in columns if names.get(column) not in paired_names), None)
+        example = next(((name, end) for name, end in other_names.items() if name != end and name.count(end) == 1), None)
+        if unpaired is not None and unpaired != names[unpaired] and example is not None:
+            return f": {example[0].replace(example[1], names[unpaired])} is missing (there is {unpaired})"
     return ""

@@ -136,15 +136,16 @@ def _check_text_array(cells: Array, place: Place) -> Array:
     """Check an array of text: each of its code points must be that of a character, and not a surrogate."""
     cells = np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))
     points = cells.view(np.uint32).reshape(len(cells), -1) if cells.size and cells.dtype.itemsize else np.zeros((0, 1))
-    odd = ((points >= 0xD800) & (points <= 0xDFFF) | (points > 0x10FFFF)).any(axis=1)
-    if odd.any():
+    invalid = ((points >= 0xD800) & (points <= 0xDFFF) | (points > 0x10FFFF)).any(axis=1)
+    if invalid.any():
         raise place.wrong_type_error(
-            f"characters in row {place.start + int(np.argmax(odd))} that are not in Unicode", ENCODING_REMEDY
+            f"characters in row {place.start + int(np.argmax(invalid))} that are not in Unicode", ENCODING_REMEDY
         )
     return cells
 
 
 def _to_float(cell: Any, row: int, place: Place) -> float:
+    """Convert a cell to a float, or raise an error with its row."""
     try:
         return float(cell)
     except (OverflowError, ValueError):  # an integer of 309 digits or more, or a signaling NaN
@@ -189,16 +190,16 @@ def _lists_to_matrix(cells: list[Any], place: Place) -> Array:
         raise place.length_error(0, 0, 1)
     if all(isinstance(cell, np.ndarray) and cell.dtype.kind in "biuf" for cell in cells):
         return np.stack(cells)
-    flat = [value for cell in cells for value in cell]
-    absent = [i for i, value in enumerate(flat) if _is_missing(value)]
+    values = [value for cell in cells for value in cell]
+    absent = [i for i, value in enumerate(values) if _is_missing(value)]
     if absent:
         raise place.missing_value_error(absent[0] // width, len(absent))
-    strange = [i for i, value in enumerate(flat) if _kind_of_cell(value) not in ("bool", "int", "float")]
+    strange = [i for i, value in enumerate(values) if _kind_of_cell(value) not in ("bool", "int", "float")]
     if strange:
         raise place.wrong_type_error(
-            f"a list with {describe_cell(flat[strange[0]])} in row {place.start + strange[0] // width}"
+            f"a list with {describe_cell(values[strange[0]])} in row {place.start + strange[0] // width}"
         )
-    return to_array(flat, place).reshape(-1, width)
+    return to_array(values, place).reshape(-1, width)
 
 
 MISSING_TEXTS = (
@@ -222,9 +223,9 @@ def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
         raise place.missing_value_error(absent[0], len(absent))
     if kind == "text":
         return text_array(cells, place)
-    read = PARSERS[kind]
+    parse = PARSERS[kind]
     try:
-        return np.array([read(cell) for cell in cells], dtype=DTYPES[kind])
+        return np.array([parse(cell) for cell in cells], dtype=DTYPES[kind])
     except (ValueError, KeyError, OverflowError):
         row = next(i for i, cell in enumerate(cells) if not is_readable(cell, kind))
         raise parse_error(cells[row], row, kind, place) from None
@@ -283,6 +284,7 @@ def is_readable(cell: str, kind: str) -> bool:
 
 
 def _parse_int(cell: str) -> int:
+    """Parse an integer of 64 bits; underscores are not allowed."""
     if "_" in cell:
         raise ValueError(cell)
     value = int(cell)
@@ -292,12 +294,14 @@ def _parse_int(cell: str) -> int:
 
 
 def _parse_float(cell: str) -> float:
+    """Parse a float; underscores are not allowed."""
     if "_" in cell:
         raise ValueError(cell)
     return float(cell)
 
 
 def _parse_exact_float(cell: str) -> float:
+    """Parse a float; an integer that it may not represent is an error."""
     value = _parse_float(cell)
     if abs(value) >= 2**63 and cell.strip().lstrip("+-").isdigit():
         raise OverflowError(cell)  # an identifier that a float would round

@@ -83,19 +83,19 @@ def read_chunks(path: str, size: int | None = None) -> Iterator[Chunk]:
 def _read_complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
     """Yield chunks of about `size` bytes that end with a complete record."""
     data = file.read(len(BOM))
-    offset, ended, begun = 0, False, False
+    offset, ended, has_header = 0, False, False
     if data == BOM:
         data, offset = b"", len(BOM)
     while not ended:
         read_size = max(size, len(data))  # doubled, so that a long incomplete record is not scanned again and again
         block = file.read(read_size)
         data, ended = data + block, len(block) < read_size
-        if not begun:  # the header is the first line that is not blank
+        if not has_header:  # the header is the first line that is not blank
             blank = len(data) - len(data.lstrip(b"\r\n"))
             data, offset = data[blank:], offset + blank
         end = _find_end_of_records(path, data, offset, ended)
         if end:
-            complete, begun = data[:end], True
+            complete, has_header = data[:end], True
             _check_text(path, complete, offset)
             yield Chunk(path, complete, offset)
             data, offset = data[end:], offset + end
@@ -103,14 +103,16 @@ def _read_complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chu
 
 def _check_text(path: str, data: bytes, offset: int) -> None:
     """Reject bytes that are not UTF-8 text; a NUL indicates another encoding."""
-    at = data.find(b"\0")
+    position = data.find(b"\0")
     if not data.isascii():
         try:
             data.decode()
         except UnicodeDecodeError as problem:
-            at = problem.start
-    if at >= 0:
-        raise _unreadable_error(path, f"the byte {data[at]:#04x} in line {_line_number_at(path, offset + at)}")
+            position = problem.start
+    if position >= 0:
+        raise _unreadable_error(
+            path, f"the byte {data[position]:#04x} in line {_line_number_at(path, offset + position)}"
+        )
 
 
 def _find_end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
@@ -144,8 +146,8 @@ def _find_quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
     quotes = np.flatnonzero(values == _QUOTE) if b'"' in data else np.empty(0, dtype=np.int64)
     opens, closes = quotes[::2], quotes[1::2]
     # At either end of the data a quote is its own neighbor, which is allowed.
-    before, after = values[np.maximum(opens - 1, 0)], values[np.minimum(closes + 1, len(data) - 1)]
-    if _MAY_ADJOIN_QUOTE[before].all() and _MAY_ADJOIN_QUOTE[after].all():
+    preceding, following = values[np.maximum(opens - 1, 0)], values[np.minimum(closes + 1, len(data) - 1)]
+    if _MAY_ADJOIN_QUOTE[preceding].all() and _MAY_ADJOIN_QUOTE[following].all():
         return opens, closes
     return _find_quotes_one_by_one(path, data, offset, quotes.tolist())
 
@@ -154,16 +156,16 @@ def _find_quotes_one_by_one(path: str, data: bytes, offset: int, quotes: list[in
     """Count quotes one by one, for unquoted cells that contain literal quotes."""
     opens: list[int] = []
     closes: list[int] = []
-    for at in quotes:
+    for position in quotes:
         if len(opens) > len(closes):
-            closes.append(at)
-            if data[at + 1 : at + 2] not in (b"", b",", b"\r", b"\n", b'"'):
-                first, last = (_line_number_at(path, offset + position) for position in (opens[-1], at))
-                behind = re.split(rb"[,\r\n]", data[at + 1 : at + 41])[0].decode(errors="replace")
+            closes.append(position)
+            if data[position + 1 : position + 2] not in (b"", b",", b"\r", b"\n", b'"'):
+                first, last = (_line_number_at(path, offset + quote) for quote in (opens[-1], position))
+                behind = re.split(rb"[,\r\n]", data[position + 1 : position + 41])[0].decode(errors="replace")
                 got = f"a quote that opens in line {first} and closes in line {last} before {behind!r}"
                 raise _malformed_error(path, got)
-        elif at == 0 or data[at - 1] in b",\r\n" or (closes and closes[-1] == at - 1):
-            opens.append(at)
+        elif position == 0 or data[position - 1] in b",\r\n" or (closes and closes[-1] == position - 1):
+            opens.append(position)
     return np.array(opens, dtype=np.int64), np.array(closes, dtype=np.int64)
 
 
@@ -219,6 +221,7 @@ class CsvRows:
         return self._cells
 
     def _check_n_cells(self, row: int, line: int, cells: list[str]) -> list[str]:
+        """Return the cells of a row; raise TO311 unless there is one per column."""
         if len(cells) != len(self.columns):
             raise InputError(
                 "TO311",
@@ -299,6 +302,7 @@ class CsvTable(Table):
         return {name: parse_cells(cells[name], kinds[name], Place(self.name, name, start)) for name in names}
 
     def _cells_by_column(self, parts: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
+        """Return the cells of the rows in these slices, by column."""
         places = {name: i for i, name in enumerate(self.columns)}
         rows = [row for part, first, last in parts for row in part.cells[first:last]]
         return {name: [row[places[name]] for row in rows] for name in names}

@@ -71,8 +71,8 @@ class DaskSource(PartitionedSource):
             ]
         client = _active_client()
         if client is None:
-            (total,) = dask.compute(level[0])
-            return total
+            (result,) = dask.compute(level[0])
+            return result
         future, *counts = client.compute([level[0], *(dask.delayed(attrgetter("rows"))(leaf) for leaf in leaves)])
         if progress is not None:
             _report_progress(counts, progress)
@@ -114,9 +114,9 @@ def _run_task(work: Callable[[int, TableOpener], PartitionSum], number: int, ope
 def _first_record(bag: Any) -> list[Any]:
     """Return the first record, for its columns; later partitions are not computed."""
     for part in bag.to_delayed():
-        (head,) = dask.compute(dask.delayed(lambda records: list(itertools.islice(records, 1)))(part))
-        if head:
-            return list(head)
+        (first_records,) = dask.compute(dask.delayed(lambda records: list(itertools.islice(records, 1)))(part))
+        if first_records:
+            return list(first_records)
     raise InputError("TO312", "The dask bag is empty.", "no record", "Give at least one row.")
 
 

@@ -62,8 +62,8 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
     """Return the files that match a path or pattern, sorted by name."""
     path = os.path.expanduser(os.fspath(path))
     if os.path.isdir(path):
-        inside = f"Name its files, for instance '{os.path.join(path, '*.parquet')}'."
-        raise InputError("TO301", f"{path} is a directory.", "", inside)
+        fix = f"Name its files, for instance '{os.path.join(path, '*.parquet')}'."
+        raise InputError("TO301", f"{path} is a directory.", "", fix)
     if os.path.exists(path):
         return [path]
     if glob.has_magic(path):
@@ -72,8 +72,8 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
             return files
         raise InputError("TO301", "No file matches the pattern.", repr(path), "Check the path.")
     folder = os.path.dirname(path) or "."
-    beside = os.listdir(folder) if os.path.isdir(folder) else []
-    fix = did_you_mean(os.path.basename(path), beside) or "Check the path."
+    siblings = os.listdir(folder) if os.path.isdir(folder) else []
+    fix = did_you_mean(os.path.basename(path), siblings) or "Check the path."
     raise InputError("TO301", "There is no such file.", repr(path), fix)
 
 

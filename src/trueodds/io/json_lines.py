@@ -50,6 +50,7 @@ class JsonLinesTable(Table):
             yield {name: [record.get(name) for _, record in records] for name in self.columns}
 
     def _column_to_array(self, records: list[tuple[int, dict[str, Any]]], name: str, start: int) -> Any:
+        """Convert one key of all records to an array; raise TO308 for a record without it."""
         for row, (line, record) in enumerate(records):
             if name not in record:
                 raise InputError(
@@ -84,11 +85,12 @@ class JsonLinesTable(Table):
             ) from None
 
     def _parse_object(self, line: str, number: int) -> dict[str, Any]:
+        """Parse a line as a JSON object without repeated keys."""
         try:
             record = _decode_json(line)
         except RepeatedKey as problem:
-            what, fix = f"Line {number} of {self.name} names a key twice.", "Write each key once."
-            raise InputError("TO313", what, describe_json_error(problem), fix) from None
+            problem_text, fix = f"Line {number} of {self.name} names a key twice.", "Write each key once."
+            raise InputError("TO313", problem_text, describe_json_error(problem), fix) from None
         except (ValueError, RecursionError) as problem:
             raise self._invalid_record_error(number, describe_json_error(problem)) from None
         if not isinstance(record, dict):
@@ -96,6 +98,7 @@ class JsonLinesTable(Table):
         return record
 
     def _invalid_record_error(self, number: int, got: str) -> InputError:
+        """Return the error of a line or record that is not a JSON object."""
         return InputError(
             "TO311",
             f"{self.unit.capitalize()} {number} of {self.name} is not a JSON object.",

@@ -73,8 +73,8 @@ class ReadingSettings:
 
     def make_source(self, tables: Sequence[Table]) -> TableSource:
         """Return the source of the rows of these tables."""
-        how = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
-        table_source = TableSource(tables, self.selection, **how)  # type: ignore[arg-type]
+        settings_used = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
+        table_source = TableSource(tables, self.selection, **settings_used)  # type: ignore[arg-type]
         if self.head is not None:
             check_same_columns(*self.head, table_source.name, table_source.roles.names)
         return table_source
@@ -83,7 +83,7 @@ class ReadingSettings:
         self, step: Callable[..., Any], keyed: bool, number: int, open_tables: TableOpener
     ) -> PartitionSum:
         """Sum over one partition. An InputError is returned in the result, so that the engine does not retry."""
-        total, rows, size = None, 0, 0
+        result, rows, size = None, 0, 0
         try:
             tables = open_tables()
             if all(table.rows == 0 for table in tables):
@@ -91,14 +91,14 @@ class ReadingSettings:
             source = self.make_source(tables)
             for batch_args in source.batches_with_ids(number) if keyed else ((batch,) for batch in source.batches()):
                 step_result = step(*batch_args)
-                total, rows = step_result if total is None else total + step_result, rows + batch_args[0].n
+                result, rows = step_result if result is None else result + step_result, rows + batch_args[0].n
                 size += batch_args[0].n * batch_args[0].k
         except InputError as problem:
             # The partition is empty, or all of its rows have weight 0.
             if rows == 0 and (problem.code == "TO312" or problem.problem == ALL_WEIGHTS_ZERO_TEXT):
                 return PartitionSum((number,), 0)
             return PartitionSum((number,), 0, None, problem)
-        return PartitionSum((number,), rows, total, None, size)
+        return PartitionSum((number,), rows, result, None, size)
 
 
 def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
@@ -109,11 +109,11 @@ def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
     PartitionSum(ids=(0, 1), rows=4, value=7, problem=None, size=0)
     """
     once = {part.ids: part for part in sorted(parts, key=lambda part: part.ids)}
-    total = reduce(lambda a, b: a + b, once.values()) if once else PartitionSum((), 0)
-    if len(set(total.ids)) < len(total.ids):
-        twice = next(id for id in total.ids if total.ids.count(id) > 1)
+    result = reduce(lambda a, b: a + b, once.values()) if once else PartitionSum((), 0)
+    if len(set(result.ids)) < len(result.ids):
+        twice = next(id for id in result.ids if result.ids.count(id) > 1)
         raise _result_count_error(f"partition {twice} in several sums", "twice")
-    return total
+    return result
 
 
 class PartitionedSource(Source):
@@ -192,16 +192,18 @@ class PartitionedSource(Source):
         }
 
     def _local_source(self) -> TableSource:
+        """Return a source that reads the partitions one after the other on this machine."""
         tables = [table for table in self.iterate_tables() if table.rows != 0]
         if not tables:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
         return self.reading.make_source(tables)
 
 
-def _result_count_error(got: str, how: str) -> InputError:
+def _result_count_error(got: str, quantity: str) -> InputError:
+    """Return the error of an engine that returned no result or several; `quantity` says which."""
     return InputError(
         "TO330",
-        f"The engine returned {how} result where there must be one.",
+        f"The engine returned {quantity} result where there must be one.",
         got,
         "Run it again; report it if it persists.",
     )

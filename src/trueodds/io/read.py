@@ -158,6 +158,7 @@ def _engine_source(data: Any, reading: ReadingSettings, engine: str | None) -> S
 
 
 def _open_tables(data: Any) -> list[Table]:
+    """Open the tables of paths, of a mapping of arrays or of a data frame."""
     paths = files.as_paths(data)
     if paths is not None:
         return [table for path in paths for table in files.open_tables(path)]
@@ -201,6 +202,7 @@ def _check_named(selection: ColumnSelection) -> ColumnSelection:
 
 
 def _not_a_column_name_error(use: str, got: Any) -> InputError:
+    """Return the error of an array, or another object, in place of the name of a column."""
     return InputError(
         "TO203", f"{use} must name a column.", type(got).__name__, "Arrays go with a pair (y_true, y_prob) only."
     )
@@ -213,6 +215,7 @@ def _unused_setting_error(setting: str, kind: str) -> InputError:
 def _check_no_other_settings(
     preds: Predictions, selection: ColumnSelection, classes: Any, sum_tolerance: Any
 ) -> Predictions:
+    """Return predictions unchanged; raise TO205 for settings, which they already have."""
     settings = [
         name
         for name in ("weight", "group", "cluster", "confidence", "votes", "multilabel")
@@ -233,6 +236,7 @@ def _check_no_other_settings(
 def _predictions_of_pair(
     data: tuple[Any, Any], selection: ColumnSelection, classes: Any, sum_tolerance: Any
 ) -> Predictions:
+    """Make predictions of a pair (y_true, y_prob); raise TO205 for settings that need columns."""
     extras = {"weight": selection.weight, "group": selection.group, "cluster": selection.cluster, "classes": classes}
     if selection.kind == "classes" and selection.logits is True:
         return Predictions.from_logits(*data, **extras)

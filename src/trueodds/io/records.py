@@ -172,6 +172,7 @@ def _records_of_json_document(path: str) -> Iterator[Record]:
 
 
 def _records_in_memory(data: Any) -> Iterator[Record]:
+    """Iterate over a list of dicts as records."""
     if not isinstance(data, Iterable) or isinstance(data, (Mapping, bytes)) or hasattr(data, "columns"):
         fix = "Give a path of .jsonl, or a list of dicts; a frame has .to_dict('records')."
         raise InputError("TO302", "Answers are read from .jsonl or from a list of dicts.", type(data).__name__, fix)
@@ -188,9 +189,9 @@ def _find_field(fields: Any, name: str) -> Any:
     if isinstance(fields, Mapping):
         if name in fields:
             return fields[name]
-        for at in [i for i, letter in enumerate(name) if letter == "."]:
-            if name[:at] in fields:
-                return _find_field(fields[name[:at]], name[at + 1 :])
+        for position in [i for i, letter in enumerate(name) if letter == "."]:
+            if name[:position] in fields:
+                return _find_field(fields[name[:position]], name[position + 1 :])
     first, _, rest = name.partition(".")
     if isinstance(fields, list) and re.fullmatch("[0-9]{1,18}", first) and int(first) < len(fields):
         return _find_field(fields[int(first)], rest) if rest else fields[int(first)]
@@ -221,8 +222,8 @@ def count_questions(rows: list[Record], n_queries: int, question: str | None) ->
     """Return the number of questions if there are fewer than answers; a row that abstains may have no question."""
     if question is None:
         return None
-    named = {row.text(question, row.value(question)) for row in rows if row.has_field(question)}
-    return len(named) if len(named) < n_queries else None
+    names = {row.text(question, row.value(question)) for row in rows if row.has_field(question)}
+    return len(names) if len(names) < n_queries else None
 
 
 def question_ids(rows: list[Record], question: str | None) -> Array | None:
@@ -230,8 +231,8 @@ def question_ids(rows: list[Record], question: str | None) -> Array | None:
     if question is None:
         return None
     keys = np.array([field_key(row, question) for row in rows])
-    plain = np.array([row.value(question) for row in rows])
-    return plain if plain.dtype.kind in "iu" else keys
+    values = np.array([row.value(question) for row in rows])
+    return values if values.dtype.kind in "iu" else keys
 
 
 def question_clusters(ids: Array | None) -> Array | None:

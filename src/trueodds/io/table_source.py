@@ -218,14 +218,19 @@ class TableSource(Source):
         return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
 
     def _missing_rows_error(self, skip_rows: int) -> InputError:
-        what, got = f"{self.name} does not have the rows that were tallied before.", f"a count of {skip_rows:,} rows"
-        return InputError("TO331", what, got, "Remove the state to start again.")
+        """Return the error of a resumed tally whose rows are no longer there."""
+        description, got = (
+            f"{self.name} does not have the rows that were tallied before.",
+            f"a count of {skip_rows:,} rows",
+        )
+        return InputError("TO331", description, got, "Remove the state to start again.")
 
     def _empty_error(self) -> InputError:
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
 
 
 def _file_stamp(path: str) -> list[Any]:
+    """Return what identifies the version of a file: path, size and time of the last change."""
     try:
         file_stat = os.stat(path)
     except OSError:  # a data frame in memory, which cannot be identified

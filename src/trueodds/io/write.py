@@ -73,15 +73,15 @@ class CsvWriter(_TextWriter):
 
     def write(self, columns: Mapping[str, Any], start: int) -> None:
         """Append rows; the first call writes the header before them."""
-        flat: dict[str, list[Any]] = {}
+        flat_columns: dict[str, list[Any]] = {}
         for name, cells in columns.items():
             if isinstance(cells, np.ndarray) and cells.ndim == 2:
-                flat |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
+                flat_columns |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
             else:
-                flat[name] = [_to_csv_cell(cell) for cell in to_list(cells)]
+                flat_columns[name] = [_to_csv_cell(cell) for cell in to_list(cells)]
         if start == 0:
-            self._rows.writerow(flat)
-        self._rows.writerows(zip(*flat.values(), strict=True))
+            self._rows.writerow(flat_columns)
+        self._rows.writerows(zip(*flat_columns.values(), strict=True))
 
 
 class JsonLinesWriter(_TextWriter):
@@ -117,6 +117,7 @@ class NpzWriter(Writer):
                     np.lib.format.write_array(file, self._concatenate_pieces(name, pieces), allow_pickle=False)
 
     def _concatenate_pieces(self, name: str, pieces: list[Any]) -> Any:
+        """Concatenate the pieces of a column, which are arrays or lists."""
         if all(isinstance(piece, np.ndarray) for piece in pieces):
             return np.concatenate(pieces)
         return to_array([cell for piece in pieces for cell in to_list(piece)], Place(self.target, name))
@@ -185,12 +186,12 @@ def _transform_chunks(
     is_empty = True
     for table in source.tables:
         if set(table.columns) != set(columns):
-            odd = sorted(set(table.columns) ^ set(columns))[0]
+            mismatched = sorted(set(table.columns) ^ set(columns))[0]
             raise InputError(
                 "TO309",
                 f"Files that are written into one file must have the same columns, but those of {source.tables[0].name}"
                 f" and {table.name} differ.",
-                f"{odd!r} in only one of them",
+                f"{mismatched!r} in only one of them",
                 "Apply the calibrator to each file separately.",
             )
         start = 0
@@ -204,16 +205,19 @@ def _transform_chunks(
                 P = check_and_convert_probabilities(p / scale if scale > 1 else p, roles, source.sum_tolerance, logits)
             except InputError as problem:
                 raise block.locate_error(problem, roles, part=True) from None
-            Q = np.asarray(transform(P), dtype=np.float64)
-            if Q.shape != P.shape:
+            transformed = np.asarray(transform(P), dtype=np.float64)
+            if transformed.shape != P.shape:
                 raise InputError(
                     "TO314",
                     "The transform must return the number of rows and classes that it receives.",
-                    f"{Q.shape} for {P.shape}",
+                    f"{transformed.shape} for {P.shape}",
                     "Apply a calibrator that was fitted for these classes.",
                 )
-            Q = Q * scale if scale > 1 else Q
-            yield _replace_columns({name: chunk[name] for name in columns}, roles, Q, p.ndim, table.name), len(p)
+            transformed = transformed * scale if scale > 1 else transformed
+            yield (
+                _replace_columns({name: chunk[name] for name in columns}, roles, transformed, p.ndim, table.name),
+                len(p),
+            )
             start, is_empty = start + len(p), False
     if is_empty:
         raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")
@@ -252,14 +256,17 @@ def check_and_convert_probabilities(
     return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
 
 
-def _replace_columns(chunk: dict[str, Any], roles: ColumnRoles, Q: Array, ndim: int, name: str) -> dict[str, Any]:
+def _replace_columns(
+    chunk: dict[str, Any], roles: ColumnRoles, transformed: Array, ndim: int, name: str
+) -> dict[str, Any]:
+    """Return a chunk with recalibrated probabilities (n, K) in place of the columns of the original ones."""
     if len(roles.probs) > 1:
-        new = {column: Q[:, j] for j, column in enumerate(roles.probs)}
+        new_columns = {column: transformed[:, j] for j, column in enumerate(roles.probs)}
     else:
-        new = {roles.probs[0]: Q if ndim == 2 else Q[:, 1]}
+        new_columns = {roles.probs[0]: transformed if ndim == 2 else transformed[:, 1]}
     names = dict(zip(roles.probs, _output_column_names(roles), strict=True))
-    written = {names.get(column, column): new.get(column, cells) for column, cells in chunk.items()}
-    if len(written) < len(chunk):
+    renamed = {names.get(column, column): new_columns.get(column, cells) for column, cells in chunk.items()}
+    if len(renamed) < len(chunk):
         clash = next(new_name for column, new_name in names.items() if new_name != column and new_name in chunk)
         raise InputError(
             "TO313",
@@ -267,7 +274,7 @@ def _replace_columns(chunk: dict[str, Any], roles: ColumnRoles, Q: Array, ndim: 
             repr(clash),
             "Rename or remove it.",
         )
-    return written
+    return renamed
 
 
 def _output_column_names(roles: ColumnRoles) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The audit of a model's calibration: plan, facts, and the reports as text, HTML and JSON."""
+"""The audit of a model's calibration: its estimates and tests, and the report as text, HTML and JSON."""
 
 from trueodds.reports.audit import Audit, audit
 

@@ -25,13 +25,19 @@ from trueodds.core.settings import Level, Resamples, check
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.io import Source
+from trueodds.reports.analyze_rows import analyze_rows
+from trueodds.reports.analyze_tally import analyze_tally
 from trueodds.reports.annotators import compare_with_votes
-from trueodds.reports.data_description import describe_data, rows_notes
+from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.data_description import data_notes, describe_data
 from trueodds.reports.decision_costs import decision_regret
-from trueodds.reports.facts import FIX, Facts, add_fix, alpha_of_fix, facts_of_rows
+from trueodds.reports.family_wise_test import (
+    RECALIBRATION_WEIGHT,
+    add_recalibration_to_family,
+    recalibration_alpha,
+)
 from trueodds.reports.subgroups import GroupSpec
-from trueodds.reports.tally_facts import facts_of_tally
-from trueodds.reports.text.data_and_settings import every_note
+from trueodds.reports.text.data_and_settings import iterate_notes
 from trueodds.reports.text.verdict import verdict_sentence, verdict_state
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
@@ -93,9 +99,9 @@ class Audit:
         """
         from trueodds.reports import html
 
-        live = [diagram.interactive_parts() for diagram in self.diagrams]
-        still = [None if moves else diagram.svg() for diagram, moves in zip(self.diagrams, live, strict=True)]
-        text = html.render_html(self.facts, still, live)
+        widgets = [diagram.interactive_parts() for diagram in self.diagrams]
+        svgs = [None if widget else diagram.svg() for diagram, widget in zip(self.diagrams, widgets, strict=True)]
+        text = html.render_html(self.facts, svgs, widgets)
         if path is not None:
             json_files.write_text(path, text, "TO703")
         return text
@@ -103,7 +109,7 @@ class Audit:
     @property
     def notes(self) -> tuple[Note, ...]:
         """All notes of the report: on the data, methods, recalibration, estimates, tests and diagrams."""
-        return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in every_note(self.facts)))
+        return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in iterate_notes(self.facts)))
 
     def __repr__(self) -> str:
         return f"Audit({self.verdict['sentence']!r})"
@@ -201,92 +207,108 @@ def audit(
     """
     alpha, level = check("alpha", alpha, Level, 0.05), check("level", level, Level, 0.95)
     resamples = check("resamples", resamples, Resamples | None)
-    reporting, generator = report_progress(progress), as_generator(rng)
-    if resamples is not None and 1 / (1 + resamples) > alpha * (1 - FIX):
-        raise InputError(
-            "TO203",
-            f"With {resamples} resamples the smallest possible p-value is {1 / (1 + resamples):.2g}, so no test could "
-            f"reject at its share of alpha, {format_percent(1 - FIX)} of {alpha:g}.",
-            f"resamples={resamples}",
-            f"Use at least {math.ceil(1 / (alpha * (1 - FIX))) - 1}.",
-        )
-    source = (
-        Path(data.name).name
-        if isinstance(data, Source)
-        else "a tally"
-        if isinstance(data, Tally)
-        else "predictions in memory"
-    )
-    with reporting as say:
+    progress_context, generator = report_progress(progress), as_generator(rng)
+    _check_resamples(resamples, alpha)
+    with progress_context as notify:
         rows, sample = resolve_and_sample(
             data,
             mode,
             weight_kind,
             int(rng) if isinstance(rng, (int, np.integer)) else 0,
-            report_in_rows(say, 0.02),
+            report_in_rows(notify, 0.02),
         )
-        whom = GroupSpec.of(data, rows, crossings, min_effect, rng)
-        say(0.02, "computing decision costs")
-        decided = decision_regret(rows, cost, actions, level, rng)
+        group_spec = GroupSpec.from_rows(data, rows, crossings, min_effect, rng)
+        notify(0.02, "computing decision costs")
+        decisions = decision_regret(rows, cost, actions, level, rng)
         if isinstance(rows, Tally):
-            facts = facts_of_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
+            results = analyze_tally(rows, resamples, level, alpha, generator, notify, group_spec.min_effect)
         else:
-            facts = facts_of_rows(rows, resamples, level, alpha, generator, say, whom)
-        say(0.70, "choosing a recalibration")
-        data_facts = describe_data(rows, str(source))
-        fix, fix_notes = _fix(rows, sample, facts, alpha, rng, impossible=data_facts["true_class_zeros"] > 0)
-        if fix is not None:
-            facts = add_fix(facts, fix["pvalue"], alpha)
-        people, people_notes = compare_with_votes(
-            rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency"
+            results = analyze_rows(rows, resamples, level, alpha, generator, notify, group_spec)
+        notify(0.70, "choosing a recalibration")
+        description = describe_data(rows, _source_name(data))
+        recalibration, recalibration_notes = _fit_recalibration(
+            rows, sample, results, alpha, rng, impossible=description["true_class_zeros"] > 0
         )
-        say(0.9, "drawing diagrams")
-        diagrams = _diagrams(rows, level)
-        say(1.0, "done")
-    family = facts.tests[0]
-    state = verdict_state(facts, family, alpha, data_facts)
-    read = data.notes if isinstance(data, Source) else ()
-    notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes, *people_notes])
+        if recalibration is not None:
+            results = add_recalibration_to_family(results, recalibration["pvalue"], alpha)
+        people, people_notes = compare_with_votes(
+            rows, results, alpha, level, generator, notify, repeated=weight_kind == "frequency"
+        )
+        notify(0.9, "drawing diagrams")
+        diagrams = _draw_diagrams(rows, level)
+        notify(1.0, "done")
+    source_notes = data.notes if isinstance(data, Source) else ()
+    notes = [*source_notes, *data_notes(rows), *results.notes, *recalibration_notes, *people_notes]
     report = {
         "schema": "trueodds.audit/1",
         "version": trueodds.__version__,
-        "data": data_facts,
-        "verdict": {
-            "sentence": verdict_sentence(facts, family, state, alpha, data_facts, fix),
-            "state": state,
-            "rejected": None if state == "not tested" else state not in ("no evidence", "too few rows"),
-            "reason": _reason(family, alpha, state, impossible=data_facts["true_class_zeros"] > 0),
-            "pvalue": family.pvalue,
-            "min_pvalue": family.min_pvalue,
-            "calibration_in_the_large": facts.in_the_large,
-            "calibration_in_the_large_z": facts.in_the_large_z,
-            "alpha": alpha,
-        },
-        "measures": [estimate.to_dict() for estimate in (*facts.scores, *facts.errors)],
-        "standard_measures": [measure.to_dict() for measure in facts.standard],
-        "tests": [test.to_dict() for test in facts.tests],
-        "recalibration": fix,
-        "decisions": decided,
+        "data": description,
+        "verdict": _verdict_entry(results, alpha, description, recalibration),
+        "measures": [estimate.to_dict() for estimate in (*results.scores, *results.errors)],
+        "standard_measures": [measure.to_dict() for measure in results.standard_measures],
+        "tests": [test.to_dict() for test in results.tests],
+        "recalibration": recalibration,
+        "decisions": decisions,
         "people": people,
-        "groups": facts.groups.lines(),
-        "among_groups": facts.groups.summary(),
+        "groups": results.groups.entries(),
+        "among_groups": results.groups.summary(),
         "diagrams": [diagram.to_dict() for diagram in diagrams],
         "settings": {
             "alpha": alpha,
             "level": level,
-            "resamples": facts.resamples,
+            "resamples": results.resamples,
             "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
             "weight_kind": weight_kind,
             "crossings": int(crossings) + (crossings is True),
             "min_effect": min_effect,
         },
-        "notes": [note.to_dict() for note in notes],
+        "notes": [note.to_dict() for note in dict.fromkeys(notes)],
     }
     return Audit(strict_json(report), diagrams)
 
 
-def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
-    """The evidence behind the verdict, in a few words."""
+def _check_resamples(resamples: int | None, alpha: float) -> None:
+    """Raise TO203 if no p-value of so few null draws could be significant at the tests' share of alpha."""
+    tests_share = 1 - RECALIBRATION_WEIGHT
+    if resamples is None or 1 / (1 + resamples) <= alpha * tests_share:
+        return
+    raise InputError(
+        "TO203",
+        f"With {resamples} resamples the smallest possible p-value is {1 / (1 + resamples):.2g}, so no test could "
+        f"reject at its share of alpha, {format_percent(tests_share)} of {alpha:g}.",
+        f"resamples={resamples}",
+        f"Use at least {math.ceil(1 / (alpha * tests_share)) - 1}.",
+    )
+
+
+def _source_name(data: Any) -> str:
+    """Return the file name of a source, or what kind of data was passed."""
+    if isinstance(data, Source):
+        return Path(data.name).name
+    return "a tally" if isinstance(data, Tally) else "predictions in memory"
+
+
+def _verdict_entry(
+    results: AuditResults, alpha: float, description: Mapping[str, Any], recalibration: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the verdict as a JSON object: its sentence, the state of calibration and the family-wise p-value."""
+    family = results.tests[0]
+    state = verdict_state(results, family, alpha, description)
+    return {
+        "sentence": verdict_sentence(results, family, state, alpha, description, recalibration),
+        "state": state,
+        "rejected": None if state == "not tested" else state not in ("no evidence", "too few rows"),
+        "reason": _describe_evidence(family, alpha, state, impossible=description["true_class_zeros"] > 0),
+        "pvalue": family.pvalue,
+        "min_pvalue": family.min_pvalue,
+        "calibration_in_the_large": results.calibration_in_the_large,
+        "calibration_in_the_large_z": results.calibration_in_the_large_z,
+        "alpha": alpha,
+    }
+
+
+def _describe_evidence(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
+    """Return the evidence behind the verdict in a few words; `impossible` says that an outcome had probability 0."""
     if state == "not tested":
         return f"the smallest possible family-wise p is {format_number(family.min_pvalue)}"
     if family.pvalue > alpha and impossible:
@@ -295,10 +317,10 @@ def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> s
     return f"family-wise p {format_number(family.pvalue)} {sign} {format_number(alpha)}"
 
 
-def _fix(
+def _fit_recalibration(
     rows: Predictions | Tally,
     sample: Reservoir | None,
-    facts: Facts,
+    results: AuditResults,
     alpha: float,
     rng: int | np.random.Generator,
     *,
@@ -318,24 +340,20 @@ def _fix(
 
     if preds.kind == "multilabel":
         return None, [Note("TN208", "Recalibration requires mutually exclusive classes. Fit one calibrator per label.")]
-    level = alpha_of_fix(facts.tests[0], alpha)
+    level = recalibration_alpha(results.tests[0], alpha)
     report = fit(AutoSpec(alpha=level, rng=rng), preds).report
     if level < alpha and not impossible:
         report = report.without_required_rows()
     return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
 
 
-def _diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
+def _draw_diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
     """Draw the reliability diagram, histogram, diagram per class, and simplex or tetrahedron for 3 or 4 classes."""
-    drawn = [draw(rows, "reliability", level=level)]
+    diagrams = [draw(rows, "reliability", level=level)]
     if rows.kind != "multilabel":
-        drawn.append(draw(rows, "confidence_histogram", level=level))
+        diagrams.append(draw(rows, "confidence_histogram", level=level))
         if rows.kind == "classes" and 2 < rows.k <= MAX_PANEL_CLASSES:
-            drawn.append(draw(rows, "reliability", lens="classwise", level=level))
+            diagrams.append(draw(rows, "reliability", lens="classwise", level=level))
         if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in SIMPLEX_DIAGRAMS:
-            drawn.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], level=level))
-    return tuple(drawn)
-
-
-def _unique(notes: list[Note]) -> list[Note]:
-    return list(dict.fromkeys(notes))
+            diagrams.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], level=level))
+    return tuple(diagrams)

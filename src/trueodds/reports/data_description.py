@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from trueodds.core.errors import Note
 from trueodds.data.log_probabilities import exact_zeros
 from trueodds.data.plausibility import plausibility_notes
@@ -17,19 +19,19 @@ from trueodds.tallies.tally import Tally
 
 
 def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
-    """The description of the data: size, classes, means, weights and zeros."""
-    confidence = _views(rows, Confidence())[0] if rows.kind != "multilabel" else None
-    positive = _views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
+    """Describe the data as a JSON object: size, classes, means, weights and zeros; `source` is the name of the data."""
+    confidence = _make_views(rows, Confidence())[0] if rows.kind != "multilabel" else None
+    positive = _make_views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
     common = {
         "source": source,
         "n": rows.n,
         "k": rows.k,
         "kind": rows.kind,
         "classes": [str(name) for name in rows.classes],
-        "mean_confidence": _mean(confidence, "p"),
-        "accuracy": _mean(confidence, "y"),
-        "mean_prediction": _mean(positive, "p"),  # of the second of two classes
-        "event_rate": _mean(positive, "y"),
+        "mean_confidence": _weighted_mean(confidence, "p"),
+        "accuracy": _weighted_mean(confidence, "y"),
+        "mean_prediction": _weighted_mean(positive, "p"),  # of the second of two classes
+        "event_rate": _weighted_mean(positive, "y"),
     }
     if isinstance(rows, Tally):
         return common | {
@@ -49,12 +51,12 @@ def describe_data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
         "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
         "group_columns": list(rows.group),
         "resolution": "exact: every row in memory",
-        **_zeros(rows),
+        **_count_zeros(rows),
     }
 
 
-def rows_notes(rows: Predictions | Tally) -> list[Note]:
-    """The notes on the data, without those of methods."""
+def data_notes(rows: Predictions | Tally) -> list[Note]:
+    """Return the notes on the data, without those of methods."""
     lens = default_lens(rows)
     return (
         list(rows.notes(lens))
@@ -63,15 +65,17 @@ def rows_notes(rows: Predictions | Tally) -> list[Note]:
     )
 
 
-def _views(rows: Predictions | Tally, lens: Lens) -> Any:
+def _make_views(rows: Predictions | Tally, lens: Lens) -> Any:
+    """The views of rows or of the cells of a tally through a lens."""
     return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
 
 
-def _mean(view: View | None, name: str) -> float | None:
+def _weighted_mean(view: View | None, name: str) -> float | None:
+    """The weighted mean of the array `p` or `y` of a view."""
     return None if view is None else float((view.w * getattr(view, name)).sum() / view.total)
 
 
-def _zeros(preds: Predictions) -> dict[str, int]:
+def _count_zeros(preds: Predictions) -> dict[str, int]:
     """Count probabilities of exactly 0, and rows whose observed outcome had one; rows of weight 0 are ignored."""
     counted = preds.w > 0
     p, y = preds.p[counted], preds.Y[counted]
@@ -80,3 +84,33 @@ def _zeros(preds: Predictions) -> dict[str, int]:
         return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(impossible_events.any(axis=1).sum())}
     zero = exact_zeros(preds)[counted]
     return {"zeros": int(zero.sum()), "true_class_zeros": int((zero & (y > 0)).any(axis=1).sum())}
+
+
+MIN_DISTINCT = 0.9  # share of distinct predictions; with fewer, scores are coarse and equal rows need not be copies
+MIN_COPIES = 0.005  # share of copies below which no note is made
+
+
+def duplicate_notes(preds: Predictions) -> list[Note]:
+    """Return a note if some rows duplicate another row's prediction and outcome, although most are distinct.
+
+    There is no note if clusters are given.
+    """
+    if preds.cluster is not None or preds.n < 100 or preds.p.ndim == 1 or preds.y is None:
+        return []
+    rng = np.random.default_rng(0)
+    sums = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
+    outcome_offsets = 10 * rng.standard_normal(preds.k)
+    order = np.argsort(
+        sums + (outcome_offsets[preds.y] if preds.y.ndim == 1 else preds.y @ outcome_offsets), kind="stable"
+    )
+    # Copies have equal sums up to rounding, so sorting makes them neighbors. The rows themselves are then compared.
+    row, previous_row = order[1:], order[:-1]
+    same_outcome = (preds.y[row] == preds.y[previous_row]).reshape(len(row), -1).all(axis=1)
+    count = int(((preds.p[row] == preds.p[previous_row]).all(axis=1) & same_outcome).sum())
+    if count <= MIN_COPIES * preds.n or count > (1 - MIN_DISTINCT) * preds.n:
+        return []
+    text = (
+        f"{count:,} rows have the same prediction and outcome as another row. If a case was counted twice, drop the"
+        " copies or pass cluster=."
+    )
+    return [Note("TN144", text)]

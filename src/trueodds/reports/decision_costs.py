@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,28 +12,27 @@ from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
 from trueodds.data.predictions import Predictions
 from trueodds.reports.text.formatting import (
-    NAMES,
-    TableColumn,
-    TextTable,
-    align_digits,
-    chance,
     describe_event,
+    format_column,
+    format_intervals,
+    format_pvalue,
+    format_pvalue_clause,
     format_share,
-    interval_name,
-    interval_texts,
+    interval_heading,
     is_binary,
-    pvalue,
 )
-from trueodds.reports.text.summary import Fact
+from trueodds.reports.text.summary import SummaryLine
+from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 from trueodds.tallies.tally import Tally
-
-Audit = Mapping[str, Any]
 
 
 def decision_regret(
     rows: Predictions | Tally, cost: Any, actions: Any, level: float, rng: int | np.random.Generator
 ) -> dict[str, Any] | None:
-    """The decision regret with its interval and its test; None without costs."""
+    """Estimate and test the decision regret, as the section `decisions` of an audit; None without costs.
+
+    `cost` has a row per action and a column per true class, and `actions` names its rows.
+    """
     if cost is None:
         if actions is not None:
             raise InputError("TO203", "`actions` names the rows of `cost`.", "actions without cost", "Pass cost=.")
@@ -55,8 +53,8 @@ def decision_regret(
     return {"regret": regret.to_dict(), "test": test(rows, "decision_regret", **settings).to_dict()}
 
 
-def regret_fact(audit: Audit) -> list[Fact]:
-    """The decision regret, for the summary."""
+def regret_lines(audit: AuditDict) -> list[SummaryLine]:
+    """The line of the summary on the decision regret; empty without costs."""
     decisions = audit.get("decisions")
     if not decisions:
         return []
@@ -66,29 +64,28 @@ def regret_fact(audit: Audit) -> list[Fact]:
         f"mean cost {format_number(parts['stated'])} with these predictions, "
         f"{format_number(parts['recalibrated'])} after {calibrator.replace('_', ' ')} recalibration"
     )
-    remark = mean_costs if p is None else f"{mean_costs}; {chance(p, None)}"
+    remark = mean_costs if p is None else f"{mean_costs}; {format_pvalue_clause(p, None)}"
     if value <= 0:
-        return [Fact("Decision regret", "none", remark)]
+        return [SummaryLine("Decision regret", "none", remark)]
     if p is None or p > audit["verdict"]["alpha"]:
-        return [Fact("Decision regret", f"{format_number(value)} per row, not significant", remark)]
-    return [Fact("Decision regret", f"{format_number(value)} per row", remark, "bad")]
+        return [SummaryLine("Decision regret", f"{format_number(value)} per row, not significant", remark)]
+    return [SummaryLine("Decision regret", f"{format_number(value)} per row", remark, "bad")]
 
 
-def regret_table(audit: Audit) -> TextTable:
+def regret_table(audit: AuditDict) -> TextTable:
     """The decision regret in full, and the thresholds at which the optimal action changes."""
-    columns = (TableColumn("", NAMES), TableColumn("", NAMES))
     decisions = audit.get("decisions")
     if not decisions:
-        return TextTable("Decision regret", columns, ())
+        return TextTable("Decision regret", LABEL_AND_TEXT, ())
     regret, parts = decisions["regret"], decisions["regret"]["parts"]
-    (interval,) = interval_texts([regret["interval"]])
+    (interval,) = format_intervals([regret["interval"]])
     rows = [
         ("mean cost with these predictions", format_number(parts["stated"])),
         ("mean cost after recalibration", format_number(parts["recalibrated"])),
         ("calibrator", regret["settings"]["calibrator"]),
         ("regret per row", format_number(regret["value"])),
-        (interval_name(regret["interval"]), interval),
-        ("p (one-sided)", pvalue(decisions["test"]["pvalue"], None)),
+        (interval_heading(regret["interval"]), interval),
+        ("p (one-sided)", format_pvalue(decisions["test"]["pvalue"], None)),
         ("rows whose action changes", format_share(parts["changed"])),
     ]
     data = audit["data"]
@@ -110,18 +107,18 @@ def regret_table(audit: Audit) -> TextTable:
         "Mean cost per row that cross-fitted recalibration saves, in the units of the costs. It is a lower bound on the"
         " full decision regret."
     )
-    return TextTable("Decision regret", columns, tuple(rows), intro)
+    return TextTable("Decision regret", LABEL_AND_TEXT, tuple(rows), intro)
 
 
-def action_table(audit: Audit) -> TextTable:
+def action_table(audit: AuditDict) -> TextTable:
     """The regret of the rows for which each action is optimal under the predictions."""
     parts = (audit.get("decisions") or {"regret": {"parts": {}}})["regret"]["parts"]
     names = [name.removeprefix("action:") for name in parts if name.startswith("action:")]
-    columns = (TableColumn("action", NAMES), TableColumn("rows"), TableColumn("regret per row"))
+    columns = (TableColumn("action", numeric=False), TableColumn("rows"), TableColumn("regret per row"))
     rows = zip(
         names,
         (format_share(parts[f"called for:{name}"]) for name in names),
-        align_digits([parts[f"action:{name}"] for name in names]),
+        format_column([parts[f"action:{name}"] for name in names]),
         strict=True,
     )
     intro = "By the optimal action under these predictions. The regrets add up to that of all rows."

@@ -9,7 +9,7 @@ from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.results import Estimate, Interval, Verdict
 
-RECONCILED = "reconciled"  # the method of an interval that was changed; a note names the original one
+RECONCILED_METHOD = "reconciled"  # the method of an interval that was changed; a note names the original one
 
 
 def reconcile_intervals(
@@ -34,11 +34,11 @@ def reconcile_intervals(
     by_lens = {error.lens: error for error in errors}
     for lens, error in by_lens.items():
         if error.interval is not None and error.interval.low > 0 and pvalues.get(lens, 0.0) > alpha:
-            by_lens[lens] = _changed(
+            by_lens[lens] = _replace_interval(
                 error,
                 replace(error.interval, low=0.0),
-                f"The interval of the {lens} error ({_limits(error.interval)}) is extended to 0, because the test"
-                " through the same lens does not reject calibration.",
+                f"The interval of the {lens} error ({_format_interval(error.interval)}) is extended to 0, because the"
+                " test through the same lens does not reject calibration.",
             )
     canonical = by_lens.get("canonical")
     if canonical is not None and canonical.interval is not None:
@@ -48,20 +48,22 @@ def reconcile_intervals(
 
 
 def _raise_limits(
-    canonical: Estimate, own: Interval, by_lens: dict[str, Estimate], classes: int, *, rejected: bool
+    canonical: Estimate, interval: Interval, by_lens: dict[str, Estimate], classes: int, *, rejected: bool
 ) -> Estimate:
     """The canonical error with limits that are at least those of the confidence and class errors."""
-    scaled = (("confidence", 1.0), ("classwise", classes / 2))
-    coarser = [(ends, factor) for lens, factor in scaled if lens in by_lens and (ends := by_lens[lens].interval)]
-    low = min(max([own.low, *(ends.low * factor for ends, factor in coarser)]), canonical.value) if rejected else 0.0
-    high = min(max([own.high, *(ends.high * factor for ends, factor in coarser)]), 1.0)
-    if (low, high) == (own.low, own.high):
+    factors = (("confidence", 1.0), ("classwise", classes / 2))
+    coarser = [(ends, factor) for lens, factor in factors if lens in by_lens and (ends := by_lens[lens].interval)]
+    low = (
+        min(max([interval.low, *(ends.low * factor for ends, factor in coarser)]), canonical.value) if rejected else 0.0
+    )
+    high = min(max([interval.high, *(ends.high * factor for ends, factor in coarser)]), 1.0)
+    if (low, high) == (interval.low, interval.high):
         return canonical
     text = (
         "In the population, the canonical error is at least the confidence error and at least K/2 times the mean class"
-        f" error, so its interval ({_limits(own)}) is raised to their limits."
+        f" error, so its interval ({_format_interval(interval)}) is raised to their limits."
     )
-    if own.low < low == canonical.value:
+    if interval.low < low == canonical.value:
         text += (
             " The lower limit ends at the estimate, which is smaller, because errors of opposite sign cancel within a"
             " cell of the tree."
@@ -71,20 +73,22 @@ def _raise_limits(
             " The estimate can be below its noise floor although calibration is rejected, because the noise floor is"
             " that of outcomes that vary as much as predicted."
         )
-    changed = _changed(canonical, replace(own, low=low, high=high), text)
+    raised = _replace_interval(canonical, replace(interval, low=low, high=high), text)
     # The noise floor was larger than the bias if it makes the debiased value smaller than the lower limit.
-    hides = canonical.debiased is not None and canonical.debiased < low
-    return replace(changed, debiased=None) if hides else changed
+    is_debiased_below = canonical.debiased is not None and canonical.debiased < low
+    return replace(raised, debiased=None) if is_debiased_below else raised
 
 
-def _changed(error: Estimate, interval: Interval, text: str) -> Estimate:
+def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimate:
+    """The error with another interval, whose method is `reconciled`, and a note with this text."""
     return replace(
         error,
-        interval=replace(interval, method=RECONCILED),
-        settings={**error.settings, "interval": RECONCILED},
+        interval=replace(interval, method=RECONCILED_METHOD),
+        settings={**error.settings, "interval": RECONCILED_METHOD},
         notes=(*error.notes, Note("TN269", text)),
     )
 
 
-def _limits(interval: Interval) -> str:
+def _format_interval(interval: Interval) -> str:
+    """The method and the ends of an interval, for a note."""
     return f"{interval.method}, {format_number(interval.low)} to {format_number(interval.high)}"

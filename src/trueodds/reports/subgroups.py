@@ -24,19 +24,20 @@ from trueodds.resampling.comparison import group_gaps
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
-JOINT, HOLM = "step-down min-p", "Holm"
+# How the p-values of subgroups are adjusted: from joint null draws, or without them.
+STEP_DOWN_MIN_P, HOLM = "step-down min-p", "Holm"
 
 
 @dataclass(frozen=True)
 class GroupSpec:
     """The subgroups of an audit, their equivalence margin, and the seed of their intervals."""
 
-    partitions: Sequence[SubgroupPartition] = ()
-    min_effect: float = 0.05
+    partitions: Sequence[SubgroupPartition] = ()  # one per group column and per crossing
+    min_effect: float = 0.05  # equivalence margin of the error
     seed: int | None = None  # seed of the intervals, as in `by_group`; None draws one
 
     @classmethod
-    def of(
+    def from_rows(
         cls, data: Any, rows: Predictions | Tally, crossings: Any, min_effect: Any, rng: int | np.random.Generator
     ) -> GroupSpec:
         """The subgroups of these rows; a tally has only the group columns that it was made with."""
@@ -67,22 +68,22 @@ class GroupSpec:
 class AuditGroups:
     """The results of all subgroups: errors, p-values, differences and the multicalibration error."""
 
-    groups: tuple[Group, ...] = ()
-    right: tuple[float | None, ...] = ()  # accuracy of each subgroup
+    groups: tuple[Group, ...] = ()  # the subgroups, column by column
+    accuracies: tuple[float | None, ...] = ()  # accuracy of each subgroup
     min_pvalue: float = 0.0  # the smallest possible joint p-value
-    correction: str = JOINT
-    min_effect: float = 0.05
-    level: float = 0.95
+    correction: str = STEP_DOWN_MIN_P  # how the joint p-values are adjusted
+    min_effect: float = 0.05  # equivalence margin of the error
+    level: float = 0.95  # confidence level of the intervals
     alpha: float = 0.05  # significance level of the joint p-values
-    widest: tuple[Gap, ...] = ()
-    multicalibration: MulticalibrationError | None = None
-    notes: tuple[Note, ...] = field(default=())
+    widest_gaps: tuple[Gap, ...] = ()  # the largest difference of two subgroups of each column
+    multicalibration: MulticalibrationError | None = None  # None without joint null draws
+    notes: tuple[Note, ...] = field(default=())  # on the subgroups and their tests
 
-    def lines(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[dict[str, Any]]:
         """The subgroups as JSON objects."""
         return [
-            _group_entry(group.to_dict(), strict_json(right))
-            for group, right in zip(self.groups, self.right, strict=True)
+            _group_entry(group.to_dict(), strict_json(accuracy))
+            for group, accuracy in zip(self.groups, self.accuracies, strict=True)
         ]
 
     def summary(self) -> dict[str, Any] | None:
@@ -101,18 +102,19 @@ class AuditGroups:
             "min_effect": self.min_effect,
             "level": self.level,
             "alpha": self.alpha,
-            "widest": [gap.to_dict() for gap in self.widest],
+            "widest": [gap.to_dict() for gap in self.widest_gaps],
             "multicalibration": error,
         }
 
 
-def _group_entry(group: dict[str, Any], right: float | None) -> dict[str, Any]:
-    return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": right} | group
+def _group_entry(group: dict[str, Any], accuracy: float | None) -> dict[str, Any]:
+    """The subgroup as a JSON object with its accuracy after its size."""
+    return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": accuracy} | group
 
 
 def measure_groups(
     preds: Predictions,
-    whom: GroupSpec,
+    group_spec: GroupSpec,
     group_tests: GroupPValues,
     level: float,
     alpha: float,
@@ -120,21 +122,21 @@ def measure_groups(
     progress: Callable[[float], None],
 ) -> AuditGroups:
     """Measure each subgroup of rows in memory: its error with the joint p-value, and differences between subgroups."""
-    seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
-    question = group_gaps.GroupErrors(
+    seed = int(rng.integers(2**31)) if group_spec.seed is None else group_spec.seed
+    group_errors = group_gaps.GroupErrors(
         ESTIMATORS.make("ece", {}), default_lens(preds), "mean", IntervalSpec(level=level), seed
     )
     group_results = assess_groups(
-        question, preds, whom.partitions, group_tests, whom.min_effect, alpha, progress=progress
+        group_errors, preds, group_spec.partitions, group_tests, group_spec.min_effect, alpha, progress=progress
     )
-    right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.group_errors)
+    accuracies = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.group_errors)
     return AuditGroups(
         group_results.groups,
-        right,
+        accuracies,
         group_tests.min_pvalue,
-        JOINT if group_tests.has_joint_draws else HOLM,
-        whom.min_effect,
-        question.interval_spec.level,
+        STEP_DOWN_MIN_P if group_tests.has_joint_draws else HOLM,
+        group_spec.min_effect,
+        group_errors.interval_spec.level,
         alpha,
         group_results.widest_gaps,
         group_tests.multicalibration,

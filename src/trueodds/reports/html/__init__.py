@@ -14,25 +14,26 @@ from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
 from trueodds.reports.text.formatting import (
-    Mark,
-    TextTable,
-    bind_numbers,
     describe_lens,
     describe_size,
     format_share,
+    insert_no_break_spaces,
     is_binary,
 )
-from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.summary import summary_lines
+from trueodds.reports.text.tables import ErrorMark, TextTable
 
-_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
-_ROLES = {
+# The badge of a state where it is not the name of the state.
+_STATE_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
+# The style class of the header by state; "plain" for the others.
+_STATE_ROLES = {
     **dict.fromkeys(("reversed", "overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
     "no evidence": "good",
 }
 
 
 def render_html(
-    audit: Mapping[str, Any], pictures: Sequence[str | None] = (), live: Sequence[tuple[str, str] | None] = ()
+    audit: Mapping[str, Any], pictures: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
 ) -> str:
     """Render the page of an audit dictionary (schema trueodds.audit/1).
 
@@ -57,10 +58,10 @@ def render_html(
     """
     audit = printable_tree(audit)
     style = _read_template("style.css")
-    scripts = list(dict.fromkeys([_read_template("script.js"), *(widget[1] for widget in live if widget)]))
+    scripts = list(dict.fromkeys([_read_template("script.js"), *(widget[1] for widget in widgets if widget)]))
     lists = {
         "data": data_and_settings.data_table(audit),
-        "fix": recalibration.fix_table(audit),
+        "fix": recalibration.recalibration_table(audit),
         "settings": data_and_settings.settings_table(audit),
     }
     lists["acting"] = decision_costs.regret_table(audit)
@@ -76,65 +77,68 @@ def render_html(
         "actions": decision_costs.action_table(audit),
         "people": annotators.vote_measure_table(audit),
         "targets": annotators.vote_target_table(audit),
-        "furthest": annotators.furthest_table(audit),
+        "furthest": annotators.furthest_row_table(audit),
     }
     return str(
-        _template().render(
+        _load_template().render(
             audit=audit,
             title=audit["data"]["source"],
             sentence=audit["verdict"]["sentence"],
-            state=_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
-            role=_ROLES.get(audit["verdict"]["state"], "plain"),
+            state=_STATE_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
+            role=_STATE_ROLES.get(audit["verdict"]["state"], "plain"),
             size=describe_size(audit["data"]),
-            scale=_scale(audit["data"]),
-            facts=[*summary_facts(audit), *decision_costs.regret_fact(audit)],
-            figures=_figures(audit, pictures, live),
+            scale=_mean_scale(audit["data"]),
+            facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],
+            figures=_figure_entries(audit, pictures, widgets),
             lists=lists,
             tables=tables,
-            notes=data_and_settings.note_texts(audit),
+            notes=data_and_settings.group_notes_by_code(audit),
             style=style,
             scripts=scripts,
-            style_hash=_hash(style),
-            script_hashes=" ".join(f"'{_hash(script)}'" for script in scripts),
+            style_hash=_csp_hash(style),
+            script_hashes=" ".join(f"'{_csp_hash(script)}'" for script in scripts),
         )
     )
 
 
 @cache
 def _read_template(name: str) -> str:
+    """The text of a file beside this module."""
     return files(__name__).joinpath(name).read_text(encoding="utf-8").strip()
 
 
 @cache
-def _template() -> Any:
+def _load_template() -> Any:
+    """The template of the page; raises TO702 without jinja2."""
     try:
         import jinja2
     except ImportError:
         raise InputError("TO702", "The HTML page requires jinja2.", "no jinja2", install_command("report")) from None
-    house = jinja2.Environment(
+    environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    house.globals |= {"strips": _interval_strips, "raw": _raw}
-    house.filters["glued"] = bind_numbers
-    return house.from_string(_read_template("page.html.jinja") + "\n")
+    environment.globals |= {"strips": _interval_strips, "raw": _mark_safe}
+    environment.filters["glued"] = insert_no_break_spaces
+    return environment.from_string(_read_template("page.html.jinja") + "\n")
 
 
-def _raw(own: str) -> Any:
+def _mark_safe(text: str) -> Any:
     """Mark text to be inserted unescaped: style and scripts, whose hashes must match, and HTML already escaped."""
     from markupsafe import Markup
 
-    return Markup(own)
+    return Markup(text)
 
 
-def _hash(text: str) -> str:
+def _csp_hash(text: str) -> str:
+    """The hash of a style or script in the content security policy of the page."""
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
 
 
-def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
+def _mean_scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     """The positions and labels of the mean prediction and the observed mean on a scale from 0 to 100 %."""
     binary = is_binary(data)
     predicted, observed = (
@@ -154,8 +158,9 @@ def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     }
 
 
-def _css_percent(x: float) -> str:
-    return f"{100 * min(max(x, 0.0), 1.0):.2f}%"
+def _css_percent(fraction: float) -> str:
+    """A fraction as a CSS percentage, limited to 0 and 100 %."""
+    return f"{100 * min(max(fraction, 0.0), 1.0):.2f}%"
 
 
 def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
@@ -164,24 +169,28 @@ def _interval_strips(table: TextTable) -> list[dict[str, str] | None]:
     return [_interval_strip(mark, 0.96 / largest) for mark in table.marks]
 
 
-def _interval_strip(mark: Mark, scale: float) -> dict[str, str] | None:
+def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
+    """The positions of the numbers of one row, multiplied by `scale`; None without a value."""
     if mark.value is None:
         return None
-    place = {"value": _css_percent(mark.value * scale)}
+    positions = {"value": _css_percent(mark.value * scale)}
     if mark.noise_floor is not None:
-        place["floor"] = _css_percent(mark.noise_floor * scale)
+        positions["floor"] = _css_percent(mark.noise_floor * scale)
     if mark.low is not None and mark.high is not None:
-        place |= {"low": _css_percent(mark.low * scale), "high": _css_percent(mark.high * scale)}
-    return place
+        positions |= {"low": _css_percent(mark.low * scale), "high": _css_percent(mark.high * scale)}
+    return positions
 
 
-def _figures(
-    audit: Mapping[str, Any], pictures: Sequence[str | None], live: Sequence[tuple[str, str] | None]
+def _figure_entries(
+    audit: Mapping[str, Any], pictures: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
 ) -> list[dict[str, Any]]:
-    none = [None] * len(audit["diagrams"])
+    """What the template needs for each diagram: its texts, picture or interactive widget, and tables."""
+    no_pictures = [None] * len(audit["diagrams"])
     unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
     figures = []
-    for diagram, svg, moves in zip(audit["diagrams"], [*pictures, *none], [*live, *none], strict=False):
+    for diagram, svg, widget in zip(
+        audit["diagrams"], [*pictures, *no_pictures], [*widgets, *no_pictures], strict=False
+    ):
         name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
         texts = list((diagram.get("panels") or {}).get("finding") or ())
         finding = texts[0] if len(texts) == 1 else ""
@@ -192,8 +201,8 @@ def _figures(
                 "claim": describe_lens(diagram["lens"], audit["data"]),
                 "finding": finding,
                 "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split()),
-                "live": moves and moves[0],
-                "source": None if svg is None else _as_data(svg),
+                "live": widget and widget[0],
+                "source": None if svg is None else _svg_data_uri(svg),
                 "table": data_and_settings.diagram_table(diagram, unit=unit),
                 "panels": data_and_settings.panel_table(diagram, unit=unit),
             }
@@ -201,5 +210,6 @@ def _figures(
     return figures
 
 
-def _as_data(svg: str) -> str:
+def _svg_data_uri(svg: str) -> str:
+    """An SVG picture as a data URI, so that the page loads nothing."""
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

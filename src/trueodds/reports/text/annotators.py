@@ -7,94 +7,99 @@ from typing import Any
 
 from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
-    DETAIL,
-    NAMES,
-    TableColumn,
-    TextTable,
-    align_digits,
-    count,
-    digits,
-    error_text,
+    format_column,
+    format_count,
+    format_decimals,
+    format_error,
+    format_intervals,
+    format_level,
+    format_pvalue,
     format_share,
-    interval_texts,
-    level_text,
-    pvalue,
 )
+from trueodds.reports.text.tables import AuditDict, TableColumn, TextTable
 
-Audit = Mapping[str, Any]
-_TITLE = "Comparison with annotators"
-_LABELS = {
+_MEASURE_TABLE_TITLE = "Comparison with annotators"
+_MEASURE_LABELS = {  # by the name of the estimator and whether it is signed
     ("distce", False): "total variation distance",
     ("human_distance", False): "squared distance",
     ("entce", False): "absolute entropy difference",
     ("entce", True): "signed entropy difference",
     ("rankcs", False): "rows ranked as by the votes",
 }
-_SPLIT = {"order": "… due to class order", "size": "… due to size", "vote_noise": "vote noise subtracted"}
+# The parts of the squared distance, shown below it.
+_PART_LABELS = {"order": "… due to class order", "size": "… due to size", "vote_noise": "vote noise subtracted"}
 
 
-def vote_measure_table(audit: Audit) -> TextTable:
+def vote_measure_table(audit: AuditDict) -> TextTable:
     """The distances between predictions and votes, each beside its vote noise floor."""
     people = audit.get("people")
     columns = (
-        TableColumn("quantity", NAMES),
-        TableColumn("measure", NAMES),
+        TableColumn("quantity", numeric=False),
+        TableColumn("measure", numeric=False),
         TableColumn("value"),
-        TableColumn(_interval_label(people)),
+        TableColumn(_interval_column_heading(people)),
         TableColumn("vote noise floor"),
-        TableColumn("n", detail=DETAIL),
+        TableColumn("n", detail=True),
     )
     if not people:
-        return TextTable(_TITLE, columns, ())
+        return TextTable(_MEASURE_TABLE_TITLE, columns, ())
     lines: list[tuple[str, str, float | None, Any, float | None, str]] = []
     for measure in people["measures"]:
         name, signed = measure["estimator"], bool(measure["settings"].get("signed"))
         label = name.replace("_", " ") + (", signed" if signed else "")
         cells = measure["value"], measure["interval"], measure["noise_floor"], f"{measure['n']:,}"
-        lines.append((_LABELS.get((name, signed), ""), label, *cells))
+        lines.append((_MEASURE_LABELS.get((name, signed), ""), label, *cells))
         if name == "human_distance":
-            lines += [(_SPLIT[part], label, measure["parts"].get(part), None, None, cells[-1]) for part in _SPLIT]
+            lines += [
+                (_PART_LABELS[part], label, measure["parts"].get(part), None, None, cells[-1]) for part in _PART_LABELS
+            ]
     rows = zip(
         (line[0] for line in lines),
         (line[1] for line in lines),
-        align_digits([line[2] for line in lines]),
-        interval_texts([line[3] for line in lines]),
-        align_digits([line[4] for line in lines]),
+        format_column([line[2] for line in lines]),
+        format_intervals([line[3] for line in lines]),
+        format_column([line[4] for line in lines]),
         (line[5] for line in lines),
         strict=True,
     )
     intro = (
-        f"{votes_sentence(people)} Lower is better, except for the rows ranked as by the votes, where 1 is best. Vote"
-        " noise floor: the expected value if votes were drawn from the predicted probabilities. Entropy is in nats; a"
-        " signed difference below its floor means overconfidence."
+        f"{describe_comparison(people)} Lower is better, except for the rows ranked as by the votes, where 1 is best."
+        " Vote noise floor: the expected value if votes were drawn from the predicted probabilities. Entropy is in"
+        " nats; a signed difference below its floor means overconfidence."
     )
-    return TextTable(_TITLE, columns, tuple(rows), intro).without_empty_columns()
+    return TextTable(_MEASURE_TABLE_TITLE, columns, tuple(rows), intro).without_empty_columns()
 
 
-def votes_sentence(people: Audit) -> str:
-    """The comparison in up to three sentences."""
-    moved = people["measures"][0]
-    distance = f"The mean total variation distance between predictions and vote shares is {error_text(moved['value'])}"
-    sentences = [_describe_votes(people["votes"]) + distance]
-    if moved["noise_floor"] is not None:
-        sentences[0] += f", of which vote noise alone would produce {error_text(moved['noise_floor'])}"
-    return ". ".join([*sentences, *_compare_certainty(people["measures"])]) + "."
+def describe_comparison(people: AuditDict) -> str:
+    """The number of votes, the distance from them, and the model's confidence in up to three sentences.
+
+    `people` is that section of the audit.
+    """
+    distance = people["measures"][0]
+    first = (
+        f"{_describe_votes(people['votes'])}The mean total variation distance between predictions and vote shares is"
+        f" {format_error(distance['value'])}"
+    )
+    if distance["noise_floor"] is not None:
+        first += f", of which vote noise alone would produce {format_error(distance['noise_floor'])}"
+    return ". ".join([first, *_compare_confidence(people["measures"])]) + "."
 
 
 def _describe_votes(votes: Mapping[str, Any] | None) -> str:
+    """A sentence on the number of votes per row, followed by a space."""
     if votes is None:
         return "The number of annotators per row is unknown. "
     if votes["min"] == votes["max"]:
-        return f"Each row has the votes of {count(votes['max'], 'annotator')}. "
+        return f"Each row has the votes of {format_count(votes['max'], 'annotator')}. "
     return (
         f"Each row has the votes of {votes['min']:,} to {votes['max']:,} annotators (median"
         f" {format_number(votes['median'])}). "
     )
 
 
-def _compare_certainty(measured: Sequence[Mapping[str, Any]]) -> list[str]:
+def _compare_confidence(measures: Sequence[Mapping[str, Any]]) -> list[str]:
     """Whether the model is more or less confident than the annotators, by the interval and the noise floor."""
-    signed = next((measure for measure in measured if measure["settings"].get("signed")), None)
+    signed = next((measure for measure in measures if measure["settings"].get("signed")), None)
     if signed is None or not signed["interval"] or signed["noise_floor"] is None:
         return []
     low, high, noise_floor = signed["interval"]["low"], signed["interval"]["high"], signed["noise_floor"]
@@ -105,16 +110,16 @@ def _compare_certainty(measured: Sequence[Mapping[str, Any]]) -> list[str]:
     return ["The model is neither significantly more nor significantly less confident than the annotators"]
 
 
-def vote_target_table(audit: Audit) -> TextTable:
+def vote_target_table(audit: AuditDict) -> TextTable:
     """Calibration against the majority vote of each row beside calibration against the vote shares."""
     people = audit.get("people")
     columns = (
-        TableColumn("outcome", NAMES),
-        TableColumn("measure", NAMES),
+        TableColumn("outcome", numeric=False),
+        TableColumn("measure", numeric=False),
         TableColumn("value"),
-        TableColumn(_interval_label(people)),
+        TableColumn(_interval_column_heading(people)),
         TableColumn("expected if calibrated"),
-        TableColumn("n", detail=DETAIL),
+        TableColumn("n", detail=True),
     )
     title = "Majority vote and vote shares as outcomes"
     if not people:
@@ -124,7 +129,7 @@ def vote_target_table(audit: Audit) -> TextTable:
         for measure in ("ece", "log_loss")
         for name, label in (("majority", "majority vote"), ("distribution", "vote shares"))
     ]
-    values = align_digits([estimate["value"] for _, estimate in entries])
+    values = format_column([estimate["value"] for _, estimate in entries])
     rows = zip(
         (label for label, _ in entries),
         (f"{estimate['estimator'].replace('_', ' ')}, {estimate['lens']}" for _, estimate in entries),
@@ -132,24 +137,25 @@ def vote_target_table(audit: Audit) -> TextTable:
             "infinite" if estimate["value"] is None else value
             for (_, estimate), value in zip(entries, values, strict=True)
         ),
-        interval_texts([estimate["interval"] for _, estimate in entries]),
-        align_digits([estimate["noise_floor"] for _, estimate in entries]),
+        format_intervals([estimate["interval"] for _, estimate in entries]),
+        format_column([estimate["noise_floor"] for _, estimate in entries]),
         (f"{estimate['n']:,}" for _, estimate in entries),
         strict=True,
     )
-    return TextTable(title, columns, tuple(rows), _majority(people["majority"])).without_empty_columns()
+    return TextTable(title, columns, tuple(rows), _describe_majority(people["majority"])).without_empty_columns()
 
 
-def _majority(majority: Mapping[str, Any]) -> str:
+def _describe_majority(majority: Mapping[str, Any]) -> str:
+    """How often the model predicts the majority class, and how to read errors against the majority."""
     sentences = [f"The model predicts the majority class in {format_share(majority['named'])} of the rows"]
     if majority["tied"]:
-        tied = count(majority["tied"], "row")
+        tied = format_count(majority["tied"], "row")
         sentences.append(f"In {tied} several classes have the most votes, and the first of them counts")
     sentences.append("The majority vote ignores disagreement among annotators")
-    if (perfect := majority["ece_if_right"]) is not None:
+    if (ece_if_calibrated := majority["ece_if_right"]) is not None:
         sentences[-1] += (
             ": a model that predicts the vote distribution exactly would have an expected calibration error of "
-            f"{error_text(perfect)} against the majority"
+            f"{format_error(ece_if_calibrated)} against the majority"
         )
     sentences.append(
         "Expected if calibrated: the expected value if the votes of each row are drawn from the predicted probabilities"
@@ -157,13 +163,13 @@ def _majority(majority: Mapping[str, Any]) -> str:
     return ". ".join(sentences) + "."
 
 
-def furthest_table(audit: Audit) -> TextTable:
+def furthest_row_table(audit: AuditDict) -> TextTable:
     """The rows with the largest distances between prediction and votes."""
     summary = (audit.get("people") or {"rows": {"listed": ()}})["rows"]
     columns = (
         TableColumn("row"),
-        TableColumn("prediction", NAMES),
-        TableColumn("majority", NAMES),
+        TableColumn("prediction", numeric=False),
+        TableColumn("majority", numeric=False),
         TableColumn("votes"),
         TableColumn("distance"),
         TableColumn("pointwise limit"),
@@ -173,57 +179,61 @@ def furthest_table(audit: Audit) -> TextTable:
     if not listed:
         return TextTable(title, columns, ())
     min_pvalue = None if summary["draws"] is None else 1 / (1 + summary["draws"])
-    beside = align_digits(
+    numbers = format_column(
         [row[name] for name in ("distance", "critical_value") for row in listed]
     )  # with the same decimals
-    distances, reaches = beside[: len(listed)], beside[len(listed) :]
+    distances, critical_values = numbers[: len(listed)], numbers[len(listed) :]
     rows = zip(
         (str(row["row"]) for row in listed),
         (f"{row['model']} {format_share(row['predicted'])}" for row in listed),
         (f"{row['people']} {format_share(row['voted'])}" for row in listed),
         ("–" if row["votes"] is None else f"{row['votes']:,}" for row in listed),
         distances,
-        reaches,
-        (pvalue(row["pvalue"], min_pvalue) for row in listed),
+        critical_values,
+        (format_pvalue(row["pvalue"], min_pvalue) for row in listed),
         strict=True,
     )
     return TextTable(title, columns, tuple(rows), _describe_distances(summary)).without_empty_columns()
 
 
 def _describe_distances(summary: Mapping[str, Any]) -> str:
+    """How to read the table of the furthest rows, and how many rows exceed the critical value."""
     text = (
         "Rows are numbered from 0. Distance: squared distance between predicted probabilities and vote shares, 0 if"
         " they agree, 2 if they give probability 1 to different classes"
     )
     if summary["limit"] is None:
         return f"{text}. The number of votes is unknown, so vote noise is not subtracted and there are no p-values."
-    beyond = "No row exceeds" if not summary["beyond"] else count(summary["beyond"], "row exceeds", "rows exceed")
+    beyond = (
+        "No row exceeds" if not summary["beyond"] else format_count(summary["beyond"], "row exceeds", "rows exceed")
+    )
     return (
         f"{text}; vote noise is subtracted. Pointwise limit: exceeded with probability at most 5 % if the votes of this"
-        f" row are drawn from the predicted probabilities. p: adjusted for all {count(summary['n'], 'row')}. {beyond}"
-        f" {digits(summary['limit'])}, which vote noise alone exceeds in any row with probability"
+        f" row are drawn from the predicted probabilities. p: adjusted for all {format_count(summary['n'], 'row')}."
+        f" {beyond} {format_decimals(summary['limit'])}, which vote noise alone exceeds in any row with probability"
         f" {format_number(summary['alpha'])} at most."
     )
 
 
-def _interval_label(people: Mapping[str, Any] | None) -> str:
+def _interval_column_heading(people: Mapping[str, Any] | None) -> str:
+    """The heading of a column of intervals, with their level if they share one."""
     levels = {
         measure["interval"]["level"] for measure in (people or {"measures": ()})["measures"] if measure["interval"]
     }
-    return f"{level_text(levels.pop())} interval" if len(levels) == 1 else "interval"
+    return f"{format_level(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
-def distance_from_people(audit: Audit) -> tuple[str, str] | None:
+def summarize_distance(audit: AuditDict) -> tuple[str, str] | None:
     """The distance between predictions and votes with its noise floor, for the summary."""
     people = audit.get("people")
     if not people:
         return None
-    moved = people["measures"][0]
+    distance = people["measures"][0]
     remarks = ["mean total variation distance"]
-    if moved["noise_floor"] is not None:
-        remarks.append(f"vote noise floor {error_text(moved['noise_floor'])}")
+    if distance["noise_floor"] is not None:
+        remarks.append(f"vote noise floor {format_error(distance['noise_floor'])}")
     remarks += [
         text.replace("On average the model", "the model").replace("The model", "the model")
-        for text in _compare_certainty(people["measures"])
+        for text in _compare_confidence(people["measures"])
     ]
-    return error_text(moved["value"]), "; ".join(remarks)
+    return format_error(distance["value"]), "; ".join(remarks)

@@ -7,25 +7,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trueodds.reports.text.formatting import (
-    NAMES,
-    TableColumn,
-    TextTable,
-    align_digits,
-    count_text,
-    digits,
+    format_boolean,
+    format_column,
+    format_decimals,
+    format_integer,
+    format_pvalue,
+    format_settings,
     format_share,
+    format_value,
     is_binary,
-    pvalue,
-    settings_text,
-    value_text,
-    yes_no,
 )
-from trueodds.reports.text.recalibration import AuditDict, accuracy_label
+from trueodds.reports.text.recalibration import accuracy_label
 from trueodds.reports.text.results import class_name
+from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
-# Texts and axis limits of diagrams, which are not listed as numbers.
+# Names of the texts and axis limits in the panels of a diagram, which are not listed as numbers.
 _LAYOUT_COLUMNS = re.compile(r"title|aside|finding|y_low|y_high|tallest|top|corner_\d+|share_(low|high|log)|votes")
-_HEADS = {
+_COLUMN_HEADINGS = {  # where a heading is not the name of the column with spaces
     "pvalue": "p",
     "smallest_pvalue": "smallest p",
     "holm": "Holm p",
@@ -39,61 +37,63 @@ _HEADS = {
 
 def data_table(audit: AuditDict) -> TextTable:
     """The description of the audited data."""
-    facts = audit["data"]
-    names = facts.get("classes") or []
-    listed = ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
-    unit = {"multilabel": "labels", "confidence": "outcomes"}.get(facts["kind"], "classes")
+    data = audit["data"]
+    names = data.get("classes") or []
+    class_list = ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
+    unit = {"multilabel": "labels", "confidence": "outcomes"}.get(data["kind"], "classes")
     rows = [
-        ("source", facts["source"]),
-        ("rows", f"{facts['n']:,}"),
-        (unit, f"{facts['k']:,}: {listed}"),
-        *_mean_entries(facts),
-        ("weights", f"yes, total {value_text(facts.get('weight'))}" if facts.get("weighted") else "no"),
-        ("votes", yes_no(facts.get("votes"))),
-        ("clusters", "none" if facts.get("clusters") is None else f"{facts['clusters']:,}"),
-        ("group columns", ", ".join(facts.get("group_columns") or ()) or "none"),
-        ("predicted exactly 0", count_text(facts.get("zeros"))),
-        ("of these, observed", count_text(facts.get("true_class_zeros"))),
-        ("resolution", facts.get("resolution") or "–"),
+        ("source", data["source"]),
+        ("rows", f"{data['n']:,}"),
+        (unit, f"{data['k']:,}: {class_list}"),
+        *_mean_entries(data),
+        ("weights", f"yes, total {format_value(data.get('weight'))}" if data.get("weighted") else "no"),
+        ("votes", format_boolean(data.get("votes"))),
+        ("clusters", "none" if data.get("clusters") is None else f"{data['clusters']:,}"),
+        ("group columns", ", ".join(data.get("group_columns") or ()) or "none"),
+        ("predicted exactly 0", format_integer(data.get("zeros"))),
+        ("of these, observed", format_integer(data.get("true_class_zeros"))),
+        ("resolution", data.get("resolution") or "–"),
     ]
-    return TextTable("The data", (TableColumn("", NAMES), TableColumn("", NAMES)), tuple(rows))
+    return TextTable("The data", LABEL_AND_TEXT, tuple(rows))
 
 
-def _mean_entries(facts: AuditDict) -> list[tuple[str, str]]:
+def _mean_entries(data: AuditDict) -> list[tuple[str, str]]:
     """Mean predictions and outcomes of all rows; for two classes first those of the second."""
     rows = []
-    if is_binary(facts):
-        name = facts["classes"][1]
+    if is_binary(data):
+        name = data["classes"][1]
         rows = [
-            (f"mean P({name})", facts["mean_prediction"]),
-            (f"{'vote share' if facts.get('votes') else 'event rate'} of {name}", facts["event_rate"]),
+            (f"mean P({name})", data["mean_prediction"]),
+            (f"{'vote share' if data.get('votes') else 'event rate'} of {name}", data["event_rate"]),
         ]
-    rows += [(accuracy_label(facts), facts.get("accuracy")), ("mean confidence", facts.get("mean_confidence"))]
-    weighted = ", weighted" if facts.get("weighted") else ""
+    rows += [(accuracy_label(data), data.get("accuracy")), ("mean confidence", data.get("mean_confidence"))]
+    weighted = ", weighted" if data.get("weighted") else ""
     return [(f"{name}{weighted}", format_share(share)) for name, share in rows]
 
 
 def settings_table(audit: AuditDict) -> TextTable:
     """The settings of every estimate, test and diagram, as they were used."""
-    rows = [("audit", settings_text(audit.get("settings") or {}))]
+    rows = [("audit", format_settings(audit.get("settings") or {}))]
     for measure in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
-        how = dict(measure.get("settings") or {})
+        settings = dict(measure.get("settings") or {})
         if measure["interval"]:
-            how["interval"] = measure["interval"]["method"]
-            how["level"] = measure["interval"]["level"]
-        rows.append((f"{measure['estimator']}, {measure['lens']}", settings_text(how)))
-    rows += [(f"{test['test']}, {test['lens']}", settings_text(test.get("settings") or {})) for test in audit["tests"]]
+            settings["interval"] = measure["interval"]["method"]
+            settings["level"] = measure["interval"]["level"]
+        rows.append((f"{measure['estimator']}, {measure['lens']}", format_settings(settings)))
     rows += [
-        (f"{diagram['diagram']}, {diagram['lens']}", settings_text(diagram.get("settings") or {}))
+        (f"{test['test']}, {test['lens']}", format_settings(test.get("settings") or {})) for test in audit["tests"]
+    ]
+    rows += [
+        (f"{diagram['diagram']}, {diagram['lens']}", format_settings(diagram.get("settings") or {}))
         for diagram in audit["diagrams"]
     ]
-    filled = tuple(row for row in rows if row[1] != "–")
-    return TextTable("Settings", (TableColumn("", NAMES), TableColumn("", NAMES)), filled)
+    rows_with_settings = tuple(row for row in rows if row[1] != "–")
+    return TextTable("Settings", LABEL_AND_TEXT, rows_with_settings)
 
 
 def diagram_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "class") -> TextTable:
     """The numbers of a diagram, at most `max_rows` rows of them; `unit` is what a view is called."""
-    return _of_columns("Numbers of the diagram", diagram["table"], max_rows, _corners(diagram), unit)
+    return _numbers_table("Numbers of the diagram", diagram["table"], max_rows, _corner_classes(diagram), unit)
 
 
 def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "class") -> TextTable:
@@ -101,10 +101,10 @@ def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "c
     columns = {
         name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
     }
-    return _of_columns("Numbers of the panels", columns, max_rows, _corners(diagram), unit)
+    return _numbers_table("Numbers of the panels", columns, max_rows, _corner_classes(diagram), unit)
 
 
-def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
+def _corner_classes(diagram: Mapping[str, Any]) -> dict[str, str]:
     """The class names of a joint diagram, by the number at the end of its column names."""
     columns = (diagram.get("panels") or {}).items()
     return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
@@ -119,12 +119,13 @@ def _column_heading(name: str, corners: Mapping[str, str]) -> str:
     ('bar low', 'p')
     """
     stem, _, end = name.rpartition("_")
-    if end in corners and stem in _OF_CORNERS:
-        return _OF_CORNERS[stem].format(corners[end])
-    return _HEADS.get(name, name.replace("_", " "))
+    if end in corners and stem in _CORNER_HEADINGS:
+        return _CORNER_HEADINGS[stem].format(corners[end])
+    return _COLUMN_HEADINGS.get(name, name.replace("_", " "))
 
 
-_OF_CORNERS = {
+# Headings of the columns of a joint diagram that end with the number of a class, whose name is inserted.
+_CORNER_HEADINGS = {
     "mean_prediction": "predicted {}",
     "outcome_frequency": "observed {}",
     "low": "cell: {} from",
@@ -132,23 +133,27 @@ _OF_CORNERS = {
 }
 
 
-def _of_columns(
+def _numbers_table(
     title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str], unit: str
 ) -> TextTable:
-    shown = {name: values for name, values in columns.items() if isinstance(values, list)}
-    views = [class_name(view) for view in shown.pop("view", ())]
-    keys = tuple(views) if len(set(views)) > 1 else ()  # for a single view the heading names it
-    if shown.get("weight") == shown.get("n"):
-        shown.pop("weight", None)
-    shown = {name: shown[name] for name in sorted(shown, key=_column_order)}
-    if keys:
-        shown = {unit: list(keys), **shown}
-    kinds = tuple(
+    """The columns of a diagram as a table, predicted and observed first; weights that equal the counts are left out.
+
+    `corners` are the classes by number, and `unit` is what a view is called: class or label.
+    """
+    columns_shown = {name: values for name, values in columns.items() if isinstance(values, list)}
+    views = [class_name(view) for view in columns_shown.pop("view", ())]
+    row_classes = tuple(views) if len(set(views)) > 1 else ()  # for a single view the heading names it
+    if columns_shown.get("weight") == columns_shown.get("n"):
+        columns_shown.pop("weight", None)
+    columns_shown = {name: columns_shown[name] for name in sorted(columns_shown, key=_column_order)}
+    if row_classes:
+        columns_shown = {unit: list(row_classes), **columns_shown}
+    headings = tuple(
         TableColumn(_column_heading(name, corners), not any(isinstance(value, str) for value in values))
-        for name, values in shown.items()
+        for name, values in columns_shown.items()
     )
-    rows = tuple(zip(*(_cells(name, values) for name, values in shown.items()), strict=True))
-    return TextTable(title, kinds, rows, keys=keys).without_empty_columns().head(max_rows)
+    rows = tuple(zip(*(_format_cells(name, values) for name, values in columns_shown.items()), strict=True))
+    return TextTable(title, headings, rows, row_classes=row_classes).without_empty_columns().head(max_rows)
 
 
 def _column_order(name: str) -> int:
@@ -159,26 +164,29 @@ def _column_order(name: str) -> int:
     return first.index(stem) if stem in first else len(first) + (1 + last.index(stem) if stem in last else 0)
 
 
-def _cells(name: str, column: list[Any]) -> list[str]:
+def _format_cells(name: str, column: list[Any]) -> list[str]:
+    """The cells of one column as text, by what the column holds."""
     if "pvalue" in name or name == "holm":
-        return [pvalue(value) for value in column]
+        return [format_pvalue(value) for value in column]
     if name == "bins_by_chance":
         return [f"{value:.1f}" for value in column]
     if all(value is None or isinstance(value, float) for value in column):
-        return align_digits(column)
-    return [digits(value) if value is None or isinstance(value, float) else value_text(value) for value in column]
+        return format_column(column)
+    return [
+        format_decimals(value) if value is None or isinstance(value, float) else format_value(value) for value in column
+    ]
 
 
-def note_texts(audit: AuditDict, *, diagrams: bool = True) -> list[tuple[str, str]]:
+def group_notes_by_code(audit: AuditDict, *, diagrams: bool = True) -> list[tuple[str, str]]:
     """All notes of the audit and its parts, grouped by code; those of diagrams only beside diagrams."""
     texts_by_code: dict[str, dict[str, None]] = {}
-    for note in every_note(audit if diagrams else {**audit, "diagrams": ()}):
+    for note in iterate_notes(audit if diagrams else {**audit, "diagrams": ()}):
         texts_by_code.setdefault(note["code"], {})[note["text"]] = None
     return [(code, " ".join(texts)) for code, texts in texts_by_code.items()]
 
 
-def every_note(audit: AuditDict) -> Iterator[Mapping[str, Any]]:
-    """The notes of the audit and then of its parts as JSON objects; a note of several parts occurs several times."""
+def iterate_notes(audit: AuditDict) -> Iterator[Mapping[str, Any]]:
+    """Iterate over the notes of the audit and then of its parts, as JSON objects; a note may occur several times."""
     yield from audit.get("notes") or ()
     yield from (audit.get("recalibration") or {}).get("notes") or ()
     for part in (audit.get("decisions") or {}).values():

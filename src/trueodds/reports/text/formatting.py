@@ -1,4 +1,4 @@
-"""Tables of displayed figures, and numbers, percentages and p-values formatted as text."""
+"""Format the numbers of a report as text: percentages, errors, p-values, intervals, counts and settings."""
 
 from __future__ import annotations
 
@@ -6,106 +6,41 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from trueodds.core.formatting import format_number, format_percent
 
-NAMES, DETAIL = False, True
 
-
-@dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column heading, and whether the column is numeric."""
-
-    name: str
-    numeric: bool = True
-    detail: bool = False  # only on the page and in the JSON, for want of width in a terminal
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The numbers of a row that the page draws: an error, its interval and its noise floor."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    noise_floor: float | None = None
-
-    @property
-    def largest_value(self) -> float:
-        """The largest of these numbers."""
-        return max((x for x in (self.value, self.high, self.noise_floor) if x is not None), default=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class TextTable:
-    """A table of text, with its title, introduction and column headings."""
-
-    title: str
-    columns: tuple[TableColumn, ...]
-    rows: tuple[tuple[str, ...], ...]
-    intro: str = ""
-    keys: tuple[str, ...] = ()  # the class of each row, if it has one
-    marks: tuple[Mark, ...] = ()
-    rest: int = 0  # number of omitted rows
-
-    def head(self, max_rows: int) -> TextTable:
-        """The first `max_rows` rows, with the number of omitted ones."""
-        if len(self.rows) <= max_rows:
-            return self
-        return replace(
-            self,
-            rows=self.rows[:max_rows],
-            keys=self.keys[:max_rows],
-            marks=self.marks[:max_rows],
-            rest=len(self.rows) - max_rows,
-        )
-
-    def brief(self) -> TextTable:
-        """The table without its columns of detail."""
-        keep = [i for i, column in enumerate(self.columns) if not column.detail]
-        return self._columns(keep)
-
-    def without_empty_columns(self) -> TextTable:
-        """The table without empty columns; the first column stays."""
-        keep = [i for i in range(len(self.columns)) if i == 0 or any(row[i] not in ("", "–") for row in self.rows)]
-        return self._columns(keep)
-
-    def _columns(self, keep: Sequence[int]) -> TextTable:
-        columns = tuple(self.columns[i] for i in keep)
-        return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in keep) for row in self.rows))
-
-
-def yes_no(value: Any) -> str:
+def format_boolean(value: Any) -> str:
     """A boolean as yes or no."""
     return "yes" if value else "no"
 
 
-def count_text(n: int | None) -> str:
+def format_integer(n: int | None) -> str:
     """A count with thousands separators."""
     return "–" if n is None else f"{n:,}"
 
 
-def value_text(value: Any) -> str:
-    """A setting or a cell as text."""
+def format_value(value: Any) -> str:
+    """A setting or the cell of a table as text."""
     if isinstance(value, bool):
-        return yes_no(value)
+        return format_boolean(value)
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return digits(value) if abs(value) >= 1000 else format_number(value)
+        return format_decimals(value) if abs(value) >= 1000 else format_number(value)
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings as one line of text."""
-    return ", ".join(f"{name.replace('_', ' ')} {value_text(value)}" for name, value in settings.items()) or "–"
+def format_settings(settings: Mapping[str, Any]) -> str:
+    """Settings as one line of text, or a dash if there are none."""
+    return ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in settings.items()) or "–"
 
 
-_CLAIMS = {
+# What each lens examines; "positive" names the second class, and "family" is the family-wise test.
+_LENS_DESCRIPTIONS = {
     "confidence": "the predicted class",
     "classwise": "each class against the rest",
     "canonical": "the whole probability vector",
@@ -125,13 +60,13 @@ def describe_lens(lens: str, data: Mapping[str, Any]) -> str:
         return "each label"
     if lens == "positive" and len(data.get("classes") or ()) == 2:
         return f"P({data['classes'][1]})"
-    return _CLAIMS.get(lens, "")
+    return _LENS_DESCRIPTIONS.get(lens, "")
 
 
-def bind_numbers(text: str) -> str:
+def insert_no_break_spaces(text: str) -> str:
     """The text with no-break spaces inside percentages and p-values: 100 %, p ≤ 0.001.
 
-    >>> bind_numbers("predicts 70 % (p ≤ 0.001)").replace("\u00a0", "~")
+    >>> insert_no_break_spaces("predicts 70 % (p ≤ 0.001)").replace("\u00a0", "~")
     'predicts 70~% (p~≤~0.001)'
     """
     text = re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
@@ -149,10 +84,10 @@ def format_share(x: float | None) -> str:
     return f"{100 * x:.1f} %" if x == 0 or abs(x) >= 0.001 else f"{100 * x:.2g} %"
 
 
-def error_text(x: float | None) -> str:
+def format_error(x: float | None) -> str:
     """A calibration error in a sentence: three decimals, or one significant digit if it is smaller than that.
 
-    >>> error_text(0.24104), error_text(0.0004), error_text(0.0), error_text(None)
+    >>> format_error(0.24104), format_error(0.0004), format_error(0.0), format_error(None)
     ('0.241', '0.0004', '0', '–')
     """
     if x is None:
@@ -162,34 +97,34 @@ def error_text(x: float | None) -> str:
     return f"{x:.3f}" if abs(x) >= 0.001 else f"{x:.5f}".rstrip("0") if abs(x) >= 0.00001 else f"{x:.1g}"
 
 
-def error_range(low: float, high: float) -> str:
+def format_error_range(low: float, high: float) -> str:
     """Two limits of a calibration error in a sentence, with the same number of decimals; an exact zero stays 0.
 
-    >>> error_range(0.00009, 0.503), error_range(0.0, 0.0231), error_range(0.00012, 0.0004)
+    >>> format_error_range(0.00009, 0.503), format_error_range(0.0, 0.0231), format_error_range(0.00012, 0.0004)
     ('0.000 to 0.503', '0 to 0.023', '0.00012 to 0.0004')
     """
-    texts = (f"{x:.3f}" if x and high >= 0.001 else error_text(x) for x in (low, high))
+    texts = (f"{x:.3f}" if x and high >= 0.001 else format_error(x) for x in (low, high))
     return " to ".join(texts)
 
 
-def level_text(level: float) -> str:
+def format_level(level: float) -> str:
     """A confidence level in a sentence.
 
-    >>> level_text(0.95), level_text(0.999)
+    >>> format_level(0.95), format_level(0.999)
     ('95 %', '99.9 %')
     """
     return f"{format_percent(level)[:-1]} %"
 
 
-def interval_name(interval: Mapping[str, Any] | None) -> str:
+def interval_heading(interval: Mapping[str, Any] | None) -> str:
     """How an interval is called: with its confidence level where there is one."""
-    return "interval" if interval is None else f"{level_text(interval['level'])} interval"
+    return "interval" if interval is None else f"{format_level(interval['level'])} interval"
 
 
-def pvalue(p: float | None, min_pvalue: float | None = None) -> str:
+def format_pvalue(p: float | None, min_pvalue: float | None = None) -> str:
     """A p-value in a table; the smallest p-value that the draws allow is an upper bound.
 
-    >>> pvalue(0.001, 0.001), pvalue(0.42, 0.001), pvalue(1.74e-15), pvalue(None)
+    >>> format_pvalue(0.001, 0.001), format_pvalue(0.42, 0.001), format_pvalue(1.74e-15), format_pvalue(None)
     ('≤ 0.001', '0.42', '< 0.0001', '–')
     """
     if p is None:
@@ -199,29 +134,31 @@ def pvalue(p: float | None, min_pvalue: float | None = None) -> str:
     return "< 0.0001" if p < 0.0001 else format_number(p)
 
 
-def chance(p: float | None, min_pvalue: float | None = None) -> str:
+def format_pvalue_clause(p: float | None, min_pvalue: float | None = None) -> str:
     """A p-value in a sentence.
 
-    >>> chance(0.001, 0.001), chance(0.42, 0.001), chance(1e-9), chance(None)
-    ('p ≤ 0.001', 'p = 0.42', 'p < 0.0001', 'p –')
+    >>> format_pvalue_clause(0.001, 0.001), format_pvalue_clause(0.42, 0.001)
+    ('p ≤ 0.001', 'p = 0.42')
+    >>> format_pvalue_clause(1e-9), format_pvalue_clause(None)
+    ('p < 0.0001', 'p –')
     """
-    text = pvalue(p, min_pvalue)
+    text = format_pvalue(p, min_pvalue)
     return f"p {text}" if text[0] in "≤<–" else f"p = {text}"
 
 
-def count(n: int | None, one: str, many: str | None = None) -> str:
+def format_count(n: int | None, one: str, many: str | None = None) -> str:
     """A number with its noun.
 
-    >>> count(1, "row"), count(12345, "row"), count(2, "class", "classes")
+    >>> format_count(1, "row"), format_count(12345, "row"), format_count(2, "class", "classes")
     ('1 row', '12,345 rows', '2 classes')
     """
     return "–" if n is None else f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def digits(x: float | None, places: int = 4) -> str:
+def format_decimals(x: float | None, places: int = 4) -> str:
     """A number with a fixed number of decimals and no negative zero.
 
-    >>> digits(0.062), digits(-1.1e-16), digits(7480.0), digits(None)
+    >>> format_decimals(0.062), format_decimals(-1.1e-16), format_decimals(7480.0), format_decimals(None)
     ('0.0620', '0.0000', '7,480', '–')
     """
     if x is None or not math.isfinite(x):
@@ -232,26 +169,29 @@ def digits(x: float | None, places: int = 4) -> str:
     return text if float(text) else text.removeprefix("-")
 
 
-def align_digits(column: Sequence[float | None]) -> list[str]:
+def format_column(column: Sequence[float | None]) -> list[str]:
     """A column of numbers with the same number of decimals: four, or more if all of them are tiny.
 
-    >>> align_digits([0.25, 0.000793, 0.0]), align_digits([0.0004, 0.00012])
+    >>> format_column([0.25, 0.000793, 0.0]), format_column([0.0004, 0.00012])
     (['0.2500', '0.0008', '0.0000'], ['0.00040', '0.00012'])
     """
     places = _decimal_places(column)
-    return [digits(x, places) for x in column]
+    return [format_decimals(x, places) for x in column]
 
 
 def _decimal_places(column: Sequence[float | None]) -> int:
+    """Four, or as many decimals as show two significant digits of the largest number, up to nine."""
     largest = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)
     return 4 if largest < 1e-12 else min(max(4, 1 - math.floor(math.log10(largest))), 9)
 
 
-def interval_texts(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
-    """A column of intervals with the same number of decimals."""
+def format_intervals(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
+    """A column of intervals with the same number of decimals; a dash for a missing one."""
     places = _decimal_places([end for interval in intervals if interval for end in (interval["low"], interval["high"])])
     return [
-        f"[{digits(interval['low'], places)}, {digits(interval['high'], places)}]" if interval else "–"
+        f"[{format_decimals(interval['low'], places)}, {format_decimals(interval['high'], places)}]"
+        if interval
+        else "–"
         for interval in intervals
     ]
 
@@ -259,29 +199,31 @@ def interval_texts(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
 def describe_size(data: Mapping[str, Any]) -> str:
     """The number of rows and classes."""
     nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
-    return f"{count(data['n'], 'row')} · {count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
+    return (
+        f"{format_count(data['n'], 'row')} · {format_count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
+    )
 
 
-def sample_size(data: Mapping[str, Any]) -> str:
+def format_sample_size(data: Mapping[str, Any]) -> str:
     """The number of independent units: clusters, or rows.
 
-    >>> sample_size({"n": 900, "clusters": 4}), sample_size({"n": 12, "clusters": None})
+    >>> format_sample_size({"n": 900, "clusters": 4}), format_sample_size({"n": 12, "clusters": None})
     ('4 clusters', '12 rows')
     """
     clusters = data.get("clusters")
-    return count(data["n"], "row") if clusters is None else count(clusters, "cluster")
+    return format_count(data["n"], "row") if clusters is None else format_count(clusters, "cluster")
 
 
-def rows_text(data: Mapping[str, Any]) -> str:
+def format_row_count(data: Mapping[str, Any]) -> str:
     """The number of rows behind a mean or a share, and whether it is weighted.
 
-    >>> rows_text({"n": 1500, "weighted": True}), rows_text({"n": 1, "weighted": False})
+    >>> format_row_count({"n": 1500, "weighted": True}), format_row_count({"n": 1, "weighted": False})
     ('weighted, 1,500 rows', '1 row')
     """
-    return f"{'weighted, ' if data.get('weighted') else ''}{count(data['n'], 'row')}"
+    return f"{'weighted, ' if data.get('weighted') else ''}{format_count(data['n'], 'row')}"
 
 
-def boundless(low: float, high: float) -> bool:
+def covers_unit_interval(low: float, high: float) -> bool:
     """Whether the interval of an error is uninformative because it covers the whole range [0, 1]."""
     return low <= 0 and high >= 1
 

@@ -1,4 +1,4 @@
-"""Describe the recalibration of an audit: its candidates, the gain in log loss and the side effects."""
+"""Texts and tables on the recalibration of an audit: its candidates, the gain in log loss and changed classes."""
 
 from __future__ import annotations
 
@@ -8,33 +8,32 @@ from typing import Any
 
 from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
-    DETAIL,
-    NAMES,
-    TableColumn,
-    TextTable,
-    align_digits,
-    count,
-    count_text,
+    format_boolean,
+    format_column,
+    format_count,
+    format_integer,
+    format_level,
+    format_pvalue,
     format_share,
+    format_value,
     is_binary,
-    level_text,
-    pvalue,
-    value_text,
-    yes_no,
 )
+from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
-EQUAL_LOSS = 1e-9  # nats per row by which the log losses of equivalent candidates may differ
+EQUAL_LOSS = 1e-9  # nats per row by which the log losses of equivalent candidates may differ because of rounding
 CONSTANT_RATIO = 0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
 
 INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
-METHOD, PROCEDURE = "method", "procedure"  # whose gain was estimated
+# Whose gain was estimated: that of one method, or of the choice among methods if the folds chose different ones.
+GAIN_OF_METHOD, GAIN_OF_PROCEDURE = "method", "procedure"
 
-IMPLAUSIBLE = {  # notes on data that look wrong, so that no recalibration is attempted
+IMPLAUSIBLE_DATA_TEXTS = {  # notes on data that look wrong, so that no recalibration is attempted
     "TN142": "The columns of the classes seem to be in a different order than the labels.",
     "TN149": "These seem to be predicted labels, not probabilities.",
 }
 
-_NAMES = {
+# What the literature calls the calibrators; others are called as in this library.
+_CALIBRATOR_NAMES = {
     "temperature": "temperature scaling",
     "ensemble_temperature": "ensemble temperature scaling",
     "bias_corrected_temperature": "bias-corrected temperature scaling",
@@ -55,74 +54,77 @@ _NAMES = {
 }
 
 
-def method_name(method: str) -> str:
+def calibrator_name(method: str) -> str:
     """A calibrator as the literature calls it, followed by its name in this library if that is another one.
 
-    >>> method_name("irm"), method_name("temperature")
+    >>> calibrator_name("irm"), calibrator_name("temperature")
     ('isotonic regression of all classes (irm)', 'temperature scaling')
     """
-    return _NAMES.get(method, method.replace("_", " "))
+    return _CALIBRATOR_NAMES.get(method, method.replace("_", " "))
 
 
-def fix_name(fix: Mapping[str, Any]) -> str:
+def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
     """The chosen calibrator with its parameters."""
-    summary = fix.get("summary") or ""
-    name = method_name(fix["chosen"])
-    return f"{name}, {summary}" if summary and summary != fix["chosen"] else name
+    summary = recalibration.get("summary") or ""
+    name = calibrator_name(recalibration["chosen"])
+    return f"{name}, {summary}" if summary and summary != recalibration["chosen"] else name
 
 
-def log_loss_text(fix: Mapping[str, Any], when: str) -> str:
+def format_log_loss(recalibration: Mapping[str, Any], when: str) -> str:
     """The log loss `before` or `after` the recalibration, as in the table of scores.
 
-    >>> log_loss_text({"candidates": [0], "log_loss_before": None}, "before")
+    >>> format_log_loss({"candidates": [0], "log_loss_before": None}, "before")
     'infinite'
-    >>> log_loss_text({"log_loss_after": 0.5}, "after")
+    >>> format_log_loss({"log_loss_after": 0.5}, "after")
     '0.5'
     """
-    loss = fix.get(f"log_loss_{when}")
-    return "infinite" if loss is None and fix.get("candidates") else format_number(loss)
+    loss = recalibration.get(f"log_loss_{when}")
+    return "infinite" if loss is None and recalibration.get("candidates") else format_number(loss)
 
 
-def gain_bound_text(fix: Mapping[str, Any]) -> str:
+def format_gain_bound(recalibration: Mapping[str, Any]) -> str:
     """The lower confidence limit of the gain in words; empty if it is not positive.
 
-    >>> gain_bound_text({"gain_low": 0.05, "gain_low_percent": 12.34, "alpha": 0.05})
+    >>> format_gain_bound({"gain_low": 0.05, "gain_low_percent": 12.34, "alpha": 0.05})
     'at least 12.3 % with 95 % confidence'
-    >>> gain_bound_text({"gain_low": -0.1})
+    >>> format_gain_bound({"gain_low": -0.1})
     ''
     """
-    low, percent = fix.get("gain_low"), fix.get("gain_low_percent")
+    low, percent = recalibration.get("gain_low"), recalibration.get("gain_low_percent")
     if low is None or low <= 0:
         return ""
-    amount = f"{format_number(low)} nats per row" if percent is None else percentage(percent)
-    confidence = "" if fix.get("alpha") is None else f" with {level_text(1 - fix['alpha'])} confidence"
+    amount = f"{format_number(low)} nats per row" if percent is None else format_gain_percent(percent)
+    confidence = (
+        "" if recalibration.get("alpha") is None else f" with {format_level(1 - recalibration['alpha'])} confidence"
+    )
     return f"at least {amount}{confidence}"
 
 
-def percentage(percent: float) -> str:
+def format_gain_percent(percent: float) -> str:
     """A percentage of the log loss, with the same digits wherever it occurs.
 
-    >>> percentage(78.0), percentage(0.984), percentage(0.0312)
+    >>> format_gain_percent(78.0), format_gain_percent(0.984), format_gain_percent(0.0312)
     ('78.0 %', '1.0 %', '0.031 %')
     """
     return format_share(percent / 100)
 
 
-def flat(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+def describe_constant_prediction(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """The constant prediction that is about as good as the recalibrated predictions; empty if they are better.
 
     For confidences alone the constant is the accuracy on the held-out rows, otherwise equal probabilities.
 
-    >>> flat({"log_loss_after": 0.6823, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
+    >>> confidences = {"kind": "confidence", "k": 2}
+    >>> describe_constant_prediction({"log_loss_after": 0.6823, "accuracy_before": 0.576}, confidences)
     'predicting 57.6 % for every row has log loss 0.6816'
-    >>> flat({"log_loss_after": 0.5, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
+    >>> describe_constant_prediction({"log_loss_after": 0.5, "accuracy_before": 0.576}, confidences)
     ''
     """
-    after, right = fix.get("log_loss_after"), fix.get("accuracy_before")
+    after, accuracy = recalibration.get("log_loss_after"), recalibration.get("accuracy_before")
     if data["kind"] != "confidence":
         constant, constant_text = math.log(data["k"]), "equal probabilities for every row have"
-    elif right is not None:
-        constant, constant_text = _entropy(right), f"predicting {format_share(right)} for every row has"
+    elif accuracy is not None:
+        constant, constant_text = _entropy(accuracy), f"predicting {format_share(accuracy)} for every row has"
     else:
         return ""
     if after is None or after < CONSTANT_RATIO * constant:
@@ -131,75 +133,77 @@ def flat(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
 
 
 def _entropy(q: float) -> float:
+    """The entropy of an event of probability q in nats: the log loss of predicting q for every row."""
     return -sum(x * math.log(x) for x in (q, 1 - q) if x > 0)
 
 
-def side_effects(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+def describe_changed_classes(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     """The effect of the applied map on the predicted classes; empty for confidences alone.
 
-    >>> side_effects({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.5}, {"kind": "classes"})
+    >>> changed = {"label_flips": 2, "accuracy_before": 0.5}
+    >>> describe_changed_classes({**changed, "accuracy_after": 0.5}, {"kind": "classes"})
     'the predicted class changes in 2 rows, accuracy stays 50.0 %'
-    >>> side_effects({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.51}, {"kind": "classes"})
+    >>> describe_changed_classes({**changed, "accuracy_after": 0.51}, {"kind": "classes"})
     'the predicted class changes in 2 rows, accuracy changes from 50.0 % to 51.0 % (cross-fitted)'
-    >>> side_effects({"label_flips": 0}, {"kind": "classes", "event_rate": 0.5})
+    >>> describe_changed_classes({"label_flips": 0}, {"kind": "classes", "event_rate": 0.5})
     'no prediction crosses the 0.5 threshold'
     """
-    if data["kind"] == "confidence" or fix.get("label_flips") is None:
+    if data["kind"] == "confidence" or recalibration.get("label_flips") is None:
         return ""
-    flips = fix["label_flips"]
-    before, after = fix.get("accuracy_before"), fix.get("accuracy_after")
+    n_changed = recalibration["label_flips"]
+    before, after = recalibration.get("accuracy_before"), recalibration.get("accuracy_after")
     if is_binary(data):
-        number = count(flips, "prediction") if flips else "no prediction"
-        return f"{number} {'cross' if flips > 1 else 'crosses'} the 0.5 threshold"
-    text = f"the predicted class changes in {count(flips, 'row') if flips else 'no row'}"
+        number = format_count(n_changed, "prediction") if n_changed else "no prediction"
+        return f"{number} {'cross' if n_changed > 1 else 'crosses'} the 0.5 threshold"
+    text = f"the predicted class changes in {format_count(n_changed, 'row') if n_changed else 'no row'}"
     if before is None or after is None:
         return text
-    what = "the vote share of the predicted class" if data.get("votes") else "accuracy"
+    label = "the vote share of the predicted class" if data.get("votes") else "accuracy"
     old, new = format_share(before), format_share(after)
-    return f"{text}, {what} {f'stays {old}' if old == new else f'changes from {old} to {new} (cross-fitted)'}"
+    return f"{text}, {label} {f'stays {old}' if old == new else f'changes from {old} to {new} (cross-fitted)'}"
 
 
-AuditDict = Mapping[str, Any]
-
-
-def accuracy_label(facts: AuditDict) -> str:
+def accuracy_label(data: AuditDict) -> str:
     """How the mean outcome of the predicted class is called: accuracy, or with votes their share."""
-    return "vote share of the predicted class" if facts.get("votes") else "accuracy"
+    return "vote share of the predicted class" if data.get("votes") else "accuracy"
 
 
 def candidate_table(audit: AuditDict) -> TextTable:
     """The candidate calibrators with their cross-validated scores."""
-    fix = audit.get("recalibration") or {"candidates": ()}
-    entries = fix["candidates"]
-    answers = audit["data"]["kind"] != "confidence"  # else a row has no predicted class that could change
+    recalibration = audit.get("recalibration") or {"candidates": ()}
+    entries = recalibration["candidates"]
+    has_classes = audit["data"]["kind"] != "confidence"  # else a row has no predicted class that could change
     columns = (
-        TableColumn("method", NAMES),
-        TableColumn("parameters", NAMES, DETAIL),
+        TableColumn("method", numeric=False),
+        TableColumn("parameters", numeric=False, detail=True),
         TableColumn("log loss"),
-        TableColumn("brier", detail=DETAIL),
+        TableColumn("brier", detail=True),
         TableColumn("difference"),
         TableColumn("standard error"),
         TableColumn("changed classes"),
-        TableColumn("accuracy change", detail=DETAIL),
-        TableColumn("", NAMES),
+        TableColumn("accuracy change", detail=True),
+        TableColumn("", numeric=False),
     )
     rows = zip(
         (candidate["method"] for candidate in entries),
-        ("–" if candidate.get("parameters") is None else value_text(candidate["parameters"]) for candidate in entries),
+        (
+            "–" if candidate.get("parameters") is None else format_value(candidate["parameters"])
+            for candidate in entries
+        ),
         *(
-            align_digits([candidate.get(name) for candidate in entries])
+            format_column([candidate.get(name) for candidate in entries])
             for name in ("log_loss", "brier", "difference", "se")
         ),
-        (count_text(candidate.get("label_flips") if answers else None) for candidate in entries),
-        (_signed(candidate.get("accuracy_change") if answers else None) for candidate in entries),
-        (_candidate_status(candidate, fix) for candidate in entries),
+        (format_integer(candidate.get("label_flips") if has_classes else None) for candidate in entries),
+        (_format_signed(candidate.get("accuracy_change") if has_classes else None) for candidate in entries),
+        (_candidate_status(candidate, recalibration) for candidate in entries),
         strict=True,
     )
     intro = (
         "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: mean log"
-        f" loss minus that of the best candidate, with its standard error. {_choice_text(entries)}"
+        f" loss minus that of the best candidate, with its standard error. {_explain_choice(entries)}"
     )
-    if answers:
+    if has_classes:
         intro += " Changed classes: rows whose most probable class changes."
     if any(candidate.get("dropped") for candidate in entries):
         intro += (
@@ -209,30 +213,34 @@ def candidate_table(audit: AuditDict) -> TextTable:
     return TextTable("Candidate calibrators", columns, tuple(rows), intro).without_empty_columns()
 
 
-def _candidate_status(candidate: Mapping[str, Any], fix: AuditDict) -> str:
+def _candidate_status(candidate: Mapping[str, Any], recalibration: AuditDict) -> str:
+    """Whether a candidate was chosen and confirmed, or dropped early; empty for the others."""
     if not candidate.get("chosen"):
         return "dropped" if candidate.get("dropped") else ""
-    return "chosen" if fix.get("confirmed") or candidate["method"] == "identity" else "chosen, not confirmed"
+    return "chosen" if recalibration.get("confirmed") or candidate["method"] == "identity" else "chosen, not confirmed"
 
 
-_SIMPLEST = (
+_ONE_STANDARD_ERROR_RULE = (
     "the simplest candidate whose log loss is within one standard error of the best, and that has at least half of its"
     " gain"
 )
 
 
-def _choice_text(entries: Sequence[Mapping[str, Any]]) -> str:
+def _explain_choice(entries: Sequence[Mapping[str, Any]]) -> str:
     """How the chosen candidate was chosen: by the one-standard-error rule, by itself, or because nothing is better."""
-    chosen = next((candidate for candidate in entries if candidate.get("chosen")), None)
-    if chosen is not None and chosen["method"] == "identity":
+    chosen_entry = next((entry for entry in entries if entry.get("chosen")), None)
+    if chosen_entry is not None and chosen_entry["method"] == "identity":
         return "Chosen: the original probabilities, because no gain was found on held-out rows."
-    if chosen is None or chosen["method"] == _by_rule(entries):
-        return f"Chosen: {_SIMPLEST}."
-    name = method_name(chosen["method"])
-    return f"Chosen: {name}, which was specified in advance and needs fewer rows to be confirmed than {_SIMPLEST}."
+    if chosen_entry is None or chosen_entry["method"] == _select_by_one_standard_error(entries):
+        return f"Chosen: {_ONE_STANDARD_ERROR_RULE}."
+    name = calibrator_name(chosen_entry["method"])
+    return (
+        f"Chosen: {name}, which was specified in advance and needs fewer rows to be confirmed than"
+        f" {_ONE_STANDARD_ERROR_RULE}."
+    )
 
 
-def _by_rule(entries: Sequence[Mapping[str, Any]]) -> str | None:
+def _select_by_one_standard_error(entries: Sequence[Mapping[str, Any]]) -> str | None:
     """The candidate that the one-standard-error rule selects; entries are in the order of complexity."""
     gain = next((candidate["difference"] for candidate in entries if candidate["method"] == "identity"), None)
     for candidate in entries:
@@ -244,60 +252,75 @@ def _by_rule(entries: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _signed(x: float | None) -> str:
+def _format_signed(x: float | None) -> str:
     """A change with its sign; 0 if it vanishes at four decimals."""
     if x is None:
         return "–"
     return "0" if abs(x) < 5e-5 else f"{x:+.4f}"
 
 
-_GAIN_OF = {METHOD: "the chosen method", PROCEDURE: "choice and fit together; the folds chose different methods"}
+_GAIN_SUBJECTS = {
+    GAIN_OF_METHOD: "the chosen method",
+    GAIN_OF_PROCEDURE: "choice and fit together; the folds chose different methods",
+}
 
 
-def fix_table(audit: AuditDict) -> TextTable:
+def recalibration_table(audit: AuditDict) -> TextTable:
     """The chosen calibrator, evaluated on rows that were used neither to fit nor to choose it."""
-    report = audit.get("recalibration") or {}
-    rows = report.get("rows") or {}
-    gain = report.get("gain_percent")
-    limit = "confidence limit" if report.get("alpha") is None else f"{level_text(1 - report['alpha'])} confidence limit"
+    recalibration = audit.get("recalibration") or {}
+    rows = recalibration.get("rows") or {}
+    gain = recalibration.get("gain_percent")
+    limit = (
+        "confidence limit"
+        if recalibration.get("alpha") is None
+        else f"{format_level(1 - recalibration['alpha'])} confidence limit"
+    )
     entries = [
-        ("chosen", report.get("chosen") or "–"),
+        ("chosen", recalibration.get("chosen") or "–"),
         (
             "parameters",
-            (report.get("summary") if report.get("applied") == report.get("chosen") else None) or "–",
+            (recalibration.get("summary") if recalibration.get("applied") == recalibration.get("chosen") else None)
+            or "–",
         ),
-        ("confirmed", yes_no(report.get("confirmed"))),
-        ("outcome", report.get("outcome") or "–"),
-        ("applied", report.get("applied") or "–"),
-        ("log loss before", log_loss_text(report, "before")),
-        ("log loss after", log_loss_text(report, "after")),
-        ("gain", format_number(report.get("gain")) + (f" ({percentage(gain)})" if gain is not None else "")),
-        ("gain of", _GAIN_OF.get(report.get("gain_of") or "", "–")),
-        ("standard error of the gain", format_number(report.get("gain_se"))),
-        (f"lower {limit} of the gain", format_number(report.get("gain_low"))),
-        (f"upper {limit} of the gain", format_number(report.get("gain_high"))),
-        ("p-value of the gain", pvalue(report.get("pvalue"))),
-        ("rows required to confirm this gain with 80 % power", count_text(report.get("required_rows"))),
-        ("gain detectable with 80 % power", format_number(report.get("detectable_gain"))),
-        *_answers(report, audit["data"]),
-        *((f"rows used to {name}", count_text(n)) for name, n in rows.items()),
-        ("weight of the uniform distribution mixed in", format_number(report.get("mixing"))),
-        ("minimum probability in a logarithm", format_number(report.get("min_prob"))),
+        ("confirmed", format_boolean(recalibration.get("confirmed"))),
+        ("outcome", recalibration.get("outcome") or "–"),
+        ("applied", recalibration.get("applied") or "–"),
+        ("log loss before", format_log_loss(recalibration, "before")),
+        ("log loss after", format_log_loss(recalibration, "after")),
+        (
+            "gain",
+            format_number(recalibration.get("gain")) + (f" ({format_gain_percent(gain)})" if gain is not None else ""),
+        ),
+        ("gain of", _GAIN_SUBJECTS.get(recalibration.get("gain_of") or "", "–")),
+        ("standard error of the gain", format_number(recalibration.get("gain_se"))),
+        (f"lower {limit} of the gain", format_number(recalibration.get("gain_low"))),
+        (f"upper {limit} of the gain", format_number(recalibration.get("gain_high"))),
+        ("p-value of the gain", format_pvalue(recalibration.get("pvalue"))),
+        ("rows required to confirm this gain with 80 % power", format_integer(recalibration.get("required_rows"))),
+        ("gain detectable with 80 % power", format_number(recalibration.get("detectable_gain"))),
+        *_accuracy_entries(recalibration, audit["data"]),
+        *((f"rows used to {name}", format_integer(n)) for name, n in rows.items()),
+        ("weight of the uniform distribution mixed in", format_number(recalibration.get("mixing"))),
+        ("minimum probability in a logarithm", format_number(recalibration.get("min_prob"))),
     ]
     filled = tuple(row for row in entries if row[1] != "–")
-    return TextTable("Recalibration", (TableColumn("", NAMES), TableColumn("", NAMES)), filled if report else ())
+    return TextTable(
+        "Recalibration",
+        LABEL_AND_TEXT,
+        filled if recalibration else (),
+    )
 
 
-def _answers(report: AuditDict, facts: AuditDict) -> list[tuple[str, str]]:
+def _accuracy_entries(recalibration: AuditDict, data: AuditDict) -> list[tuple[str, str]]:
     """Accuracy before and after, and changed classes; a confidence alone has no predicted class."""
-    if facts["kind"] == "confidence":
+    if data["kind"] == "confidence":
         return [("accuracy, changed classes", "not applicable: a confidence alone has no predicted class")]
-    right = accuracy_label(facts)
+    label = accuracy_label(data)
     return [
-        (f"{right} before", format_share(report.get("accuracy_before"))),
-        (f"{right} after", format_share(report.get("accuracy_after"))),
+        (f"{label} before", format_share(recalibration.get("accuracy_before"))),
+        (f"{label} after", format_share(recalibration.get("accuracy_after"))),
         (
-            "predictions that cross the 0.5 threshold" if is_binary(facts) else "rows whose predicted class changes",
-            count_text(report.get("label_flips")),
+            "predictions that cross the 0.5 threshold" if is_binary(data) else "rows whose predicted class changes",
+            format_integer(recalibration.get("label_flips")),
         ),
     ]

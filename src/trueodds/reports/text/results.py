@@ -6,83 +6,77 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trueodds.core.formatting import format_number
-from trueodds.reports.text.formatting import (
-    DETAIL,
-    NAMES,
-    Mark,
-    TableColumn,
-    TextTable,
-    align_digits,
-    describe_lens,
-    interval_texts,
-    level_text,
-    pvalue,
-)
+from trueodds.reports.text.formatting import describe_lens, format_column, format_intervals, format_level, format_pvalue
+from trueodds.reports.text.tables import AuditDict, ErrorMark, TableColumn, TextTable
 
-Audit = Mapping[str, Any]
-_PROPER = ("brier", "log_loss", "spherical", "rps")
-_JOINT = "p is unadjusted, Holm p is adjusted for the number of tests."
-_REASONS = {
+# Estimators in the table of scores; the others are calibration errors.
+_PROPER_SCORES = ("brier", "log_loss", "spherical", "rps")
+_HOLM_TEXT = "p is unadjusted, Holm p is adjusted for the number of tests."
+# Notes that explain a missing number: by code, the column that it is missing from and the reason.
+_MISSING_CELL_REASONS = {
     "TN201": ("interval", "no interval"),
     "TN402": ("interval", "a tally has no interval for an aggregate over classes"),
     "TN406": ("noise_floor", "a tally has no entropy, so the expected log loss is unknown"),
 }
 
 
-def score_table(audit: Audit) -> TextTable:
+def score_table(audit: AuditDict) -> TextTable:
     """The proper scores, with their expected values if the model is calibrated."""
-    measured = [measure for measure in audit["measures"] if measure["estimator"] in _PROPER]
+    estimates = [measure for measure in audit["measures"] if measure["estimator"] in _PROPER_SCORES]
     columns = (
-        TableColumn("score", NAMES),
-        TableColumn("lens", NAMES),
+        TableColumn("score", numeric=False),
+        TableColumn("lens", numeric=False),
         TableColumn("value"),
-        TableColumn(_interval_head(audit)),
+        TableColumn(_interval_column_heading(audit)),
         TableColumn("expected if calibrated"),
         TableColumn("n"),
     )
     cells = zip(
-        (measure["estimator"].replace("_", " ") for measure in measured),
-        (measure["lens"] for measure in measured),
-        align_digits([measure["value"] for measure in measured]),
-        interval_texts([measure["interval"] for measure in measured]),
-        align_digits([measure["noise_floor"] for measure in measured]),
-        (f"{measure['n']:,}" for measure in measured),
+        (measure["estimator"].replace("_", " ") for measure in estimates),
+        (measure["lens"] for measure in estimates),
+        format_column([measure["value"] for measure in estimates]),
+        format_intervals([measure["interval"] for measure in estimates]),
+        format_column([measure["noise_floor"] for measure in estimates]),
+        (f"{measure['n']:,}" for measure in estimates),
         strict=True,
     )
     rows = [
         (*row[:2], "infinite", *row[3:]) if measure["value"] is None and measure["estimator"] == "log_loss" else row
-        for measure, row in zip(measured, cells, strict=True)
+        for measure, row in zip(estimates, cells, strict=True)
     ]
     intro = "Proper scores measure calibration and sharpness together; lower is better."
-    if any(measure["noise_floor"] is not None for measure in measured):
+    if any(measure["noise_floor"] is not None for measure in estimates):
         intro += (
             " Expected if calibrated: the expected score if outcomes followed the predicted probabilities; "
             "a difference in either direction indicates miscalibration."
         )
-    return TextTable("Scores", columns, tuple(rows), intro + _dashes(measured)).without_empty_columns()
+    return TextTable("Scores", columns, tuple(rows), intro + _explain_dashes(estimates)).without_empty_columns()
 
 
-def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
+def _explain_dashes(estimates: Sequence[Mapping[str, Any]]) -> str:
     """The reasons for empty cells, from the notes of the estimates; a column without any number is not shown."""
     reasons = dict.fromkeys(
         f"{text} ({code})"
-        for code, (column, text) in _REASONS.items()
-        if any(measure[column] is not None for measure in measured)
-        for measure in measured
+        for code, (column, text) in _MISSING_CELL_REASONS.items()
+        if any(measure[column] is not None for measure in estimates)
+        for measure in estimates
         if measure[column] is None and any(note["code"] == code for note in measure["notes"])
     )
     return f" A dash: {'; '.join(reasons)}." if reasons else ""
 
 
-def _reconciled(measured: Sequence[Mapping[str, Any]]) -> str:
+def _explain_reconciled_intervals(estimates: Sequence[Mapping[str, Any]]) -> str:
     """Which intervals were changed to agree with the tests and with each other."""
-    lenses = [measure["lens"] for measure in measured if any(note["code"] == "TN269" for note in measure["notes"])]
-    many = len(lenses) > 1
+    lenses = [measure["lens"] for measure in estimates if any(note["code"] == "TN269" for note in measure["notes"])]
+    several = len(lenses) > 1
     names = " and ".join(lenses)
-    return f" The {names} interval{'s were' if many else ' was'} reconciled with the others (TN269)." if lenses else ""
+    return (
+        f" The {names} interval{'s were' if several else ' was'} reconciled with the others (TN269)." if lenses else ""
+    )
 
 
-_STANDARD = {
+# The label and the definition of each standard measure, by name.
+_STANDARD_MEASURES = {
     "calibration_in_the_large": ("calibration-in-the-large", "mean observed minus mean predicted"),
     "calibration_intercept": (
         "calibration intercept",
@@ -95,25 +89,25 @@ _STANDARD = {
 }
 
 
-def standard_measure_table(audit: Audit) -> TextTable:
+def standard_measure_table(audit: AuditDict) -> TextTable:
     """The standard measures of clinical and credit-risk reports."""
-    measured = audit.get("standard_measures") or ()
+    measures = audit.get("standard_measures") or ()
     columns = (
-        TableColumn("measure", NAMES),
+        TableColumn("measure", numeric=False),
         TableColumn("value"),
-        TableColumn(_interval_head(audit)),
+        TableColumn(_interval_column_heading(audit)),
         TableColumn("ideal"),
-        TableColumn("definition", NAMES, DETAIL),
+        TableColumn("definition", numeric=False, detail=True),
     )
     rows = zip(
-        (_STANDARD[measure["name"]][0] for measure in measured),
-        align_digits([measure["value"] for measure in measured]),
-        interval_texts([measure["interval"] for measure in measured]),
-        (format_number(measure["ideal"]) for measure in measured),
-        (_STANDARD[measure["name"]][1] for measure in measured),
+        (_STANDARD_MEASURES[measure["name"]][0] for measure in measures),
+        format_column([measure["value"] for measure in measures]),
+        format_intervals([measure["interval"] for measure in measures]),
+        (format_number(measure["ideal"]) for measure in measures),
+        (_STANDARD_MEASURES[measure["name"]][1] for measure in measures),
         strict=True,
     )
-    names = {measure["name"] for measure in measured}
+    names = {measure["name"] for measure in measures}
     several = audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2
     slope = "1/T of the best temperature T" if several else "slope of the observed on the predicted log odds"
     intro = (
@@ -132,104 +126,107 @@ def standard_measure_table(audit: Audit) -> TextTable:
     return TextTable("Standard calibration measures", columns, tuple(rows), intro).without_empty_columns()
 
 
-def error_table(audit: Audit) -> TextTable:
+def error_table(audit: AuditDict) -> TextTable:
     """The expected calibration error through each lens, with its test."""
-    measured = _calibration_errors(audit)
-    tests = [_tested(audit, measure["lens"]) for measure in measured]
+    estimates = _calibration_errors(audit)
+    tests = [_test_of_lens(audit, measure["lens"]) for measure in estimates]
     columns = (
-        TableColumn("examined", NAMES, DETAIL),
-        TableColumn("lens", NAMES),
-        TableColumn("measure", NAMES),
+        TableColumn("examined", numeric=False, detail=True),
+        TableColumn("lens", numeric=False),
+        TableColumn("measure", numeric=False),
         TableColumn("error"),
-        TableColumn(_interval_head(audit)),
+        TableColumn(_interval_column_heading(audit)),
         TableColumn("noise floor"),
-        TableColumn("debiased", detail=DETAIL),
+        TableColumn("debiased", detail=True),
         TableColumn("p"),
         TableColumn("Holm p"),
         TableColumn("n"),
     )
     cells = zip(
-        (describe_lens(measure["lens"], audit["data"]) or measure["lens"] for measure in measured),
-        (measure["lens"] for measure in measured),
-        (measure["estimator"].replace("_", " ") for measure in measured),
-        align_digits([measure["value"] for measure in measured]),
-        interval_texts([measure["interval"] for measure in measured]),
-        align_digits([measure["noise_floor"] for measure in measured]),
-        align_digits([measure.get("debiased") for measure in measured]),
+        (describe_lens(measure["lens"], audit["data"]) or measure["lens"] for measure in estimates),
+        (measure["lens"] for measure in estimates),
+        (measure["estimator"].replace("_", " ") for measure in estimates),
+        format_column([measure["value"] for measure in estimates]),
+        format_intervals([measure["interval"] for measure in estimates]),
+        format_column([measure["noise_floor"] for measure in estimates]),
+        format_column([measure.get("debiased") for measure in estimates]),
         (test.p for test in tests),
         (test.holm for test in tests),
-        (f"{measure['n']:,}" for measure in measured),
+        (f"{measure['n']:,}" for measure in estimates),
         strict=True,
     )
-    marks = tuple(interval_mark(measure["value"], measure["interval"], measure["noise_floor"]) for measure in measured)
+    marks = tuple(interval_mark(measure["value"], measure["interval"], measure["noise_floor"]) for measure in estimates)
     intro = (
         "Noise floor: the expected error of a calibrated model on these rows. p: the p-value of the calibration test"
         " through the same lens. The test is more sensitive than the interval: p can be small although the interval"
-        " includes 0." + _dashes(measured) + _reconciled(measured)
+        " includes 0." + _explain_dashes(estimates) + _explain_reconciled_intervals(estimates)
     )
     if any(test.holm != "–" for test in tests):
-        intro += f" {_JOINT}"
+        intro += f" {_HOLM_TEXT}"
     return TextTable("Calibration errors", columns, tuple(cells), intro, marks=marks).without_empty_columns()
 
 
-def interval_mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> Mark:
+def interval_mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> ErrorMark:
     """The numbers of an error that the page draws."""
     ends = interval or {}
-    return Mark(value, ends.get("low"), ends.get("high"), noise_floor)
+    return ErrorMark(value, ends.get("low"), ends.get("high"), noise_floor)
 
 
-class _Tested(NamedTuple):
+class _LensTest(NamedTuple):
     """The test results of one lens, as displayed."""
 
-    p: str
-    holm: str
-    expected: float | None
+    p: str  # p-value
+    holm: str  # Holm-adjusted p-value of the family
+    expected: float | None  # expected statistic if the model is calibrated
 
 
-def _tested(audit: Audit, lens: str) -> _Tested:
+def _test_of_lens(audit: AuditDict, lens: str) -> _LensTest:
     """The test of one lens, with its Holm-adjusted p-value from the family."""
-    own: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == lens), {})
+    lens_test: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == lens), {})
     family: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == "family"), {"parts": {}})
     part = family["parts"].get(lens, {})
-    p = own.get("pvalue", part.get("pvalue"))
-    min_pvalue = own.get("min_pvalue", smallest_pvalue(audit))
-    return _Tested(pvalue(p, min_pvalue), _holm(p, part.get("holm"), min_pvalue), part.get("noise_floor"))
+    p = lens_test.get("pvalue", part.get("pvalue"))
+    min_pvalue = lens_test.get("min_pvalue", smallest_pvalue(audit))
+    return _LensTest(
+        format_pvalue(p, min_pvalue), _format_holm(p, part.get("holm"), min_pvalue), part.get("noise_floor")
+    )
 
 
-def _holm(p: float | None, holm: float | None, min_pvalue: float | None) -> str:
+def _format_holm(p: float | None, holm: float | None, min_pvalue: float | None) -> str:
     """The Holm-adjusted p-value; an upper bound if the unadjusted p-value is the smallest possible one."""
     bound = p is not None and min_pvalue is not None and p <= min_pvalue * (1 + 1e-9) and holm is not None and holm < 1
-    return pvalue(holm, holm if bound else None)
+    return format_pvalue(holm, holm if bound else None)
 
 
-def smallest_pvalue(audit: Audit) -> float | None:
+def smallest_pvalue(audit: AuditDict) -> float | None:
     """The smallest possible p-value of a single test with this number of resamples."""
     resamples = (audit.get("settings") or {}).get("resamples")
     return None if resamples is None else 1 / (1 + resamples)
 
 
-def _interval_head(audit: Audit) -> str:
+def _interval_column_heading(audit: AuditDict) -> str:
     """The heading of a column of intervals, with their level if they share one."""
     levels = {measure["interval"]["level"] for measure in audit["measures"] if measure["interval"]}
-    return f"{level_text(levels.pop())} interval" if len(levels) == 1 else "interval"
+    return f"{format_level(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
+# One class, several classes, and what the table examines, in words.
 _CLASS_WORDS = ("class", "classes", "Each class against the rest")
 
 
-def class_table(audit: Audit) -> TextTable:
+def class_table(audit: AuditDict) -> TextTable:
     """The error of every class against the rest, or of every label, largest first."""
-    measured, tested = _by_class(_calibration_errors(audit)), _by_class(audit["tests"])
-    names = dict.fromkeys([*measured["parts"], *tested["parts"]])
+    errors, tests = _classwise_entry(_calibration_errors(audit)), _classwise_entry(audit["tests"])
+    names = dict.fromkeys([*errors["parts"], *tests["parts"]])
     entries = []
     for name in names:
-        part = tested["parts"].get(name, {})
-        entries.append((name, measured["parts"].get(name, part.get("error")), part))
+        part = tests["parts"].get(name, {})
+        entries.append((name, errors["parts"].get(name, part.get("error")), part))
     entries.sort(key=lambda entry: -(entry[1] if entry[1] is not None else -1.0))
-    labels = audit["data"]["kind"] == "multilabel"
-    one, many, what = ("label", "labels", "Each label by itself") if labels else _CLASS_WORDS
+    is_multilabel = audit["data"]["kind"] == "multilabel"
+    unit, units, subject = ("label", "labels", "Each label by itself") if is_multilabel else _CLASS_WORDS
     columns = (
-        TableColumn(one, NAMES),
+        TableColumn(unit, numeric=False),
         TableColumn("error"),
         TableColumn("noise floor"),
         TableColumn("p"),
@@ -238,32 +235,36 @@ def class_table(audit: Audit) -> TextTable:
     min_pvalue = smallest_pvalue(audit)
     rows = zip(
         (class_name(name) for name, _, _ in entries),
-        align_digits([value for _, value, _ in entries]),
-        align_digits([part.get("noise_floor") for _, _, part in entries]),
-        (pvalue(part.get("pvalue"), min_pvalue) for _, _, part in entries),
-        (_holm(part.get("pvalue"), part.get("holm"), min_pvalue) for _, _, part in entries),
+        format_column([value for _, value, _ in entries]),
+        format_column([part.get("noise_floor") for _, _, part in entries]),
+        (format_pvalue(part.get("pvalue"), min_pvalue) for _, _, part in entries),
+        (_format_holm(part.get("pvalue"), part.get("holm"), min_pvalue) for _, _, part in entries),
         strict=True,
     )
     return TextTable(
-        f"Errors by {one}",
+        f"Errors by {unit}",
         columns,
         tuple(rows),
-        f"Expected calibration error. {what}, largest error first. Holm p is adjusted for the number of {many}.",
+        f"Expected calibration error. {subject}, largest error first. Holm p is adjusted for the number of {units}.",
         tuple(class_name(name) for name, _, _ in entries),
-        tuple(Mark(value, noise_floor=part.get("noise_floor")) for _, value, part in entries),
+        tuple(ErrorMark(value, noise_floor=part.get("noise_floor")) for _, value, part in entries),
     ).without_empty_columns()
 
 
 def class_name(view: str) -> str:
-    """The class of a view."""
+    """The class that a view examines, from the name of the view.
+
+    >>> class_name("class:cat")
+    'cat'
+    """
     return str(view).removeprefix("class:")
 
 
-def test_table(audit: Audit) -> TextTable:
+def test_table(audit: AuditDict) -> TextTable:
     """The family-wise test, then the test of each lens."""
     columns = (
-        TableColumn("test", NAMES),
-        TableColumn("lens", NAMES),
+        TableColumn("test", numeric=False),
+        TableColumn("lens", numeric=False),
         TableColumn("statistic"),
         TableColumn("expected"),
         TableColumn("effect"),
@@ -274,12 +275,12 @@ def test_table(audit: Audit) -> TextTable:
         TableColumn("n"),
     )
     tests = audit["tests"]
-    parts: Mapping[str, Any] = next((test["parts"] for test in tests if test["lens"] == "family"), {})
-    expected = [_tested(audit, test["lens"]).expected for test in tests]
+    family_parts: Mapping[str, Any] = next((test["parts"] for test in tests if test["lens"] == "family"), {})
+    expected = [_test_of_lens(audit, test["lens"]).expected for test in tests]
     numbers = zip(
-        align_digits([test.get("statistic") for test in tests]),
-        align_digits(expected),
-        align_digits([test.get("effect") for test in tests]),
+        format_column([test.get("statistic") for test in tests]),
+        format_column(expected),
+        format_column([test.get("effect") for test in tests]),
         strict=True,
     )
     rows = []
@@ -290,9 +291,9 @@ def test_table(audit: Audit) -> TextTable:
                 test["test"],
                 test["lens"],
                 *next(numbers),
-                pvalue(test.get("pvalue"), test.get("min_pvalue")),
-                _tested(audit, test["lens"]).holm,
-                pvalue(family, test.get("min_pvalue")),
+                format_pvalue(test.get("pvalue"), test.get("min_pvalue")),
+                _test_of_lens(audit, test["lens"]).holm,
+                format_pvalue(family, test.get("min_pvalue")),
                 format_number(test.get("min_pvalue")),
                 f"{test['n']:,}",
             )
@@ -305,16 +306,16 @@ def test_table(audit: Audit) -> TextTable:
         " is smaller than the noise; it weights large errors more than the ECE does."
         " Smallest p: the smallest p-value that this number of resamples allows."
     )
-    if parts:
-        intro += f" {_JOINT}"
+    if family_parts:
+        intro += f" {_HOLM_TEXT}"
     return TextTable("Calibration tests", columns, tuple(rows), intro).without_empty_columns()
 
 
-def _calibration_errors(audit: Audit) -> list[Mapping[str, Any]]:
+def _calibration_errors(audit: AuditDict) -> list[Mapping[str, Any]]:
     """The estimates that are calibration errors and not proper scores, which have the same lenses."""
-    return [measure for measure in audit["measures"] if measure["estimator"] not in _PROPER]
+    return [measure for measure in audit["measures"] if measure["estimator"] not in _PROPER_SCORES]
 
 
-def _by_class(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _classwise_entry(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The entry whose parts are classes; the parts of other lenses are the terms of their error."""
     return next((entry for entry in entries if entry["lens"] == "classwise" and entry["parts"]), {"parts": {}})

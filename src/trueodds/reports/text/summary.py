@@ -9,225 +9,256 @@ from typing import Any
 
 from trueodds.core.formatting import format_number
 from trueodds.reports.subgroups import HOLM, worst_group
-from trueodds.reports.text.annotators import distance_from_people
+from trueodds.reports.text.annotators import summarize_distance
 from trueodds.reports.text.formatting import (
-    boundless,
-    chance,
-    count,
+    covers_unit_interval,
     describe_event,
     describe_lens,
-    error_range,
-    error_text,
+    format_count,
+    format_error,
+    format_error_range,
+    format_level,
+    format_pvalue_clause,
+    format_row_count,
+    format_sample_size,
     format_share,
     is_binary,
-    level_text,
-    rows_text,
-    sample_size,
 )
 from trueodds.reports.text.recalibration import (
-    IMPLAUSIBLE,
+    GAIN_OF_PROCEDURE,
+    IMPLAUSIBLE_DATA_TEXTS,
     INSUFFICIENT_ROWS,
-    PROCEDURE,
-    fix_name,
-    flat,
-    gain_bound_text,
-    log_loss_text,
-    method_name,
-    percentage,
-    side_effects,
+    calibrator_name,
+    calibrator_with_parameters,
+    describe_changed_classes,
+    describe_constant_prediction,
+    format_gain_bound,
+    format_gain_percent,
+    format_log_loss,
 )
 
-_COVERAGE = re.compile(r"[(,;]? ?coverage ([\d.]+) ?%")
+# The coverage in the note TN146 on questions without an answer, such as "(coverage 92 %)".
+_COVERAGE_PATTERN = re.compile(r"[(,;]? ?coverage ([\d.]+) ?%")
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One line of the summary."""
+class SummaryLine:
+    """One line of the summary: a label, a value, and a remark on it."""
 
     label: str
     value: str
-    remark: str = ""
-    tone: str = "plain"  # plain, good, bad
-    is_reason: bool = False  # whether the remark is the reason for the value, which follows a colon
+    remark: str = ""  # shown in parentheses after the value
+    tone: str = "plain"  # color of the value: plain, good or bad
+    is_reason: bool = False  # whether the remark is the reason for the value, which follows a colon instead
 
 
-def default_measure(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def default_lens_ece(audit: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The ECE through the default lens, which the audit lists first and the summary states."""
     return next((measure for measure in audit["measures"] if measure["estimator"] == "ece"), None)
 
 
-def summary_facts(audit: Mapping[str, Any]) -> list[Fact]:
-    """The facts of the summary, in order."""
+def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
+    """The lines of the summary, in order."""
     data = audit["data"]
     weighted = "weighted, " if data.get("weighted") else ""
-    facts = []
+    lines = []
     if is_binary(data):
         remark = f"{weighted}probability of {describe_event(data)}"
-        facts.append(Fact("Mean predicted", format_share(data["mean_prediction"]), remark))
-        facts.append(_event_rate(data))
+        lines.append(SummaryLine("Mean predicted", format_share(data["mean_prediction"]), remark))
+        lines.append(_event_rate_line(data))
     elif data.get("mean_confidence") is not None:
-        answers = data["kind"] == "confidence"
-        what = "stated confidence in the answer" if answers else "probability of the predicted class"
-        facts.append(Fact("Mean confidence", format_share(data["mean_confidence"]), f"{weighted}{what}"))
+        is_confidence = data["kind"] == "confidence"
+        subject = "stated confidence in the answer" if is_confidence else "probability of the predicted class"
+        lines.append(SummaryLine("Mean confidence", format_share(data["mean_confidence"]), f"{weighted}{subject}"))
     if data.get("accuracy") is not None and not is_binary(data):
-        facts.append(_accuracy(audit))
-    facts += _coverage(audit)
-    if (error := default_measure(audit)) is not None:
-        facts.append(_error(error, data))
-    facts.append(_test(audit))
-    facts.append(_fix(audit.get("recalibration"), data))
-    facts += _describe_contradicted(data) + _worst_group(audit) + _describe_annotators(audit)
-    return facts
+        lines.append(_accuracy_line(audit))
+    lines += _coverage_lines(audit)
+    if (error := default_lens_ece(audit)) is not None:
+        lines.append(_error_line(error, data))
+    lines.append(_test_line(audit))
+    lines.append(_recalibration_line(audit.get("recalibration"), data))
+    lines += _zero_probability_lines(data) + _group_lines(audit) + _annotator_lines(audit)
+    return lines
 
 
-def _event_rate(data: Mapping[str, Any]) -> Fact:
+def _event_rate_line(data: Mapping[str, Any]) -> SummaryLine:
     """The observed event rate, with calibration-in-the-large as its difference from the mean prediction."""
     label, what = ("Observed vote share", "votes for ") if data.get("votes") else ("Observed event rate", "")
     difference = f"{100 * (data['event_rate'] - data['mean_prediction']):+.1f}".replace("-", "−")
-    rows = f"{what}{describe_event(data)} in {count(data['n'], 'row')}{', weighted' if data.get('weighted') else ''}"
+    weighted = ", weighted" if data.get("weighted") else ""
+    rows = f"{what}{describe_event(data)} in {format_count(data['n'], 'row')}{weighted}"
     remark = f"{rows}; calibration-in-the-large {difference} percentage points"
-    return Fact(label, format_share(data["event_rate"]), remark)
+    return SummaryLine(label, format_share(data["event_rate"]), remark)
 
 
-def _accuracy(audit: Mapping[str, Any]) -> Fact:
+def _accuracy_line(audit: Mapping[str, Any]) -> SummaryLine:
     """The accuracy; with votes, the mean vote share of the predicted class."""
     data = audit["data"]
     if not data.get("votes"):
-        return Fact("Accuracy", format_share(data["accuracy"]), rows_text(data))
+        return SummaryLine("Accuracy", format_share(data["accuracy"]), format_row_count(data))
     mean = "weighted mean" if data.get("weighted") else "mean"
-    remark = f"predicted class, {mean} of {count(data['n'], 'row')}"
+    remark = f"predicted class, {mean} of {format_count(data['n'], 'row')}"
     if people := audit.get("people"):
         remark += f"; it is the majority class in {format_share(people['majority']['named'])}"
-    return Fact("Vote share", format_share(data["accuracy"]), remark)
+    return SummaryLine("Vote share", format_share(data["accuracy"]), remark)
 
 
-def _coverage(audit: Mapping[str, Any]) -> list[Fact]:
+def _coverage_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     """The share of questions with an answer, from the note on those without one."""
     for note in audit.get("notes") or ():
-        match = _COVERAGE.search(note["text"]) if note["code"] == "TN146" else None
+        match = _COVERAGE_PATTERN.search(note["text"]) if note["code"] == "TN146" else None
         if match is not None:
-            silent = note["text"][: match.start()].strip()
+            without_answer = note["text"][: match.start()].strip()
             return [
-                Fact(
+                SummaryLine(
                     "Coverage",
                     format_share(float(match[1]) / 100),
-                    f"{silent}; the rest of the report covers the answers given",
+                    f"{without_answer}; the rest of the report covers the answers given",
                 )
             ]
     return []
 
 
-def _test(audit: Mapping[str, Any]) -> Fact:
+def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
     """The family-wise test, and the test of all rows if only other tests of the family reject."""
     verdict, label = audit["verdict"], "Calibration"
     rejected, alpha = verdict.get("rejected"), verdict["alpha"]
-    p = chance(verdict.get("pvalue"), verdict.get("min_pvalue"))
+    p = format_pvalue_clause(verdict.get("pvalue"), verdict.get("min_pvalue"))
     remark = f"family-wise {p}; alpha {format_number(alpha)}"
     if rejected is None:
         smallest = format_number(verdict.get("min_pvalue"))
         remark = f"no family-wise p below {smallest} is possible; alpha {format_number(alpha)}"
-        return Fact(label, "not tested", remark)
+        return SummaryLine(label, "not tested", remark)
     if not rejected:
-        return Fact(label, "not rejected", remark, "plain" if verdict.get("state") == "too few rows" else "good")
+        return SummaryLine(label, "not rejected", remark, "plain" if verdict.get("state") == "too few rows" else "good")
     if (verdict.get("pvalue") or 0.0) > alpha:
-        return Fact(label, "rejected", f"by outcomes of predicted probability 0; not by the test, {remark}", "bad")
-    error = default_measure(audit)
+        return SummaryLine(
+            label, "rejected", f"by outcomes of predicted probability 0; not by the test, {remark}", "bad"
+        )
+    error = default_lens_ece(audit)
     overall = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
     if overall is None or overall.get("pvalue") is None or overall["pvalue"] <= alpha:
-        return Fact(label, "rejected", remark, "bad")
-    where = "in subgroups" if worst_group(audit.get("groups") or ()) else "by other tests"
-    alone = (
-        f"the test through the {overall['lens']} lens alone has {chance(overall['pvalue'], overall.get('min_pvalue'))}"
-    )
-    return Fact(label, f"rejected {where}", f"{remark}; {alone}", "bad")
+        return SummaryLine(label, "rejected", remark, "bad")
+    source = "in subgroups" if worst_group(audit.get("groups") or ()) else "by other tests"
+    p_overall = format_pvalue_clause(overall["pvalue"], overall.get("min_pvalue"))
+    alone = f"the test through the {overall['lens']} lens alone has {p_overall}"
+    return SummaryLine(label, f"rejected {source}", f"{remark}; {alone}", "bad")
 
 
-def _error(error: Mapping[str, Any], data: Mapping[str, Any]) -> Fact:
-    what = describe_lens(error["lens"], data) if error["lens"] == "positive" else "the confidence"
-    remarks = [f"ECE of {what}"] if error["lens"] in ("positive", "confidence") else []
+def _error_line(error: Mapping[str, Any], data: Mapping[str, Any]) -> SummaryLine:
+    """The expected calibration error through the default lens, with its interval and noise floor."""
+    subject = describe_lens(error["lens"], data) if error["lens"] == "positive" else "the confidence"
+    remarks = [f"ECE of {subject}"] if error["lens"] in ("positive", "confidence") else []
     if interval := error.get("interval"):
-        name = f"{level_text(interval['level'])} confidence interval"
+        name = f"{format_level(interval['level'])} confidence interval"
         low, high = interval["low"], interval["high"]
-        uninformative = f"uninformative with {sample_size(data)}"
-        remarks.append(f"{name} {uninformative if boundless(low, high) else error_range(low, high)}")
+        uninformative = f"uninformative with {format_sample_size(data)}"
+        remarks.append(f"{name} {uninformative if covers_unit_interval(low, high) else format_error_range(low, high)}")
     if error.get("noise_floor") is not None:
-        remarks.append(f"noise floor {error_text(error['noise_floor'])}, the expected value if calibrated")
-    return Fact("Expected calibration error", error_text(error["value"]), "; ".join(remarks))
+        remarks.append(f"noise floor {format_error(error['noise_floor'])}, the expected value if calibrated")
+    return SummaryLine("Expected calibration error", format_error(error["value"]), "; ".join(remarks))
 
 
-def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
+def _recalibration_line(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> SummaryLine:
+    """The chosen calibrator if its gain is confirmed, or why none is."""
     label = "Recalibration"
-    if fix is None:
-        return Fact(label, "not attempted", "see the notes")
-    if not fix.get("candidates"):
-        return Fact(label, "not attempted", _reason(fix.get("notes") or ()), is_reason=True)
-    rows = (fix.get("rows") or {}).get("confirm")
-    where = f"by cross-fitting on {count(rows, 'row')}" if rows is not None else "on held-out rows"
-    pvalue_text = f", {chance(fix['pvalue'])}" if fix.get("pvalue") is not None else ""
-    if fix.get("confirmed"):
-        before, after = log_loss_text(fix, "before"), log_loss_text(fix, "after")
-        percent, bound = fix.get("gain_percent"), gain_bound_text(fix)
-        change = "" if percent is None else f" (−{percentage(percent)}{'' if bound else ', uncertain'})"
-        gain = f", gain {bound}" if bound else ""
-        what = "miscalibration confirmed" if percent is not None and not bound else "confirmed"
-        of = " of choice and fit together" if fix.get("gain_of") == PROCEDURE else ""
-        remark = f"log loss{of} {before} to {after}{change}{gain}; {what} {where}{pvalue_text}"
-        effects = side_effects(fix, data)
-        remark = f"{remark}; {effects}" if effects else remark
-        if constant := flat(fix, data):
-            return Fact(label, "hardly better than a constant", f"{fix_name(fix)}: {remark}; {constant}")
-        return Fact(label, fix_name(fix), remark, "good")
-    if fix.get("outcome") == INSUFFICIENT_ROWS:
-        gain = f"log loss gain {format_number(fix.get('gain'))} nats per row{pvalue_text}"
-        required = f"about {count(fix['required_rows'], 'row')} would be needed to confirm it with 80 % power"
-        return Fact(label, "not confirmed, too few rows", f"{method_name(fix['chosen'])}: {gain}; {required}")
-    detectable = f"a gain of {format_number(fix.get('detectable_gain'))} nats per row was detectable with 80 % power"
-    return Fact(label, "none confirmed", f"no significant gain in cross-validated log loss; {detectable}")
+    if recalibration is None:
+        return SummaryLine(label, "not attempted", "see the notes")
+    if not recalibration.get("candidates"):
+        reason = _reason_not_attempted(recalibration.get("notes") or ())
+        return SummaryLine(label, "not attempted", reason, is_reason=True)
+    if recalibration.get("confirmed"):
+        name = calibrator_with_parameters(recalibration)
+        remark = _describe_confirmed_gain(recalibration, data)
+        if constant := describe_constant_prediction(recalibration, data):
+            return SummaryLine(label, "hardly better than a constant", f"{name}: {remark}; {constant}")
+        return SummaryLine(label, name, remark, "good")
+    if recalibration.get("outcome") == INSUFFICIENT_ROWS:
+        gain = f"log loss gain {format_number(recalibration.get('gain'))} nats per row{_pvalue_suffix(recalibration)}"
+        rows = format_count(recalibration["required_rows"], "row")
+        name = calibrator_name(recalibration["chosen"])
+        remark = f"{name}: {gain}; about {rows} would be needed to confirm it with 80 % power"
+        return SummaryLine(label, "not confirmed, too few rows", remark)
+    gain = format_number(recalibration.get("detectable_gain"))
+    remark = (
+        f"no significant gain in cross-validated log loss; a gain of {gain} nats per row was detectable with 80 % power"
+    )
+    return SummaryLine(label, "none confirmed", remark)
 
 
-def _reason(notes: Sequence[Mapping[str, Any]]) -> str:
+def _describe_confirmed_gain(recalibration: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """The log loss before and after, its gain, how it was confirmed, and the changed classes."""
+    rows = (recalibration.get("rows") or {}).get("confirm")
+    method = f"by cross-fitting on {format_count(rows, 'row')}" if rows is not None else "on held-out rows"
+    before, after = format_log_loss(recalibration, "before"), format_log_loss(recalibration, "after")
+    percent, bound = recalibration.get("gain_percent"), format_gain_bound(recalibration)
+    change = "" if percent is None else f" (−{format_gain_percent(percent)}{'' if bound else ', uncertain'})"
+    gain = f", gain {bound}" if bound else ""
+    # The test may reject although the confidence interval of the gain includes 0.
+    confirmed = "miscalibration confirmed" if percent is not None and not bound else "confirmed"
+    subject = " of choice and fit together" if recalibration.get("gain_of") == GAIN_OF_PROCEDURE else ""
+    remark = f"log loss{subject} {before} to {after}{change}{gain}; {confirmed} {method}{_pvalue_suffix(recalibration)}"
+    effects = describe_changed_classes(recalibration, data)
+    return f"{remark}; {effects}" if effects else remark
+
+
+def _pvalue_suffix(recalibration: Mapping[str, Any]) -> str:
+    """The p-value of the gain after a comma; empty without one."""
+    p = recalibration.get("pvalue")
+    return "" if p is None else f", {format_pvalue_clause(p)}"
+
+
+def _reason_not_attempted(notes: Sequence[Mapping[str, Any]]) -> str:
     """Why no recalibration was attempted: the first sentence of the note as a clause."""
     for note in notes:
-        clause = IMPLAUSIBLE.get(note["code"], note["text"]).partition(". ")[0].rstrip(".")
+        clause = IMPLAUSIBLE_DATA_TEXTS.get(note["code"], note["text"]).partition(". ")[0].rstrip(".")
         return clause[:1].lower() + clause[1:]
     return "see the notes"
 
 
-def _describe_contradicted(data: Mapping[str, Any]) -> list[Fact]:
-    hits = data.get("true_class_zeros") or 0
-    if not hits:
+def _zero_probability_lines(data: Mapping[str, Any]) -> list[SummaryLine]:
+    """The number of observed outcomes that had predicted probability 0, if there are any."""
+    n_impossible = data.get("true_class_zeros") or 0
+    if not n_impossible:
         return []
-    text = count(hits, "observed outcome")
-    return [Fact("Predicted probability 0", text, "evidence against calibration by itself", "bad")]
+    text = format_count(n_impossible, "observed outcome")
+    return [SummaryLine("Predicted probability 0", text, "evidence against calibration by itself", "bad")]
 
 
-def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
+def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
+    """The number of miscalibrated subgroups and the worst of them, if there are subgroups."""
     groups, among_groups, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
     if not groups:
         return []
-    tested, label = count(len(groups), "group"), "Miscalibrated groups"
+    group_count, label = format_count(len(groups), "group"), "Miscalibrated groups"
     worst = worst_group(groups)
-    n_miscalibrated, open_ = (
+    n_miscalibrated, n_undecided = (
         sum(group["status"] == name for group in groups) for name in ("miscalibrated", "undecided")
     )
     if worst is None and (among_groups.get("min_pvalue") or 0.0) > audit["verdict"]["alpha"]:
         draws = data.get("clusters") is None or among_groups.get("correction") == HOLM
         return [
-            Fact(
+            SummaryLine(
                 label,
                 "not tested",
-                f"too few {'resamples' if draws else 'clusters'} for {tested}; see the notes",
+                f"too few {'resamples' if draws else 'clusters'} for {group_count}; see the notes",
             )
         ]
-    left = f"{open_:,} undecided" if open_ else "none undecided"
+    undecided_text = f"{n_undecided:,} undecided" if n_undecided else "none undecided"
     if worst is None:
         within = f"the others within the equivalence margin {format_number(among_groups['min_effect'])}"
-        return [Fact(label, f"none of {len(groups)}", f"{left}, {within}" if open_ < len(groups) else left)]
-    remark = f"worst: {worst['label']}, ECE {error_text(worst['error'])}; {left}"
-    return [Fact(label, f"{n_miscalibrated} of {tested}", remark, "bad")]
+        return [
+            SummaryLine(
+                label,
+                f"none of {len(groups)}",
+                f"{undecided_text}, {within}" if n_undecided < len(groups) else undecided_text,
+            )
+        ]
+    remark = f"worst: {worst['label']}, ECE {format_error(worst['error'])}; {undecided_text}"
+    return [SummaryLine(label, f"{n_miscalibrated} of {group_count}", remark, "bad")]
 
 
-def _describe_annotators(audit: Mapping[str, Any]) -> list[Fact]:
+def _annotator_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
     """The distance between the predictions and the votes of annotators, if there are votes."""
-    distance = distance_from_people(audit)
-    return [Fact("Distance from annotators", *distance)] if distance else []
+    distance = summarize_distance(audit)
+    return [SummaryLine("Distance from annotators", *distance)] if distance else []

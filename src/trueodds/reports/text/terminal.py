@@ -9,32 +9,38 @@ from typing import Any
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, group_tables, recalibration, results
-from trueodds.reports.text.formatting import TextTable, bind_numbers, describe_size
-from trueodds.reports.text.summary import Fact, summary_facts
+from trueodds.reports.text.formatting import describe_size, insert_no_break_spaces
+from trueodds.reports.text.summary import SummaryLine, summary_lines
+from trueodds.reports.text.tables import TextTable
 
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
-WIDTH = 88
-MAX_ROWS = 20
-_LONGEST_NAME, _LONGEST_FIRST = 28, 40  # widths beyond which names are shortened; the first column has more room
-_NARROWEST_VALUES = 24  # with less room, values stand below their labels
-_MAX_WIDTHS = (_LONGEST_FIRST, *[_LONGEST_NAME] * 63)
+DEFAULT_WIDTH = 88  # columns of text
+MAX_TABLE_ROWS = 20  # rows of a table shown; the HTML page and the JSON have all of them
+_MAX_NAME_WIDTH, _MAX_FIRST_WIDTH = 28, 40  # widths beyond which names are shortened; the first column has more room
+_MIN_VALUE_WIDTH = 24  # with less room, values stand below their labels
+_MAX_COLUMN_WIDTHS = (_MAX_FIRST_WIDTH, *[_MAX_NAME_WIDTH] * 63)  # no table has more than 64 columns
 
 
 def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style | None = None) -> str:
-    """The report of an audit dict (schema trueodds.audit/1), without trailing blanks.
+    """Lay out the report of an audit as text.
 
-    `width` wraps sentences and notes (88 columns by default); tables keep their columns together and are as
-    wide as their numbers need. `style` colors pieces of text by their role; without it the text is plain.
+    Parameters
+    ----------
+    audit : mapping
+        The result of `Audit.to_dict` (schema trueodds.audit/1).
+    width : int, optional
+        Columns at which sentences and notes are wrapped, at least 48. Tables keep their columns together and are as
+        wide as their numbers need.
+    style : callable, optional
+        Colors a piece of text by its role; without it the text is plain.
 
-    >>> from trueodds.reports.text.formatting import TableColumn
-    >>> columns = (TableColumn("score", False), TableColumn("value"))
-    >>> print(_table(TextTable("Scores", columns, (("brier", "0.1"),)), _plain_text))
-    Scores
-      score  value
-      brier    0.1
+    Returns
+    -------
+    str
+        The report, without trailing blanks.
     """
     audit = printable_tree(audit)
-    width = max(48, width or WIDTH)
+    width = max(48, width or DEFAULT_WIDTH)
     paint = style or _plain_text
     data, verdict = audit["data"], audit["verdict"]
     calibrated = verdict.get("rejected") is False and verdict.get("state") != "too few rows"
@@ -44,7 +50,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
     blocks = [
         "\n".join(lines),
         paint(source, "dim"),
-        _facts([*summary_facts(audit), *decision_costs.regret_fact(audit)], width, paint),
+        _format_summary([*summary_lines(audit), *decision_costs.regret_lines(audit)], width, paint),
     ]
     tables = [
         results.score_table(audit),
@@ -55,75 +61,96 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
         group_tables.group_gap_table(audit),
         annotators.vote_measure_table(audit),
         annotators.vote_target_table(audit),
-        annotators.furthest_table(audit),
+        annotators.furthest_row_table(audit),
         decision_costs.regret_table(audit),
         decision_costs.action_table(audit),
         recalibration.candidate_table(audit),
         data_and_settings.data_table(audit),
     ]
-    blocks += [_table(table.brief().head(MAX_ROWS), paint, width) for table in tables if table.rows]
-    if notes := data_and_settings.note_texts(audit, diagrams=False):
-        blocks.append(_notes(notes, width, paint))
+    blocks += [
+        _format_table(table.without_details().head(MAX_TABLE_ROWS), paint, width) for table in tables if table.rows
+    ]
+    if notes := data_and_settings.group_notes_by_code(audit, diagrams=False):
+        blocks.append(_format_notes(notes, width, paint))
     full_text = "\n\n".join(blocks).replace("\u00a0", " ")
     return "\n".join(line.rstrip() for line in full_text.split("\n"))
 
 
-def _wrap(text: str, width: int, first: str = "", then: str = "") -> list[str]:
+def _wrap(text: str, width: int, initial_indent: str = "", indent: str = "") -> list[str]:
     """The wrapped text, with no line break inside a percentage or p-value."""
     return textwrap.wrap(
-        bind_numbers(text), width, break_on_hyphens=False, initial_indent=first, subsequent_indent=then
+        insert_no_break_spaces(text),
+        width,
+        break_on_hyphens=False,
+        initial_indent=initial_indent,
+        subsequent_indent=indent,
     )
 
 
 def _plain_text(piece: str, _role: str) -> str:
+    """The text without any color: the style of a report that is no terminal's."""
     return piece
 
 
-def _facts(facts: list[Fact], width: int, paint: Style) -> str:
+def _format_summary(summary: list[SummaryLine], width: int, paint: Style) -> str:
     """Labels in one column and values in the next, followed by wrapped remarks; below the labels if width is scarce."""
-    label = max(len(fact.label) for fact in facts) + 2
-    stacked = width - label - 2 < _NARROWEST_VALUES
-    label = 2 if stacked else label
+    label = max(len(fact.label) for fact in summary) + 2
+    is_stacked = width - label - 2 < _MIN_VALUE_WIDTH
+    label = 2 if is_stacked else label
     lines = []
-    for fact in facts:
+    for fact in summary:
         remark = f": {fact.remark}" if fact.is_reason else f" ({fact.remark})"
         answer = f"{fact.value}{remark}" if fact.remark else fact.value
         wrapped = _wrap(answer, max(20, width - label - 2)) or [""]
         role = fact.tone if fact.tone in ("good", "bad") else "value"
-        head = wrapped[0]
-        value = bind_numbers(fact.value)
-        if head.startswith(value):
-            head = paint(value, role) + head[len(value) :]
-        lines += [f"  {fact.label}", f"    {head}"] if stacked else [f"  {fact.label:<{label}}{head}"]
+        first_line = wrapped[0]
+        value = insert_no_break_spaces(fact.value)
+        if first_line.startswith(value):
+            first_line = paint(value, role) + first_line[len(value) :]
+        lines += [f"  {fact.label}", f"    {first_line}"] if is_stacked else [f"  {fact.label:<{label}}{first_line}"]
         lines += [" " * (label + 2) + more for more in wrapped[1:]]
     return "\n".join(lines)
 
 
-def _table(table: TextTable, paint: Style, width: int = WIDTH) -> str:
-    """A table with numbers right-aligned and names left-aligned; long names are shortened in the middle."""
+def _format_table(table: TextTable, paint: Style, width: int = DEFAULT_WIDTH) -> str:
+    """A table with numbers right-aligned and names left-aligned; long names are shortened in the middle.
+
+    >>> from trueodds.reports.text.tables import TableColumn
+    >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
+    >>> print(_format_table(TextTable("Scores", columns, (("brier", "0.1"),)), _plain_text))
+    Scores
+      score  value
+      brier    0.1
+    """
     names = [column.name for column in table.columns]
     cells = [
         names,
-        *([_fit(cell, max_width) for cell, max_width in zip(row, _MAX_WIDTHS, strict=False)] for row in table.rows),
+        *(
+            [_shorten_middle(cell, max_width) for cell, max_width in zip(row, _MAX_COLUMN_WIDTHS, strict=False)]
+            for row in table.rows
+        ),
     ]
     if not any(cells[0]):  # a list of facts: the second column is text and may wrap
-        return "\n".join([paint(table.title, "title"), *_list(table, width)])
+        return "\n".join([paint(table.title, "title"), *_format_entries(table, width)])
     widths = [max(len(row[i]) for row in cells) for i in range(len(table.columns))]
     lines = [paint(table.title, "title")]
     if table.intro:
         lines += [paint(f"  {line}", "dim") for line in _wrap(table.intro, width - 2)]
     for number, row in enumerate(cells):
-        laid = "  ".join(
+        line = "  ".join(
             f"{cell:>{size}}" if column.numeric else f"{cell:<{size}}"
             for cell, size, column in zip(row, widths, table.columns, strict=True)
         )
-        lines.append("  " + (paint(laid.rstrip(), "dim") if number == 0 else laid.rstrip()))
-    if table.rest:
-        lines.append(paint(f"  {table.rest:,} more rows are in the HTML page and the JSON (--html, --json)", "dim"))
+        lines.append("  " + (paint(line.rstrip(), "dim") if number == 0 else line.rstrip()))
+    if table.n_omitted:
+        lines.append(
+            paint(f"  {table.n_omitted:,} more rows are in the HTML page and the JSON (--html, --json)", "dim")
+        )
     return "\n".join(lines)
 
 
-def _list(table: TextTable, width: int) -> list[str]:
+def _format_entries(table: TextTable, width: int) -> list[str]:
+    """The lines of a list of facts: labels in one column, and wrapped texts beside them."""
     label = max(len(row[0]) for row in table.rows) + 2
     lines = []
     for name, value in table.rows:
@@ -132,15 +159,17 @@ def _list(table: TextTable, width: int) -> list[str]:
     return lines
 
 
-def _fit(cell: str, max_width: int) -> str:
+def _shorten_middle(cell: str, max_width: int) -> str:
+    """The cell, with an ellipsis instead of its middle if it is too long."""
     if len(cell) <= max_width:
         return cell
     half = (max_width - 1) // 2
     return f"{cell[:half]}…{cell[-half:]}"
 
 
-def _notes(notes: list[tuple[str, str]], width: int, paint: Style) -> str:
+def _format_notes(notes: list[tuple[str, str]], width: int, paint: Style) -> str:
+    """The notes, each as its code and its wrapped text."""
     lines = [paint("Notes", "title")]
     for code, note in notes:
-        lines += _wrap(f"[{code}] {note}", width, first="  ", then=" " * 10)
+        lines += _wrap(f"[{code}] {note}", width, initial_indent="  ", indent=" " * 10)
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""State the verdict of an audit in a few plain sentences."""
+"""The verdict of an audit: the state of calibration, its direction, and the sentences that open every report."""
 
 from __future__ import annotations
 
@@ -8,50 +8,59 @@ from typing import Any
 from trueodds.core.formatting import format_number
 from trueodds.core.printable import to_printable
 from trueodds.core.results import Interval, Verdict
-from trueodds.reports.facts import Facts
-from trueodds.reports.standard_measures import Measure, measures_by_name
+from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.subgroups import worst_group
 from trueodds.reports.text.formatting import (
-    boundless,
-    chance,
-    count,
-    error_range,
-    error_text,
-    level_text,
-    sample_size,
+    covers_unit_interval,
+    format_count,
+    format_error,
+    format_error_range,
+    format_level,
+    format_pvalue_clause,
+    format_sample_size,
+    is_binary,
 )
 from trueodds.reports.text.recalibration import (
-    IMPLAUSIBLE,
+    GAIN_OF_PROCEDURE,
+    IMPLAUSIBLE_DATA_TEXTS,
     INSUFFICIENT_ROWS,
-    PROCEDURE,
-    flat,
-    gain_bound_text,
-    method_name,
-    percentage,
+    calibrator_name,
+    describe_constant_prediction,
+    format_gain_bound,
+    format_gain_percent,
 )
+from trueodds.reports.wald_intervals import Measure, measures_by_name
 
-MIN_LEVEL_SHARE = 1 / 3  # share of the error; a smaller calibration-in-the-large does not describe the miscalibration
-MIN_ROWS = 20  # rows (clusters); with fewer, calibration that is not rejected is not judged
-CLEAR, CERTAIN = 2.0, 3.0  # standard errors from which a direction is stated, if the default test rejects or not
+# Calibration-in-the-large describes the miscalibration only if it is at least this share of the calibration error;
+# otherwise most errors have opposite signs and cancel in the mean.
+MIN_SHARE_IN_THE_LARGE = 1 / 3
+# With fewer rows (or clusters), calibration that is not rejected is not judged, because a test has hardly any power.
+MIN_ROWS_FOR_VERDICT = 20
+# Standard errors from which a direction is stated: 2 (p about 0.05) if the test through the default lens rejects, and
+# else 3 (p about 0.003), because only other tests of the family then reject.
+MIN_Z_IF_REJECTED, MIN_Z_UNLESS_REJECTED = 2.0, 3.0
 
 
-def verdict_state(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
+def verdict_state(results: AuditResults, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
     """Return the state of calibration in a few words.
 
-    If calibration is rejected, it is `reversed`, `overconfident`, `underconfident`, `too high`, `too low`, or
+    `family` is the family-wise test, `alpha` its level, and `data` the description of the data (`describe_data`). If
+    calibration is rejected, the state is `reversed`, `overconfident`, `underconfident`, `too high`, `too low`, or
     `miscalibrated`, and otherwise `no evidence`, `too few rows`, or `not tested`. An observed outcome of predicted
     probability 0 is evidence without any test.
     """
-    impossible = data["true_class_zeros"] > 0
-    if not impossible and family.pvalue > alpha:
+    has_impossible_outcomes = data["true_class_zeros"] > 0
+    if not has_impossible_outcomes and family.pvalue > alpha:
         if family.min_pvalue is not None and family.min_pvalue > alpha:
             return "not tested"
-        return "too few rows" if (data.get("clusters") or data["n"]) < MIN_ROWS else "no evidence"
-    word, _ = direction(facts, family, alpha, data)
+        return "too few rows" if (data.get("clusters") or data["n"]) < MIN_ROWS_FOR_VERDICT else "no evidence"
+    word, _ = miscalibration_direction(results, family, alpha, data)
     return word
 
 
-def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> tuple[str, Measure | None]:
+def miscalibration_direction(
+    results: AuditResults, family: Verdict, alpha: float, data: Mapping[str, Any]
+) -> tuple[str, Measure | None]:
     """Return the direction of the miscalibration (`miscalibrated` if unclear), and the slope if that determines it.
 
     A slope of the log odds below 0 is a reversed ranking, which takes precedence. Otherwise a slope shows whether
@@ -60,21 +69,21 @@ def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, An
     test through the default lens rejects. For two classes the one with more standard errors is used; for several
     classes calibration-in-the-large has precedence over the slope.
     """
-    enough = CLEAR if facts.default_test.pvalue <= alpha else CERTAIN
+    min_z = MIN_Z_IF_REJECTED if results.default_test.pvalue <= alpha else MIN_Z_UNLESS_REJECTED
     candidates: list[tuple[float, str, Measure | None]] = []
     if family.pvalue > alpha:
         return "miscalibrated", None
-    slope = measures_by_name(facts.standard).get("calibration_slope")
-    if slope is not None and slope.distance(0.0) <= -enough:
+    slope = measures_by_name(results.standard_measures).get("calibration_slope")
+    if slope is not None and slope.distance_in_se(0.0) <= -min_z:
         return "reversed", slope
-    level, z = facts.in_the_large or 0.0, abs(facts.in_the_large_z or 0.0)
-    error = facts.errors[0]
-    cancels = abs(level) < MIN_LEVEL_SHARE * (error.value if error.debiased is None else error.debiased)
-    if not cancels and z >= enough:
-        words = ("too high", "too low") if _is_binary(data) else ("overconfident", "underconfident")
-        candidates.append((z, words[0] if level < 0 else words[1], None))
-    z = 0.0 if slope is None else slope.distance(1.0)
-    if slope is not None and abs(z) >= enough and (_is_binary(data) or not candidates):
+    in_the_large, z = results.calibration_in_the_large or 0.0, abs(results.calibration_in_the_large_z or 0.0)
+    error = results.errors[0]
+    cancels = abs(in_the_large) < MIN_SHARE_IN_THE_LARGE * (error.value if error.debiased is None else error.debiased)
+    if not cancels and z >= min_z:
+        words = ("too high", "too low") if is_binary(data) else ("overconfident", "underconfident")
+        candidates.append((z, words[0] if in_the_large < 0 else words[1], None))
+    z = 0.0 if slope is None else slope.distance_in_se(1.0)
+    if slope is not None and abs(z) >= min_z and (is_binary(data) or not candidates):
         candidates.append((abs(z), "overconfident" if z < 0 else "underconfident", slope))
     if not candidates:
         return "miscalibrated", None
@@ -82,34 +91,33 @@ def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, An
     return word, measure
 
 
-def _is_binary(data: Mapping[str, Any]) -> bool:
-    return data["event_rate"] is not None
-
-
 def verdict_sentence(
-    facts: Facts,
+    results: AuditResults,
     family: Verdict,
     state: str,
     alpha: float,
     data: Mapping[str, Any],
-    fix: Mapping[str, Any] | None,
+    recalibration: Mapping[str, Any] | None,
 ) -> str:
     """Return the verdict in short sentences: the means, the worst group, zeros, the test, and the recalibration.
 
     Data that look wrong come first.
     """
     parts = (
-        _implausible(fix),
-        _calibration_sentence(facts, family, state, alpha, data),
-        _worst_group(facts, state, alpha, data),
-        _describe_contradicted(data),
-        _test_sentence(facts, family, state, alpha, data),
-        _fix(fix, data),
+        _implausible_data_sentence(recalibration),
+        _calibration_sentence(results, family, state, alpha, data),
+        _worst_group_sentence(results, state, alpha, data),
+        _zero_probability_sentence(data),
+        _test_sentence(results, family, state, alpha, data),
+        _recalibration_sentence(recalibration, data),
     )
     return to_printable(" ".join(part for part in parts if part))
 
 
-def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+def _calibration_sentence(
+    results: AuditResults, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]
+) -> str:
+    """Return the sentence on the state of calibration with the mean prediction and the observed mean."""
     word = {
         "no evidence": "No evidence of miscalibration",
         "too few rows": f"Too few {'rows' if data.get('clusters') is None else 'clusters'} to judge",
@@ -117,162 +125,186 @@ def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: floa
         "too high": "Overpredicts",
         "too low": "Underpredicts",
     }.get(state, state.capitalize())
-    error, confidence, right = facts.errors[0].value, data["mean_confidence"], data["accuracy"]
-    if confidence is None or right is None:
-        where = _miscalibrated_views(facts, alpha, "label", "labels") if state == "miscalibrated" else ""
-        return f"{word}: expected calibration error {error_text(error)}, averaged over the labels{where}."
-    if _is_binary(data):
-        a, b = _distinct_percents(data["mean_prediction"], data["event_rate"])
-        means = f"mean predicted {a}, {'share of votes' if data['votes'] else 'observed'} {b}"
-    else:
-        a, b = _distinct_percents(confidence, right)
-        # A share of votes is not an accuracy, because annotators disagree.
-        observed = f"{b} of the votes agree" if data["votes"] else f"is right {b} of the time"
-        means = f"predicts {a} on average, {observed}"
-    _, slope = direction(facts, family, alpha, data)
+    if data["mean_confidence"] is None or data["accuracy"] is None:
+        classes = _describe_miscalibrated_classes(results, alpha, "label", "labels") if state == "miscalibrated" else ""
+        error = format_error(results.errors[0].value)
+        return f"{word}: expected calibration error {error}, averaged over the labels{classes}."
+    means = _describe_means(data)
+    _, slope = miscalibration_direction(results, family, alpha, data)
     if slope is not None and slope.interval is not None and state in ("reversed", "overconfident", "underconfident"):
-        what = {
-            "overconfident": "probabilities are too extreme",
-            "underconfident": "probabilities are too moderate",
-            "reversed": _reversed_ranking(data),
-        }[state]
-        ends, level = slope.interval, level_text(slope.interval.level)
-        value, low, high = (f"{x:.2f}".replace("-", "−") for x in (slope.value or 0.0, ends.low, ends.high))
-        detail = f"calibration slope {value}, {level} confidence interval {low} to {high}, ideally 1"
-        return f"{word}: {what} ({detail}); {means}."
+        return f"{word}: {_describe_slope(slope.value or 0.0, slope.interval, state, data)}; {means}."
     if state != "miscalibrated" or family.pvalue > alpha:
         return f"{word}: {means}."
-    return f"{word}: {means}{_miscalibrated_part(facts, alpha)}."
+    return f"{word}: {means}{_describe_miscalibrated_part(results, alpha)}."
 
 
-def _reversed_ranking(data: Mapping[str, Any]) -> str:
-    if data["kind"] == "classes" and not _is_binary(data):
+def _describe_means(data: Mapping[str, Any]) -> str:
+    """Return the mean prediction beside the event rate of two classes, or beside the accuracy."""
+    if is_binary(data):
+        predicted, observed = _format_distinct_percents(data["mean_prediction"], data["event_rate"])
+        return f"mean predicted {predicted}, {'share of votes' if data['votes'] else 'observed'} {observed}"
+    predicted, observed = _format_distinct_percents(data["mean_confidence"], data["accuracy"])
+    # A share of votes is not an accuracy, because annotators disagree.
+    agreement = f"{observed} of the votes agree" if data["votes"] else f"is right {observed} of the time"
+    return f"predicts {predicted} on average, {agreement}"
+
+
+def _describe_slope(slope: float, interval: Interval, state: str, data: Mapping[str, Any]) -> str:
+    """Return what the calibration slope shows, with the slope and its confidence interval in parentheses."""
+    meaning = {
+        "overconfident": "probabilities are too extreme",
+        "underconfident": "probabilities are too moderate",
+        "reversed": _describe_reversed_ranking(data),
+    }[state]
+    value, low, high = (f"{x:.2f}".replace("-", "−") for x in (slope, interval.low, interval.high))
+    level = format_level(interval.level)
+    return f"{meaning} (calibration slope {value}, {level} confidence interval {low} to {high}, ideally 1)"
+
+
+def _describe_reversed_ranking(data: Mapping[str, Any]) -> str:
+    """Return what a slope below 0 means for these data."""
+    if data["kind"] == "classes" and not is_binary(data):
         return "classes with higher predicted probabilities are observed less often"
-    if not _is_binary(data):
+    if not is_binary(data):
         return "higher confidences go with lower accuracy"
     return f"higher predicted probabilities go with lower {'shares of votes' if data['votes'] else 'event rates'}"
 
 
-def _miscalibrated_part(facts: Facts, alpha: float) -> str:
+def _describe_miscalibrated_part(results: AuditResults, alpha: float) -> str:
     """Return which part is miscalibrated, as the means may agree."""
-    if _is_local(facts, alpha):
-        return f", expected calibration error {error_text(facts.errors[0].value)}"
-    if worst := worst_group(facts.groups.lines()):
-        return f"; miscalibrated in group {worst['label']} (expected calibration error {error_text(worst['error'])})"
-    return _miscalibrated_views(facts, alpha, "class", "classes") or "; other tests of the family reject calibration"
+    if _default_lens_rejects(results, alpha):
+        return f", expected calibration error {format_error(results.errors[0].value)}"
+    if worst := worst_group(results.groups.entries()):
+        return f"; miscalibrated in group {worst['label']} (expected calibration error {format_error(worst['error'])})"
+    return (
+        _describe_miscalibrated_classes(results, alpha, "class", "classes")
+        or "; other tests of the family reject calibration"
+    )
 
 
-def _miscalibrated_views(facts: Facts, alpha: float, one: str, many: str) -> str:
+def _describe_miscalibrated_classes(results: AuditResults, alpha: float, unit: str, units: str) -> str:
     """Return the class or label with the strongest evidence, and the number of other rejected ones."""
-    for test in facts.tests:
+    for test in results.tests:
         views = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
         if views:
             worst = min(views, key=lambda name: test.parts[name]["pvalue"]).removeprefix("class:")
-            more = f" and {count(len(views) - 1, f'more {one}', f'more {many}')}" * (len(views) > 1)
-            return f"; miscalibrated for {one} {worst}{more}"
+            more = f" and {format_count(len(views) - 1, f'more {unit}', f'more {units}')}" * (len(views) > 1)
+            return f"; miscalibrated for {unit} {worst}{more}"
     return ""
 
 
-def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+def _worst_group_sentence(results: AuditResults, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     """Return a sentence on the subgroup with the strongest evidence, unless the first sentence names it."""
-    worst = worst_group(facts.groups.lines())
-    named = state == "miscalibrated" and not _is_local(facts, alpha) and data["mean_confidence"] is not None
-    if worst is None or named:
+    worst = worst_group(results.groups.entries())
+    is_named_already = (
+        state == "miscalibrated" and not _default_lens_rejects(results, alpha) and data["mean_confidence"] is not None
+    )
+    if worst is None or is_named_already:
         return ""
-    error = f"ECE {error_text(worst['error'])}"
+    error = f"ECE {format_error(worst['error'])}"
     if worst["mean_prob"] is None or worst["event_rate"] is None:
         return f"Worst group: {worst['label']} ({error})."
-    a, b = _distinct_percents(worst["mean_prob"], worst["event_rate"])
-    observed = "share of votes" if data["votes"] else "observed" if _is_binary(data) else "accuracy"
-    predicted = "mean predicted" if _is_binary(data) else "mean confidence"
+    a, b = _format_distinct_percents(worst["mean_prob"], worst["event_rate"])
+    observed = "share of votes" if data["votes"] else "observed" if is_binary(data) else "accuracy"
+    predicted = "mean predicted" if is_binary(data) else "mean confidence"
     return f"Worst group: {worst['label']} ({predicted} {a}, {observed} {b}, {error})."
 
 
-def _is_local(facts: Facts, alpha: float) -> bool:
+def _default_lens_rejects(results: AuditResults, alpha: float) -> bool:
     """Return whether the test through the default lens rejects, and the error exceeds its bias."""
-    error = facts.errors[0]
-    return facts.default_test.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
+    error = results.errors[0]
+    return results.default_test.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
 
 
-def _describe_contradicted(data: Mapping[str, Any]) -> str:
-    hits = data["true_class_zeros"]
-    if not hits:
+def _zero_probability_sentence(data: Mapping[str, Any]) -> str:
+    """Return a sentence on observed outcomes of predicted probability 0; empty without any."""
+    n_impossible = data["true_class_zeros"]
+    if not n_impossible:
         return ""
-    return f"{count(hits, 'observed outcome')} had predicted probability 0."
+    return f"{format_count(n_impossible, 'observed outcome')} had predicted probability 0."
 
 
-def _test_sentence(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+def _test_sentence(results: AuditResults, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     """Return a sentence on whether calibration is rejected, with the family-wise p-value."""
-    p = f"family-wise {chance(family.pvalue, family.min_pvalue)}"
+    p = f"family-wise {format_pvalue_clause(family.pvalue, family.min_pvalue)}"
     if state == "not tested":
-        smallest = f"the smallest possible family-wise p-value is {format_number(family.min_pvalue)}"
-        scarce = facts.default_test.min_pvalue is not None and facts.default_test.min_pvalue > 2 / (1 + facts.resamples)
-        if scarce:
+        min_pvalue_text = f"the smallest possible family-wise p-value is {format_number(family.min_pvalue)}"
+        # Few rows have few possible outcomes, so that the smallest p-value is not that of the number of null draws.
+        attainable = results.default_test.min_pvalue
+        if attainable is not None and attainable > 2 / (1 + results.resamples):
             units = "rows" if data.get("clusters") is None else "clusters"
-            return f"Too few {units} for a test: with {sample_size(data)}, {smallest}."
-        return f"Too few resamples for a test: with {facts.resamples:,} resamples, {smallest}."
+            return f"Too few {units} for a test: with {format_sample_size(data)}, {min_pvalue_text}."
+        return f"Too few resamples for a test: with {results.resamples:,} resamples, {min_pvalue_text}."
     if family.pvalue <= alpha:
         return f"Calibration rejected ({p})."
     if state not in ("no evidence", "too few rows"):
         return f"Apart from that, calibration is not rejected ({p})."
-    return f"Calibration not rejected ({p}){_error_bound(facts.errors[0].interval, data)}."
+    return f"Calibration not rejected ({p}){_describe_error_interval(results.errors[0].interval, data)}."
 
 
-def _error_bound(ends: Interval | None, data: Mapping[str, Any]) -> str:
-    if ends is None:
+def _describe_error_interval(interval: Interval | None, data: Mapping[str, Any]) -> str:
+    """Return the interval of the calibration error as the end of a sentence; empty if there is none."""
+    if interval is None:
         return ""
-    if boundless(ends.low, ends.high):
-        return f"; {sample_size(data)} are too few to bound the expected calibration error"
-    limits = error_range(ends.low, ends.high)
-    return f"; {level_text(ends.level)} confidence interval of the expected calibration error {limits}"
+    if covers_unit_interval(interval.low, interval.high):
+        return f"; {format_sample_size(data)} are too few to bound the expected calibration error"
+    limits = format_error_range(interval.low, interval.high)
+    return f"; {format_level(interval.level)} confidence interval of the expected calibration error {limits}"
 
 
-def _implausible(fix: Mapping[str, Any] | None) -> str:
+def _implausible_data_sentence(recalibration: Mapping[str, Any] | None) -> str:
     """Return a sentence on predictions that look like labels or like those of other classes."""
-    notes = () if fix is None or fix["candidates"] else fix["notes"]
-    return " ".join(IMPLAUSIBLE[note["code"]] for note in notes if note["code"] in IMPLAUSIBLE)
+    notes = () if recalibration is None or recalibration["candidates"] else recalibration["notes"]
+    return " ".join(IMPLAUSIBLE_DATA_TEXTS[note["code"]] for note in notes if note["code"] in IMPLAUSIBLE_DATA_TEXTS)
 
 
-def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
-    if fix is None or not fix["candidates"]:
+def _recalibration_sentence(recalibration: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
+    """Return a sentence on the outcome of the recalibration; empty if none was attempted."""
+    if recalibration is None or not recalibration["candidates"]:
         return ""
-    if fix["confirmed"]:
-        constant = "; the result is hardly better than a constant prediction" if flat(fix, data) else ""
-        return f"{_gain(fix)}{constant}."
-    if fix.get("outcome") == INSUFFICIENT_ROWS:
-        rows = count(data["n"], "row")
-        return f"No recalibration could be confirmed ({rows}; about {fix['required_rows']:,} would be needed)."
+    if recalibration["confirmed"]:
+        sentence = _describe_gain(recalibration)
+        if describe_constant_prediction(recalibration, data):
+            sentence += "; the result is hardly better than a constant prediction"
+        return f"{sentence}."
+    if recalibration.get("outcome") == INSUFFICIENT_ROWS:
+        rows = format_count(data["n"], "row")
+        return (
+            f"No recalibration could be confirmed ({rows}; about {recalibration['required_rows']:,} would be needed)."
+        )
     return "No recalibration improves the held-out log loss significantly."
 
 
-def _gain(fix: Mapping[str, Any]) -> str:
+def _describe_gain(recalibration: Mapping[str, Any]) -> str:
     """Return the effect of the recalibration on the held-out log loss; no percentage if the log loss was infinite.
 
     The test may confirm miscalibration although the confidence interval of the gain includes 0. If the folds chose
     different methods, the gain is that of choice and fit together, and not that of the applied method.
     """
-    name, lower_bound, percent = _name(fix["chosen"], fix["summary"]), gain_bound_text(fix), fix["gain_percent"]
+    name = _name_with_temperature(recalibration["chosen"], recalibration["summary"])
+    lower_bound, percent = format_gain_bound(recalibration), recalibration["gain_percent"]
     if not lower_bound and percent is not None:
         return (
             f"Miscalibration that {name} corrects is confirmed, but the reduction of the held-out log loss"
-            f" ({percentage(percent)}) is uncertain"
+            f" ({format_gain_percent(percent)}) is uncertain"
         )
-    subject = f"Recalibration, here by {name}," if fix.get("gain_of") == PROCEDURE else name[:1].upper() + name[1:]
+    is_of_procedure = recalibration.get("gain_of") == GAIN_OF_PROCEDURE
+    subject = f"Recalibration, here by {name}," if is_of_procedure else name[:1].upper() + name[1:]
     if percent is None:
         gain = f" by {lower_bound}" if lower_bound else ""
     else:
-        gain = f" by {percentage(percent)} ({lower_bound})"
+        gain = f" by {format_gain_percent(percent)} ({lower_bound})"
     return f"{subject} reduces the log loss{gain}, confirmed on held-out rows"
 
 
-def _name(method: str, summary: str) -> str:
+def _name_with_temperature(method: str, summary: str) -> str:
     """Return the calibrator's name, with the parameter of temperature scaling."""
-    return f"temperature scaling ({summary})" if method == "temperature" else method_name(method)
+    return f"temperature scaling ({summary})" if method == "temperature" else calibrator_name(method)
 
 
-def _distinct_percents(predicted: float, right: float) -> tuple[str, str]:
+def _format_distinct_percents(predicted: float, observed: float) -> tuple[str, str]:
     """Return both numbers in percent, with two significant digits or more if they differ then; at most two decimals."""
-    smallest = min((x for x in (predicted, right) if x > 0), default=1.0)
-    fewest = 2 if smallest < 0.01 else 1 if smallest < 0.1 else 0
-    texts = [(f"{100 * predicted:.{digits}f} %", f"{100 * right:.{digits}f} %") for digits in range(fewest, 3)]
+    smallest = min((x for x in (predicted, observed) if x > 0), default=1.0)
+    min_digits = 2 if smallest < 0.01 else 1 if smallest < 0.1 else 0
+    texts = [(f"{100 * predicted:.{digits}f} %", f"{100 * observed:.{digits}f} %") for digits in range(min_digits, 3)]
     return next(((a, b) for a, b in texts if a != b), texts[0])

@@ -20,16 +20,16 @@ _SYNONYMS_OF_OPTION = {
 }
 
 
-def near_options(problem: click.NoSuchOption) -> tuple[list[str], bool]:
+def find_near_options(problem: click.NoSuchOption) -> tuple[list[str], bool]:
     """Return the options that may be meant, and whether they stand for the same thing rather than look similar."""
     command = problem.ctx.command if problem.ctx else None
-    known = {opt for param in command.params for opt in param.opts if opt.startswith("--")} if command else set()
+    options = {opt for param in command.params for opt in param.opts if opt.startswith("--")} if command else set()
     word = normalize_name(problem.option_name)
-    same = [
+    synonyms = [
         option
         for option, words in _SYNONYMS_OF_OPTION.items()
-        if word in map(normalize_name, words) and option in known
+        if word in map(normalize_name, words) and option in options
     ]
-    names = {option.lstrip("-").replace("-", "_"): option for option in known}
-    same += [names[name] for name in resolve_synonym(problem.option_name, names) if name in names]
-    return (list(dict.fromkeys(same)), True) if same else (list(problem.possibilities or ()), False)
+    names = {option.lstrip("-").replace("-", "_"): option for option in options}
+    synonyms += [names[name] for name in resolve_synonym(problem.option_name, names) if name in names]
+    return (list(dict.fromkeys(synonyms)), True) if synonyms else (list(problem.possibilities or ()), False)

@@ -1,0 +1,257 @@
+"""Compute the estimates and tests of an audit on rows in memory: scores, errors, subgroups and standard measures."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.progress import Progress
+from trueodds.core.results import Estimate, Verdict
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.consistency_verdict import lens_result_from_draws
+from trueodds.hypotests.group_tests import GroupEstimands, GroupPValues, joint_group_pvalues
+from trueodds.hypotests.omnibus import Omnibus
+from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Canonical, Classwise
+from trueodds.lenses.lens import default_lens
+from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.calibration_in_the_large import calibration_in_the_large_of_rows
+from trueodds.reports.data_description import duplicate_notes
+from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, required_resamples
+from trueodds.reports.interval_consistency import reconcile_intervals
+from trueodds.reports.standard_measures import standard_measures, standard_notes
+from trueodds.reports.subgroups import AuditGroups, GroupSpec, adjust_by_holm, measure_groups
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import estimate_all
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_distribution import null_draws
+
+NOISE_FLOOR_DRAWS = 199  # null draws behind the noise floors; a mean needs fewer of them than a p-value
+MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too few rows per cell
+
+
+def audit_lenses(preds: Predictions) -> list[Lens]:
+    """The lenses of the audit: the default lens, every class, and the whole probability vector."""
+    default = default_lens(preds)
+    if preds.kind != "classes" or preds.k == 2:
+        return [default]
+    return [default, Classwise(), *([Canonical()] if preds.k <= MAX_CANONICAL_CLASSES else [])]
+
+
+def analyze_rows(
+    preds: Predictions,
+    resamples: int | None,
+    level: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Progress,
+    group_spec: GroupSpec = GroupSpec(),  # noqa: B008 - frozen
+) -> AuditResults:
+    """Compute all estimates and tests of an audit on rows in memory.
+
+    Parameters
+    ----------
+    preds : Predictions
+        The rows.
+    resamples : int or None
+        Number of null draws of the labels; None chooses it by `required_resamples`.
+    level : float
+        Confidence level of the intervals.
+    alpha : float
+        Significance level of the family-wise test.
+    rng : numpy.random.Generator
+        Random generator, which the steps share in a fixed order.
+    progress : Progress
+        Called with the fraction of the work that is done, and the name of the step.
+    group_spec : GroupSpec
+        The subgroups that are tested.
+
+    Returns
+    -------
+    AuditResults
+        The estimates, the tests with the family-wise test first, and the notes.
+    """
+    lenses = audit_lenses(preds)
+    ece = ESTIMATORS.make("ece", {})
+    estimands = [Estimand.from_predictions(ece, lens, preds) for lens in lenses]
+    # Holm's correction requires more draws the more classes there are.
+    n_views = max(len(estimand.views) for estimand in estimands)
+    n_groups = len(group_spec.groups) if _has_independent_labels(preds) else 1
+    n_draws = required_resamples(resamples, max(n_views, n_groups), alpha)
+
+    # A copy of the generator makes these draws those of `by_group` with this seed, whatever else is tested.
+    group_rng = copy.deepcopy(rng)
+    group_tests = None
+    if group_spec.groups:
+        group_tests = _test_groups(preds, group_spec, ece, lenses[0], n_draws, alpha, group_rng)
+    tests = _test_lenses(preds, lenses, resamples, n_draws, rng, progress)
+    progress(0.25, "bootstrapping intervals")
+    scores, errors, tests = _estimate_scores_and_errors(preds, estimands, tests, level, rng)
+    progress(0.55, "testing subgroups")
+    group_results = AuditGroups()
+    if group_tests is not None:
+        group_results = measure_groups(
+            preds,
+            group_spec,
+            group_tests,
+            level,
+            group_alpha(tests[0], alpha),
+            rng,
+            lambda share: progress(0.55 + 0.15 * share, "measuring subgroups"),
+        )
+        tests = [add_groups_to_family(tests[0], group_tests.adjusted, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
+    in_the_large, z = calibration_in_the_large_of_rows(preds)
+    return AuditResults(
+        scores=scores,
+        errors=reconcile_intervals(errors, tests, preds.k, alpha),
+        tests=tests,
+        calibration_in_the_large=in_the_large,
+        calibration_in_the_large_z=z,
+        resamples=tests[-1].settings["resamples"],
+        notes=[
+            *duplicate_notes(preds),
+            *_untested_vector_notes(preds),
+            *standard_notes(preds),
+            *(note for note in group_results.notes if note not in tests[0].notes),
+        ],
+        groups=group_results,
+        standard_measures=standard_measures(preds, level, rng),
+    )
+
+
+def _untested_vector_notes(preds: Predictions) -> list[Note]:
+    """Return a note if there are too many classes to test the whole probability vector."""
+    if preds.kind != "classes" or preds.k <= MAX_CANONICAL_CLASSES:
+        return []
+    text = (
+        f"With {preds.k} classes the audit does not test the whole probability vector. Call test with lens='canonical'."
+    )
+    return [Note("TN205", text)]
+
+
+def _test_lenses(
+    preds: Predictions,
+    lenses: Sequence[Lens],
+    resamples: int | None,
+    n_draws: int,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> list[Verdict]:
+    """Test calibration through all lenses, again with `n_draws` null draws if only these could make a view significant.
+
+    With several lenses the family-wise test comes first. `resamples` is None if the caller may choose their number.
+    """
+
+    def run_omnibus(test: Omnibus) -> list[Verdict]:
+        return test.verdicts(
+            preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "simulating the null distribution")
+        )
+
+    tests = run_omnibus(Omnibus(resamples=resamples))  # without a number it adds draws if p is close to a usual level
+    if resamples is None and n_draws > DEFAULT_RESAMPLES and _could_become_significant(tests):
+        tests = run_omnibus(Omnibus(resamples=n_draws))
+    return tests
+
+
+def _estimate_scores_and_errors(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    tests: Sequence[Verdict],
+    level: float,
+    rng: np.random.Generator,
+) -> tuple[list[Estimate], list[Estimate], list[Verdict]]:
+    """Estimate the scores and the errors with intervals; the parts of the tests get the errors of their views.
+
+    `estimands` are the errors by lens. All estimates share their bootstrap resamples and null draws.
+    """
+    scores = [
+        Estimand.from_predictions(ESTIMATORS.make(name, {}), _score_lens(preds), preds)
+        for name in ("brier", "log_loss")
+    ]
+    draws_by_estimand: list[Array | None] = []
+
+    def draw_noise_floors(every: Sequence[Estimand]) -> Sequence[Array | None]:
+        draws_by_estimand[:] = noise_floor_draws(preds, every, rng, NOISE_FLOOR_DRAWS)
+        return draws_by_estimand
+
+    estimates = estimate_all(preds, [*scores, *estimands], IntervalSpec(level=level), rng, draw_noise_floors)
+    tests = [
+        _add_errors_to_parts(verdict, estimands, draws_by_estimand[len(scores) :])
+        for verdict in _prepend_family(tests, estimands)
+    ]
+    return estimates[: len(scores)], estimates[len(scores) :], tests
+
+
+def _score_lens(preds: Predictions) -> Lens:
+    """The lens of the proper scores: all classes jointly if there are classes."""
+    return Canonical() if preds.kind == "classes" else default_lens(preds)
+
+
+def _has_independent_labels(preds: Predictions) -> bool:
+    """Whether several labels are drawn independently, so that their errors have no joint null distribution."""
+    return preds.kind == "multilabel" and preds.k > 1
+
+
+def _prepend_family(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> list[Verdict]:
+    """The tests with the family-wise test first; one lens of several views is a family by itself."""
+    if len(estimands) > 1 or len(estimands[0].views) == 1:
+        return list(tests)
+    (lens_test,) = tests
+    family = replace(lens_test, lens="family", pvalue=lens_test.family_pvalue or lens_test.pvalue, parts={})
+    return [family, lens_test]
+
+
+def _could_become_significant(tests: Sequence[Verdict]) -> bool:
+    """Whether a view has so small a p-value that more draws could make it significant after Holm's correction."""
+    threshold = 2 / (1 + DEFAULT_RESAMPLES)
+    return any(part["pvalue"] <= threshold for test in tests[-2:] for part in test.parts.values())
+
+
+def _add_errors_to_parts(
+    verdict: Verdict, estimands: Sequence[Estimand], draws_by_estimand: Sequence[Array | None]
+) -> Verdict:
+    """The test with the ECE and the noise floor of each of its views.
+
+    `draws_by_estimand` holds an array (views, draws) for each estimand, or None without null draws.
+    """
+    for estimand, draws in zip(estimands, draws_by_estimand, strict=False):
+        if str(estimand.lens) != verdict.lens or len(estimand.views) == 1 or draws is None:
+            continue
+        errors_by_view = {
+            view.name: {"error": float(value), "noise_floor": float(drawn.mean())}
+            for view, value, drawn in zip(estimand.views, estimand.values, draws, strict=True)
+        }
+        return replace(
+            verdict, parts={name: {**part, **errors_by_view.get(name, {})} for name, part in verdict.parts.items()}
+        )
+    return verdict
+
+
+def _test_groups(
+    preds: Predictions,
+    group_spec: GroupSpec,
+    ece: Estimator,
+    lens: Lens,
+    resamples: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> GroupPValues:
+    """The p-values of the subgroups: joint over the null draws, or Holm-adjusted for several independent labels."""
+    if not _has_independent_labels(preds):
+        return joint_group_pvalues(preds, group_spec.groups, ece, lens, "mean", resamples, alpha, rng)
+    group_estimands = GroupEstimands.from_groups(preds, group_spec.groups, ece, lens, "mean")
+    draws = null_draws(preds, group_estimands.estimands, resamples, rng)
+    pvalues = [
+        lens_result_from_draws(estimand, drawn, joint=False).pvalue
+        for estimand, drawn in zip(group_estimands.estimands, draws, strict=True)
+    ]
+    return adjust_by_holm(pvalues, 1 / (1 + resamples))

@@ -1,0 +1,144 @@
+"""Compute the estimates and tests of an audit on a tally, as far as the sums in its cells determine them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.group_results import Group
+from trueodds.core.progress import Progress
+from trueodds.core.results import Estimate, Verdict
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests.consistency import Consistency
+from trueodds.hypotests.group_status import classify_status, group_notes
+from trueodds.hypotests.omnibus import Omnibus
+from trueodds.kernels.holm import holm
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Canonical, Classwise
+from trueodds.lenses.lens import default_lens
+from trueodds.reports.audit_results import AuditResults
+from trueodds.reports.calibration_in_the_large import calibration_in_the_large
+from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, required_resamples
+from trueodds.reports.interval_consistency import reconcile_intervals
+from trueodds.reports.subgroups import HOLM, AuditGroups, adjust_by_holm
+from trueodds.resampling import measure
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.tallies.tally import Tally
+
+
+def analyze_tally(
+    tally: Tally,
+    resamples: int | None,
+    level: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Progress,
+    min_effect: float = 0.05,
+) -> AuditResults:
+    """Compute all estimates and tests of an audit that the cells of a tally determine.
+
+    The parameters are those of `analyze_rows`; `min_effect` is the equivalence margin of the subgroups, which are those
+    that the tally keeps separately.
+    """
+    lenses, notes = _tested_lenses(tally)
+    n_groups = sum(len(values) for values in tally.groups.values())
+    n_draws = required_resamples(resamples, max(tally.k, n_groups), alpha)
+    score_lens = Canonical() if tally.kind == "classes" else lenses[0]
+    scores = [_estimate_from_tally(tally, name, score_lens, n_draws, level, rng) for name in ("brier", "log_loss")]
+    errors, tests = [], []
+    for i, lens in enumerate(lenses):
+        progress(0.1 + 0.6 * i / len(lenses), f"testing {lens}")
+        errors.append(_estimate_from_tally(tally, "ece", lens, n_draws, level, rng))
+        tests.append(Omnibus(resamples=n_draws).from_tally(tally, [lens], rng))
+    if len(tests) > 1:
+        tests = [_family_by_holm(tests), *tests]
+    alpha_of_groups = group_alpha(tests[0], alpha)
+    groups = _test_groups(tally, lenses[0], Consistency(resamples=n_draws), level, min_effect, alpha_of_groups, rng)
+    if groups.groups:
+        joint = [group.joint for group in groups.groups]
+        tests = [add_groups_to_family(tests[0], joint, groups.min_pvalue), *tests[len(tests) > 1 :]]
+    errors = reconcile_intervals(errors, tests, tally.k, alpha)
+    in_the_large, z = _calibration_in_the_large_of_tally(tally, lenses[0])
+    return AuditResults(scores, errors, tests, in_the_large, z, n_draws, [*notes, *groups.notes], groups)
+
+
+def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
+    """Return the lenses that the tally can be tested through, the default lens first, and a note on one that is not."""
+    lenses = [default_lens(tally)]
+    if tally.kind != "classes" or tally.k <= 2:
+        return lenses, []
+    lenses.append(Classwise())
+    if "canonical" not in tally.lenses:
+        return lenses, []
+    if tally.weight != tally.n:
+        text = "A weighted tally has no null distribution for the whole probability vector, which is not tested."
+        return lenses, [Note("TN210", text)]
+    return [*lenses, Canonical()], []
+
+
+def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:
+    """Return the family-wise test of several lenses, with the smallest Holm-adjusted p-value."""
+    strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
+    joint = min(holm([test.family_pvalue or test.pvalue for test in tests]))
+    min_pvalue = min(1.0, len(tests) * min(test.min_pvalue or 0.0 for test in tests))
+    return replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=min_pvalue, parts={})
+
+
+def _estimate_from_tally(
+    tally: Tally, name: str, lens: Lens, n_draws: int, level: float, rng: np.random.Generator
+) -> Estimate:
+    """Estimate the mean over the views of a lens, with `n_draws` null draws for the noise floor."""
+    return measure.estimate_from_tally(
+        tally, ESTIMATORS.make(name, {}), lens, "mean", IntervalSpec(level=level), n_draws, rng
+    )
+
+
+def _test_groups(
+    tally: Tally, lens: Lens, test: Consistency, level: float, min_effect: float, alpha: float, rng: np.random.Generator
+) -> AuditGroups:
+    """Test each subgroup separately with Holm-adjusted p-values, because the cells of subgroups have no joint draws."""
+    subgroups = [(column, value, part) for column, values in tally.groups.items() for value, part in values.items()]
+    if not subgroups:
+        return AuditGroups()
+    estimates = [_estimate_from_tally(part, "ece", lens, test.resamples, level, rng) for _, _, part in subgroups]
+    group_tests = adjust_by_holm(
+        [test.from_tally(part, [lens], rng).pvalue for *_, part in subgroups], 1 / (1 + test.resamples)
+    )
+    groups = []
+    for (column, value, part), estimate, p, joint in zip(
+        subgroups, estimates, group_tests.pvalues, group_tests.adjusted, strict=True
+    ):
+        interval = estimate.interval
+        low, high = (None, None) if interval is None else (interval.low, interval.high)
+        name, (mean_prob, event_rate) = str(value), _mean_prob_and_event_rate(part, lens)
+        status = classify_status(joint, low, high, min_effect, alpha)
+        groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, status, mean_prob, event_rate))
+    note = Note(
+        "TN166",
+        "A tally keeps each group separately, so the joint p-values are Holm-adjusted. Detectable errors, differences "
+        "between groups, crossings and the multicalibration error require mode='exact' (--mode exact).",
+    )
+    accuracies = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in subgroups)
+    notes = (note, *group_notes(groups, alpha, joint=False))
+    return AuditGroups(tuple(groups), accuracies, group_tests.min_pvalue, HOLM, min_effect, level, alpha, notes=notes)
+
+
+def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
+    """Calibration-in-the-large through the default lens, also in standard errors; None for independent labels."""
+    if tally.kind == "multilabel":
+        return None, None
+    (view,) = tally.views(lens)
+    return calibration_in_the_large(view)
+
+
+def _mean_prob_and_event_rate(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
+    """The mean predicted probability and the event rate; None with several views or without weight."""
+    views = tally.views(lens)
+    if len(views) > 1 or views[0].total <= 0:
+        return None, None
+    (view,) = views
+    mean_prob, event_rate = (float((view.w * x).sum() / view.total) for x in (view.p, view.y))
+    return mean_prob, event_rate

@@ -1,0 +1,166 @@
+"""The rows whose predictions are furthest from the votes of their annotators, with adjusted p-values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.human_distance import HumanDistance
+from trueodds.lenses.lens import default_lens
+from trueodds.lenses.view import View
+
+MAX_LISTED_ROWS = 10  # number of rows listed, those with the largest distances
+POINTWISE_LEVEL = 0.05  # level of the critical value of a single row
+MAX_MAJORITY_DRAWS = 99  # draws whose majority is computed; a mean needs no more
+MAX_DRAWN_SHARES = 10_000_000  # limit over all draws: 99 draws of 10,000 rows and 10 classes
+
+
+def select_furthest_rows(
+    rows: Predictions, alpha: float, rng: np.random.Generator, *, repeated: bool = False, draws: int | None = None
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Select the rows with the largest distances between prediction and votes, and simulate votes for their p-values.
+
+    Parameters
+    ----------
+    rows : Predictions
+        Rows with votes. Without vote counts their noise is unknown, and nothing is simulated.
+    alpha : float
+        Significance level of all rows together.
+    rng : numpy.random.Generator
+        Random generator of the votes.
+    repeated : bool, default=False
+        Whether equal neighbors are copies of one row, which is listed once.
+    draws : int, optional
+        Number of simulations of the votes, by default 999 or as many as the size allows.
+
+    Returns
+    -------
+    dict
+        The listed rows, the critical value (`limit`) of their distances, and the number of rows beyond it.
+    dict of str to float
+        Expected `ece` and `log_loss` against the majority of the votes, if these are drawn from the predicted
+        probabilities; empty without vote counts.
+    """
+    assert rows.votes is not None
+    distances = _vote_distances(rows, rows.votes)
+    furthest = _select_largest(distances, rows, repeated=repeated)
+    null = None if rows.counts is None else _draw_votes(rows, furthest, draws or _n_vote_draws(rows, alpha), rng)
+    critical_value = None if null is None else null.critical_value(null.max_distances, alpha)
+    summary = {
+        "listed": [
+            _describe_row(rows, int(i), float(distances[i]), position, null) for position, i in enumerate(furthest)
+        ],
+        "alpha": alpha,
+        "limit": critical_value,
+        "beyond": None
+        if critical_value is None
+        else int((distances[rows.w > 0] > critical_value + 1e-10 * abs(critical_value)).sum()),
+        "n": int((rows.w > 0).sum()),
+        "draws": None if null is None else null.count,
+    }
+    expected = {} if null is None else {name: float(draws.mean()) for name, draws in null.errors.items()}
+    return summary, expected
+
+
+@dataclass(frozen=True)
+class VoteNullDistribution:
+    """Null distribution of the distances: votes drawn from the predicted probabilities, as many per row as observed.
+
+    The p-value of a row compares its distance with the largest distance of any row in each draw (single-step max-T), so
+    it is adjusted for the number of rows. The votes of a row depend only on its own probabilities, so the probability
+    that a row whose votes follow its probabilities is significant at level alpha is at most alpha. Distances are not
+    divided by their standard deviation, because a single vote would then dominate where the model is confident.
+    """
+
+    listed_distances: Array  # (draws, listed rows) distances of the listed rows
+    max_distances: Array  # (draws,) the largest distance of any row
+    errors: Mapping[str, Array]  # ECE and log loss against the majority of the votes, in the first draws
+
+    @property
+    def count(self) -> int:
+        """The number of draws."""
+        return len(self.max_distances)
+
+    def critical_value(self, draws: Array, share: float) -> float:
+        """The value that at most that share of the draws exceeds; a larger one has a p-value of at most `share`."""
+        return float(np.sort(draws)[self.count - math.floor(share * (1 + self.count) + 1e-9)])
+
+    def pvalue(self, distance: float) -> float:
+        """The adjusted p-value: the share of draws in which the largest distance of any row is at least this one."""
+        reached = self.max_distances >= distance - 1e-10 * abs(distance)
+        return float(1 + reached.sum()) / (1 + self.count)
+
+
+def _n_vote_draws(rows: Predictions, alpha: float) -> int:
+    """The number of draws: what a p-value of alpha requires, and up to 999 if the size allows."""
+    return max(
+        math.ceil(1 / min(alpha, POINTWISE_LEVEL) - 1e-9) - 1, min(999, MAX_DRAWN_SHARES // (rows.n * rows.k) - 1)
+    )
+
+
+def _draw_votes(rows: Predictions, furthest: Array, n_draws: int, rng: np.random.Generator) -> VoteNullDistribution:
+    """Draw the votes of all rows from their predicted probabilities; `furthest` are the indices of the listed rows."""
+    assert rows.counts is not None
+    counted, ece, lens = rows.w > 0, ESTIMATORS.make("ece", {}), default_lens(rows)
+    P = np.maximum(rows.P.astype(np.float64), 0.0)  # 1 − p may round below 0
+    P /= P.sum(axis=1, keepdims=True)
+    n_votes = np.rint(rows.counts).astype(np.int64)
+    listed_distances, max_distances = np.empty((n_draws, len(furthest))), np.empty(n_draws)
+    errors = {name: np.empty(min(n_draws, MAX_MAJORITY_DRAWS)) for name in ("ece", "log_loss")}
+    w = rows.w[counted]
+    for b in range(n_draws):
+        votes = rng.multinomial(n_votes, P)
+        distances = _vote_distances(rows, votes / n_votes[:, None])
+        listed_distances[b], max_distances[b] = distances[furthest], distances[counted].max()
+        if b < MAX_MAJORITY_DRAWS:
+            majority = votes.argmax(axis=1)
+            (view,) = lens.views(rows.with_labels(majority))
+            errors["ece"][b] = ece.value(view)
+            errors["log_loss"][b] = float(w @ -np.log(P[counted, majority[counted]]) / w.sum())
+    return VoteNullDistribution(listed_distances, max_distances, errors)
+
+
+def _vote_distances(rows: Predictions, shares: Array) -> Array:
+    """Squared distance (n,) of each row from vote shares (n, K), corrected for vote noise where it is known."""
+    return HumanDistance().row_scores(View(rows.P, shares, rows.weight, votes=rows.counts))
+
+
+def _select_largest(distances: Array, rows: Predictions, *, repeated: bool) -> Array:
+    """The indices of the rows with the largest distances, in decreasing order; ties by row number."""
+    order = np.argsort(-distances, kind="stable")
+    order = order[rows.w[order] > 0]
+    if repeated:
+        neighbor = np.maximum(order - 1, 0)
+        is_copy = (rows.P[order] == rows.P[neighbor]).all(axis=1) & (rows.Y[order] == rows.Y[neighbor]).all(axis=1)
+        if rows.counts is not None:  # 1 of 2 and 5 of 10 are equal shares of different rows
+            is_copy &= rows.counts[order] == rows.counts[neighbor]
+        order = order[(order == 0) | ~is_copy]
+    return order[:MAX_LISTED_ROWS]
+
+
+def _describe_row(
+    rows: Predictions, i: int, distance: float, position: int, null: VoteNullDistribution | None
+) -> dict[str, Any]:
+    """Row i as a JSON object; `position` is its place among the listed rows."""
+    predicted, voted = rows.P[i], rows.Y[i]
+    model, majority = int(predicted.argmax()), int(voted.argmax())
+    return {
+        "row": i,
+        "model": str(rows.classes[model]),
+        "predicted": float(predicted[model]),
+        "people": str(rows.classes[majority]),
+        "voted": float(voted[majority]),
+        "votes": None if rows.counts is None else int(rows.counts[i]),
+        "distance": distance,
+        "critical_value": None
+        if null is None
+        else null.critical_value(null.listed_distances[:, position], POINTWISE_LEVEL),
+        "pvalue": None if null is None else null.pvalue(distance),
+    }

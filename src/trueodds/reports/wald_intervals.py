@@ -1,0 +1,76 @@
+"""Measures with Wald intervals, and the variance of a sum over independent rows or clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from trueodds.core.json_files import strict_json
+from trueodds.core.results import Interval
+from trueodds.core.typing import Array
+from trueodds.resampling.intervals.normal import normal_interval, t_interval
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A standard measure with its interval and the value of a calibrated model."""
+
+    name: str
+    value: float | None  # None if undefined on these rows
+    interval: Interval | None
+    ideal: float | None = None  # value of a calibrated model; None if it has no such value, as for the AUC
+
+    def to_dict(self) -> dict[str, Any]:
+        """The measure as a JSON object."""
+        interval = None if self.interval is None else self.interval.to_dict()
+        return {"name": self.name, "value": strict_json(self.value), "interval": interval, "ideal": self.ideal}
+
+    def distance_in_se(self, point: float) -> float:
+        """Difference of the value from a point in standard errors, derived from the interval; 0 if unknown."""
+        if self.interval is None or self.value is None:
+            return 0.0
+        half_width = (self.interval.high - self.interval.low) / 2
+        z = float(ndtri((1 + self.interval.level) / 2))
+        return (self.value - point) * z / half_width if half_width > 0 else 0.0
+
+
+def measures_by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
+    """Return the measures by name."""
+    return {measure.name: measure for measure in measures}
+
+
+@dataclass(frozen=True)
+class WaldIntervals:
+    """Wald intervals from standard errors: normal, or Student's t with clusters."""
+
+    level: float  # confidence level
+    degrees: int | None  # number of clusters minus one; None if rows are independent
+
+    def interval(self, value: float, se: float) -> Interval | None:
+        """The interval; None if the standard error is unknown, or 0 because there are too few rows."""
+        if not np.isfinite(se) or se <= 0 or self.degrees == 0:
+            return None
+        return (
+            normal_interval(value, se, self.level)
+            if self.degrees is None
+            else t_interval(value, se, self.degrees, self.level)
+        )
+
+    def measure(self, name: str, value: float, se: float, ideal: float | None) -> Measure:
+        """A measure with its interval."""
+        if not np.isfinite(value):
+            return Measure(name, None, None, ideal)
+        return Measure(name, value, self.interval(value, se), ideal)
+
+
+def sum_variance(terms: Array, cluster: Array | None) -> float:
+    """Variance of a sum of terms (n,) of mean 0, independent by row or by cluster (n,); NaN for fewer than 2 units."""
+    if cluster is not None:
+        _, unit = np.unique(cluster, return_inverse=True)
+        terms = np.bincount(unit, terms)
+    n_units = len(terms)
+    return float((terms**2).sum()) * n_units / (n_units - 1) if n_units > 1 else float("nan")

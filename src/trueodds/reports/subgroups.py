@@ -129,7 +129,9 @@ def measure_groups(
     group_results = assess_groups(
         group_errors, preds, group_spec.partitions, group_tests, group_spec.min_effect, alpha, progress=progress
     )
-    accuracies = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.group_errors)
+    accuracies = tuple(
+        None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.group_errors
+    )
     return AuditGroups(
         group_results.groups,
         accuracies,

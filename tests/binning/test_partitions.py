@@ -24,7 +24,7 @@ from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.bins import Bins
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)

@@ -14,7 +14,7 @@ from trueodds.diagrams.corp import bands, honest_band
 from trueodds.diagrams.corp.bands import chernoff_quantile, find_segments_outside
 from trueodds.diagrams.distinct_score_sums import sum_by_score
 from trueodds.kernels.isotonic import isotonic_means
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
 

@@ -23,7 +23,7 @@ from trueodds.diagrams.reliability.text import (
     format_edge,
     is_explained_by_chance,
 )
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 COLUMNS = ["view", "bin", "low", "high", "n", "weight", "share", "mean_prediction", "outcome_rate", "deviation"]

@@ -15,7 +15,7 @@ from trueodds.binning.sorted_scores import sort_by_score, weighted_quantiles
 from trueodds.estimators._smoothing.kernel_density import KERNELS, Beta, Mirrored
 from trueodds.estimators.base import measure_views
 from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error, silverman
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 SETS = ("A_bin40", "B_3c120", "C_5c500", "D_rf200", "E_4c30_missing", "F_bin2000_cal", "G_bin30_edges")

@@ -5,7 +5,7 @@ import pytest
 
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.subgroups import MAX_EVALUATED_GROUPS, Subgroup, subgroup_partitions
 from trueodds.resampling.estimand import Estimand
 

@@ -21,8 +21,8 @@ from trueodds.io.read import read
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table_source import TableSource
 from trueodds.lenses.base import Lens
-from trueodds.lenses.lens import as_lens
-from trueodds.tallies import reading, tally_sums
+from trueodds.lenses.lens_by_name import as_lens
+from trueodds.tallies import tally_reader, tally_sums
 from trueodds.tallies.tally import Tally
 
 
@@ -152,7 +152,7 @@ def _load_state(place: Path, about: Mapping[str, Any], source: TableSource) -> t
         what = next(what for what in about if state["about"].get(what) != about[what])
         fix = "Remove it to start again, or pass the same files and settings."
         raise InputError("TO331", f"The state belongs to a tally with other {what}.", str(place), fix)
-    total, rows = reading.from_dict(state["tally"]), state["rows"]
+    total, rows = tally_reader.from_dict(state["tally"]), state["rows"]
     if rows < total.n or (rows > total.n and source.roles.weight is None):  # rows of weight 0 are not in the tally
         raise _invalid_state_error(place)
     return total, rows

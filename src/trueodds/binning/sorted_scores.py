@@ -11,7 +11,7 @@ from trueodds.kernels import sort
 from trueodds.kernels.bin_sums import key_sums, sorted_key_sums
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins
 from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
-from trueodds.lenses.rows import by_outcome
+from trueodds.lenses.row_sources import by_outcome
 from trueodds.lenses.view import SORTED, View
 
 MIN_ROWS_FOR_COUNTING = 2**18  # number of rows above which counting is faster than sorting

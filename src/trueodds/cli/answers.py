@@ -215,7 +215,7 @@ def _build_report(
 
 
 def _confidence_views(preds: Predictions) -> tuple[Any, ...]:
-    from trueodds.lenses.lens import as_lens
+    from trueodds.lenses.lens_by_name import as_lens
 
     return tuple(as_lens("confidence").views(preds))
 
@@ -223,7 +223,7 @@ def _confidence_views(preds: Predictions) -> tuple[Any, ...]:
 def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) -> None:
     from trueodds.diagrams.selective_risk.compute import RiskCoverage
     from trueodds.io.write import write_columns as write
-    from trueodds.lenses.lens import as_lens
+    from trueodds.lenses.lens_by_name import as_lens
 
     recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=N_RESAMPLES)
     diagram = recipe.compare_models({"": answer_set.predictions}, as_lens("confidence"), seed)

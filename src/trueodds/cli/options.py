@@ -237,12 +237,12 @@ def _refuse_method_names(files: Sequence[str]) -> None:
 
 def add_tallies(files: Sequence[str]) -> Any:
     """The sum of saved tallies."""
-    from trueodds.tallies import reading
+    from trueodds.tallies import tally_reader
 
     refuse_repeated(files)
-    total = reading.load(files[0])
+    total = tally_reader.load(files[0])
     for file in files[1:]:
-        total = total + reading.load(file)
+        total = total + tally_reader.load(file)
     return total
 
 

@@ -20,7 +20,7 @@ from trueodds.core.settings import Count, Order
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator
 from trueodds.kernels.bins import Bins, FittedPartition
-from trueodds.lenses.rows import ClassColumn, ClassColumns
+from trueodds.lenses.row_sources import ClassColumn, ClassColumns
 from trueodds.lenses.view import View
 
 PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")

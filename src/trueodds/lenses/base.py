@@ -12,7 +12,7 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.rows import ExactProbabilities, LensRows
+from trueodds.lenses.row_sources import ExactProbabilities, LensRows
 from trueodds.lenses.view import View
 
 

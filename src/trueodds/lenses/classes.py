@@ -17,7 +17,7 @@ from trueodds.data.labels import looks_like_a_number
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, OutcomeCodes, class_probability, event_codes
-from trueodds.lenses.rows import ClassColumn, ClassColumns, ExactProbabilities, LensRows, ViewColumn
+from trueodds.lenses.row_sources import ClassColumn, ClassColumns, ExactProbabilities, LensRows, ViewColumn
 
 ClassName = str | bool | Integer | float
 

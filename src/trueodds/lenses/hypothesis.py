@@ -24,7 +24,7 @@ def apply_hypothesis(
     ρ is a function of P (n, K), or an object with `predict_proba`. For two classes it may return one column. Under the
     hypothesis r = ρ each label has its probability in ρ(P), whatever the model predicted.
 
-    >>> from trueodds.lenses.lens import as_lens
+    >>> from trueodds.lenses.lens_by_name import as_lens
     >>> preds = Predictions([0, 1], [0.2, 0.6])
     >>> halved, (lens,) = apply_hypothesis(preds, lambda P: P[:, 1] / 2, [as_lens("positive")])
     >>> (view,) = lens.views(halved)

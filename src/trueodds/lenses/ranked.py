@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.confidence import row_maxima
 from trueodds.lenses.base import Lens, OutcomeCodes, event_codes
-from trueodds.lenses.rows import LargestProbability, LensRows, ViewColumn
+from trueodds.lenses.row_sources import LargestProbability, LensRows, ViewColumn
 from trueodds.lenses.view import View
 
 

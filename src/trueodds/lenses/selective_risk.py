@@ -14,7 +14,7 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 

@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, weight_of_one_row
 from trueodds.kernels.bin_sums import row_sums
 from trueodds.kernels.bins import Bins, FittedPartition
-from trueodds.lenses.rows import ExactProbabilities, LensRows, SelectedRows, outcome_logs
+from trueodds.lenses.row_sources import ExactProbabilities, LensRows, SelectedRows, outcome_logs
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human_distance import HumanDistance
 from trueodds.lenses.classes import Canonical
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import accuracy
 from trueodds.lenses.view import View
 from trueodds.reports.facts import Facts

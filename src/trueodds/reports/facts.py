@@ -23,7 +23,7 @@ from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
 from trueodds.reports.interval_consistency import reconcile_intervals
 from trueodds.reports.standard_measures import Measure, standard_measures, standard_notes

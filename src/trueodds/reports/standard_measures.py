@@ -19,7 +19,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.kernels import map_rows_in_blocks
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all

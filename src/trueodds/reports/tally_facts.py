@@ -17,7 +17,7 @@ from trueodds.hypotests.omnibus import Omnibus
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.facts import (
     Facts,
     add_groups,

@@ -15,9 +15,9 @@ from trueodds.data.predictions import Predictions
 from trueodds.kernels import as_plain_array, grid_sums, row_statistics
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_class_cells
 from trueodds.tallies import stored_views
+from trueodds.tallies.block_sums import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRowCounts, count_zeros_and_ones, row_scores
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells, TallyRows, values_by_class, values_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums, score_terms
-from trueodds.tallies.row_counts import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRowCounts, count_zeros_and_ones, row_scores
 from trueodds.tallies.tally_sums import TallySums
 
 T = TypeVar("T", bound=TallySums)

@@ -18,12 +18,12 @@ from trueodds.kernels.fine_grid import N_EQUAL_CELLS, N_HALVINGS
 from trueodds.lenses import custom
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.tallies import stored_views
+from trueodds.tallies.block_sums import sum_block
 from trueodds.tallies.cells import Cells, TallyRows, cells_of_view
 from trueodds.tallies.group_tallies import merge_groups, tally_groups
-from trueodds.tallies.row_counts import sum_block
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums
 

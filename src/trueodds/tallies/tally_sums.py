@@ -14,9 +14,9 @@ import trueodds
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
+from trueodds.tallies.block_sums import SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.row_counts import SpecialRowCounts
 from trueodds.tallies.simplex_cells import SimplexCells
 
 SCHEMA = "trueodds.tally/1"

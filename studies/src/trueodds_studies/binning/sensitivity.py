@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds_studies.common.data_files import hash_file, load_npz

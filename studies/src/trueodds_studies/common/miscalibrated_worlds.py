@@ -13,7 +13,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.binned import BinnedError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds_studies.common.simulated_worlds import SimulatedWorld
 

@@ -395,6 +395,6 @@ class RootMeanSquareError(BinnedError):
 def shared_classes(views: Sequence[View]) -> tuple[ClassColumns, list[int]] | None:
     """The classes whose sums are computed in one pass and the label of each view; None for other views."""
     rows = [view.rows for view in views if isinstance(view.rows, ClassColumn)]
-    if len(rows) < len(views) or len({id(column.classes) for column in rows}) > 1:
+    if len(rows) < len(views) or len({id(column.class_columns) for column in rows}) > 1:
         return None
-    return rows[0].classes, [column.label for column in rows]
+    return rows[0].class_columns, [column.label for column in rows]

@@ -177,8 +177,8 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
     notes = []
     for partition in partitions:
         for left, why in (
-            (partition.smaller, "not among the 50 largest"),
-            (partition.weightless, "without weight"),
+            (partition.unevaluated_groups, "not among the 50 largest"),
+            (partition.zero_weight_groups, "without weight"),
         ):
             if left:
                 text = (
@@ -186,8 +186,8 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
                     f" ({_name_groups([one.label for one in left])})."
                 )
                 notes.append(Note("TN151", text))
-        if partition.empty:
-            notes.append(Note("TN152", f"Combinations of {partition.column} without rows: {partition.empty:,}."))
+        if partition.n_empty:
+            notes.append(Note("TN152", f"Combinations of {partition.column} without rows: {partition.n_empty:,}."))
     return notes
 
 

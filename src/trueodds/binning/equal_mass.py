@@ -38,11 +38,11 @@ class EqualMass(Partition):
         k = resolve_n_bins(self.bins, view)
         return Bins(_edges_at_cuts(sort_by_partition_value(view), _cut_weights(view, k, self.cut)), self.closed)
 
-    def sums_by_selection(self, of: Selections) -> Array:
+    def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        cuts = _cut_weights(of.first_view, resolve_n_bins(self.bins, of.first_view), self.cut)
-        inner = _midpoints_at_cuts(of, cuts)
-        return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)
+        cuts = _cut_weights(selections.first_view, resolve_n_bins(self.bins, selections.first_view), self.cut)
+        inner_edges = _midpoints_at_cuts(selections, cuts)
+        return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), self.closed)
 
     def __str__(self) -> str:
         return f"equal-mass {self.bins}" + (", left-closed" if self.closed == "left" else "")
@@ -85,23 +85,23 @@ def _cut_weights(view: View, k: int, rounding: str) -> Array:
     n = round(view.total / unit)
     if rounding == "first":  # sizes differ by at most one, larger groups first
         return (j * (n // k) + np.minimum(j, n % k)) * unit
-    base, rest = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
+    whole_rows, remainder = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
     return (
-        base + (rest // k if rounding == "floor" else -(-rest // k))
+        whole_rows + (remainder // k if rounding == "floor" else -(-remainder // k))
     ) * unit  # "ceil": row r is in group floor(r k / n)
 
 
 def _edges_at_cuts(by_score: SortedScores, cuts: Array) -> Array:
     """Edges midway between the row that completes each cut and the next row."""
-    inner = np.unique(_midpoints_at_cuts(by_score, cuts))
-    inner = inner[inner < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
-    return np.concatenate(([0.0], inner, [1.0]))
+    inner_edges = np.unique(_midpoints_at_cuts(by_score, cuts))
+    inner_edges = inner_edges[inner_edges < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
+    return np.concatenate(([0.0], inner_edges, [1.0]))
 
 
 def _midpoints_at_cuts(by_score: SortedScores | Selections, cuts: Array) -> Array:
     """Midpoints between the row that completes each cut and the next row, (cuts,) or (selections, cuts)."""
-    last, following = by_score.scores_at_weight(cuts)
-    return np.asarray((last + following) / 2)
+    last_score, next_score = by_score.scores_at_weight(cuts)
+    return np.asarray((last_score + next_score) / 2)
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,10 @@ class FixedMass(Partition):
         ends = np.unique(np.floor(np.cumsum(by_score.sums_by_score()[1]) / step))
         return Bins(_edges_at_cuts(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
 
-    def sums_by_selection(self, of: Selections) -> Array:
+    def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        inner = _midpoints_at_cuts(of, self._cut_weights(of.first_view))
-        return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)
+        inner_edges = _midpoints_at_cuts(selections, self._cut_weights(selections.first_view))
+        return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), self.closed)
 
     def _cut_weights(self, view: View) -> Array:
         """Cumulative weight at which each group but the last ends."""

@@ -75,9 +75,9 @@ class Tree:
         """Number of leaves."""
         return sum(axis < 0 for axis in self.axis)
 
-    def index(self, at: Array) -> Array:
+    def index(self, values: Array) -> Array:
         """Return the leaf of each vector, numbered from 0 in the order of creation."""
-        x = at if at.ndim == 2 else at[:, None]
+        x = values if values.ndim == 2 else values[:, None]
         axis, cut, children = np.array(self.axis), np.array(self.cut), np.array([self.low, self.high])
         leaf_number = np.cumsum(axis < 0) - 1
         node = np.zeros(len(x), dtype=np.intp)
@@ -132,7 +132,7 @@ def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
     splits, subtrees = _split_levels(x.astype(np.float64, copy=False), w, min_size, MAX_ROWS_AT_ONCE)
     grown = map_items(lambda subtree: _split_levels(subtree.x, subtree.w, min_size)[0], subtrees)
     for subtree, lower in zip(subtrees, grown, strict=True):
-        _link(subtree.parent, subtree.side, len(splits))
+        _set_child(subtree.parent, subtree.side, len(splits))
         for split in lower:
             if split.children is not None:
                 low, high = (child + len(splits) if child >= 0 else child for child in split.children)
@@ -151,7 +151,7 @@ class _Subtree:
     w: Array  # (rows,) number of rows that each represents
 
 
-def _link(parent: _Split, side: int, number: int) -> None:
+def _set_child(parent: _Split, side: int, number: int) -> None:
     """Note the number of a child's split at its parent."""
     assert parent.children is not None
     parent.children = (number, parent.children[1]) if side == 0 else (parent.children[0], number)
@@ -182,7 +182,7 @@ def _split_levels(x: Array, w: Array, min_size: int, max_rows: int = 0) -> tuple
             for v, a, c in zip(variance.tolist(), axis.tolist(), cut.tolist(), strict=True)
         ]
         for (parent, side), number in zip(parents, range(len(splits), len(splits) + len(level)), strict=False):
-            _link(parent, side, number)
+            _set_child(parent, side, number)
         splits += level
         possible = np.minimum(low, high) >= min_size
         continued = np.stack([possible & (low >= 2 * min_size), possible & (high >= 2 * min_size)], axis=1)
@@ -235,13 +235,13 @@ def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, tota
     """
     order = np.argsort(values)
     order = order[argsort_bins(node_of_row[order], len(starts))]
-    up_to = np.cumsum(mass[order])
-    middle = np.concatenate([[0.0], up_to])[starts] + total / 2
-    tolerance = 1e-12 * total + 4 * np.finfo(float).eps * up_to[-1]
-    ends = np.append(starts[1:], len(values)) - 1
-    below = np.searchsorted(up_to, middle - tolerance, "left")
-    above = np.minimum(np.searchsorted(up_to, middle + tolerance, "right"), ends)
-    return (values[order[below]] + values[order[above]]) / 2
+    weight_up_to = np.cumsum(mass[order])
+    half_weight = np.concatenate([[0.0], weight_up_to])[starts] + total / 2
+    tolerance = 1e-12 * total + 4 * np.finfo(float).eps * weight_up_to[-1]
+    last_rows = np.append(starts[1:], len(values)) - 1
+    lower_row = np.searchsorted(weight_up_to, half_weight - tolerance, "left")
+    upper_row = np.minimum(np.searchsorted(weight_up_to, half_weight + tolerance, "right"), last_rows)
+    return (values[order[lower_row]] + values[order[upper_row]]) / 2
 
 
 def nested_cells(x: Array, depth: int) -> Array:
@@ -254,20 +254,20 @@ def nested_cells(x: Array, depth: int) -> Array:
     >>> nested_cells(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
     array([0, 1, 2, 3])
     """
-    place = np.zeros(len(x), dtype=np.int64)
+    cell = np.zeros(len(x), dtype=np.int64)
     pending_cells = [(np.arange(len(x)), 0, depth)]
     while pending_cells:
         rows, prefix, levels_left = pending_cells.pop()
         if levels_left == 0 or len(rows) < 2:
-            place[rows] = prefix << levels_left
+            cell[rows] = prefix << levels_left
             continue
         node_rows = x[rows]
         axis = int(np.argmax(np.round(node_rows.var(axis=0), 12)))
         column = node_rows[:, axis]
         low = column < round(float(column.mean()), 12)  # rounded, so that rounding errors of sums have no effect
         if low.all() or not low.any():  # no vector differs on any axis
-            place[rows] = prefix << levels_left
+            cell[rows] = prefix << levels_left
             continue
         pending_cells.append((rows[low], 2 * prefix, levels_left - 1))
         pending_cells.append((rows[~low], 2 * prefix + 1, levels_left - 1))
-    return place
+    return cell

@@ -30,7 +30,7 @@ class Partition(Settings):
         """The bins for this view."""
         raise NotImplementedError
 
-    def sums_by_selection(self, of: Selections) -> Array | None:
+    def sums_by_selection(self, selections: Selections) -> Array | None:
         """n, Σp and Σy (3, selections, bins) with new bins for each selection; None if this cannot be vectorized."""
         return None
 
@@ -69,7 +69,7 @@ def resolve_n_bins(bins: int | str, view: View) -> int:
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 
-def sums_in_fixed_bins(bins: FittedPartition, of: Selections) -> Array:
+def sums_in_fixed_bins(bins: FittedPartition, selections: Selections) -> Array:
     """n, Σp and Σy of each selection in bins that are the same for all."""
     assert isinstance(bins, Bins)
-    return of.sums_by_bin(bins.edges[None, 1:-1], bins.closed)
+    return selections.sums_by_bin(bins.edges[None, 1:-1], bins.closed)

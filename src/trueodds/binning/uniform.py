@@ -50,9 +50,9 @@ class Uniform(Partition):
         low = lower_limit(view, self.range)
         return Bins(low + edges * (1 - low) if low else edges, self.closed)
 
-    def sums_by_selection(self, of: Selections) -> Array:
+    def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins, which are the same for all selections."""
-        return sums_in_fixed_bins(self.fit(of.first_view), of)
+        return sums_in_fixed_bins(self.fit(selections.first_view), selections)
 
     def __str__(self) -> str:
         text = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
@@ -80,9 +80,9 @@ class FixedEdges(Partition):
         require_binary(view, "given")
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 
-    def sums_by_selection(self, of: Selections) -> Array:
+    def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins, which are the same for all selections."""
-        return sums_in_fixed_bins(self.fit(of.first_view), of)
+        return sums_in_fixed_bins(self.fit(selections.first_view), selections)
 
     def __str__(self) -> str:
         return "edges " + " ".join(f"{e:.12g}" for e in self.edges) + (", left-closed" if self.closed == "left" else "")

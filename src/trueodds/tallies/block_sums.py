@@ -180,16 +180,18 @@ def _sum_block_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> Blo
 def _survey_block(rows: TallyRows, ranks: int) -> RowSurvey:
     """The largest values and the special rows of a block."""
     n, k = rows.P.shape
-    which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
+    ranked_columns, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
 
-    def work(a: int, b: int) -> tuple[Array, Array]:
+    def survey_task(a: int, b: int) -> tuple[Array, Array]:
         P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
         bits = P.view(np.int32 if rows.has_exact_cells else np.int64)
-        row_statistics.survey_rows(P, bits, rows.rounding_tolerance, which[a:b], squares[a:b], counts, extremes)
+        row_statistics.survey_rows(
+            P, bits, rows.rounding_tolerance, ranked_columns[a:b], squares[a:b], counts, extremes
+        )
         return counts, extremes
 
-    counts, extremes = zip(*map_blocks(work, n, max(1, VALUES_PER_TASK // k)), strict=True)
-    return RowSurvey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
+    counts, extremes = zip(*map_blocks(survey_task, n, max(1, VALUES_PER_TASK // k)), strict=True)
+    return RowSurvey(ranked_columns, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
 
 
 def count_zeros_and_ones(logits: Array) -> tuple[Array, Array]:

@@ -130,8 +130,8 @@ class Cells:
             return self.with_explicit_sums() + other.with_explicit_sums()
         if np.array_equal(self.index, other.index):
             return Cells(self.index, self.n + other.n, self.sums + other.sums, self.bins)
-        one, two = (self.index, self.n, self.sums), (other.index, other.n, other.sums)
-        index, n, sums = merge_cells(*one, *two)
+        own_arrays, other_arrays = (self.index, self.n, self.sums), (other.index, other.n, other.sums)
+        index, n, sums = merge_cells(*own_arrays, *other_arrays)
         return Cells(index, n, sums, self.bins)
 
     def coarsen(self, bins: int) -> Cells:
@@ -139,17 +139,17 @@ class Cells:
 
         Raises TO203 for other numbers of bins.
         """
-        width = self.bins or N_EQUAL_CELLS
-        if bins < 1 or width % bins:
+        n_cells = self.bins or N_EQUAL_CELLS
+        if bins < 1 or n_cells % bins:
             raise InputError(
                 "TO203",
-                f"Bins must divide {width:,} to be exact.",
+                f"Bins must divide {n_cells:,} to be exact.",
                 repr(bins),
                 "For instance 10, 12, 15, 16, 20 or 30.",
             )
-        view, cell = np.divmod(self.index, self.cells_per_view)
-        coarse = view * bins + np.searchsorted(np.arange(1, bins) / bins, self.edges[1:][cell], "left")
-        index, first = np.unique(coarse, return_index=True)
+        view, fine_cell = np.divmod(self.index, self.cells_per_view)
+        coarse_index = view * bins + np.searchsorted(np.arange(1, bins) / bins, self.edges[1:][fine_cell], "left")
+        index, first = np.unique(coarse_index, return_index=True)
         if len(index) == 0:
             return Cells(index, self.n, self.sums, bins)
         return Cells(index, np.add.reduceat(self.n, first), np.add.reduceat(self.sums, first, axis=0), bins)
@@ -163,20 +163,20 @@ class Cells:
         start, stop = np.searchsorted(
             self.index, [view_number * self.cells_per_view, (view_number + 1) * self.cells_per_view]
         )
-        part = Cells(
+        cells = Cells(
             self.index[start:stop] - view_number * self.cells_per_view,
             self.n[start:stop],
             self.sums[start:stop],
             self.bins,
         )
-        sums = dict(zip(WEIGHTED_SUMS, part.with_explicit_sums().sums.T, strict=True))
+        sums = dict(zip(WEIGHTED_SUMS, cells.with_explicit_sums().sums.T, strict=True))
         edges = self.edges
-        middle = ((edges[:-1] + edges[1:]) / 2)[part.index]
+        midpoints = ((edges[:-1] + edges[1:]) / 2)[cells.index]
         w = sums.pop("w")
-        mask = w > 0  # rows of weight 0 count only in n
-        p = np.divide(sums.pop("wp"), w, out=middle.copy(), where=mask)
-        y = np.divide(sums.pop("wy"), w, out=np.zeros(len(w)), where=mask)
-        return View(p, y, w, n=part.n, sums=sums, partition_values=middle, name=name, classes=classes)
+        has_weight = w > 0  # rows of weight 0 count only in n
+        p = np.divide(sums.pop("wp"), w, out=midpoints.copy(), where=has_weight)
+        y = np.divide(sums.pop("wy"), w, out=np.zeros(len(w)), where=has_weight)
+        return View(p, y, w, n=cells.n, sums=sums, partition_values=midpoints, name=name, classes=classes)
 
 
 # Number of classes with dense cells in memory at a time: 2.5 MB, or 1.6 MB of the wider ones, to fit the cache.
@@ -214,10 +214,13 @@ class TallyRows:
             None if array is None else as_plain_array(array[selection])
             for array in (preds.y, preds.votes, preds.weight)
         )
-        z = logs = None
+        logits = log_probs = None
         if preds.logits is not None:
-            z, logs = preds.logits[selection], preds.cached("log observed", partial(log_observed, preds))[selection]
-        return cls(preds.kind, as_plain_array(P), y, shares, w, rounding_tolerance, p.ndim == 1, z, logs)
+            logits, log_probs = (
+                preds.logits[selection],
+                preds.cached("log observed", partial(log_observed, preds))[selection],
+            )
+        return cls(preds.kind, as_plain_array(P), y, shares, w, rounding_tolerance, p.ndim == 1, logits, log_probs)
 
     @property
     def has_exact_cells(self) -> bool:
@@ -237,8 +240,10 @@ class TallyRows:
 
 def cells_of_view(view: View) -> Cells:
     """The cells of one binary view of rows."""
-    hard = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
-    return _tally_columns(as_plain_array(view.p[:, None]), view.y[:, None], None if hard else as_plain_array(view.w))
+    is_unweighted = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
+    return _tally_columns(
+        as_plain_array(view.p[:, None]), view.y[:, None], None if is_unweighted else as_plain_array(view.w)
+    )
 
 
 def cells_by_rank(rows: TallyRows, ranked_columns: Array) -> Cells:
@@ -260,23 +265,23 @@ def values_by_rank(rows: TallyRows, ranked_columns: Array) -> tuple[Array, Array
 
 def cells_by_class(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, each against the rest, with several classes per thread."""
-    step = CLASSES_PER_TASK if rows.is_unweighted else WEIGHTED_CLASSES_PER_TASK
+    classes_per_task = CLASSES_PER_TASK if rows.is_unweighted else WEIGHTED_CLASSES_PER_TASK
 
-    def work(start: int, stop: int) -> tuple[int, Cells]:
+    def tally_task(start: int, stop: int) -> tuple[int, Cells]:
         return start, _tally_classes(rows, first + start, first + stop)
 
-    return Cells.concatenate_views(map_blocks(work, last - first, step))
+    return Cells.concatenate_views(map_blocks(tally_task, last - first, classes_per_task))
 
 
 def _tally_columns(P: Array, Y: Array, w: Array | None) -> Cells:
     """The cells of columns P (n, m) with their outcomes Y (n, m); without w the outcomes are 0 or 1."""
-    m, exact = P.shape[1], P.dtype == np.float32
+    m, has_exact_cells = P.shape[1], P.dtype == np.float32
     if w is None:
-        outcome_inputs = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, exact)
+        outcome_inputs = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, has_exact_cells)
         return Cells.from_dense_table(
             m, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*outcome_inputs, n, sums)
         )
-    share_inputs = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, exact)
+    share_inputs = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, has_exact_cells)
     return Cells.from_dense_table(
         m, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share_inputs, n, sums)
     )
@@ -284,19 +289,24 @@ def _tally_columns(P: Array, Y: Array, w: Array | None) -> Cells:
 
 def _tally_classes(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, counted in one thread."""
-    P, where = rows.P, (first, last, CELL_EDGES, rows.has_exact_cells)
+    P, kernel_settings = rows.P, (first, last, CELL_EDGES, rows.has_exact_cells)
     if not rows.is_unweighted:
-        share_inputs = (P, as_plain_array(outcomes_by_class(rows, first, last)), as_plain_array(rows.weights), *where)
+        share_inputs = (
+            P,
+            as_plain_array(outcomes_by_class(rows, first, last)),
+            as_plain_array(rows.weights),
+            *kernel_settings,
+        )
         return Cells.from_dense_table(
             last - first, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share_inputs, n, sums)
         )
     assert rows.y is not None
     if rows.kind == "multilabel":
-        outcome_inputs = (P, as_plain_array(rows.y[:, first:last] == 1), *where)
+        outcome_inputs = (P, as_plain_array(rows.y[:, first:last] == 1), *kernel_settings)
         return Cells.from_dense_table(
             last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*outcome_inputs, n, sums)
         )
-    label_inputs = (P, rows.y, *where)
+    label_inputs = (P, rows.y, *kernel_settings)
     return Cells.from_dense_table(
         last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_labels(*label_inputs, n, sums)
     )

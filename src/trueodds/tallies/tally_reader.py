@@ -123,24 +123,24 @@ class TallyReader:
 
     def read_view_names(self, kind: str, classes: tuple[Any, ...], *, group: bool) -> tuple[str, ...]:
         """The default views, followed by the named ones."""
-        slots = self.read_list("slots")
-        always = list(view_names(*default_views(kind, len(classes), group=group)))
-        extra = slots[len(always) :]
-        is_valid = slots[: len(always)] == always and len(set(map(str, slots))) == len(slots)
+        names = self.read_list("slots")
+        default_names = list(view_names(*default_views(kind, len(classes), group=group)))
+        extra_names = names[len(default_names) :]
+        is_valid = names[: len(default_names)] == default_names and len(set(map(str, names))) == len(names)
         self.require(
-            is_valid and all(isinstance(x, str) and _is_lens_name(x) for x in extra), "slots", repr(slots)[:80]
+            is_valid and all(isinstance(x, str) and _is_lens_name(x) for x in extra_names), "slots", repr(names)[:80]
         )
-        return tuple(slots)
+        return tuple(names)
 
-    def read_cells(self, slots: int, n: int, counts: SpecialRowCounts) -> Cells:
+    def read_cells(self, n_views: int, n: int, counts: SpecialRowCounts) -> Cells:
         """Sums per cell, validated: ordered, complete in every view, each mean inside its cell."""
         index = self.read_integers("index")
         rows = self.read_integers("n")
         self.require(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
-        increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < slots * N_CELLS
+        increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < n_views * N_CELLS
         self.require(increasing, "index", "cells out of order or range")
         self.require(bool((rows > 0).all()), "n", "an empty cell")
-        rows_per_view = np.bincount(index // N_CELLS, rows, slots)
+        rows_per_view = np.bincount(index // N_CELLS, rows, n_views)
         self.require(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
         sums = self.child_reader("sums")
         names = WEIGHTED_SUMS if "w" in sums.value else UNWEIGHTED_SUMS
@@ -171,11 +171,11 @@ class TallyReader:
         is_valid = is_valid and width > 1 and all(a < b for a, b in itertools.pairwise(keys))
         self.require(is_valid, "keys", "grid cells out of order or range")
         self.require(int(rows.sum()) == n and bool((rows > 0).all()), "n", f"{int(rows.sum()):,} rows of {n:,}")
-        flat = {name: self.read_floats(name, len(rows)) for name in ("w", "ww")}
-        wide = {name: self.read_floats(name, len(rows), width) for name in ("wp", "wy")}
-        for name, column in {**flat, **wide}.items():
+        weight_sums = {name: self.read_floats(name, len(rows)) for name in ("w", "ww")}
+        coordinate_sums = {name: self.read_floats(name, len(rows), width) for name in ("wp", "wy")}
+        for name, column in {**weight_sums, **coordinate_sums}.items():
             self.require(bool((column >= 0).all()), name, f"{column.min()} below 0")
-        return SimplexCells(grid, np.array(keys, dtype=np.int32), rows, **flat, **wide)
+        return SimplexCells(grid, np.array(keys, dtype=np.int32), rows, **weight_sums, **coordinate_sums)
 
     def read_null_covariance(self, size: int) -> Array | None:
         """The upper triangle of the null covariance."""
@@ -183,36 +183,38 @@ class TallyReader:
             return None
         self.require(size <= MAX_NULL_SIZE, "null", f"{size} report cells")
         reader = self.child_reader("null")
-        index = reader.read_integers("index", empty=True)
+        index = reader.read_integers("index", may_be_empty=True)
         value = reader.read_floats("value", len(index))
-        line, column = np.divmod(index, size)
+        row, column = np.divmod(index, size)
         is_valid = bool(
-            (np.diff(index) > 0).all() and (index >= 0).all() and (line < size).all() and (line <= column).all()
+            (np.diff(index) > 0).all() and (index >= 0).all() and (row < size).all() and (row <= column).all()
         )
         reader.require(is_valid, "index", "report cells out of order or range")
         null = np.zeros((size, size))
-        null[line, column] = value
+        null[row, column] = value
         return null
 
-    def read_record(self, kind: type[Any]) -> Any:
+    def read_record(self, record_type: type[Any]) -> Any:
         """Sums or counts in the types of their class, with integers for integer fields."""
-        names = [field.name for field in fields(kind)]
+        names = [field.name for field in fields(record_type)]
         self.require(set(self.value) == set(names), "", str(sorted(self.value)))
         integers = (
-            ("infinite",) if kind is ProperScoreSums else tuple(name for name in names if name not in MAXIMUM_FIELDS)
+            ("infinite",)
+            if record_type is ProperScoreSums
+            else tuple(name for name in names if name not in MAXIMUM_FIELDS)
         )
         signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
-        return kind(
+        return record_type(
             **{
                 name: self.read_integer(name, 0) if name in integers else self.read_number(name, signed=name in signed)
                 for name in names
             }
         )
 
-    def require(self, is_valid: bool, key: str, got: str) -> None:
+    def require(self, is_valid: bool, key: str, received: str) -> None:
         """Raise TO402 unless the condition holds."""
         if not is_valid:
-            raise_invalid_field((self.path_prefix + key).rstrip("."), got)
+            raise_invalid_field((self.path_prefix + key).rstrip("."), received)
 
     def require_value(self, key: str) -> Any:
         """Value of a required field."""
@@ -233,10 +235,10 @@ class TallyReader:
         self.require(isinstance(value, str), key, repr(value)[:80])
         return str(value)
 
-    def read_integer(self, key: str, low: int) -> int:
+    def read_integer(self, key: str, minimum: int) -> int:
         """An integer that fits into 64 bits."""
         value = self.require_value(key)
-        self.require(type(value) is int and low <= value < 2**63, key, repr(value)[:80])
+        self.require(type(value) is int and minimum <= value < 2**63, key, repr(value)[:80])
         return int(value)
 
     def read_number(self, key: str, *, signed: bool = False) -> float:
@@ -257,30 +259,29 @@ class TallyReader:
         self.require(isinstance(value, list) and all(type(x) is int for x in value), key, repr(value)[:80])
         return list(value)
 
-    def read_integers(self, key: str, *, empty: bool = False) -> Array:
+    def read_integers(self, key: str, *, may_be_empty: bool = False) -> Array:
         """A list of integers as int64."""
         value = self.check_integers(key, self.read_list(key))
-        self.require(empty or len(value) > 0, key, "no cells")
+        self.require(may_be_empty or len(value) > 0, key, "no cells")
         self.require(all(-(2**63) <= x < 2**63 for x in value), key, "a number beyond 64 bits")
         return np.array(value, dtype=np.int64)
 
     def read_floats(self, key: str, length: int, width: int | None = None) -> Array:
         """A list of finite numbers, or of lists of them, as float64."""
         value = self.read_list(key)
-        lines = value if width is not None else [value]
+        rows = value if width is not None else [value]
         is_valid = len(value) == length and all(
-            isinstance(line, list) and len(line) == (width or length) and all(map(_is_finite_number, line))
-            for line in lines
+            isinstance(row, list) and len(row) == (width or length) and all(map(_is_finite_number, row)) for row in rows
         )
         self.require(is_valid, key, f"{len(value)} values for {length}, or one that is no finite number")
         return np.array(value, dtype=np.float64)
 
 
 def raise_invalid_field(
-    field: str, got: str, fix: str = "The file was modified or truncated. Tally the rows again."
+    field: str, received: str, remedy: str = "The file was modified or truncated. Tally the rows again."
 ) -> NoReturn:
     """Raise TO402 for an invalid field, given by its path in the file."""
-    raise InputError("TO402", f"The tally's {field} is not valid.", got, fix)
+    raise InputError("TO402", f"The tally's {field} is not valid.", received, remedy)
 
 
 def _is_finite_number(value: Any) -> bool:

@@ -92,8 +92,8 @@ def to_strict_json(value: Any) -> str:
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        fix = "Divide the weights by their mean."
-        raise InputError("TO407", "The tally holds a sum that cannot be saved.", "an infinite one", fix) from None
+        remedy = "Divide the weights by their mean."
+        raise InputError("TO407", "The tally holds a sum that cannot be saved.", "an infinite one", remedy) from None
 
 
 def save(tally: TallySums, path: str | Path) -> None:

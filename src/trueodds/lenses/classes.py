@@ -75,38 +75,38 @@ class Positive(Lens):
 class Class(Lens):
     """Class lens: probability of one class, by number or name, against whether it was observed."""
 
-    which: ClassName
+    class_name: ClassName  # or the number of the class
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """`class:3`."""
-        return f"class:{self.which}"
+        """Name of the lens, such as `class:3`."""
+        return f"class:{self.class_name}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
         """Probabilities of the class."""
-        return [class_probability(preds, c) for c in self.columns(preds)]
+        return [class_probability(preds, c) for c in self.class_columns(preds)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
         """Rows of the class."""
-        return [_one_vs_rest_rows(preds, y, c) for c in self.columns(preds)]
+        return [_one_vs_rest_rows(preds, y, c) for c in self.class_columns(preds)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
         """The event is that class."""
-        return [event_codes(c, preds.k) for c in self.columns(preds)]
+        return [event_codes(c, preds.k) for c in self.class_columns(preds)]
 
-    def columns(self, preds: Predictions) -> list[int]:
+    def class_columns(self, preds: Predictions) -> list[int]:
         """Number of the class."""
-        return [class_number(self.which, preds.classes)]
+        return [class_number(self.class_name, preds.classes)]
 
     def view_names(self, preds: Predictions) -> list[str]:
         """Name of the class."""
-        return [f"class:{preds.classes[c]}" for c in self.columns(preds)]
+        return [f"class:{preds.classes[c]}" for c in self.class_columns(preds)]
 
     def check(self, preds: Predictions) -> None:
         """Require that the class exists."""
         if preds.kind == "confidence":
             super().check(preds)
-        self.columns(preds)
+        self.class_columns(preds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class Classwise(Lens):
         """Complements as sums over the other classes."""
         return InducedProbabilities(preds, lambda: event_codes(i, preds.k).code) if preds.kind == "classes" else None
 
-    def columns(self, preds: Predictions) -> list[int]:
+    def class_columns(self, preds: Predictions) -> list[int]:
         """All classes."""
         return list(range(preds.k))
 
@@ -156,7 +156,7 @@ class Groups(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """`groups:[[0,1],[2]]`."""
+        """Name of the lens, such as `groups:[[0,1],[2]]`."""
         return "groups:" + json.dumps([list(block) for block in self.blocks], separators=(",", ":"))
 
     def probabilities(self, preds: Predictions) -> list[Array]:
@@ -195,18 +195,18 @@ def _one_vs_rest_rows(preds: Predictions, y: Array, c: int) -> LensRows:
     return ViewColumn(class_probability(preds, c), y, c)
 
 
-def class_number(which: Any, classes: tuple[Any, ...]) -> int:
-    """Number of a class given by name, or by number if no class name looks like a number."""
-    for place, name in enumerate(classes):
-        if str(which) == str(name):
-            return place
-    words = not any(looks_like_a_number(name) for name in classes)
-    number = parse_digits(str(which))
-    if words and number is not None and number < len(classes):
+def class_number(class_name: Any, classes: tuple[Any, ...]) -> int:
+    """Return the number of a class, given by its name, or by its number if no class name looks like a number."""
+    for i, name in enumerate(classes):
+        if str(class_name) == str(name):
+            return i
+    no_class_is_a_number = not any(looks_like_a_number(name) for name in classes)
+    number = parse_digits(str(class_name))
+    if no_class_is_a_number and number is not None and number < len(classes):
         return number
     raise InputError(
         "TO204",
         "Unknown class.",
-        describe(which),
-        suggest_names(str(which)[:80], [str(name) for name in classes]),
+        describe(class_name),
+        suggest_names(str(class_name)[:80], [str(name) for name in classes]),
     )

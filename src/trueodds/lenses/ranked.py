@@ -134,7 +134,7 @@ class Rank(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """`rank:2`."""
+        """Name of the lens, such as `rank:2`."""
         return f"rank:{self.rank}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
@@ -169,7 +169,7 @@ class TopK(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """`top-2`."""
+        """Name of the lens, such as `top-2`."""
         return f"top-{self.size}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
@@ -184,9 +184,9 @@ class TopK(Lens):
         """Rank of the observed class, or the rest."""
         if self.size == 1:
             return Confidence().outcome_codes(preds)
-        place = np.empty((preds.n, preds.k), dtype=np.int64)
-        np.put_along_axis(place, rank_classes(preds.P), np.arange(preds.k)[None, :], axis=1)
-        return [OutcomeCodes(np.minimum(place, self.size))]
+        rank_of_class = np.empty((preds.n, preds.k), dtype=np.int64)
+        np.put_along_axis(rank_of_class, rank_classes(preds.P), np.arange(preds.k)[None, :], axis=1)
+        return [OutcomeCodes(np.minimum(rank_of_class, self.size))]
 
     def check(self, preds: Predictions) -> None:
         """Require k < K."""

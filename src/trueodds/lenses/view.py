@@ -1,4 +1,4 @@
-"""View: the probabilities, outcomes and weights that a lens shows, by row or by cell with its moments."""
+"""View: the probabilities, outcomes and weights of the event that a lens examines, by row or summed by cell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trueodds.lenses.row_sources import ExactProbabilities, LensRows, SelectedRo
 
 T = TypeVar("T")
 
-SORTED = "sorted"  # cache key of the sorted rows of a view (see binning/sorted_scores.py)
+SORTED_SCORES_KEY = "sorted"  # cache key of the sorted rows of a view (see binning/sorted_scores.py)
 SUMS = ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")
 """Sums of a binary cell beyond n, Σw, Σwp and Σwy: Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)²."""
 
@@ -35,11 +35,19 @@ class View:
     w, n : array_like, (n,), optional
         Weight and number of rows of each cell. The default is 1.
     sums : mapping or callable, optional
-        Further sums of cells of many rows by name (see `SUMS`), or a function that returns them.
-    partition_values : array_like, optional
+        Further sums of cells of many rows by name (see `SUMS`), (n,) each, or a function that returns them.
+    partition_values : array_like, (n,) or (n, m), optional
         Values by which a partition assigns cells to bins. The default is `p`.
-    name, classes, votes, bin_index, exact : optional
-        Name; number of classes (0 if unknown); votes per row; bin numbers; source of complements and logarithms.
+    name : str, optional
+        Name of the view.
+    classes : int, default=2
+        Number of classes of the predictions; 0 if unknown.
+    votes : array_like, (n,), optional
+        Number of votes of each row.
+    bin_index : ndarray, (n,), optional
+        Number of each cell in the partition by which the view was pooled.
+    exact : ExactProbabilities, optional
+        Source of complements and logarithms that are not rounded.
 
     Examples
     --------
@@ -49,7 +57,8 @@ class View:
     """
 
     __slots__ = (
-        "_at", "_cache", "_n", "_p", "_sums", "_w", "_y", "bin_index", "classes", "exact", "name", "rows", "votes",
+        "_cache", "_n", "_p", "_partition_values", "_sums", "_w", "_y",
+        "bin_index", "classes", "exact", "name", "rows", "votes",
     )  # fmt: skip
 
     exact: ExactProbabilities | None  # source of complements and logarithms; None if only p is known
@@ -70,7 +79,7 @@ class View:
         self._w: Array | None = None if w is None else np.asarray(w, dtype=np.float64)
         self._n: Array | None = None if n is None else np.asarray(n, dtype=np.float64)
         self._sums = sums
-        self._at: Array | None = None if partition_values is None else np.asarray(partition_values)
+        self._partition_values: Array | None = None if partition_values is None else np.asarray(partition_values)
         self.votes = None if votes is None else np.asarray(votes)
         self.name = name
         self.classes = classes  # K of the predictions; 0 if unknown
@@ -78,16 +87,16 @@ class View:
         self._cache: dict[object, Any] = {}
 
     @classmethod
-    def of_rows(
+    def from_rows(
         cls, rows: LensRows, *, name: str = "", classes: int = 2, exact: ExactProbabilities | None = None
     ) -> View:
         """Create the binary view of these rows. Columns are computed when they are first read.
 
         Parameters
         ----------
-        rows : Rows
+        rows : LensRows
             Source of probabilities and outcomes.
-        name, classes, exact : str, int, Exact
+        name, classes, exact : str, int, ExactProbabilities
             As for the class.
 
         Returns
@@ -96,7 +105,7 @@ class View:
             The view, without weights.
         """
         new = cls.__new__(cls)
-        new._p = new._y = new._w = new._n = new._at = new._sums = new.votes = new.bin_index = None
+        new._p = new._y = new._w = new._n = new._partition_values = new._sums = new.votes = new.bin_index = None
         new.rows, new.name, new.classes, new.exact, new._cache = rows, name, classes, exact, {}
         return new
 
@@ -173,7 +182,7 @@ class View:
     @property
     def partition_values(self) -> Array:
         """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
-        return self.p if self._at is None else self._at
+        return self.p if self._partition_values is None else self._partition_values
 
     def __len__(self) -> int:
         return self.rows.n if self._p is None and self.rows is not None else len(self.p)
@@ -183,13 +192,15 @@ class View:
         """Whether all cells are rows of weight 1, with no further sums."""
         return self._w is None and self._n is None and self._sums is None
 
-    def cached(self, key: object, make: Callable[[], T]) -> T:
+    def cached(self, key: object, compute: Callable[[], T]) -> T:
         """Return a cached value, or compute it once for this view.
 
         Parameters
         ----------
-        key, make : object, callable
-            Key of the cache (unhashable keys are not cached) and function. The value must not reference the view.
+        key : object
+            Key of the cache. The value of an unhashable key is not cached.
+        compute : callable
+            Function without arguments that returns the value, which must not reference the view.
 
         Returns
         -------
@@ -199,9 +210,9 @@ class View:
         try:
             hash(key)
         except TypeError:
-            return make()
+            return compute()
         if key not in self._cache:
-            self._cache[key] = make()
+            self._cache[key] = compute()
         cached: T = self._cache[key]
         return cached
 
@@ -266,7 +277,7 @@ class View:
         if self._sums is not None:
             return self._sums[name]
         w, y, p = self.w, self.y, self.p.astype(np.float64, copy=False)
-        of_rows: dict[str, Callable[[], Array]] = {
+        row_sums_by_name: dict[str, Callable[[], Array]] = {
             "ww": lambda: w * w,
             "wpp": lambda: w * p * p,
             "wpy": lambda: w * p * y,
@@ -274,9 +285,9 @@ class View:
             "wwv": lambda: w * w * p * self.q,
             "wwr": lambda: w * w * (y - p) ** 2,
         }
-        return of_rows[name]()
+        return row_sums_by_name[name]()
 
-    def binned(self, cells: FittedPartition) -> View:
+    def binned(self, partition: FittedPartition) -> View:
         """Return the view of the bins of a fitted partition.
 
         Parameters
@@ -289,34 +300,47 @@ class View:
         View
             One cell per bin of positive weight.
         """
-        if not isinstance(cells, Bins):  # known by itself: a tree is walked once
-            return self.cached(cells, lambda: self.pool(cells.index(self.partition_values), cells.size))
+        if not isinstance(partition, Bins):  # the object is the key: the leaves of a tree are looked up once
+            return self.cached(partition, lambda: self.pool(partition.index(self.partition_values), partition.size))
         if self.joint or not self.is_rows:
-            return self.pool(cells.index(self.partition_values), cells.size)
-        return self.cached((cells.edges.tobytes(), cells.closed), lambda: self._binned(cells))
+            return self.pool(partition.index(self.partition_values), partition.size)
+        return self.cached((partition.edges.tobytes(), partition.closed), lambda: self._view_of_bins(partition))
 
-    def _binned(self, bins: Bins) -> View:
+    def _view_of_bins(self, bins: Bins) -> View:
+        """Pool rows by bin, from the sorted scores or the row source if these provide the sums, else from columns."""
         table: Mapping[str, Array] | None = None
-        if by_score := self._cache.get(SORTED):  # bins are ranges of the cached sorted rows
+        if by_score := self._cache.get(SORTED_SCORES_KEY):  # bins are ranges of the cached sorted rows
             table = by_score.sums_in_bins(bins)
-        if table is None and self.rows is not None and self._at is None:
+        if table is None and self.rows is not None and self._partition_values is None:
             table = self.rows.sums(bins.edges, bins.closed)
-        return self._summed(bins) if table is None else binned_view(table, lambda: self._summed(bins).as_sums, self)
+        return (
+            self._sum_columns_in_bins(bins)
+            if table is None
+            else view_from_bin_sums(table, lambda: self._sum_columns_in_bins(bins).sums_by_name, self)
+        )
 
-    def _summed(self, bins: Bins) -> View:
-        if self._at is not None:
+    def _sum_columns_in_bins(self, bins: Bins) -> View:
+        """Pool rows by bin from the columns p, y, w and n."""
+        if self._partition_values is not None:
             return self.pool(bins.index(self.partition_values), bins.size)
         table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
         n, mass, wp, wy, *sums = table[bin_index].T
-        named = dict(zip(SUMS, sums, strict=True))
+        sums_by_name = dict(zip(SUMS, sums, strict=True))
         return View(
-            wp / mass, wy / mass, mass, n=n, sums=named, name=self.name, classes=self.classes, bin_index=bin_index
+            wp / mass,
+            wy / mass,
+            mass,
+            n=n,
+            sums=sums_by_name,
+            name=self.name,
+            classes=self.classes,
+            bin_index=bin_index,
         )
 
     @property
-    def as_sums(self) -> Mapping[str, Array]:
-        """All sums of `SUMS` by name."""
+    def sums_by_name(self) -> Mapping[str, Array]:
+        """All sums of `SUMS` by name, (n,) each."""
         return {name: self.sums(name) for name in SUMS}
 
     def pool(self, index: Array, size: int) -> View:
@@ -338,15 +362,16 @@ class View:
         mass = w[keep]
         if self.joint:
             ww = np.bincount(index, self.sums("ww"), size)[keep]
-            p = self._columns(self.p, index, size)[keep] / mass[:, None]
-            y = self._columns(self.y, index, size)[keep] / mass[:, None]
+            p = self._sum_by_outcome(self.p, index, size)[keep] / mass[:, None]
+            y = self._sum_by_outcome(self.y, index, size)[keep] / mass[:, None]
             return View(p, y, mass, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, bin_index=keep)
         sums = {name: np.bincount(index, self.sums(name), size)[keep] for name in SUMS}
         p = np.bincount(index, self.w * self.p, size)[keep] / mass
         y = np.bincount(index, self.w * self.y, size)[keep] / mass
         return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=keep)
 
-    def _columns(self, x: Array, index: Array, size: int) -> Array:
+    def _sum_by_outcome(self, x: Array, index: Array, size: int) -> Array:
+        """Return Σwx of the rows x (n, m) with each index, (size, m)."""
         return np.stack([np.bincount(index, self.w * column, size) for column in x.T], axis=1)
 
     def with_y(self, y: Array) -> View:
@@ -363,7 +388,7 @@ class View:
             The same rows with the new outcomes.
         """
         new = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
-        new._w, new._n, new._at = self._w, self._n, self._at
+        new._w, new._n, new._partition_values = self._w, self._n, self._partition_values
         return new
 
     def take(self, rows: Array) -> View:
@@ -383,17 +408,24 @@ class View:
         votes = None if self.votes is None else self.votes[rows]
         exact = None if self.exact is None else SelectedRows(self, rows)
         new = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
-        new._w, new._n, new._at = (None if x is None else x[rows] for x in (self._w, self._n, self._at))
+        new._w, new._n, new._partition_values = (
+            None if x is None else x[rows] for x in (self._w, self._n, self._partition_values)
+        )
         return new
 
 
-def binned_view(table: Mapping[str, Array], more: Callable[[], Mapping[str, Array]], of: View) -> View:
-    """View of the bins of unweighted rows from n, Σp, Σy and Σpy; other sums follow from Σp² or on demand."""
+def view_from_bin_sums(
+    table: Mapping[str, Array], sum_all_columns: Callable[[], Mapping[str, Array]], source: View
+) -> View:
+    """Make the view of the bins of the unweighted rows of `source` from n, wp, wy, wpy and perhaps wpp, (bins,) each.
+
+    Without wpp, `sum_all_columns` is called when the other sums are first read.
+    """
     bin_index = np.flatnonzero(table["n"] > 0)
     n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))
-    sums: Any = more
+    sums: Any = sum_all_columns
     if "wpp" in table:
         wpp = table["wpp"][bin_index]
         wwr = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
         sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, wwr), strict=True))
-    return View(wp / n, wy / n, n, n=n, sums=sums, name=of.name, classes=of.classes, bin_index=bin_index)
+    return View(wp / n, wy / n, n, n=n, sums=sums, name=source.name, classes=source.classes, bin_index=bin_index)

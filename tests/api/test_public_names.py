@@ -25,8 +25,8 @@ REGISTRIES = {"estimators": ESTIMATORS, "tests": TESTS, "calibrators": CALIBRATO
 
 def settings_of(method: Any) -> list[str]:
     """The settings that a method takes by keyword."""
-    if hasattr(method, "accepts"):
-        return sorted(method.accepts())
+    if hasattr(method, "setting_names"):
+        return sorted(method.setting_names())
     return [name for name in inspect.signature(method).parameters if name != "self"]
 
 

@@ -37,7 +37,7 @@ def classes(k, n=90, seed=0):
 
 def drawn(name, rows, **settings):
     """A model of its own, named as an epoch is, which other diagrams do not mind; log odds of 0 and 1 with a floor."""
-    if "min_prob" in DIAGRAMS.load(name).accepts():
+    if "min_prob" in DIAGRAMS.load(name).setting_names():
         settings.setdefault("min_prob", 1e-6)
     return to.draw({"1": rows}, name, **settings)
 
@@ -144,7 +144,7 @@ def test_a_tally_draws_what_the_rows_draw(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_table_is_strict_json_and_settings_are_read_back(name):
-    takes = DIAGRAMS.load(name).accepts()
+    takes = DIAGRAMS.load(name).setting_names()
     options = {key: value for key, value in {"bins": 4, "level": 0.8}.items() if key in takes}
     for k, lens in lenses(name):
         y, P, w = classes(k)

@@ -122,4 +122,4 @@ def settings_of(method: Any) -> tuple[str, ...]:
 
 def _settings_of(method: Any) -> tuple[str, ...]:
     """Return the names of the settings that a method takes by its name."""
-    return tuple(method.accepts() if hasattr(method, "accepts") else settings_of(method))
+    return tuple(method.setting_names() if hasattr(method, "setting_names") else settings_of(method))

@@ -63,8 +63,8 @@ def check_constructor(method: Any, args: Sequence[Any], settings: Mapping[str, A
         signature.bind_partial(None, *args, **settings)
     except TypeError as problem:
         error = argument_error(method.__name__, signature, (None, *args), settings, str(problem))
-        accepts = method.accepts() if hasattr(method, "accepts") else ()
-        named = next((name for name in settings if name in accepts and name not in signature.parameters), None)
+        setting_names = method.setting_names() if hasattr(method, "setting_names") else ()
+        named = next((name for name in settings if name in setting_names and name not in signature.parameters), None)
         if named and (call := call_by_name(method, named)):
             error = InputError(error.code, error.problem, error.got, f"Pass it with the name: {call}.")
         raise error from None

@@ -41,7 +41,7 @@ class Recipe(Settings):
     exemptions: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `draw` may pass."""
         return settings_of(cls)
 
@@ -91,7 +91,7 @@ class BinnedRecipe(Recipe):
     level: Level = 0.9
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `draw` may pass, those of the partition included."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 

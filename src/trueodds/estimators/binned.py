@@ -99,7 +99,7 @@ class BinnedError(Estimator):
         return 1.0 if self.distance == "tv" else math.inf
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 

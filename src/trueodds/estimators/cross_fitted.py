@@ -88,7 +88,7 @@ class CrossFitted(OutOfSample):
     distance: str = "tv"
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
         return (*settings_of(cls), "score")
 

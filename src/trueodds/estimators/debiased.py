@@ -61,7 +61,7 @@ class _Debiased(Estimator):
             )
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 

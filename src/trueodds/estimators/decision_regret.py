@@ -79,7 +79,7 @@ class DecisionRegret(Estimator):
     partition: Partition | None = None
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *settings_of(CostRegret))
 

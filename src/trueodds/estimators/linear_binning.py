@@ -102,7 +102,7 @@ class LinearBinError(UnbinnedError):
             )
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
         return ("bins", "partition", "range", "mapping", "closed", "weights")
 

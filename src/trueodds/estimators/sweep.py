@@ -75,7 +75,7 @@ class SweepError(UnbinnedError):
     order: Order = 2.0
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that the public functions may pass."""
         return ("partition", "order")
 

@@ -108,7 +108,7 @@ class BinByBin(ViewTest):
             )
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `to.test` may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 

@@ -92,7 +92,7 @@ class Consistency(HypothesisTest):
     aggregate: Aggregate | None = None  # None: the lens's own, the mean of its views for most lenses
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings of the test and of all estimators."""
         own = settings_of(cls)
         of_statistics = [name for estimator_name in ESTIMATORS.names() for name in _accepted_settings(estimator_name)]
@@ -187,4 +187,4 @@ class Consistency(HypothesisTest):
 
 def _accepted_settings(estimator_name: str) -> tuple[str, ...]:
     estimator = ESTIMATORS.load(estimator_name)
-    return estimator.accepts() if hasattr(estimator, "accepts") else settings_of(estimator)
+    return estimator.setting_names() if hasattr(estimator, "setting_names") else settings_of(estimator)

@@ -89,7 +89,7 @@ class DebiasedL2Test(ViewTest):
         self.error_estimator()  # raises InputError for an invalid partition
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `to.test` may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 

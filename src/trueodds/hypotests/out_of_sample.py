@@ -98,9 +98,9 @@ class CrossFittedTest(ViewTest):
             )
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `to.test` may pass."""
-        return ("null", *CrossFitted.accepts())
+        return ("null", *CrossFitted.setting_names())
 
     @classmethod
     def from_settings(cls, _name: str, null: str = "asymptotic", **settings: Any) -> CrossFittedTest:
@@ -188,7 +188,7 @@ class DecisionRegretTest(CrossFittedTest):
     statistic: OutOfSample = field(default_factory=CostRegret)
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `to.test` may pass."""
         return ("null", *settings_of(CostRegret))
 

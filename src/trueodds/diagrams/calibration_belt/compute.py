@@ -120,7 +120,7 @@ class CalibrationBelt(Recipe):
         self._test()
 
     @classmethod
-    def accepts(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """Names of the settings that `draw` may pass; `level` is a single one of `levels`."""
         return ("level", *(field.name for field in fields(cls)))
 

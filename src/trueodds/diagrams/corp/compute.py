@@ -149,7 +149,7 @@ class Corp(Recipe):
             lens=lens_name(views),
             table=stack_tables([panel.table_columns() for panel in panels]),
             panels=stack_tables([self._panel_columns(panels)]),
-            settings={name: getattr(self, name) for name in self.accepts()} | {"bins": n_bins},
+            settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": n_bins},
             notes=tuple(self._collect_notes(panels, len(views))),
         )
 

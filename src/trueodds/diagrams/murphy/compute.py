@@ -252,7 +252,7 @@ class MurphyBuilder:
             table=stack_tables(table),
             panels=stack_tables([self._panel_columns(scores, mcb)]),
             settings={
-                **{name: getattr(recipe, name) for name in recipe.accepts()},
+                **{name: getattr(recipe, name) for name in recipe.setting_names()},
                 "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
                 "parts": self.shows_decomposition,
                 "banded": self.shows_bands,

@@ -168,7 +168,7 @@ class ReliabilityCurve(Recipe):
                     }
                 ]
             ),
-            settings={name: getattr(self, name) for name in self.accepts()} | {"bins": count},
+            settings={name: getattr(self, name) for name in self.setting_names()} | {"bins": count},
             notes=tuple(self._collect_notes(panels)),
         )
 

@@ -134,7 +134,9 @@ def test_a_method_s_docstring_begins_with_its_use_by_name(name: str) -> None:
     assert f', "{method}")``' in " ".join(use.split())
     registry = next(family for family in (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS) if family.kind == kind)
     settings = (
-        registry.load(method).setting_names() if hasattr(METHODS[name], "setting_names") else dataclasses.fields(METHODS[name])
+        registry.load(method).setting_names()
+        if hasattr(METHODS[name], "setting_names")
+        else dataclasses.fields(METHODS[name])
     )
     assert ("Settings by name: " in " ".join(use.split())) == bool(settings)
 

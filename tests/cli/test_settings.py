@@ -25,7 +25,9 @@ REGISTRIES = {"estimators": ESTIMATORS, "tests": TESTS, "diagrams": DIAGRAMS, "c
 def accepted_settings(registry: Registry) -> set[str]:
     methods = [registry.load(name) for name in registry.names()]
     return {
-        key for method in methods for key in (method.setting_names() if hasattr(method, "setting_names") else settings_of(method))
+        key
+        for method in methods
+        for key in (method.setting_names() if hasattr(method, "setting_names") else settings_of(method))
     }
 
 

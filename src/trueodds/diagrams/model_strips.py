@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import panel_grid, styling
 from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_styles import COLORS
@@ -46,7 +46,7 @@ def figure_height(
         return usual + table  # the layout determines the height of a grid
     if plot is None:
         plot = MIN_PLOT_HEIGHT + HEIGHT_PER_MODEL * len(diagram.settings["models"])
-    head = fit_headers(diagram, diagram.summary, 72 * width - 72, layout.DEFAULT_FONT_SIZE)[0].height / 72
+    head = fit_headers(diagram, diagram.summary, 72 * width - 72, panel_grid.DEFAULT_FONT_SIZE)[0].height / 72
     return max(usual, head + plot / (1 - strip_height) + LABELS_HEIGHT) + table
 
 

@@ -130,7 +130,9 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
         return  # the caller's own legend stays
     header = Header(diagram, "", "", width - 2 * title_and_legend.LEGEND_PADDING * size, size)
     if not diagram.has_inset_axes:
-        title_and_legend.place_legend(ax, header.at_decreasing_font_sizes(), diagram.strip_height, always=is_requested)
+        title_and_legend.place_legend(
+            ax, header.at_decreasing_font_sizes(), diagram.strip_height, covers_if_needed=is_requested
+        )
     elif (
         header.legend_entries
         and header.has_room_for_words

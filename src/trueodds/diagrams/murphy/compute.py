@@ -161,6 +161,7 @@ class Murphy(Recipe):
     def _make_builder(
         self, views_by_model_name: Mapping[str, tuple[View, ...]], sources: Mapping[str, Any], rng: np.random.Generator
     ) -> MurphyBuilder:
+        """Order the views by the largest MCB of a model, and compute the curves of all models."""
         count = len(next(iter(views_by_model_name.values())))
         panels = [
             [MurphyModel(name, views[i], self.score) for name, views in views_by_model_name.items()]
@@ -211,16 +212,18 @@ class MurphyBuilder:
         for i, models in enumerate(panels):
             decisions = [model.cost_curve for model in models]
             exact = exact_thresholds(decisions) if thresholds is None else None
-            at = exact if thresholds is None else thresholds
-            if at is None:
-                at = threshold_grid(decisions)
-                self.n_grid_thresholds = max(self.n_grid_thresholds, len(at))
-            self.curves.append([model.curve_rows(at, exact=exact is not None) for model in models])
-            drawn = i < layout.MAX_PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1
+            band_thresholds = exact if thresholds is None else thresholds
+            if band_thresholds is None:
+                band_thresholds = threshold_grid(decisions)
+                self.n_grid_thresholds = max(self.n_grid_thresholds, len(band_thresholds))
+            self.curves.append([model.curve_rows(band_thresholds, is_exact=exact is not None) for model in models])
+            has_band = (
+                i < layout.MAX_PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1
+            )
             rows = threshold_grid(decisions, BAND_THRESHOLDS) if thresholds is None else thresholds
             self.bands.append(
                 bootstrap_bands(models, sources, rows, recipe.level, recipe.resamples, rng, recipe.paired)
-                if drawn
+                if has_band
                 else []
             )
 
@@ -230,7 +233,7 @@ class MurphyBuilder:
         """The diagram, with the results of each model over all views."""
         recipe, has_single_view = self.recipe, len(self.panels) == 1
         # The noise floor of a score is not a bias to be reported.
-        scores = {name: replace(one, noise_floor=MISSING) for name, one in scores.items()}
+        scores = {name: replace(result, noise_floor=MISSING) for name, result in scores.items()}
         lens = lens_name([models[0].view for models in self.panels])
         table: list[Columns] = []
         for i, models in enumerate(self.panels):
@@ -272,6 +275,7 @@ class MurphyBuilder:
         return self.recipe.band == "bootstrap" or (self.recipe.band == "auto" and len(self.names) <= 2)
 
     def _aggregate_row(self, lens: str, model: MurphyModel, score: ModelResult, mcb: ModelResult | None) -> Columns:
+        """The table row of one model for its mean score over all views."""
         terms = {
             key: float(np.mean([self._find_model(models, model.name).numbers[key] for models in self.panels]))
             for key in model.numbers
@@ -286,21 +290,23 @@ class MurphyBuilder:
 
     @staticmethod
     def _find_model(models: Sequence[MurphyModel], name: str) -> MurphyModel:
+        """The model of this name."""
         return next(model for model in models if model.name == name)
 
     def _panel_columns(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult]) -> Columns:
-        drawn = self.panels[: layout.MAX_PANELS]
+        """The rows of `panels` as columns; all panels share the scale of y."""
+        drawn_panels = self.panels[: layout.MAX_PANELS]
         if self.recipe.style == "murphy":
-            shown = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
+            shown_parts = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
             curves = [curve for curves in self.curves[: layout.MAX_PANELS] for curve in curves]
-            highest = max(float(curve[part].max()) for curve in curves for part in shown)
+            max_cost = max(float(curve[part].max()) for curve in curves for part in shown_parts)
             if self.shows_bands:
                 limits = [float(band["high"].max()) for view in self.bands for band in view]
-                highest = max([highest, *limits])
-            tallest = max(float(model.strip_rows()["share"].max()) for models in drawn for model in models)
-            ends = {"y_low": 0.0, "y_high": 1.04 * max(highest, 0.01), "tallest": tallest}
+                max_cost = max([max_cost, *limits])
+            max_share = max(float(model.strip_rows()["share"].max()) for models in drawn_panels for model in models)
+            axis_limits = {"y_low": 0.0, "y_high": 1.04 * max(max_cost, 0.01), "tallest": max_share}
         else:
-            ends = plane_limits(drawn, mcb if len(self.panels) == 1 else {})
+            axis_limits = plane_limits(drawn_panels, mcb if len(self.panels) == 1 else {})
         rows = [
             {
                 "view": models[0].view.name,
@@ -308,7 +314,7 @@ class MurphyBuilder:
                 "aside": format_score_range(models),
                 "finding": self._describe_finding(i, scores),
                 "n": max(model.view.n_rows for model in models),
-                **ends,
+                **axis_limits,
             }
             for i, models in enumerate(self.panels)
         ]
@@ -325,9 +331,11 @@ class MurphyBuilder:
         }
 
     def _ordered_results(self, scores: Mapping[str, ModelResult]) -> list[ModelResult]:
+        """The results in the order of the models."""
         return [scores.get(name, UNKNOWN_RESULT) for name in self.names]
 
     def _describe_finding(self, i: int, scores: Mapping[str, ModelResult]) -> str:
+        """Describe the curves of view number i."""
         models = self.panels[i]
         results = [ModelResult(model.numbers["score"]) for model in models]
         if scores and len(self.panels) == 1:
@@ -338,6 +346,7 @@ class MurphyBuilder:
         return describe_curves(models, self.curves[i], self.bands[i], results, fixed_thresholds=fixed_thresholds)
 
     def _check_equal_outcomes(self) -> None:
+        """Raise TO205 if the UNC of the models of a view differ, which one plane cannot show."""
         for models in self.panels:
             unc = [model.numbers["unc"] for model in models]
             if not np.allclose(unc, unc[0], rtol=1e-9, atol=1e-12):
@@ -350,6 +359,7 @@ class MurphyBuilder:
                 )
 
     def _collect_notes(self) -> list[Note]:
+        """Notes on thresholds, bands, infinite scores, tallies and views that are not drawn."""
         notes = [
             note
             for models in self.panels[: layout.MAX_PANELS]
@@ -387,12 +397,14 @@ class MurphyBuilder:
 
 
 def _same_outcome_rate(models: Sequence[MurphyModel]) -> bool:
+    """Whether the event rates of all models of a view are equal."""
     return bool(
         np.allclose([model.cost_curve.rate for model in models], models[0].cost_curve.rate, rtol=1e-9, atol=1e-12)
     )
 
 
 def _infinite_score_notes(model: MurphyModel) -> list[Note]:
+    """The note on rows with an infinite log loss, if there are any."""
     from trueodds.estimators.corp import Corp
 
     return Corp(model.score).notes(model.view)

@@ -109,8 +109,8 @@ class Simplex(SimplexRecipe):
         cells = sum(len(table["cell"]) for table in tables)
         cell_level = 1 - (1 - self.level) / cells if self.simultaneous else self.level
         if self.ellipses:
-            made = (body.with_ellipses(cell_level) for body in arrows)
-            tables = [{**table, **ellipse} for table, ellipse in zip(tables, made, strict=True)]
+            arrows_with_ellipses = (body.with_ellipses(cell_level) for body in arrows)
+            tables = [{**table, **ellipse} for table, ellipse in zip(tables, arrows_with_ellipses, strict=True)]
         settings = {
             "partition": str(arrows[0].partition),
             "level": self.level,
@@ -132,6 +132,7 @@ class Simplex(SimplexRecipe):
         )
 
     def _evaluate_triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:
+        """Evaluate one triangle for three outcomes, else one of each outcome, its closest rival and the rest."""
         simplex_recipe.check_joint(view, self.name)
         labels = simplex_recipe.label_outcomes(view, names)
         partition = self.partition or default_partition(
@@ -139,10 +140,10 @@ class Simplex(SimplexRecipe):
         )
         if len(labels) == 3:
             return [Arrows(view, partition, labels, view.name, self.level)]
-        made = []
+        triangles = []
         rest = simplex_recipe.label_rest(labels)
         sums = simplex_recipe.row_totals(view)
         for j, c in enumerate(simplex_recipe.closest_rivals(view)):
-            three = simplex_recipe.rival_view(view, j, int(c), f"class:{labels[j]}", sums)
-            made.append(Arrows(three, partition, (labels[j], labels[c], rest), labels[j], self.level))
-        return made
+            view_of_three = simplex_recipe.rival_view(view, j, int(c), f"class:{labels[j]}", sums)
+            triangles.append(Arrows(view_of_three, partition, (labels[j], labels[c], rest), labels[j], self.level))
+        return triangles

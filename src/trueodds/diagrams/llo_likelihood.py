@@ -24,7 +24,8 @@ from trueodds.diagrams._style import styling
 from trueodds.lenses.view import View
 
 _LOG_LIKELIHOOD_TOLERANCE = 1e-5  # tolerance in nats of the log-likelihood of the boldest map
-_MAX_LOG_ODDS_IN_BLOCK = 1 << 20  # log odds in memory at a time
+_MAX_NEWTON_STEPS = 8  # Newton steps to the boldest map
+_MAX_LOG_ODDS_IN_BLOCK = 1 << 20  # log odds in memory at a time: 8 MB
 MAX_GROUPS = 1 << 10  # maximum number of groups of neighboring scores
 _N_CONTOUR_VERTICES = 180  # vertices of a contour
 
@@ -71,7 +72,7 @@ class LloLikelihood:
     min_loss: float  # F at theta
     rank: int  # number of identifiable parameters
     converged: bool  # whether finite τ and γ maximize the likelihood
-    prior: float
+    prior: float  # prior probability of calibration
 
     @classmethod
     def from_view(cls, view: View, min_prob: float = 1e-12, prior: float = 0.5) -> LloLikelihood:
@@ -111,18 +112,18 @@ class LloLikelihood:
     def log_likelihood_drops(self, tau: Array, gamma: Array) -> Array:
         """Return the decreases from the best fit for all τ (a,) and γ (b,), (b, a), on at most 1,024 score groups."""
         groups, losses = self.groups, np.empty((len(gamma), len(tau)))
-        height = max(1, _MAX_LOG_ODDS_IN_BLOCK // (len(tau) * len(groups.x)))
-        for start in range(0, len(gamma), height):
-            part = slice(start, start + height)
-            eta = tau[:, None] + gamma[part, None, None] * groups.x
-            losses[part] = _softplus(eta) @ groups.w
+        n_slopes = max(1, _MAX_LOG_ODDS_IN_BLOCK // (len(tau) * len(groups.x)))
+        for start in range(0, len(gamma), n_slopes):
+            block = slice(start, start + n_slopes)
+            eta = tau[:, None] + gamma[block, None, None] * groups.x
+            losses[block] = _softplus(eta) @ groups.w
         # The term with the outcomes is linear and needs no loop over rows.
         losses -= tau * groups.wy.sum() + gamma[:, None] * (groups.x @ groups.wy)
-        top = float(
+        best_loss = float(
             _softplus(self.theta[0] + self.theta[1] * groups.x) @ groups.w
             - self.theta @ intercept_and_score(groups.x).T @ groups.wy
         )
-        return np.asarray(np.maximum(losses - top, 0.0))
+        return np.asarray(np.maximum(losses - best_loss, 0.0))
 
     def posterior(self, drop: Array) -> Array:
         """The posterior probability of calibration for a decrease `drop` of the log-likelihood."""
@@ -136,14 +137,10 @@ class LloLikelihood:
         boldest = spec.fit(probability_pair(groups.x), np.stack([1 - share, share], axis=1), groups.w)
         if groups is self.rows or not self.has_finite_maximum:
             return boldest
-        direction, max_drop, step = (
-            np.array([boldest.tau, boldest.gamma]) - self.theta,
-            spec.max_log_likelihood_loss(self.n),
-            1.0,
-        )
-        for _ in range(
-            8
-        ):  # Newton steps along the line from the best fit, until the decrease on all rows is as required
+        # Newton steps along the line from the best fit, until the decrease on all rows is as required.
+        direction = np.array([boldest.tau, boldest.gamma]) - self.theta
+        max_drop, step = spec.max_log_likelihood_loss(self.n), 1.0
+        for _ in range(_MAX_NEWTON_STEPS):
             likelihood = logistic_likelihood(
                 intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + step * direction
             )

@@ -19,12 +19,8 @@ from trueodds.kernels import as_plain_array, grid_sums, map_blocks
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, N_EQUAL_CELLS, merge_cells, pop_occupied_cells
 from trueodds.lenses.view import SUMS, View
 
-UNWEIGHTED_SUMS = (
-    "wp",
-    "wpp",
-    "wy",
-    "wpy",
-)  # for rows of weight 1 with one label each: all other sums follow from these and n
+# Sums of rows of weight 1 with one label each: all other sums follow from these and n.
+UNWEIGHTED_SUMS = ("wp", "wpp", "wy", "wpy")
 WEIGHTED_SUMS = ("w", "wp", "wy", *SUMS)
 
 
@@ -40,8 +36,9 @@ _table_cache = _TableCache()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Sums per cell of one or several binary views, which `+` merges. Cell c of view v has the index
-    v · cells_per_view + c.
+    """Sums per cell of one or several binary views, which `+` merges.
+
+    Cell c of view v has the index v · cells_per_view + c.
 
     The fine grid has edges i/3840, with the first and the last cell halved 20 times. All cells are right-closed `(lo,
     hi]`, and the first contains 0. Memory: 48 or 88 bytes per occupied cell.
@@ -64,8 +61,10 @@ class Cells:
 
     @classmethod
     def from_dense_table(cls, n_views: int, n_sums: int, add_rows: Callable[[Array, Array], None]) -> Cells:
-        """Cells from a dense table that `fill` adds to, with n (n_views · N_CELLS,) and
-        sums (n_views · N_CELLS, n_sums)."""
+        """Collect the occupied cells of a dense table.
+
+        `add_rows` adds rows to the zeroed arrays n (n_views · N_CELLS,) and sums (n_views · N_CELLS, n_sums).
+        """
         shape = (n_views * N_CELLS, n_sums)
         # Removed while in use, so that a table that an interrupt leaves half filled is never used again.
         table = _table_cache.tables.pop(shape, None)
@@ -187,7 +186,7 @@ CLASSES_PER_TASK, WEIGHTED_CLASSES_PER_TASK = 16, 5
 class TallyRows:
     """A block of rows in the memory layout of the kernels: read-only and C-ordered."""
 
-    kind: str
+    kind: str  # of the predictions
     P: Array  # (n, m), float32 or float64; m = 1 for bare confidence
     y: Array | None  # (n,) labels, or (n, m) of 0 and 1 for multilabel
     votes: Array | None  # (n, m) votes
@@ -199,7 +198,7 @@ class TallyRows:
 
     @classmethod
     def from_predictions(cls, preds: Predictions, selection: slice | Array) -> TallyRows:
-        """The chosen rows."""
+        """Copy the selected rows into the layout of the kernels."""
         p = preds.p[selection]
         if preds.kind == "confidence":
             P = p[:, None]
@@ -252,7 +251,7 @@ def cells_by_rank(rows: TallyRows, ranked_columns: Array) -> Cells:
 
 
 def values_by_rank(rows: TallyRows, ranked_columns: Array) -> tuple[Array, Array]:
-    """The largest probabilities of each row and their outcomes, both (n, ranks); `which` holds their columns."""
+    """The largest probabilities of each row and their outcomes, both (n, ranks), from their columns (n, ranks)."""
     if rows.votes is not None:
         return as_plain_array(np.take_along_axis(rows.P, ranked_columns, axis=1)), np.take_along_axis(
             rows.votes, ranked_columns, axis=1

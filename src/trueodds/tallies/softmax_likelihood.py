@@ -136,15 +136,12 @@ def softmax_by_class(
         F, Y, w, coefficients.reshape(Y.shape[1], -1), offset, with_hessian
     )
     g, m = gradient.reshape(-1), len(coefficients)
-    H = (
-        np.zeros((0, 0))
-        if not with_hessian
-        else (
-            _assemble_hessian_from_pairs(pair_sums, Y.shape[1])
-            if F.ndim == 2
-            else _assemble_hessian(class_blocks, pair_sums)
-        )
-    )
+    if not with_hessian:
+        H = np.zeros((0, 0))
+    elif F.ndim == 2:
+        H = _assemble_hessian_from_pairs(pair_sums, Y.shape[1])
+    else:
+        H = _assemble_hessian(class_blocks, pair_sums)
     if tying is not None:
         g, H = tying.T @ g, tying.T @ H @ tying if with_hessian else H
     assert not with_hessian or tying is not None or H.shape == (m, m)

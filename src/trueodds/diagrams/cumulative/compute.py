@@ -184,43 +184,19 @@ def _format_points(x: float) -> str:
 
 def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
     """The rows of the table for one view: curve, extremes, steepest segment and ticks of the score."""
-    nan = np.nan
-    curve = [
-        (
-            residuals.row_share[i],
-            residuals.row_share[i],
-            residuals.scores[i],
-            residuals.scores[i],
-            residuals.residual_path[i],
-            nan,
-        )
-        for i in residuals.drawn_vertices
-    ]
-    extremes = [
-        (
-            residuals.row_share[i],
-            residuals.row_share[i],
-            residuals.scores[i],
-            residuals.scores[i],
-            residuals.residual_path[i],
-            nan,
-        )
-        for i in residuals.extremes
-    ]
+    curve = _vertex_rows(residuals, residuals.drawn_vertices)
+    extremes = _vertex_rows(residuals, residuals.extremes)
     segments = []
-    if (steepest := residuals.significant_segment) is not None:
-        start, stop = steepest
-        ends = (
-            residuals.row_share[start],
-            residuals.row_share[stop],
-            residuals.scores[start + 1],
-            residuals.scores[stop],
-        )
+    if (segment := residuals.significant_segment) is not None:
+        start, stop = segment
         segments.append(
             (
-                *ends,
+                residuals.row_share[start],
+                residuals.row_share[stop],
+                residuals.scores[start + 1],
+                residuals.scores[stop],
                 residuals.residual_path[stop] - residuals.residual_path[start],
-                residuals.segment_slope(steepest),
+                residuals.segment_slope(segment),
             )
         )
     ticks = []
@@ -228,7 +204,7 @@ def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
         # Rounding may put the mean of a tally's cell above its only score.
         share = residuals.row_share[np.searchsorted(residuals.scores[1:], score * (1 + 1e-9), "right")]
         if 0 < share < 1:
-            ticks.append((share, share, score, score, nan, nan))
+            ticks.append((share, share, score, score, np.nan, np.nan))
     parts = {"curve": curve, "extreme": extremes, "segment": segments, "tick": ticks}
     sizes = [len(rows) for rows in parts.values()]
     numbers = np.concatenate(
@@ -239,6 +215,21 @@ def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
         "part": np.repeat(np.array(list(parts), dtype=object), sizes),
         **dict(zip(_NUMBER_COLUMNS, numbers.T.copy(), strict=True)),
     }
+
+
+def _vertex_rows(residuals: CumulativeResiduals, vertices: Any) -> list[tuple[float, ...]]:
+    """Rows of the table for vertices of the path, given by their indices, in the order of `_NUMBER_COLUMNS`."""
+    return [
+        (
+            residuals.row_share[i],
+            residuals.row_share[i],
+            residuals.scores[i],
+            residuals.scores[i],
+            residuals.residual_path[i],
+            np.nan,
+        )
+        for i in vertices
+    ]
 
 
 def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:

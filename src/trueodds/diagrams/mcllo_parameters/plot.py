@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,7 +181,8 @@ def _draw_side_labels(ax: Any, view: Mapping[str, Any], size: float) -> None:
 def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: float) -> None:
     """Write the name of each class near its estimate, where it is closest to it and overlaps no other name.
 
-    A name that has no place beside its estimate is written farther away, with a line to it, unless there are many."""
+    A name that has no place beside its estimate is written farther away, with a line to it, unless there are many.
+    """
     width, height = (72 * side for side in styling.size_in_inches(ax))
     left, right = np.log(view["delta_low"]), np.log(view["delta_high"])
     x = (rows["tau"] - left) / (right - left) * width
@@ -189,22 +190,22 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
     y = (rows["gamma"] - view["gamma_low"]) / (view["gamma_high"] - view["gamma_low"]) * 0.7 * height
     high = view["gamma_high"] - view["gamma_low"]
     identity_position = -left / (right - left) * width, (1 - view["gamma_low"]) / high * 0.7 * height
-    occupied = [
-        (identity_position[0] - 6, identity_position[1] - 6, identity_position[0] + 6, identity_position[1] + 6)
-    ]  # the mark of (1, 1)
+    mark_x, mark_y = identity_position
+    occupied = [(mark_x - 6, mark_y - 6, mark_x + 6, mark_y + 6)]  # by the mark of (1, 1)
+    distances = _NAME_DISTANCES if view["classes"] <= _MAX_CLASSES_WITH_FILLS else _NAME_DISTANCES[:1]
     for i in np.argsort(-rows["statistic"], kind="stable"):
         name = styling.shorten_text(str(rows["class"][i]), 90, size)
         is_other = np.arange(len(x)) != i
-        distances = _NAME_DISTANCES if view["classes"] <= _MAX_CLASSES_WITH_FILLS else _NAME_DISTANCES[:1]
         for distance, (dx, dy) in itertools.product(distances, _NAME_DIRECTIONS):
-            a, b, c, d = box = _label_box(
+            box = _label_box(
                 float(x[i]), float(y[i]), styling.text_width(name, size), 1.2 * size, distance * dx, distance * dy
             )
-            distance_to_others = np.hypot(
-                np.maximum(np.maximum(a - x, x - c), 0)[is_other], np.maximum(np.maximum(b - y, y - d), 0)[is_other]
-            )
-            is_free = all(c < e[0] or e[2] < a or d < e[1] or e[3] < b for e in occupied)
-            if is_free and distance_to_others.min(initial=np.inf) > _MIN_NAME_DISTANCE and a > 2 and c < width - 2:
+            if (
+                _is_free(box, occupied)
+                and _distances_from_box(box, x, y)[is_other].min(initial=np.inf) > _MIN_NAME_DISTANCE
+                and box[0] > 2
+                and box[2] < width - 2
+            ):
                 ax.annotate(
                     name,
                     (rows["delta"][i], rows["gamma"][i]),
@@ -221,6 +222,18 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
                 )
                 occupied.append(box)
                 break
+
+
+def _is_free(box: tuple[float, ...], occupied: Sequence[tuple[float, ...]]) -> bool:
+    """Whether a box (left, low, right, high) overlaps none of the others."""
+    left, low, right, high = box
+    return all(right < other[0] or other[2] < left or high < other[1] or other[3] < low for other in occupied)
+
+
+def _distances_from_box(box: tuple[float, ...], x: Array, y: Array) -> Array:
+    """Distance of each point (n,) from a box (left, low, right, high); 0 inside."""
+    left, low, right, high = box
+    return np.hypot(np.maximum(np.maximum(left - x, x - right), 0), np.maximum(np.maximum(low - y, y - high), 0))
 
 
 _NAME_DIRECTIONS = (

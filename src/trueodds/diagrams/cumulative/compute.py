@@ -205,7 +205,7 @@ def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
         share = residuals.row_share[np.searchsorted(residuals.scores[1:], score * (1 + 1e-9), "right")]
         if 0 < share < 1:
             ticks.append((share, share, score, score, np.nan, np.nan))
-    parts = {"curve": curve, "extreme": extremes, "segment": segments, "tick": ticks}
+    parts: dict[str, list[Any]] = {"curve": curve, "extreme": extremes, "segment": segments, "tick": ticks}
     sizes = [len(rows) for rows in parts.values()]
     numbers = np.concatenate(
         [np.array(rows, dtype=np.float64).reshape(-1, len(_NUMBER_COLUMNS)) for rows in parts.values()]

@@ -110,7 +110,7 @@ class PlaneDiagram(Diagram):
 def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb: Mapping[str, ModelResult]) -> dict[str, float]:
     """The limits that all panels share, and the step of the score between lines."""
     models = [model for models in panels for model in models]
-    mcb_values = [model.numbers["mcb"] for model in models] + [difference.error_high for difference in mcb.values()]
+    mcb_values = [model.numbers["mcb"] for model in models] + [result.error_high for result in mcb.values()]
     dsc_values = [model.numbers["dsc"] for model in models]
     finite = [value for value in mcb_values if np.isfinite(value)]
     width, max_dsc = max([*finite, 1e-3]), max([*dsc_values, 1e-3])

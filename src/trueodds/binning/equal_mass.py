@@ -28,9 +28,8 @@ class EqualMass(Partition):
 
     bins: BinCount | BinRule = 15
     closed: Closed = "right"
-    cut: Literal["first", "floor"] = (
-        "first"  # "floor" ends group i after ⌊n i / bins⌋ rows, the rule of histogram binning
-    )
+    # "first" makes the first groups the larger ones; "floor" ends group i after ⌊n i / bins⌋ rows (histogram binning).
+    cut: Literal["first", "floor"] = "first"
 
     def fit(self, view: View) -> FittedPartition:
         """The edges for these scores."""

@@ -14,10 +14,8 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_styles import COLORS
 
 LINE_SPACING = 1.45  # in multiples of the font size
-MIN_PLOT_HEIGHT, HEIGHT_PER_MODEL = (
-    2.4,
-    0.1,
-)  # minimum height in inches of the plot above the strips, and addition per model
+MIN_PLOT_HEIGHT = 2.4  # smallest height in inches of the plot above the strips
+HEIGHT_PER_MODEL = 0.1  # inches by which it grows for each model
 LABELS_HEIGHT = 0.62  # inches below the axes
 LABELS_WIDTH = 0.8  # inches beside the axes
 

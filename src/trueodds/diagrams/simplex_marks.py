@@ -11,10 +11,8 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
 
 SIGNIFICANT_COLOR, FADED_COLOR = styling.OUTSIDE_COLOR, "#5C6670"
-MIN_OPACITY, OPACITY_RANGE = (
-    0.18,
-    0.72,
-)  # opacity of the arrow of the least frequent cell, and how much more the most frequent cell has
+# Opacity of the arrow of the least frequent cell, and how much more the most frequent cell has.
+MIN_OPACITY, OPACITY_RANGE = 0.18, 0.72
 ARROW_WIDTHS = {"beyond": 0.026, "faded": 0.012}  # width of an arrow shaft in inches, in a separate figure
 
 

@@ -17,9 +17,7 @@ LEGEND_GAP = 0.04  # the same for a legend in given axes
 LEFT_MARGIN, RIGHT_MARGIN, BOTTOM_MARGIN, PANEL_GAP_X, PANEL_GAP_Y, PANEL_HEIGHT = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
 MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in given axes: smaller ones are illegible
 MAX_SQUARE_PANEL_HEIGHT = 1.7  # largest height in inches of a panel with equal units
-AMPLE_SIZE_RATIO = (
-    1.5  # beyond this multiple of MIN_PANEL_SIZE the usual number of columns matters more than larger panels
-)
+AMPLE_SIZE_RATIO = 1.5  # multiple of MIN_PANEL_SIZE beyond which the usual number of columns beats larger panels
 
 
 @dataclass(frozen=True)

@@ -111,9 +111,8 @@ class Header:
         """The largest number of legend columns that fits."""
         for columns in range(len(self.legend_entries), 1, -1):
             rows = -(-len(self.legend_entries) // columns)
-            fills_rows = (
-                rows * columns - len(self.legend_entries) <= 1
-            )  # avoids three columns with one entry in the second row
+            # Avoids three columns with one entry in the second row.
+            fills_rows = rows * columns - len(self.legend_entries) <= 1
             if fills_rows and self.legend_size(columns)[0] <= self.max_width:
                 return columns
         return 1
@@ -226,13 +225,9 @@ class Header:
         return legend
 
 
-LEGEND_PADDING = (
-    0.4  # distance between the legend and the edge of the axes in type sizes, as matplotlib's borderaxespad
-)
+LEGEND_PADDING = 0.4  # type sizes between the legend and the edge of the axes, as matplotlib's borderaxespad
 MIN_LEGEND_GAP = 3.0  # smallest distance in points between the legend and any mark
-LEGEND_SIZE_ALLOWANCE = (
-    1.08  # free room required, relative to the legend's size, since a layout may still shrink the axes
-)
+LEGEND_SIZE_ALLOWANCE = 1.08  # free room required, in sizes of the legend: a layout may still shrink the axes
 MIN_EMPTY_BRIGHTNESS = 250  # of 255: pixels as light as this count as empty
 LEGEND_LOCATIONS = (
     "upper left",
@@ -330,9 +325,8 @@ def _covered_shares(
     axes_box = ax.get_window_extent()
     width, height = (unit * LEGEND_SIZE_ALLOWANCE * side for side in header.legend_size(columns))
     pad, gap = unit * LEGEND_PADDING * (header.font_size - 1), unit * MIN_LEGEND_GAP
-    axes_bottom = (
-        axes_box.y0 + strip_height * axes_box.height + (strip_height > 0) * unit
-    )  # above the line at the top of the strip
+    # Above the line at the top of the strip.
+    axes_bottom = axes_box.y0 + strip_height * axes_box.height + (strip_height > 0) * unit
     free_lengths = axes_box.width - 2 * pad - width, axes_box.y1 - axes_bottom - 2 * pad - height
     if min(free_lengths) < 0:
         return

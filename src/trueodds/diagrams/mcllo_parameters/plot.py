@@ -26,9 +26,7 @@ _OUTSIDE_STYLE: dict[str, Any] = {
     "markeredgecolor": "white",
 }
 _ELLIPSE_OPACITY = 0.13  # opacity of ellipses
-_MAX_CLASSES_WITH_FILLS = (
-    12  # classes, beyond which only ellipses that exclude (1, 1) are filled, because fills hide each other
-)
+_MAX_CLASSES_WITH_FILLS = 12  # of more classes only the ellipses that exclude (1, 1) are filled: fills hide each other
 
 
 class ParameterPlot(Diagram):

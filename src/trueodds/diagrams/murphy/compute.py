@@ -191,7 +191,10 @@ UNKNOWN_RESULT = ModelResult()
 
 
 class MurphyBuilder:
-    """Build the rows of table and panels for each view, the largest miscalibration first."""
+    """Computes the curves and bands of all models in each view, and builds the diagram from them.
+
+    Each element of `panels` holds the models of one view, the view with the largest miscalibration first.
+    """
 
     def __init__(
         self,

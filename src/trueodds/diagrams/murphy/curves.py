@@ -19,15 +19,10 @@ from trueodds.resampling.bootstrap import SharedResamples
 from trueodds.resampling.comparison.paired_rows import same_rows
 
 MAX_EXACT_THRESHOLDS = 1000  # maximum number of thresholds at which curves change for exact curves
-N_EVEN_THRESHOLDS, N_SCORE_QUANTILES = (
-    200,
-    100,
-)  # otherwise, equally spaced thresholds and quantiles of the predictions of each model
-LIMIT_FROM_ABOVE, AT_THRESHOLD, LIMIT_FROM_BELOW = (
-    0.0,
-    0.5,
-    1.0,
-)  # share of the rows with p equal to the threshold that act
+# With more thresholds, curves are evaluated at so many equally spaced ones and quantiles of each model's predictions.
+N_EVEN_THRESHOLDS, N_SCORE_QUANTILES = 200, 100
+# Share of the rows with p equal to the threshold that act.
+LIMIT_FROM_ABOVE, AT_THRESHOLD, LIMIT_FROM_BELOW = 0.0, 0.5, 1.0
 
 
 def threshold_places(p: Array, thresholds: Array) -> Array:

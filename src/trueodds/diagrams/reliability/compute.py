@@ -195,7 +195,9 @@ class Reliability(BinnedRecipe):
                 " beyond each end"
             )
             text += (
-                "." if draws_beyond_limit >= _MIN_DRAWS_BEYOND_END else ", too few for stable ends: increase resamples."
+                "."
+                if draws_beyond_limit >= _MIN_DRAWS_BEYOND_LIMIT
+                else ", too few for stable ends: increase resamples."
             )
             if flipped:
                 text += " For shares of votes the signs of residuals were flipped, which is approximate."
@@ -205,9 +207,7 @@ class Reliability(BinnedRecipe):
 
 _INTERVAL_FUNCTIONS = {"wilson": chance.wilson_intervals, "clopper-pearson": chance.clopper_pearson_intervals}
 _MIN_CROWDED_PREDICTIONS = 20  # distinct predictions, which more bins would separate
-_MIN_DRAWS_BEYOND_END = (
-    10  # resamples beyond an end that fix its distance from the mean of a normal distribution to a tenth
-)
+_MIN_DRAWS_BEYOND_LIMIT = 10  # resamples beyond a limit; 10 determine its distance from a normal mean to a tenth
 
 
 def _is_crowded(binned: bins.BinnedView) -> bool:

@@ -179,9 +179,8 @@ def _draw_cut_bars(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: floa
 def _label_sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
     """Write along the right edge, if there is room, what values above and below zero mean."""
     above, below = ("underconfident →", "← overconfident") if confident else ("underpredicts →", "← overpredicts")
-    points = (
-        72 * styling.size_in_inches(ax)[1] * 0.8 * (1 - styling.STRIP_HEIGHT) / (high - low)
-    )  # title and labels take about a fifth
+    # Title and labels take about a fifth of the height.
+    points = 72 * styling.size_in_inches(ax)[1] * 0.8 * (1 - styling.STRIP_HEIGHT) / (high - low)
     for text, height_of_side, sign, vertical_alignment in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
         if styling.text_width(text, size - 1.5) < points * height_of_side:
             style = {

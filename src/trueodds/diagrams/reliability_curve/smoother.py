@@ -170,9 +170,7 @@ def _neighborhood(numbers: Array, radius: int) -> Array:
     return first + np.arange(counts.sum())
 
 
-MIN_NORMAL_VARIANCE = (
-    1e6  # variance of a count beyond which the normal approximation of its quantiles is accurate to 1e-6
-)
+MIN_NORMAL_VARIANCE = 1e6  # variance of a count from which on normal quantiles are accurate to 1e-6
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,10 @@ class CurveSegment:
 
 
 def find_segments_outside(columns: dict[str, Array], score_of_row_group: Array, w: Array) -> list[CurveSegment]:
-    """The segments outside the band, by increasing score; `at` and `w` are the scores and their weights."""
+    """Find the segments outside the band, by increasing score, from the columns of the curve.
+
+    The distinct scores (m,) of the rows and their weights `w` (m,) determine how much a segment matters.
+    """
     score, error, piece = columns["score"], columns["error"], columns["piece"]
     segments = []
     for overpredicts in (True, False):
@@ -37,11 +40,11 @@ def find_segments_outside(columns: dict[str, Array], score_of_row_group: Array, 
             continue
         for segment_points in np.split(run, np.flatnonzero((np.diff(run) > 1) | (np.diff(piece[run]) > 0)) + 1):
             low, high = float(score[segment_points[0]]), float(score[segment_points[-1]])
-            within = slice(
+            in_segment = slice(
                 np.searchsorted(score_of_row_group, low, "left"), np.searchsorted(score_of_row_group, high, "right")
             )
-            share = w[within] / w.sum()
-            local_error = float(share @ np.abs(np.interp(score_of_row_group[within], score, error)))
+            share = w[in_segment] / w.sum()
+            local_error = float(share @ np.abs(np.interp(score_of_row_group[in_segment], score, error)))
             # Report a round score if possible, 90 % rather than 89.6 %.
             weighted_error = columns["mass"][segment_points] * np.abs(error[segment_points])
             is_round = np.abs(100 * score[segment_points] - np.rint(100 * score[segment_points])) < 1e-6

@@ -136,12 +136,14 @@ class RiskCoverage(Recipe):
         )
 
 
+MIN_SCALED_COVERAGE = 0.1  # share of the largest coverage from which on the limits of the risk set the scale of y
+
+
 def _panel_row(view: View, curve: SelectiveRisk) -> dict[str, Any]:
     """The row of `panels` for this curve."""
     assert curve.interval is not None
-    has_enough_answers = (
-        curve.at["coverage"] >= 0.1 * curve.at["coverage"][-1]
-    )  # at low coverage, few answers have upper limits near 1
+    # At low coverage, few answers have upper limits near 1.
+    has_enough_answers = curve.at["coverage"] >= MIN_SCALED_COVERAGE * curve.at["coverage"][-1]
     max_risk = max(float(curve.at["high"][has_enough_answers].max()), float(curve.at["risk"].max()), curve.random, 0.01)
     return {
         "view": view.name,

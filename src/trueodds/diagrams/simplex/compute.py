@@ -17,10 +17,8 @@ from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_p
 from trueodds.diagrams.simplex_recipe import SimplexRecipe
 from trueodds.lenses.view import View
 
-N_BINS_PER_AXIS, N_BINS_PER_AXIS_OF_MANY = (
-    10,
-    5,
-)  # per axis of the grid: 100 triangles, and 25 in the small triangles of many classes
+# Bins per axis of the grid: 100 triangles, and 25 in the small triangles of more than three classes.
+N_BINS_PER_AXIS, N_BINS_PER_AXIS_OF_MANY = 10, 5
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,8 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import stack_outcomes
 
 CIRCUMRADIUS = float(np.sqrt(6) / 4)  # distance of a corner from the center
-MAX_WIDTH_WITH_NAMES, MAX_HEIGHT_WITH_NAMES, MAX_NAME_WIDTH = (
-    1.88,
-    1.28,
-    0.6,
-)  # size of the tetrahedron with its names, and of a name, in sides
+# Largest size of the tetrahedron with its names, and largest width of a name, in lengths of an edge.
+MAX_WIDTH_WITH_NAMES, MAX_HEIGHT_WITH_NAMES, MAX_NAME_WIDTH = 1.88, 1.28, 0.6
 DOT_AREAS = (10.0, 90.0)  # in square points, of the least and the most frequent cell
 
 
@@ -98,16 +95,10 @@ class TetrahedronDiagram(Diagram):
         low, high = _view_limits(ax, names, corners, size)
         if has_key:
             simplex_marks.draw_key(ax, view, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
-            high = (
-                high[0]
-                + 0.06
-                + 4
-                * size
-                / simplex_marks.points_per_unit(
-                    ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
-                ),
-                high[1],
+            points = simplex_marks.points_per_unit(
+                ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
             )
+            high = high[0] + 0.06 + 4 * size / points, high[1]
         side = simplex_marks.points_per_unit(
             ax, width_in_units=high[0] - low[0], height_in_units=high[1] - low[1], is_single_panel=True
         )

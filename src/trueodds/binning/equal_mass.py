@@ -32,7 +32,7 @@ class EqualMass(Partition):
     cut: Literal["first", "floor"] = "first"
 
     def fit(self, view: View) -> FittedPartition:
-        """The edges for these scores."""
+        """Return bins with edges midway between neighboring groups of scores."""
         require_binary(view, "equal-mass")
         k = resolve_n_bins(self.bins, view)
         return Bins(_edges_at_cuts(sort_by_partition_value(view), _cut_weights(view, k, self.cut)), self.closed)
@@ -59,7 +59,7 @@ class Sweep(Partition):
     uses_outcomes = True
 
     def fit(self, view: View) -> FittedPartition:
-        """The edges for these scores and outcomes."""
+        """Return the largest number of bins whose event rates do not decrease."""
         require_binary(view, "sweep")
         by_score = sort_by_partition_value(view)
         s, mass, events = by_score.sums_by_score()
@@ -77,7 +77,7 @@ class Sweep(Partition):
 
 
 def _cut_weights(view: View, k: int, rounding: str) -> Array:
-    """Cumulative weight at the end of each of k groups but the last, in whole rows if possible."""
+    """Return the weight up to the end of each of k groups but the last, (k − 1,), in whole rows if possible."""
     j, unit = np.arange(1, k), view.unit_weight
     if unit is None:
         return j * view.total / k
@@ -91,7 +91,7 @@ def _cut_weights(view: View, k: int, rounding: str) -> Array:
 
 
 def _edges_at_cuts(by_score: SortedScores, cuts: Array) -> Array:
-    """Edges midway between the row that completes each cut and the next row."""
+    """Return edges midway between the row that completes each cut (cumulative weight) and the next row."""
     inner_edges = np.unique(_midpoints_at_cuts(by_score, cuts))
     inner_edges = inner_edges[inner_edges < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
     return np.concatenate(([0.0], inner_edges, [1.0]))
@@ -120,7 +120,7 @@ class FixedMass(Partition):
     closed: Closed = "right"
 
     def fit(self, view: View) -> FittedPartition:
-        """The edges for these scores."""
+        """Return bins with edges midway between neighboring groups of scores."""
         require_binary(view, "mass")
         by_score, n = sort_by_partition_value(view), self._n_represented(view)
         if n // self.rows <= len(view):
@@ -136,13 +136,13 @@ class FixedMass(Partition):
         return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), self.closed)
 
     def _cut_weights(self, view: View) -> Array:
-        """Cumulative weight at which each group but the last ends."""
+        """Return the weight up to the end of each group but the last."""
         n = self._n_represented(view)
         k = max(1, int(n // self.rows))
         return np.arange(1, k) * (self.rows * view.total / n)
 
     def _n_represented(self, view: View) -> float:
-        """Number of rows that the weights represent."""
+        """Return the number of rows that the weights represent."""
         return round(view.total) if view.has_integer_weights else view.effective_n
 
     def __str__(self) -> str:

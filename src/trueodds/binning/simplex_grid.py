@@ -23,7 +23,7 @@ class SimplexGrid(Partition):
     closed: Closed = "right"
 
     def fit(self, view: View) -> FittedPartition:
-        """The grid. For a binary view it has one axis."""
+        """Return the occupied cells of the grid. For a binary view it has one axis, and all its bins are kept."""
         axis_bins = Bins(np.arange(self.bins + 1) / self.bins, self.closed)
         return OccupiedCells(grid_key_function(axis_bins), view.partition_values) if view.joint else axis_bins
 
@@ -36,7 +36,7 @@ class Distinct(Partition):
     """One cell for each distinct prediction: rows with equal scores or vectors are pooled."""
 
     def fit(self, view: View) -> FittedPartition:
-        """The distinct predictions of this view."""
+        """Return one cell for each distinct prediction of this view."""
         return OccupiedCells(prediction_key, view.partition_values)
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ def grid_key_function(axis_bins: Bins) -> CellKeyFunction:
 
 
 def prediction_key(p: Array) -> Array:
-    """Key of each prediction, (n,) or (n, m). Equal numbers have equal keys for all float types."""
+    """Return a key (n,) of each prediction (n,) or (n, m). Equal numbers have equal keys for all float types."""
     normalized = p.astype(np.float64) + 0.0  # −0 is 0
     return normalized if normalized.ndim == 1 else _rows_as_bytes(normalized)
 

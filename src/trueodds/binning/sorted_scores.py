@@ -29,7 +29,7 @@ def sort_by_partition_value(view: View) -> SortedScores:
 
 
 def _sort_rows(view: View) -> SortedScores:
-    """Sorted scores from the sort keys of the rows if possible, which needs no columns."""
+    """Sort by the sort keys of the row source if possible, which needs no columns."""
     if view.rows is not None and not view.has_columns:
         return SortedScores.from_sort_keys(view.rows.sort_keys())
     return SortedScores(view.p, view.outcomes, None if view.is_unweighted else view.w)

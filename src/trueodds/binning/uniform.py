@@ -37,7 +37,7 @@ class Uniform(Partition):
     ignores_scores = True
 
     def fit(self, view: View) -> FittedPartition:
-        """The edges, or the grid on all axes for a joint view."""
+        """Return bins of equal width, or a grid on all axes for a joint view."""
         k = resolve_n_bins(self.bins, view)
         if view.joint:
             if self.range:
@@ -76,7 +76,7 @@ class FixedEdges(Partition):
             )
 
     def fit(self, view: View) -> FittedPartition:
-        """The given edges."""
+        """Return the bins between the edges of the setting."""
         require_binary(view, "given")
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 

@@ -29,15 +29,15 @@ class Canonical(Lens):
     name = "canonical"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The probabilities themselves."""
+        """Return all class probabilities (n, K), or those of the second of two classes (n,)."""
         return [class_probability(preds, 1)] if preds.k == 2 else [preds.P]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
-        """The second of two columns."""
+        """Return the row source of the second of two classes; None for more classes."""
         return [ViewColumn(class_probability(preds, 1), y, 1)] if preds.k == 2 else None
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The class itself."""
+        """The outcome is the observed class."""
         return [OutcomeCodes(np.arange(preds.k)[None, :])]
 
 
@@ -48,11 +48,11 @@ class Positive(Lens):
     name = "positive"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The second column."""
+        """Return the probability of the second class."""
         return [class_probability(preds, 1)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
-        """The second column."""
+        """Return the row source of the second class."""
         return [ViewColumn(class_probability(preds, 1), y, 1)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
@@ -83,23 +83,23 @@ class Class(Lens):
         return f"class:{self.class_name}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Probabilities of the class."""
+        """Return the probability of the class."""
         return [class_probability(preds, c) for c in self.class_columns(preds)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
-        """Rows of the class."""
+        """Return the row source of the class against the rest."""
         return [_one_vs_rest_rows(preds, y, c) for c in self.class_columns(preds)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event is that class."""
+        """The event is that the class was observed."""
         return [event_codes(c, preds.k) for c in self.class_columns(preds)]
 
     def class_columns(self, preds: Predictions) -> list[int]:
-        """Number of the class."""
+        """Return the number of the class."""
         return [class_number(self.class_name, preds.classes)]
 
     def view_names(self, preds: Predictions) -> list[str]:
-        """Name of the class."""
+        """Return the name of the only view."""
         return [f"class:{preds.classes[c]}" for c in self.class_columns(preds)]
 
     def check(self, preds: Predictions) -> None:
@@ -116,30 +116,30 @@ class Classwise(Lens):
     name = "classwise"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Every column."""
+        """Return the probabilities of each class."""
         return [class_probability(preds, c) for c in range(preds.k)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
-        """Rows of each class, with sums computed in one pass for all classes."""
+        """Return the row source of each class, whose bin sums are computed in one pass for all classes."""
         if preds.kind == "multilabel" or preds.p.ndim == 1:
             return [_one_vs_rest_rows(preds, y, c) for c in range(preds.k)]
         classes = ClassColumns(preds.p, y)
         return [ClassColumn(classes, c) for c in range(preds.k)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event of each view is its class."""
+        """The event of each view is that its class was observed."""
         return [event_codes(c, preds.k) for c in range(preds.k)]
 
     def complement_source(self, preds: Predictions, i: int) -> ExactProbabilities | None:
-        """Complements as sums over the other classes."""
+        """Return a source that computes complements as sums over the other classes."""
         return InducedProbabilities(preds, lambda: event_codes(i, preds.k).code) if preds.kind == "classes" else None
 
     def class_columns(self, preds: Predictions) -> list[int]:
-        """All classes."""
+        """Return the numbers of all classes."""
         return list(range(preds.k))
 
     def view_names(self, preds: Predictions) -> list[str]:
-        """The classes by name."""
+        """Return a name for each class."""
         return [f"class:{name}" for name in preds.classes]
 
     def check(self, preds: Predictions) -> None:
@@ -160,7 +160,7 @@ class Groups(Lens):
         return "groups:" + json.dumps([list(block) for block in self.blocks], separators=(",", ":"))
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The probability of each block."""
+        """Return the probability of each block (n, blocks), or of the second of two blocks (n,)."""
         sums = [preds.P[:, block].sum(axis=1, dtype=np.float64) for block in self._class_numbers_of_blocks(preds)]
         return [sums[1]] if len(sums) == 2 else [np.stack(sums, axis=1)]
 

@@ -178,6 +178,7 @@ def _resample_curves(steps: Iterator[tuple[Array, Array]], shares: Array) -> _Re
 
 
 def _tail_probabilities(level: float) -> list[float]:
+    """The probabilities of the two limits of a central interval."""
     return [(1 - level) / 2, (1 + level) / 2]
 
 
@@ -198,17 +199,20 @@ def _represented_rows(view: View) -> Array:
 
 
 def _check_settings(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
+    """Raise TO203 for settings out of range."""
     check("n_queries", n_queries, Annotated[int, Range(answered)], answered)
     check("resamples", resamples, Annotated[int, Range(0, 100_000_000)], 1000)
     check("level", level, Level, 0.95)
 
 
 def _check_coverages(at: Any) -> Array:
+    """Return the requested coverages (c,), or raise TO203 if one is not in (0, 1]."""
     coverage = Annotated[float, Range(0, 1, closed="right")]
     return np.array(check("at", at, Sequence[coverage], [0.8]), dtype=np.float64)
 
 
 def _percentile_interval(draws: Array, level: float) -> Interval:
+    """The percentile interval of resampled values (resamples,)."""
     low, high = np.quantile(draws, _tail_probabilities(level))
     return Interval(float(low), float(high), level, "percentile")
 

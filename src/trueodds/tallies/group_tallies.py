@@ -177,11 +177,13 @@ def _sum_by_index(bin_index: Array, values: Array) -> Array:
 
 
 def _score_sums_from_row(row: list[float]) -> ProperScoreSums:
+    """Convert a row of `GroupColumns.scores` of one score to its record."""
     values: dict[str, Any] = dict(zip(_SCORE_SUMS, row, strict=True))
     return ProperScoreSums(**{**values, "infinite": int(values["infinite"])})
 
 
 def _special_counts_from_row(row: list[float]) -> SpecialRowCounts:
+    """Convert a row of `GroupColumns.counts` to its record."""
     values: dict[str, Any] = {
         name: x if name in MAXIMUM_FIELDS else int(x) for name, x in zip(COUNT_FIELDS, row, strict=True)
     }

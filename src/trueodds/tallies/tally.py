@@ -172,6 +172,7 @@ class Tally(TallySums):
         )
 
     def _check_mergeable(self, other: Tally) -> None:
+        """Raise TO401 if the tallies differ in what they hold."""
         sides = [
             {
                 "kind": tally.kind,

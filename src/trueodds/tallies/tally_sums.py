@@ -102,6 +102,7 @@ def save(tally: TallySums, path: str | Path) -> None:
 
 
 def _sums_to_dict(tally: TallySums) -> dict[str, Any]:
+    """The fields of the tally as plain values, with those of its groups."""
     names = UNWEIGHTED_SUMS if tally.cells.is_unweighted else WEIGHTED_SUMS
     return {
         "kind": tally.kind,
@@ -137,6 +138,7 @@ def _fields_by_name(sums: ProperScoreSums | SpecialRowCounts) -> dict[str, float
 
 
 def _null_to_dict(null: Array | None) -> dict[str, list[Any]] | None:
+    """The nonzero entries of the null covariance, by their index in the flattened matrix."""
     if null is None:
         return None
     index = np.flatnonzero(null)

@@ -91,6 +91,7 @@ def sum_by_score(view: View) -> DistinctScoreSums:
     index = find_scores(view.p, s)
 
     def summed(values: Array) -> Array:
+        """Sum values (n,) of the rows by score, (m,)."""
         return np.bincount(index, values, len(s))
 
     n, ww = summed(view.n), summed(view.sums("ww"))

@@ -182,6 +182,7 @@ def _survey_block(rows: TallyRows, ranks: int) -> RowSurvey:
     ranked_columns, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
 
     def survey_task(a: int, b: int) -> tuple[Array, Array]:
+        """Survey the rows a to b − 1."""
         P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
         bits = P.view(np.int32 if rows.has_exact_cells else np.int64)
         row_statistics.survey_rows(

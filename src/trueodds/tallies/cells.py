@@ -267,6 +267,7 @@ def cells_by_class(rows: TallyRows, first: int, last: int) -> Cells:
     classes_per_task = CLASSES_PER_TASK if rows.is_unweighted else WEIGHTED_CLASSES_PER_TASK
 
     def tally_task(start: int, stop: int) -> tuple[int, Cells]:
+        """Count the cells of the classes first + start to first + stop − 1."""
         return start, _tally_classes(rows, first + start, first + stop)
 
     return Cells.concatenate_views(map_blocks(tally_task, last - first, classes_per_task))

@@ -332,6 +332,7 @@ def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, grou
     n_rows = preds.n if isinstance(selection, slice) else len(selection)
 
     def tally_task(start: int, stop: int) -> Tally:
+        """Tally the selected rows start to stop − 1."""
         rows = TallyRows.from_predictions(
             preds, slice(start, stop) if isinstance(selection, slice) else selection[start:stop]
         )

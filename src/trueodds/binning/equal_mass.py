@@ -84,9 +84,9 @@ def _cut_weights(view: View, k: int, rounding: str) -> Array:
     n = round(view.total / unit)
     if rounding == "first":  # sizes differ by at most one, larger groups first
         return (j * (n // k) + np.minimum(j, n % k)) * unit
-    whole_rows, remainder = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
+    quotients, remainder = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
     return (
-        whole_rows + (remainder // k if rounding == "floor" else -(-remainder // k))
+        quotients + (remainder // k if rounding == "floor" else -(-remainder // k))
     ) * unit  # "ceil": row r is in group floor(r k / n)
 
 

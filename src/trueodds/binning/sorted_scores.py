@@ -11,7 +11,7 @@ from trueodds.kernels import sort
 from trueodds.kernels.bin_sums import key_sums, sorted_key_sums
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins
 from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
-from trueodds.lenses.row_sources import sums_over_outcomes
+from trueodds.lenses.row_sources import combine_outcome_sums
 from trueodds.lenses.view import SORTED_SCORES_KEY, View
 
 MIN_ROWS_FOR_COUNTING = 2**18  # number of rows above which counting is faster than sorting
@@ -78,7 +78,7 @@ class SortedScores:
         if self._prefers_counting(self._keys, bins.size):
             order_statistics = self._order_statistics
             table = None if order_statistics is None else order_statistics.sum_bins(bins.edges, bins.closed)
-            return sums_over_outcomes(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
+            return combine_outcome_sums(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
         table = sorted_key_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 

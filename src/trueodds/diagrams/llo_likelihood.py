@@ -119,11 +119,11 @@ class LloLikelihood:
             losses[block] = _softplus(eta) @ groups.w
         # The term with the outcomes is linear and needs no loop over rows.
         losses -= tau * groups.wy.sum() + gamma[:, None] * (groups.x @ groups.wy)
-        best_loss = float(
+        min_group_loss = float(
             _softplus(self.theta[0] + self.theta[1] * groups.x) @ groups.w
             - self.theta @ intercept_and_score(groups.x).T @ groups.wy
         )
-        return np.asarray(np.maximum(losses - best_loss, 0.0))
+        return np.asarray(np.maximum(losses - min_group_loss, 0.0))
 
     def posterior(self, drop: Array) -> Array:
         """The posterior probability of calibration for a decrease `drop` of the log-likelihood."""

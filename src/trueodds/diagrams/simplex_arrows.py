@@ -222,10 +222,12 @@ def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
     )
     share = table["share"][is_significant]
     net = share @ (predicted - observed) / share.sum()
-    most_probable = np.argmax(predicted, axis=1)
-    rows = np.arange(len(most_probable))
-    top_predicted, top_observed = (float(share @ x[rows, most_probable] / share.sum()) for x in (predicted, observed))
-    corner_text = _describe_corner(share * np.abs(predicted - observed).sum(axis=1), most_probable, corners)
+    predicted_corner = np.argmax(predicted, axis=1)
+    rows = np.arange(len(predicted_corner))
+    top_predicted, top_observed = (
+        float(share @ x[rows, predicted_corner] / share.sum()) for x in (predicted, observed)
+    )
+    corner_text = _describe_corner(share * np.abs(predicted - observed).sum(axis=1), predicted_corner, corners)
     if abs(top_predicted - top_observed) > np.abs(net).sum() / 2:
         direction = "Overconfident" if top_predicted > top_observed else "Underconfident"
         text = (
@@ -252,9 +254,9 @@ def stack_outcomes(table: Columns, name: str) -> np.ndarray:
     return np.stack([table[f"{name}_{k}"] for k in range(m)], axis=1)
 
 
-def _describe_corner(deviation: np.ndarray, most_probable: np.ndarray, corners: tuple[str, ...]) -> str:
+def _describe_corner(deviation: np.ndarray, predicted_corner: np.ndarray, corners: tuple[str, ...]) -> str:
     """The most probable outcome of the cells with more than half of the total deviation, if there is one."""
-    by_corner = np.bincount(most_probable, deviation, len(corners))
+    by_corner = np.bincount(predicted_corner, deviation, len(corners))
     corner = int(np.argmax(by_corner))
     corner_text = f", mostly where {_name_corner(corners[corner])} is most probable"
     return corner_text if by_corner[corner] > by_corner.sum() / 2 else ""

@@ -139,7 +139,7 @@ class LargestProbability:
         """The sums of each bin."""
         table, ties = confidence_sums(self.P, self.y, edges, closed)
         self._record_ties(ties)
-        return sums_over_outcomes(table)
+        return combine_outcome_sums(table)
 
     def moments(self, cells: int, powers: int) -> Array:
         """Moments of the residuals in each cell."""
@@ -170,7 +170,7 @@ class ViewColumn:
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
-        return sums_over_outcomes(label_sums(self.p, self.y, self.label, edges, closed))
+        return combine_outcome_sums(label_sums(self.p, self.y, self.label, edges, closed))
 
     def moments(self, cells: int, powers: int) -> Array:
         """Moments of the residuals in each cell."""
@@ -204,7 +204,7 @@ class ClassColumn(ViewColumn):
         return dict(zip(("n", "wp", "wy", "wpy"), self.class_columns.sums(edges, closed)[self.label].T, strict=True))
 
 
-def sums_over_outcomes(table: Array) -> Mapping[str, Array]:
+def combine_outcome_sums(table: Array) -> Mapping[str, Array]:
     """Return n, wp, wy, wpy and wpp (bins,) from n, Σp and Σp² of the rows without and with the event (bins, 2, 3)."""
     n, wp, wpp = table.sum(axis=1).T
     return {"n": n, "wp": wp, "wy": table[:, 1, 0], "wpy": table[:, 1, 1], "wpp": wpp}

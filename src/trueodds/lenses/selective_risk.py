@@ -229,8 +229,8 @@ def _exact_aurc_interval(wrong: bool, rate: float, level: float) -> Interval:
 def _coverage_grid(coverage: Array) -> Array:
     """Evenly spaced coverages up to the last of `coverage` (m,), and the end of each step if there are few."""
     even = np.arange(1, MAX_DEFAULT_COVERAGES + 1) / MAX_DEFAULT_COVERAGES * coverage[-1]
-    has_few_steps = len(coverage) <= MAX_DEFAULT_COVERAGES
-    return np.unique(np.round(np.concatenate((even, coverage)) if has_few_steps else even, 12))
+    includes_steps = len(coverage) <= MAX_DEFAULT_COVERAGES
+    return np.unique(np.round(np.concatenate((even, coverage)) if includes_steps else even, 12))
 
 
 def _resample_steps(

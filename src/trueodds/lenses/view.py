@@ -16,7 +16,6 @@ from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.row_sources import ExactProbabilities, LensRows, SelectedRows, outcome_logs
 
 T = TypeVar("T")
-
 SORTED_SCORES_KEY = "sorted"  # cache key of the sorted rows of a view (see binning/sorted_scores.py)
 SUMS = ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")
 """Sums of a binary cell beyond n, Σw, Σwp and Σwy: Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)²."""
@@ -38,16 +37,8 @@ class View:
         Further sums of cells of many rows by name (see `SUMS`), (n,) each, or a function that returns them.
     partition_values : array_like, (n,) or (n, m), optional
         Values by which a partition assigns cells to bins. The default is `p`.
-    name : str, optional
-        Name of the view.
-    classes : int, default=2
-        Number of classes of the predictions; 0 if unknown.
-    votes : array_like, (n,), optional
-        Number of votes of each row.
-    bin_index : ndarray, (n,), optional
-        Number of each cell in the partition by which the view was pooled.
-    exact : ExactProbabilities, optional
-        Source of complements and logarithms that are not rounded.
+    name, classes, votes, bin_index, exact : optional
+        Name; number of classes (0 if unknown); votes per row; bin numbers; source of complements and logarithms.
 
     Examples
     --------
@@ -57,7 +48,7 @@ class View:
     """
 
     __slots__ = (
-        "_cache", "_n", "_p", "_partition_values", "_sums", "_w", "_y",
+        "_cache", "_locations", "_n", "_p", "_sums", "_w", "_y",
         "bin_index", "classes", "exact", "name", "rows", "votes",
     )  # fmt: skip
 
@@ -79,10 +70,9 @@ class View:
         self._w: Array | None = None if w is None else np.asarray(w, dtype=np.float64)
         self._n: Array | None = None if n is None else np.asarray(n, dtype=np.float64)
         self._sums = sums
-        self._partition_values: Array | None = None if partition_values is None else np.asarray(partition_values)
+        self._locations: Array | None = None if partition_values is None else np.asarray(partition_values)
         self.votes = None if votes is None else np.asarray(votes)
-        self.name = name
-        self.classes = classes  # K of the predictions; 0 if unknown
+        self.name, self.classes = name, classes  # K of the predictions; 0 if unknown
         self.rows, self.bin_index, self.exact = None, bin_index, exact
         self._cache: dict[object, Any] = {}
 
@@ -105,7 +95,7 @@ class View:
             The view, without weights.
         """
         new = cls.__new__(cls)
-        new._p = new._y = new._w = new._n = new._partition_values = new._sums = new.votes = new.bin_index = None
+        new._p = new._y = new._w = new._n = new._locations = new._sums = new.votes = new.bin_index = None
         new.rows, new.name, new.classes, new.exact, new._cache = rows, name, classes, exact, {}
         return new
 
@@ -182,7 +172,7 @@ class View:
     @property
     def partition_values(self) -> Array:
         """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
-        return self.p if self._partition_values is None else self._partition_values
+        return self.p if self._locations is None else self._locations
 
     def __len__(self) -> int:
         return self.rows.n if self._p is None and self.rows is not None else len(self.p)
@@ -197,10 +187,8 @@ class View:
 
         Parameters
         ----------
-        key : object
-            Key of the cache. The value of an unhashable key is not cached.
-        compute : callable
-            Function without arguments that returns the value, which must not reference the view.
+        key, compute : object, callable
+            Key of the cache (unhashable keys are not cached) and function. The value must not reference the view.
 
         Returns
         -------
@@ -251,8 +239,7 @@ class View:
     @property
     def unit_weight(self) -> float | None:
         """Weight of one row if all weights are multiples of it, else None."""
-        occupied = self.n > 0
-        return 1.0 if self.has_integer_weights else weight_of_one_row(self.w[occupied] / self.n[occupied])
+        return 1.0 if self.has_integer_weights else weight_of_one_row(self.w[self.n > 0] / self.n[self.n > 0])
 
     @property
     def n_represented(self) -> float:
@@ -292,7 +279,7 @@ class View:
 
         Parameters
         ----------
-        cells : FittedPartition
+        partition : FittedPartition
             The bins.
 
         Returns
@@ -307,35 +294,23 @@ class View:
         return self.cached((partition.edges.tobytes(), partition.closed), lambda: self._view_of_bins(partition))
 
     def _view_of_bins(self, bins: Bins) -> View:
-        """Pool rows by bin, from the sorted scores or the row source if these provide the sums, else from columns."""
-        table: Mapping[str, Array] | None = None
-        if by_score := self._cache.get(SORTED_SCORES_KEY):  # bins are ranges of the cached sorted rows
-            table = by_score.sums_in_bins(bins)
-        if table is None and self.rows is not None and self._partition_values is None:
+        by_score = self._cache.get(SORTED_SCORES_KEY)  # bins are ranges of the cached sorted rows
+        table: Mapping[str, Array] | None = by_score.sums_in_bins(bins) if by_score else None
+        if table is None and self.rows is not None and self._locations is None:
             table = self.rows.sums(bins.edges, bins.closed)
-        return (
-            self._sum_columns_in_bins(bins)
-            if table is None
-            else view_from_bin_sums(table, lambda: self._sum_columns_in_bins(bins).sums_by_name, self)
-        )
+        if table is None:
+            return self._sum_columns_in_bins(bins)
+        return view_from_bin_sums(table, lambda: self._sum_columns_in_bins(bins).sums_by_name, self)
 
     def _sum_columns_in_bins(self, bins: Bins) -> View:
-        """Pool rows by bin from the columns p, y, w and n."""
-        if self._partition_values is not None:
+        if self._locations is not None:
             return self.pool(bins.index(self.partition_values), bins.size)
         table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
-        n, mass, wp, wy, *sums = table[bin_index].T
-        sums_by_name = dict(zip(SUMS, sums, strict=True))
+        n, mass, wp, wy, *columns = table[bin_index].T
+        sums = dict(zip(SUMS, columns, strict=True))
         return View(
-            wp / mass,
-            wy / mass,
-            mass,
-            n=n,
-            sums=sums_by_name,
-            name=self.name,
-            classes=self.classes,
-            bin_index=bin_index,
+            wp / mass, wy / mass, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index
         )
 
     @property
@@ -371,7 +346,6 @@ class View:
         return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=keep)
 
     def _sum_by_outcome(self, x: Array, index: Array, size: int) -> Array:
-        """Return Σwx of the rows x (n, m) with each index, (size, m)."""
         return np.stack([np.bincount(index, self.w * column, size) for column in x.T], axis=1)
 
     def with_y(self, y: Array) -> View:
@@ -388,7 +362,7 @@ class View:
             The same rows with the new outcomes.
         """
         new = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
-        new._w, new._n, new._partition_values = self._w, self._n, self._partition_values
+        new._w, new._n, new._locations = self._w, self._n, self._locations
         return new
 
     def take(self, rows: Array) -> View:
@@ -408,24 +382,19 @@ class View:
         votes = None if self.votes is None else self.votes[rows]
         exact = None if self.exact is None else SelectedRows(self, rows)
         new = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
-        new._w, new._n, new._partition_values = (
-            None if x is None else x[rows] for x in (self._w, self._n, self._partition_values)
-        )
+        new._w, new._n, new._locations = (None if x is None else x[rows] for x in (self._w, self._n, self._locations))
         return new
 
 
 def view_from_bin_sums(
-    table: Mapping[str, Array], sum_all_columns: Callable[[], Mapping[str, Array]], source: View
+    table: Mapping[str, Array], sum_columns: Callable[[], Mapping[str, Array]], source: View
 ) -> View:
-    """Make the view of the bins of the unweighted rows of `source` from n, wp, wy, wpy and perhaps wpp, (bins,) each.
-
-    Without wpp, `sum_all_columns` is called when the other sums are first read.
-    """
+    """View of the bins of unweighted rows from n, wp, wy and wpy; other sums follow from wpp or `sum_columns`."""
     bin_index = np.flatnonzero(table["n"] > 0)
     n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))
-    sums: Any = sum_all_columns
+    sums: Any = sum_columns
     if "wpp" in table:
         wpp = table["wpp"][bin_index]
-        wwr = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
-        sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, wwr), strict=True))
+        residuals = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
+        sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, residuals), strict=True))
     return View(wp / n, wy / n, n, n=n, sums=sums, name=source.name, classes=source.classes, bin_index=bin_index)

@@ -131,7 +131,7 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
     header = Header(diagram, "", "", width - 2 * title_and_legend.LEGEND_PADDING * size, size)
     if not diagram.has_inset_axes:
         title_and_legend.place_legend(
-            ax, header.at_decreasing_font_sizes(), diagram.strip_height, covers_if_needed=is_requested
+            ax, header.at_decreasing_font_sizes(), diagram.strip_height, is_required=is_requested
         )
     elif (
         header.legend_entries
@@ -173,10 +173,10 @@ def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
         layout = layout_for_usual_panels(diagram, count, summary)
     else:
         width, height = figsize if ax is None and figsize is not None else styling.size_in_inches(ax)
-        fitted = layout_for_size(diagram, count, width, height, summary if ax is None else None)
-        if fitted is None:
+        fitting_layout = layout_for_size(diagram, count, width, height, summary if ax is None else None)
+        if fitting_layout is None:
             return _draw_first_view(diagram, ax, grid_font_size(width))
-        layout = fitted
+        layout = fitting_layout
     if ax is None:
         target = _new_figure(diagram, layout.width, layout.height)
         transform, add_axes = target.transFigure, target.add_axes

@@ -259,8 +259,8 @@ def attach_legend_entries(ax: Any, entries: Sequence[tuple[Any, str]]) -> None:
             ax.add_artist(first)
 
 
-def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, covers_if_needed: bool) -> Any:
-    """Place the legend where it covers nothing or, if `covers_if_needed`, where it covers least; returns it or None.
+def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, is_required: bool) -> Any:
+    """Place the legend where it covers nothing or, if `is_required`, where it covers least; returns it or None.
 
     `headers` hold the same entries in decreasing type size; `strip_height` is the strip's share of the height.
     """
@@ -279,7 +279,7 @@ def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, cov
                     if covered.covered_share(legend.get_window_extent()) == 0:  # as estimated
                         return legend
                     legend.remove()
-    if not covers_if_needed or fallback is None:
+    if not is_required or fallback is None:
         return None
     return _add_legend(ax, *fallback[1:], strip_height)
 

@@ -172,14 +172,14 @@ class LloPosterior(Recipe):
         """The row of `panels` for one view, whose map spans `low` to `high` in tau and gamma."""
         identity_drop = likelihood.log_likelihood_drop(_IDENTITY_THETA)
         posterior_predicted = float(likelihood.posterior(identity_drop))
-        posterior_best_fit = float(likelihood.posterior(np.zeros(())))
+        posterior_of_fit = float(likelihood.posterior(np.zeros(())))
         title = view.name.removeprefix("class:")
         inside = bool((low <= _IDENTITY_THETA).all() and (high >= _IDENTITY_THETA).all())
         if likelihood.has_finite_maximum:
             aside = f"posterior {format_posterior(posterior_predicted).replace('under', '<').replace('over', '>')}"
             finding = (
                 f"{title + ': c' if view.name.startswith('class:') else 'C'}alibrated with posterior probability "
-                f"{format_posterior(posterior_predicted)}, and {format_posterior(posterior_best_fit)} after the best "
+                f"{format_posterior(posterior_predicted)}, and {format_posterior(posterior_of_fit)} after the best "
                 f"fit (δ\u00a0=\u00a0{np.exp(likelihood.theta[0]):.3g}, γ\u00a0=\u00a0{likelihood.theta[1]:.3g})."
             )
         else:
@@ -193,7 +193,7 @@ class LloPosterior(Recipe):
             "n": view.n_rows,
             "weight": view.total,
             "posterior_predicted": posterior_predicted,
-            "posterior_best_fit": posterior_best_fit,
+            "posterior_best_fit": posterior_of_fit,
             "finite": likelihood.has_finite_maximum,
             "identity_inside": inside,
             "delta_low": float(np.exp(low[0])),

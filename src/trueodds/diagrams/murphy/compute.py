@@ -161,7 +161,6 @@ class Murphy(Recipe):
     def _make_builder(
         self, views_by_model_name: Mapping[str, tuple[View, ...]], sources: Mapping[str, Any], rng: np.random.Generator
     ) -> MurphyBuilder:
-        """Order the views by the largest MCB of a model, and compute the curves of all models."""
         count = len(next(iter(views_by_model_name.values())))
         panels = [
             [MurphyModel(name, views[i], self.score) for name, views in views_by_model_name.items()]
@@ -191,10 +190,7 @@ UNKNOWN_RESULT = ModelResult()
 
 
 class MurphyBuilder:
-    """Computes the curves and bands of all models in each view, and builds the diagram from them.
-
-    Each element of `panels` holds the models of one view, the view with the largest miscalibration first.
-    """
+    """Computes curves and bands of all models by view (the largest miscalibration first), and builds the diagram."""
 
     def __init__(
         self,
@@ -278,7 +274,6 @@ class MurphyBuilder:
         return self.recipe.band == "bootstrap" or (self.recipe.band == "auto" and len(self.names) <= 2)
 
     def _aggregate_row(self, lens: str, model: MurphyModel, score: ModelResult, mcb: ModelResult | None) -> Columns:
-        """The table row of one model for its mean score over all views."""
         terms = {
             key: float(np.mean([self._find_model(models, model.name).numbers[key] for models in self.panels]))
             for key in model.numbers
@@ -293,11 +288,9 @@ class MurphyBuilder:
 
     @staticmethod
     def _find_model(models: Sequence[MurphyModel], name: str) -> MurphyModel:
-        """The model of this name."""
         return next(model for model in models if model.name == name)
 
     def _panel_columns(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult]) -> Columns:
-        """The rows of `panels` as columns; all panels share the scale of y."""
         drawn_panels = self.panels[: layout.MAX_PANELS]
         if self.recipe.style == "murphy":
             shown_parts = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
@@ -334,11 +327,9 @@ class MurphyBuilder:
         }
 
     def _ordered_results(self, scores: Mapping[str, ModelResult]) -> list[ModelResult]:
-        """The results in the order of the models."""
         return [scores.get(name, UNKNOWN_RESULT) for name in self.names]
 
     def _describe_finding(self, i: int, scores: Mapping[str, ModelResult]) -> str:
-        """Describe the curves of view number i."""
         models = self.panels[i]
         results = [ModelResult(model.numbers["score"]) for model in models]
         if scores and len(self.panels) == 1:
@@ -349,7 +340,6 @@ class MurphyBuilder:
         return describe_curves(models, self.curves[i], self.bands[i], results, fixed_thresholds=fixed_thresholds)
 
     def _check_equal_outcomes(self) -> None:
-        """Raise TO205 if the UNC of the models of a view differ, which one plane cannot show."""
         for models in self.panels:
             unc = [model.numbers["unc"] for model in models]
             if not np.allclose(unc, unc[0], rtol=1e-9, atol=1e-12):
@@ -362,7 +352,6 @@ class MurphyBuilder:
                 )
 
     def _collect_notes(self) -> list[Note]:
-        """Notes on thresholds, bands, infinite scores, tallies and views that are not drawn."""
         notes = [
             note
             for models in self.panels[: layout.MAX_PANELS]
@@ -400,14 +389,12 @@ class MurphyBuilder:
 
 
 def _same_outcome_rate(models: Sequence[MurphyModel]) -> bool:
-    """Whether the event rates of all models of a view are equal."""
     return bool(
         np.allclose([model.cost_curve.rate for model in models], models[0].cost_curve.rate, rtol=1e-9, atol=1e-12)
     )
 
 
 def _infinite_score_notes(model: MurphyModel) -> list[Note]:
-    """The note on rows with an infinite log loss, if there are any."""
     from trueodds.estimators.corp import Corp
 
     return Corp(model.score).notes(model.view)

@@ -166,7 +166,7 @@ class RecalibrationLines(BaselineRecipe):
 def _panel_row(path: RecalibrationPath, panels: int) -> dict[str, Any]:
     """The row of `panels` for one path, of `panels` in all."""
     std, points = path.std, f"{100 * path.mean_change:.1f} points"
-    posterior_predicted, posterior_best_fit = (format_posterior(float(p)) for p in path.posterior[:2])
+    posterior_predicted, posterior_of_fit = (format_posterior(float(p)) for p in path.posterior[:2])
     fit = f" (δ\u00a0=\u00a0{path.delta:.3g}, γ\u00a0=\u00a0{path.gamma:.3g})" if np.isfinite(path.delta) else ""
     aside = (
         f"changed by {points}"
@@ -184,12 +184,12 @@ def _panel_row(path: RecalibrationPath, panels: int) -> dict[str, Any]:
     elif path.baseline:
         finding = (
             f"All classes are jointly calibrated with posterior probability {posterior_predicted}, and "
-            f"{posterior_best_fit} after the best fit, which changes {path.title}{fit} by {points} on average."
+            f"{posterior_of_fit} after the best fit, which changes {path.title}{fit} by {points} on average."
         )
     else:
         finding = (
             f"{path.title + ': c' if panels > 1 else 'C'}alibrated with posterior probability {posterior_predicted},"
-            f" and {posterior_best_fit} after the best fit{fit}, which changes a prediction by {points} on average."
+            f" and {posterior_of_fit} after the best fit{fit}, which changes a prediction by {points} on average."
         )
     if len(std) > 2:
         level = f"{100 * path.posterior[-1]:.3g}\u00a0%"

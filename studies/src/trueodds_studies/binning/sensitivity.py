@@ -105,9 +105,9 @@ def score_binnings(preds: Predictions, redraws: int, seed: int) -> list[dict[str
         Estimand.from_predictions(ESTIMATORS.make("ece", settings), as_lens(LENS), preds)
         for _, _, settings in configurations
     ]
-    floor_draws = noise_floor_draws(preds, estimands, np.random.default_rng([seed, 7]), redraws)
+    null_draws = noise_floor_draws(preds, estimands, np.random.default_rng([seed, 7]), redraws)
     rows = []
-    for (scheme, k, settings), draws in zip(configurations, floor_draws, strict=True):
+    for (scheme, k, settings), draws in zip(configurations, null_draws, strict=True):
         row: dict[str, Any] = {"scheme": scheme, "bins": k}
         for norm, name in NORMS.items():
             answer = measure(preds, name, lens=LENS, interval=None, **settings)

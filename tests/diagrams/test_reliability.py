@@ -349,7 +349,7 @@ def test_a_segment_that_holds_little_of_the_error_is_not_reported():
 
 def pick(deviation, outside):
     table = columns(deviation, outside)
-    return {name: table[name] for name in ("deviation", "share", "outside")}
+    return {"deviation": table["deviation"], "share": table["share"], "is_outside": table["outside"]}
 
 
 def test_few_bins_outside_are_what_chance_does():

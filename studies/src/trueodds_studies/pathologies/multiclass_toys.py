@@ -334,16 +334,8 @@ def votes_toy() -> Toy:
     lines: list[dict[str, Any]] = [
         {"case": name, "predicted": str(VOTE_PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
     ]
-    undetected_by_entropy = [
-        case_scores["DistCE"]
-        for case_scores in scores.values()
-        if case_scores["EntCE"] == 0 and case_scores["DistCE"] > 0
-    ]
-    undetected_by_rank = [
-        case_scores["DistCE"]
-        for case_scores in scores.values()
-        if case_scores["RankCS"] == 1 and case_scores["DistCE"] > 0
-    ]
+    undetected_by_entropy = [case["DistCE"] for case in scores.values() if case["EntCE"] == 0 and case["DistCE"] > 0]
+    undetected_by_rank = [case["DistCE"] for case in scores.values() if case["RankCS"] == 1 and case["DistCE"] > 0]
     sentence = (
         f"Predictions with EntCE 0 are up to {max(undetected_by_entropy):g} from the votes, and predictions in the"
         f" order of the votes up to {max(undetected_by_rank):g}: DistCE detects both."

@@ -18,15 +18,15 @@ def labels(P: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     Labels that mostly equal the predicted class would favor some implementations.
     """
     n, k = P.shape
-    drawn = np.empty(n, dtype=np.int64)
+    labels_drawn = np.empty(n, dtype=np.int64)
     for start in range(0, n, 1 << 14):
-        some = P[start : start + (1 << 14)].astype(np.float64)
-        steps = some.cumsum(axis=1)
-        place = rng.random((len(some), 1)) * steps[:, -1:]
-        drawn[start : start + len(some)] = (steps <= place).sum(axis=1)
-    evenly = rng.random(n) < WRONG
-    drawn[evenly] = rng.integers(0, k, evenly.sum())
-    return np.minimum(drawn, k - 1)
+        block = P[start : start + (1 << 14)].astype(np.float64)
+        steps = block.cumsum(axis=1)
+        threshold = rng.random((len(block), 1)) * steps[:, -1:]
+        labels_drawn[start : start + len(block)] = (steps <= threshold).sum(axis=1)
+    is_uniform = rng.random(n) < WRONG
+    labels_drawn[is_uniform] = rng.integers(0, k, is_uniform.sum())
+    return np.minimum(labels_drawn, k - 1)
 
 
 def predictions(n: int, k: int, dtype: type = np.float32) -> Arrays:

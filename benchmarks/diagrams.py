@@ -25,11 +25,13 @@ def show(repeats: int) -> None:
     for name in DIAGRAMS.names():
         for rows, data in _data(name, tallies):
             try:
-                made, drawn = _fastest(name, data, repeats)
+                compute_time, draw_time = _fastest(name, data, repeats)
             except InputError as refused:
                 print(f"{name:22}{rows:12,}  {refused.code}", flush=True)
                 continue
-            print(f"{name:22}{rows:12,}{made:8.2f}s{drawn:8.2f}s{made + drawn:8.2f}s", flush=True)
+            print(
+                f"{name:22}{rows:12,}{compute_time:8.2f}s{draw_time:8.2f}s{compute_time + draw_time:8.2f}s", flush=True
+            )
 
 
 def _data(name: str, tallies: dict[Any, Any]) -> Iterator[tuple[int, Any]]:
@@ -73,7 +75,7 @@ def _fastest(name: str, data: Any, repeats: int) -> tuple[float, float]:
 
     timings = []
     for _ in range(repeats + 1):  # the first one compiles and imports
-        made, diagram = timed(lambda: to.draw(data, name))
-        drawn, _ = timed(lambda diagram=diagram: diagram.draw().savefig(io.BytesIO(), dpi=100))
-        timings.append((made, drawn))
-    return min(made for made, _ in timings), min(drawn for _, drawn in timings)
+        compute_time, diagram = timed(lambda: to.draw(data, name))
+        draw_time, _ = timed(lambda diagram=diagram: diagram.draw().savefig(io.BytesIO(), dpi=100))
+        timings.append((compute_time, draw_time))
+    return min(compute_time for compute_time, _ in timings), min(draw_time for _, draw_time in timings)

@@ -26,9 +26,9 @@ def described() -> dict[str, Any]:
 
 def sentence(about: dict[str, Any]) -> str:
     """Description of the machine in one line."""
-    wide = {True: "AVX-512", False: "no AVX-512", None: "AVX-512 unknown"}[about["avx512"]]
+    vector_extension = {True: "AVX-512", False: "no AVX-512", None: "AVX-512 unknown"}[about["avx512"]]
     return (
-        f"{about['cpu']}, {about['cores']} cores, {wide}, {about['memory_gb']} GB, {about['system']}, "
+        f"{about['cpu']}, {about['cores']} cores, {vector_extension}, {about['memory_gb']} GB, {about['system']}, "
         f"Python {about['python']}, load {about['load']}"
     )
 

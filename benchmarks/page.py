@@ -67,7 +67,7 @@ def markdown(results: Results) -> str:
         ]
         header, *rest = table.rows(job_result)
         lines += [_row(header), _row(("---", *["--:"] * 5, "---")), *map(_row, rest)]
-        lines += [f"\n{one.tool} is not timed: {one.note}." for one in job_result.missing]
+        lines += [f"\n{measurement.tool} is not timed: {measurement.note}." for measurement in job_result.missing]
     return "\n".join(lines) + "\n"
 
 
@@ -86,9 +86,9 @@ def summaries(results: Results) -> list[dict[str, object]]:
             "fastest_peer": job_result.rivals[0].tool if job_result.rivals else None,
             "ratio": job_result.ratio,
             "cpu_ratio": job_result.cpu_ratio,
-            "ratios_of_others": {one.label: job_result.against(one) for one in job_result.also},
-            "agree": {one.tool: job_result.agrees(one) for one in job_result.peers},
-            "in_copies": {one.label: job_result.copying(one.label) for one in job_result.copies},
+            "ratios_of_others": {call.label: job_result.against(call) for call in job_result.also},
+            "agree": {call.tool: job_result.agrees(call) for call in job_result.peers},
+            "in_copies": {call.label: job_result.copying(call.label) for call in job_result.copies},
         }
         for job_result in table.job_results(results)
     ]

@@ -15,15 +15,15 @@ def draw(job_results: Sequence[JobResult], folder: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown = [job_result for job_result in job_results if job_result.ours is not None]
-    figure = Figure(figsize=(8, 1.1 + 0.46 * len(shown)), dpi=100, layout="constrained")
+    drawn_results = [job_result for job_result in job_results if job_result.ours is not None]
+    figure = Figure(figsize=(8, 1.1 + 0.46 * len(drawn_results)), dpi=100, layout="constrained")
     FigureCanvasAgg(figure)
     ax = figure.subplots()
-    for y, job_result in enumerate(shown):
+    for y, job_result in enumerate(drawn_results):
         row(ax, y, job_result)
     ax.set_xscale("log")
-    ax.set_yticks(range(len(shown)), [job_result.job.title for job_result in shown], fontsize=9)
-    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_yticks(range(len(drawn_results)), [job_result.job.title for job_result in drawn_results], fontsize=9)
+    ax.set_ylim(len(drawn_results) - 0.4, -0.6)
     ax.set_xlabel("seconds, least of several runs", fontsize=9)
     low, high = ax.get_xlim()
     ax.set_xlim(low, high * 4)  # room for the name of the fastest peer
@@ -65,7 +65,7 @@ def row(ax: object, y: int, job_result: JobResult) -> None:
         if copy.label == "copyto":
             ax.plot([copy.min_wall], [y], marker="|", markersize=13, color=COPY, markeredgewidth=2)
     ax.plot(
-        [one.min_wall for one in job_result.peers],
+        [peer.min_wall for peer in job_result.peers],
         [y] * len(job_result.peers),
         "o",
         color=PEER,

@@ -135,10 +135,10 @@ def start(names: Sequence[str] | None, peers: Sequence[str]) -> tuple[list[Runne
             if "failed" not in runner.about and "absent" not in runner.about:
                 runners.append(runner)
                 break
-            why = runner.about.get("absent") or runner.about["failed"]
+            reason = runner.about.get("absent") or runner.about["failed"]
             runner.close()
         else:
-            absent.append(f"{tool}: {why}")
+            absent.append(f"{tool}: {reason}")
     return runners, absent
 
 
@@ -183,20 +183,20 @@ def entered(job: Job, runner: Runner, folder: Path, repeats: int, patience: floa
     return [warmed(Measurement(job.name, runner.tool, label), runner, repeats, patience) for label in loaded["labels"]]
 
 
-def warmed(one: Measurement, runner: Runner, repeats: int, patience: float) -> Entry:
+def warmed(measurement: Measurement, runner: Runner, repeats: int, patience: float) -> Entry:
     """Run the first call, which determines the number of further calls."""
-    last = runner.ask("run", label=one.label, times=1, memory=True)
-    one.peak = last.get("peak")
+    last = runner.ask("run", label=measurement.label, times=1, memory=True)
+    measurement.peak = last.get("peak")
     if "failed" not in last and last["wall"][0] <= patience:  # a first call may compile, or import what it needs
-        last = runner.ask("run", label=one.label, times=1, memory=False)
+        last = runner.ask("run", label=measurement.label, times=1, memory=False)
     if "failed" in last:
-        one.note = last["failed"]
-        return Entry(runner, one)
+        measurement.note = last["failed"]
+        return Entry(runner, measurement)
     turns, calls = plan(last["wall"][0], repeats, patience)
     if not turns:
-        one.add(last)
-        one.note = "timed once"
-    return Entry(runner, one, turns, calls)
+        measurement.add(last)
+        measurement.note = "timed once"
+    return Entry(runner, measurement, turns, calls)
 
 
 def plan(took: float, repeats: int, patience: float) -> tuple[int, int]:

@@ -47,11 +47,11 @@ def _line(registry: Registry, name: str, sizes: Sequence[int], patience: float) 
         refused = f"  {refusal.code} {refusal.problem}"
     slope = exponent(times)
     cost_text, power = stated(registry.load(name))
-    shown = " ".join(f"{times[n]:9.2g}" if n in times else f"{'–':>9}" for n in sizes)
+    times_text = " ".join(f"{times[n]:9.2g}" if n in times else f"{'–':>9}" for n in sizes)
     slope_text = "" if slope is None else f"{slope:.2f}"
     promised = "" if power is None else f"{power:g}"
     flag = "!" if slope is not None and power is not None and slope > power + CLOSE else " "
-    print(f"{name:{WIDTH}} {cost_text:24.24} {slope_text:>8} {promised:>6} {flag}  {shown}{refused}", flush=True)
+    print(f"{name:{WIDTH}} {cost_text:24.24} {slope_text:>8} {promised:>6} {flag}  {times_text}{refused}", flush=True)
 
 
 def exponent(times: Mapping[int, float]) -> float | None:

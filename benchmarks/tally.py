@@ -35,10 +35,10 @@ def audited(folder: Path, rows: int, dtype: str) -> list[tuple[str, str]]:
     tiny, large = folder / "tiny.parquet", folder / "large.parquet"
     write(tiny, 1_000, dtype)
     write(large, min(rows, FILE), dtype)
-    many = [str(large)] * max(1, rows // FILE)
+    files = [str(large)] * max(1, rows // FILE)
     read, audit_command = [sys.executable, "-c", READ], [sys.executable, "-c", AUDIT]
     once([*audit_command, str(tiny)])
-    reading, auditing = cost([*read, *many], 1), cost([*audit_command, *many], 1)
+    reading, auditing = cost([*read, *files], 1), cost([*audit_command, *files], 1)
     return [
         (f"read {rows:,} × 10", f"{reading.cpu:.1f} CPU-s"),
         (f"audit {rows:,} × 10", f"{auditing.cpu:.1f} CPU-s"),

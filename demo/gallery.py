@@ -79,76 +79,120 @@ def alt(diagram: Diagram) -> str:
     return " ".join([diagram.default_title(), diagram.summary]).replace("\n", " ").replace("[", "(").replace("]", ")")
 
 
+@dataclass(frozen=True)
+class GalleryPredictions:
+    """The predictions of the gallery, which the head of the page describes."""
+
+    vgg16: to.Predictions
+    named: to.Predictions  # those of vgg16, with the names of the classes
+    nets: dict[str, to.Predictions]
+    hockey: to.Predictions
+    rain: dict[str, to.Predictions]
+    soccer: to.Predictions
+    emotion: to.Predictions
+    adult: to.Predictions
+
+
+def load_predictions(data: str) -> GalleryPredictions:
+    """Load all predictions from the files in the folder `data`."""
+    vgg = load_npz("plambda_cifar10_vgg16.npz", data)
+    nets = load_npz("widmann_cifar10_4nets.npz", data)
+    ice = load_parquet("brcal_hockey.parquet", data)
+    days = load_parquet("precip_niamey_2016.parquet", data)
+    games = load_parquet("fte_soccer.parquet", data)
+    speech = load_npz("psr_emotion_final.npz", data)
+    votes = load_parquet("adult_rf_predictions.parquet", data)
+    return GalleryPredictions(
+        vgg16=to.Predictions(vgg["labels"], vgg["probs"], classes=range(10)),
+        named=to.Predictions(np.array(CIFAR)[vgg["labels"]], vgg["probs"], classes=CIFAR),
+        nets={key.removeprefix("probs_"): to.Predictions(nets["labels"], nets[key]) for key in nets if key != "labels"},
+        hockey=to.Predictions(ice["y"].astype(int), ice["x"]),
+        rain={name: to.Predictions(days["obs"].astype(int), days[name]) for name in ("Logistic", "EMOS", "ENS", "EPC")},
+        soccer=to.Predictions(
+            np.array(["win", "tie", "loss"])[games["label"]],
+            np.stack([games[name] for name in ("prob1", "probtie", "prob2")], axis=1),
+            classes=("win", "tie", "loss"),
+            sum_tolerance=1e-3,
+        ),
+        emotion=to.Predictions.from_logits(speech["labels_tst"], speech["logits_tst"]),
+        adult=to.Predictions(votes["y"].astype(int), votes["p"]),
+    )
+
+
+def make_picture(
+    name: str, rows: to.Predictions | dict[str, to.Predictions], argument: str, diagram: str, **settings: object
+) -> Picture:
+    """Make the figure of a diagram; `argument` is the expression that the page shows for `rows`."""
+    settings_text = "".join(f", {key}={value!r}" for key, value in settings.items())
+    return Picture(name, f'to.draw({argument}, "{diagram}"{settings_text})', lambda: to.draw(rows, diagram, **settings))
+
+
 def pictures(data: str) -> Iterator[tuple[str, Picture]]:
     """Chapters and figures in the order of the page."""
-    vgg = load_npz("plambda_cifar10_vgg16.npz", data)
-    vgg16 = to.Predictions(vgg["labels"], vgg["probs"], classes=range(10))
-    named = to.Predictions(np.array(CIFAR)[vgg["labels"]], vgg["probs"], classes=CIFAR)
-    nets = load_npz("widmann_cifar10_4nets.npz", data)
-    four = {key.removeprefix("probs_"): to.Predictions(nets["labels"], nets[key]) for key in nets if key != "labels"}
-    ice = load_parquet("brcal_hockey.parquet", data)
-    hockey = to.Predictions(ice["y"].astype(int), ice["x"])
-    days = load_parquet("precip_niamey_2016.parquet", data)
-    rain = {name: to.Predictions(days["obs"].astype(int), days[name]) for name in ("Logistic", "EMOS", "ENS", "EPC")}
-    games = load_parquet("fte_soccer.parquet", data)
-    soccer = to.Predictions(
-        np.array(["win", "tie", "loss"])[games["label"]],
-        np.stack([games[name] for name in ("prob1", "probtie", "prob2")], axis=1),
-        classes=("win", "tie", "loss"), sum_tolerance=1e-3,
-    )  # fmt: skip
-    speech = load_npz("psr_emotion_final.npz", data)
-    emotion = to.Predictions.from_logits(speech["labels_tst"], speech["logits_tst"])
-    votes = load_parquet("adult_rf_predictions.parquet", data)
-    adult = to.Predictions(votes["y"].astype(int), votes["p"])
+    preds = load_predictions(data)
+    chapters = {
+        "Calibration of one probability": single_probability_pictures,
+        "Calibration of probability vectors": vector_pictures,
+        "Model comparison": comparison_pictures,
+        "Recalibration": recalibration_pictures,
+        "Calibration during training": training_pictures,
+    }
+    for chapter, make_pictures in chapters.items():
+        for picture in make_pictures(preds):
+            yield chapter, picture
 
-    def one(
-        name: str, rows: to.Predictions | dict[str, to.Predictions], argument: str, diagram: str, **settings: object
-    ) -> Picture:
-        words = "".join(f", {key}={value!r}" for key, value in settings.items())
-        return Picture(name, f'to.draw({argument}, "{diagram}"{words})', lambda: to.draw(rows, diagram, **settings))
 
-    chapter = "Calibration of one probability"
-    yield chapter, one("reliability", vgg16, "vgg16", "reliability")
-    yield chapter, one("reliability_equal_mass", vgg16, "vgg16", "reliability", partition="equal-mass")
-    yield chapter, one("reliability_intervals", adult, "adult", "reliability", bars="confidence")
-    yield chapter, one("reliability_deviation", vgg16, "vgg16", "reliability", style="deviation")
-    yield chapter, one("reliability_classwise", named, "vgg16", "reliability", lens="classwise")
-    yield chapter, one("confidence_histogram", vgg16, "vgg16", "confidence_histogram")
-    yield chapter, one("reliability_curve", vgg16, "vgg16", "reliability_curve")
-    yield chapter, one("corp", hockey, "hockey", "corp")
-    yield chapter, one("corp_discrimination", rain["EMOS"], 'rain["EMOS"]', "corp", style="discrimination")
-    yield chapter, one("corp_honest", adult, "adult", "corp", band="honest")
-    yield chapter, one("calibration_belt", adult, "adult", "calibration_belt", **BELT)
-    yield chapter, one("cumulative", vgg16, "vgg16", "cumulative")
-    yield chapter, one("selective_risk", vgg16, "vgg16", "selective_risk")
+def single_probability_pictures(preds: GalleryPredictions) -> Iterator[Picture]:
+    """Figures on the calibration of one probability per row."""
+    vgg16, adult = preds.vgg16, preds.adult
+    yield make_picture("reliability", vgg16, "vgg16", "reliability")
+    yield make_picture("reliability_equal_mass", vgg16, "vgg16", "reliability", partition="equal-mass")
+    yield make_picture("reliability_intervals", adult, "adult", "reliability", bars="confidence")
+    yield make_picture("reliability_deviation", vgg16, "vgg16", "reliability", style="deviation")
+    yield make_picture("reliability_classwise", preds.named, "vgg16", "reliability", lens="classwise")
+    yield make_picture("confidence_histogram", vgg16, "vgg16", "confidence_histogram")
+    yield make_picture("reliability_curve", vgg16, "vgg16", "reliability_curve")
+    yield make_picture("corp", preds.hockey, "hockey", "corp")
+    yield make_picture("corp_discrimination", preds.rain["EMOS"], 'rain["EMOS"]', "corp", style="discrimination")
+    yield make_picture("corp_honest", adult, "adult", "corp", band="honest")
+    yield make_picture("calibration_belt", adult, "adult", "calibration_belt", **BELT)
+    yield make_picture("cumulative", vgg16, "vgg16", "cumulative")
+    yield make_picture("selective_risk", vgg16, "vgg16", "selective_risk")
 
-    chapter = "Calibration of probability vectors"
-    yield chapter, one("simplex_25", vgg16, "vgg16", "simplex", lens=GROUPS, bins=5)
-    yield chapter, one("simplex_100", vgg16, "vgg16", "simplex", lens=GROUPS, bins=10)
-    yield chapter, one("simplex_soccer", soccer, "soccer", "simplex")
-    yield chapter, one("simplex_classes", named, "vgg16", "simplex")
-    yield chapter, one("tetrahedron", emotion, "emotion", "tetrahedron")
 
-    chapter = "Model comparison"
-    halves = {"before": vgg16[5000:], "after": None}
-    calibrator = to.fit(vgg16[:5000], "temperature")
-    rest = vgg16[5000:]
-    halves["after"] = to.Predictions(rest.y, calibrator.predict_proba(rest), classes=range(10))
-    yield chapter, one("comparison", halves, '{"before": vgg16[5000:], "after": recalibrated}', "comparison")
-    yield chapter, one("comparison_nets", four, "nets", "comparison")
-    yield chapter, one("murphy", {name: rain[name] for name in ("EMOS", "ENS")}, EMOS_AND_ENS, "murphy")
-    yield chapter, one("murphy_plane", rain, "rain", "murphy", style="plane")
+def vector_pictures(preds: GalleryPredictions) -> Iterator[Picture]:
+    """Figures on the calibration of probability vectors."""
+    vgg16 = preds.vgg16
+    yield make_picture("simplex_25", vgg16, "vgg16", "simplex", lens=GROUPS, bins=5)
+    yield make_picture("simplex_100", vgg16, "vgg16", "simplex", lens=GROUPS, bins=10)
+    yield make_picture("simplex_soccer", preds.soccer, "soccer", "simplex")
+    yield make_picture("simplex_classes", preds.named, "vgg16", "simplex")
+    yield make_picture("tetrahedron", preds.emotion, "emotion", "tetrahedron")
 
-    chapter = "Recalibration"
-    yield chapter, one("recalibration_lines", hockey, "hockey", "recalibration_lines")
-    yield chapter, one("mcllo_parameters", named, "vgg16", "mcllo_parameters")
-    yield chapter, one("llo_posterior", hockey, "hockey", "llo_posterior")
 
-    yield (
-        "Calibration during training",
-        Picture(
-            "training", 'to.draw({"a/1": …, "a/2": …, …, "b/30": …}, "training")', lambda: to.draw(epochs(), "training")
-        ),
+def comparison_pictures(preds: GalleryPredictions) -> Iterator[Picture]:
+    """Figures that compare models."""
+    held_out = preds.vgg16[5000:]
+    calibrator = to.fit(preds.vgg16[:5000], "temperature")
+    recalibrated = to.Predictions(held_out.y, calibrator.predict_proba(held_out), classes=range(10))
+    models = {"before": held_out, "after": recalibrated}
+    yield make_picture("comparison", models, '{"before": vgg16[5000:], "after": recalibrated}', "comparison")
+    yield make_picture("comparison_nets", preds.nets, "nets", "comparison")
+    yield make_picture("murphy", {name: preds.rain[name] for name in ("EMOS", "ENS")}, EMOS_AND_ENS, "murphy")
+    yield make_picture("murphy_plane", preds.rain, "rain", "murphy", style="plane")
+
+
+def recalibration_pictures(preds: GalleryPredictions) -> Iterator[Picture]:
+    """Figures on recalibration."""
+    yield make_picture("recalibration_lines", preds.hockey, "hockey", "recalibration_lines")
+    yield make_picture("mcllo_parameters", preds.named, "vgg16", "mcllo_parameters")
+    yield make_picture("llo_posterior", preds.hockey, "hockey", "llo_posterior")
+
+
+def training_pictures(_: GalleryPredictions) -> Iterator[Picture]:
+    """The figure on calibration during training, whose networks are trained here."""
+    yield Picture(
+        "training", 'to.draw({"a/1": …, "a/2": …, …, "b/30": …}, "training")', lambda: to.draw(epochs(), "training")
     )
 
 

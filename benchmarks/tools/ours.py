@@ -12,7 +12,7 @@ from benchmarks.data import Arrays
 from benchmarks.timed import Timed
 from trueodds.binning.selections import Selections
 from trueodds.estimators import ESTIMATORS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.cell_bootstrap import bootstrap_cells

@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.group_tests import joint_group_pvalues
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.subgroups import subgroup_partitions
 from trueodds.resampling.comparison import group_gaps
 

@@ -24,7 +24,7 @@ from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.bins import Bins
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)
@@ -584,7 +584,7 @@ def test_a_tree_does_not_depend_on_the_size_of_subtrees_that_are_grown_separatel
     w = rng.integers(1, 4, 700).astype(float) if weighted else np.ones(700)
     trees = []
     for max_rows in (10**6, 300, 40, 1):
-        monkeypatch.setattr(median_variance, "MAX_ROWS_AT_ONCE", max_rows)
+        monkeypatch.setattr(median_variance, "MAX_SUBTREE_ROWS", max_rows)
         tree = grow_tree(x, w, 5, max_bins)
         trees.append((tree.axis, tree.cut, tree.low, tree.high))
     assert len(trees[0][0]) > 30

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.io.engines import table
-from trueodds.tallies import reading
+from trueodds.tallies import tally_reader
 
 pytest.importorskip("dask")
 
@@ -37,7 +37,7 @@ def test_an_audit_by_dask_is_the_audit_of_this_process(run: Run, parts: str) -> 
 def test_a_tally_that_is_resumed_leaves_no_state_behind(run: Run, parts: str, folder: Path) -> None:
     done = run("tally", parts, "--out", folder / "a.tally.json", "--resume", folder / "state.json")
     assert done.exit_code == 0, done.output
-    assert reading.load(folder / "a.tally.json").n == 600
+    assert tally_reader.load(folder / "a.tally.json").n == 600
     assert not (folder / "state.json").exists()
 
 

@@ -11,7 +11,7 @@ import trueodds as to
 from tests.cli.conftest import Run
 from trueodds.binning import distance, partition_by_name
 from trueodds.cli.list_names import names
-from trueodds.lenses import lens
+from trueodds.lenses import lens_by_name
 
 
 def test_measure_prints_the_library_s_line(run: Run, overconfident: str) -> None:
@@ -157,7 +157,7 @@ def test_list_names_the_members_of_the_tables(run: Run) -> None:
 
 
 def test_listed_words_are_the_ones_that_the_problem_knows() -> None:
-    assert names("lenses") == lens.LENS_NAMES
+    assert names("lenses") == lens_by_name.LENS_NAMES
     assert names("partitions") == partition_by_name.PARTITION_NAMES
     assert set(names("distances")) == {*distance.DISTANCES, "lp:3"}
     for name in names("distances"):

@@ -8,7 +8,7 @@ import pytest
 
 from trueodds.data.log_probabilities import log_observed, log_probabilities, log_softmax, log_sum_exp
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 LENSES = ("canonical", "confidence", "class:1", "classwise", "rank:2", "top-2", "top-label", "groups:[[0,2],[1,3]]")

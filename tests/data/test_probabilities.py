@@ -11,7 +11,7 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.binning.uniform import Uniform
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 
 
 def codes(preds: Predictions) -> list[str]:

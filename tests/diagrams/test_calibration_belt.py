@@ -19,7 +19,7 @@ from trueodds.diagrams.calibration_belt.condensed_view import MAX_CELLS, condens
 from trueodds.hypotests._glm.calibration_belt import fit_belt
 from trueodds.hypotests._glm.logits import Logits
 from trueodds.hypotests.giviti import GiViTI
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 

@@ -19,7 +19,7 @@ from trueodds.core.errors import InputError
 from trueodds.diagrams.comparison.compute import Comparison
 from trueodds.diagrams.model_styles import COLORS, LINE_STYLES, MARKERS
 from trueodds.diagrams.reliability.compute import Reliability
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 

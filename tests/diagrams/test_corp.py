@@ -18,7 +18,7 @@ from tests.reference import data, frame, golden, path
 from trueodds.core.errors import InputError
 from trueodds.diagrams._style.formatting import format_score
 from trueodds.diagrams.corp.compute import Corp
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 BANDS = ["consistency", "confidence", "honest", None]

@@ -14,7 +14,7 @@ from trueodds.diagrams.corp import bands, honest_band
 from trueodds.diagrams.corp.bands import chernoff_quantile, find_segments_outside
 from trueodds.diagrams.distinct_score_sums import sum_by_score
 from trueodds.kernels.isotonic import isotonic_means
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
 
@@ -70,7 +70,7 @@ def test_honest_limits_by_hand():
 
 
 def misses(limits, at, rates):
-    low, high = limits.band().at(at)
+    low, high = limits.band().limits_at(at)
     return bool(((rates < low - 1e-12) | (rates > high + 1e-12)).any())
 
 
@@ -105,7 +105,7 @@ def test_groups_of_scores_are_rounded_outward():
         assert not misses(limits, at, rates)
     odd = honest_band.simultaneous_limits(scores, 0.9, 3)  # the middle one of three holds the jump
     assert odd.low[1] < 0.4995 < odd.high[1]
-    low, high = odd.band().at(at[(at >= odd.low[1]) & (at < odd.high[1])])
+    low, high = odd.band().limits_at(at[(at >= odd.low[1]) & (at < odd.high[1])])
     assert (low < 0.1).all()  # only from its last score on
     assert (high > 0.9)[1:].all()
 
@@ -125,7 +125,7 @@ def test_a_consistency_band_holds_the_curve_of_a_calibrated_model_score_by_score
     rng = np.random.default_rng(0)
     p = np.sort(rng.random(150))
     scores = sum_by_score(View(p, np.zeros(150)))
-    low, high = bands.resampled_band(scores, "consistency", 0.9, 4999, redraw, rng).at(p)
+    low, high = bands.resampled_band(scores, "consistency", 0.9, 4999, redraw, rng).limits_at(p)
     sets = 1000
     fits = isotonic_means(np.ones(150), (rng.random((sets, 150)) < p).astype(float))
     inside = ((fits >= low - 1e-12) & (fits <= high + 1e-12)).mean(axis=0)[20:-20]

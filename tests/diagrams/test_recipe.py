@@ -8,7 +8,7 @@ import trueodds as to
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.reliability.compute import Reliability
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 
 
 def preds(seed=0, n=50):

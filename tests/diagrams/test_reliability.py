@@ -23,7 +23,7 @@ from trueodds.diagrams.reliability.text import (
     format_edge,
     is_explained_by_chance,
 )
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 COLUMNS = ["view", "bin", "low", "high", "n", "weight", "share", "mean_prediction", "outcome_rate", "deviation"]
@@ -349,7 +349,7 @@ def test_a_segment_that_holds_little_of_the_error_is_not_reported():
 
 def pick(deviation, outside):
     table = columns(deviation, outside)
-    return {name: table[name] for name in ("deviation", "share", "outside")}
+    return {"deviation": table["deviation"], "share": table["share"], "is_outside": table["outside"]}
 
 
 def test_few_bins_outside_are_what_chance_does():

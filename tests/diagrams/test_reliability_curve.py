@@ -44,7 +44,7 @@ def codes(diagram):
 def limits(of, scale="logit", bandwidth="silverman"):
     """The limits of a view's curve, and its columns."""
     scores, smoother, columns = smooth_view(of, bandwidth, scale, None)
-    return SmootherBand.of(scores, smoother, columns), columns, smoother, scores
+    return SmootherBand.from_curve(scores, smoother, columns), columns, smoother, scores
 
 
 # Values

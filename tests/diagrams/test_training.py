@@ -18,7 +18,7 @@ from tests.diagrams.artists import legend_of, name_of
 from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams.training.compute import Training, parse_epoch
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 PARTS = ["log_loss", "accuracy", "ece", "pvalue"]

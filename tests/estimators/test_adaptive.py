@@ -19,7 +19,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError, AverageError, StaticError, ThresholdedError
 from trueodds.estimators.base import Estimator, measure_views
 from trueodds.estimators.binned import BinnedError, MaxError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 ALL = (StaticError(), AdaptiveError(), ThresholdedError(), AverageError())

@@ -21,7 +21,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measure_views
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 

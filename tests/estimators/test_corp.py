@@ -15,7 +15,7 @@ from tests import reference
 from trueodds import InputError, Predictions
 from trueodds.estimators.corp import Corp
 from trueodds.kernels.isotonic import isotonic_means
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 BOTH = ("brier", "log_loss")

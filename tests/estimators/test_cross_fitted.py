@@ -18,7 +18,7 @@ from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.typing import Array
 from trueodds.estimators.cross_fitted import CrossFitted
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 FIT_ON = ("earlier", "others")

@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.base import measure_views
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.unbinned import UnbinnedError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 ALL = (KolmogorovSmirnov(), CumulativeError(), CumulativeRange())

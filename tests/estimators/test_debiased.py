@@ -21,7 +21,7 @@ from trueodds.estimators import ESTIMATORS, debiased
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.debiased import DebiasedL1, DebiasedL2
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 ONE = Uniform(1)

@@ -23,7 +23,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.proper_scores import Brier, LogLoss
 from trueodds.estimators.score_decomposition import Decomposed
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 FORTY_EXAMPLES = settings(max_examples=40, deadline=None, derandomize=True)

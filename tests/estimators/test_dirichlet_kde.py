@@ -15,7 +15,7 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.estimators.dirichlet_kde import BANDWIDTHS, DirichletError, DirichletKernel, likeliest_bandwidth
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 SETS = {"A_bin40": 2, "B_3c120": 3, "C_5c500": 5, "E_4c30_missing": 4}

@@ -20,7 +20,7 @@ from trueodds.estimators.ece_kde import (
     local_calibration_error,
     silverman_bandwidth,
 )
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 SETS = ("A_bin40", "B_3c120", "C_5c500", "D_rf200", "E_4c30_missing", "F_bin2000_cal", "G_bin30_edges")

@@ -16,7 +16,7 @@ from trueodds import Predictions
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human_distance import HumanDistance, project_nonincreasing, squared_distance_to_vote_order
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws

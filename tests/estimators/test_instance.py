@@ -15,7 +15,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.instance_level import InstanceError, MacroError
 from trueodds.kernels import random_label_sums
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.intervals.percentile import jackknife

@@ -13,7 +13,7 @@ from tests.data.refused import refused
 from trueodds import Predictions, measure, test
 from trueodds.core.typing import Array
 from trueodds.estimators.kde_mixnmatch import MixNMatchError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 

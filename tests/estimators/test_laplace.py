@@ -17,7 +17,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.laplace_kernel import LaplaceError, MeanEmbeddingError
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.estimators.unbinned import UnbinnedError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 UNBIASED, WEIGHTED = MeanEmbeddingError(form="unbiased"), MeanEmbeddingError(form="weighted")

@@ -17,7 +17,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measure_views
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.linear_binning import LinearBinError, LinearWeights
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 

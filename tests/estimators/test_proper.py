@@ -14,7 +14,7 @@ from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.proper_scores import Brier, LogLoss, RankedProbability, Spherical
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 SCORES = (Brier(), LogLoss(), Spherical(), RankedProbability(), RankedProbability(normalize=True))

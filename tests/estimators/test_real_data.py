@@ -12,7 +12,7 @@ from tests import reference
 from trueodds import Predictions
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.ranked import accuracy
 
 pytestmark = pytest.mark.reference

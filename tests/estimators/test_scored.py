@@ -6,7 +6,7 @@ import pytest
 from trueodds import Predictions, test
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.unbinned import MAX_DISTINCT_SCORES, UnbinnedError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws

@@ -22,7 +22,7 @@ from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareErro
 from trueodds.estimators.ece_kde import MIN_BANDWIDTH, KernelDensityError, silverman_bandwidth, silverman_bandwidths
 from trueodds.estimators.linear_binning import LinearBinError
 from trueodds.kernels.triweight import triweight_transform, triweight_transform_of_multiples
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 # Sums in another order differ by rounding: of a residual, 1e-16 of terms of at most 1, whatever is left of them.

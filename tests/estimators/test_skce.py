@@ -16,7 +16,7 @@ from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.core.typing import Array
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 FORMS = ("unbiased", "biased", "block")

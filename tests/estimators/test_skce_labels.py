@@ -11,7 +11,7 @@ import trueodds as to
 from trueodds.core.typing import Array
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.kernels.random_labels import draw_labels_by_row
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws

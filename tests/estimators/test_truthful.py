@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.base import measure_views
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.truthful import Truthful
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 

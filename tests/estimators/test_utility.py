@@ -14,7 +14,7 @@ from trueodds import Predictions
 from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.estimators.utility import UtilityCells, UtilityError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 

@@ -9,7 +9,7 @@ from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 
 
 def verdict(preds, lens="positive", seed=0, **settings):

@@ -10,7 +10,7 @@ from trueodds.binning.median_variance import nested_cells
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested_cells import NODE_COUNTS, BinaryCells, Component, VectorLeaves
 from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_pvalues, negative_log_harmonic_mean, surprisal
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 

@@ -13,7 +13,7 @@ from trueodds.hypotests._power.power import power_limits
 from trueodds.hypotests._power.root_search import find_root
 from trueodds.hypotests._power.simulation import Distortion, Population, SimulatedPower
 from trueodds.hypotests.cox import Cox
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 
 
 def binary(n=600, seed=0):

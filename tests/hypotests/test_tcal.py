@@ -12,7 +12,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.multiple_testing import family_pvalue
 from trueodds.hypotests.tcal import TCal, n_scales
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws

@@ -25,7 +25,7 @@ from tests.io.engines import table
 from tests.io.mutated import CSV, SETTINGS, flipped, mutated
 from trueodds import InputError, read
 from trueodds.api.tally import resume_tally
-from trueodds.tallies import reading, tally_sums
+from trueodds.tallies import tally_reader, tally_sums
 from trueodds.tallies.tally import Tally
 
 Generator = np.random.Generator
@@ -183,7 +183,7 @@ def _tallies() -> list[tuple[bytes, dict[str, Any]]]:
 
 
 def _tally_rows(path: Path, settings: dict[str, Any]) -> int:
-    return reading.load(path).n
+    return tally_reader.load(path).n
 
 
 def _count_tally_rows(content: bytes) -> int:

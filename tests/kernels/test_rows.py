@@ -9,8 +9,8 @@ from tests.kernels.layouts import LAYOUTS, c_order
 from tests.kernels.samples import inside, rows
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.row_statistics import ROWS_PER_TILE, score_rows, survey_rows
+from trueodds.tallies.block_sums import sum_block
 from trueodds.tallies.cells import TallyRows
-from trueodds.tallies.row_counts import sum_block
 
 DTYPES = (np.float32, np.float64)
 

@@ -18,7 +18,7 @@ from trueodds.api.by_group import by_group
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 
 RNG = np.random.default_rng(0)
 

@@ -26,7 +26,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, measure_views
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 
 Problem = tuple[Array, Array, Array]  # labels, probabilities, weights

@@ -68,7 +68,7 @@ def test_measuring_loads_neither_sklearn_nor_scipy_stats() -> None:
     code = (
         "from trueodds import Predictions\n"
         "from trueodds.estimators import ESTIMATORS\n"
-        "from trueodds.lenses.lens import as_lens\n"
+        "from trueodds.lenses.lens_by_name import as_lens\n"
         "preds = Predictions([0, 1, 2], [[.5, .3, .2], [.1, .6, .3], [.2, .2, .6]])\n"
         "for name in ('ece', 'mce', 'rmsce', 'brier', 'log_loss'):\n"
         "    estimator = ESTIMATORS.make(name, {})\n"

@@ -13,7 +13,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.corp import Corp
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.tally import Tally
 
 TINY = Predictions([0, 1], [[1e-30, 1.0], [0.5, 0.5]])

@@ -6,7 +6,7 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.lenses.hypothesis import apply_hypothesis
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 
 
 def sharpened(P):

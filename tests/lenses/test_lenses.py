@@ -17,7 +17,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.classes import Class, Groups, class_number
-from trueodds.lenses.lens import as_lens, default_lens
+from trueodds.lenses.lens_by_name import as_lens, default_lens
 from trueodds.lenses.ranked import accuracy, predicted_class
 
 # Vaicenavicius et al. (2019), Table 1: each row of g occurs equally often, r is how often each class then comes.

@@ -5,7 +5,7 @@ import pytest
 
 import trueodds as to
 from trueodds import InputError, Predictions
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.resampling.estimand import Estimand
 
 

@@ -10,7 +10,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels import random_label_sums, random_labels, sign_flips
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_description, null_draws

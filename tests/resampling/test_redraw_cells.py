@@ -8,7 +8,7 @@ from tests.resampling.questions import make_estimand, simulated
 from trueodds import kernels
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling import null_cells
 from trueodds.resampling.cell_bootstrap import bootstrap_cells

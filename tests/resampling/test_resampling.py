@@ -6,7 +6,7 @@ import pytest
 from tests.resampling.questions import make_estimand, simulated
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.resampling.bootstrap import MAX_SEQUENTIAL_DRAWS, SharedResamples, bootstrap
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.squared_error import squared_error_draws

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.human_calibration import DistributionError, EntropyError, RankAgreement
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import null_draws

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import betaln
 
 from tests import reference
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common.simulated_worlds import (
     BINARY_WORLDS,
     MULTICLASS_WORLDS,

@@ -14,7 +14,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.cli.study import installed_studies
 from trueodds.core.errors import InputError
 from trueodds.estimators.binned import BinnedError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common.resumable_runs import run_cells
 from trueodds_studies.gaussian_mixture.convergence_rates import (
     balancing_exponent,

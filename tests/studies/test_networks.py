@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common import network_predictions
 from trueodds_studies.networks import network_errors
 from trueodds_studies.networks.study import LENSES, Plan, has_simplex_diagram, networks

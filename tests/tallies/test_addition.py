@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.tallies.batches import decimal, numbers, same, softmaxed
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies import row_counts, tally
+from trueodds.tallies import block_sums, tally
 from trueodds.tallies.tally import Tally
 
 NAMED = ("groups:[[0,1],[2]]",)
@@ -61,7 +61,7 @@ def test_blocks_and_threads_change_no_bit(monkeypatch):
 def test_threads_that_share_many_classes_change_no_bit(monkeypatch, dtype):
     preds = softmaxed(200, 70, 1, dtype)
     full = Tally.from_predictions(preds)
-    monkeypatch.setattr(row_counts, "VALUES_PER_TASK", 70 * 30)
+    monkeypatch.setattr(block_sums, "VALUES_PER_TASK", 70 * 30)
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         for key, array in numbers(Tally.from_predictions(preds)).items():

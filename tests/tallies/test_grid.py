@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from trueodds.kernels.fine_grid import CELL_EDGES, CELL_MIDDLES, N_CELLS, N_EQUAL_CELLS, N_HALVINGS, find_class_cells
-from trueodds.tallies.row_counts import report_bin_of_cells
+from trueodds.tallies.block_sums import report_bin_of_cells
 
 
 def placed(x: np.ndarray) -> np.ndarray:

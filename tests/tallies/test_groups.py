@@ -14,7 +14,7 @@ from tests.tallies.batches import softmaxed
 from trueodds.data.predictions import Predictions
 from trueodds.tallies import group_tallies as group_sums
 from trueodds.tallies import group_tallies as groups
-from trueodds.tallies import reading, tally_sums
+from trueodds.tallies import tally_reader, tally_sums
 from trueodds.tallies.tally import Tally
 
 ROWS = 700
@@ -102,7 +102,7 @@ def test_groups_of_different_dtypes_are_added() -> None:
 
 def test_a_tally_of_groups_is_the_same_after_saving_and_pickling() -> None:
     tally = Tally.from_predictions(two_classes())
-    loaded, copied = reading.loads(tally_sums.dumps(tally)), pickle.loads(pickle.dumps(tally))
+    loaded, copied = tally_reader.loads(tally_sums.dumps(tally)), pickle.loads(pickle.dumps(tally))
     assert tally_sums.dumps(loaded) == tally_sums.dumps(copied) == tally_sums.dumps(tally)
     assert tally_sums.dumps(loaded + tally) == tally_sums.dumps(tally + loaded) == tally_sums.dumps(tally + tally)
 

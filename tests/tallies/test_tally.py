@@ -15,7 +15,7 @@ from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareErro
 from trueodds.estimators.proper_scores import Brier, LogLoss
 from trueodds.lenses.classes import Canonical, Classwise
 from trueodds.lenses.custom import Custom
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.tally import Tally
 
 LENSES = ("confidence", "top-1", "rank:1", "rank:2", "rank:3", "classwise", "class:2", "groups:[[0,1],[2,3]]")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from tests.tallies.batches import decimal, numbers, softmaxed
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies import reading, tally_sums
+from trueodds.tallies import tally_reader, tally_sums
 from trueodds.tallies.tally import Tally
 
 
@@ -37,7 +37,7 @@ def identical(a: Tally, b: Tally) -> None:
 @given(decimal())
 def test_every_bit_comes_back(preds):
     tally = Tally.from_predictions(preds, lenses=["groups:[[0,1],[2]]"], grid=7)
-    identical(reading.loads(tally_sums.dumps(tally)), tally)
+    identical(tally_reader.loads(tally_sums.dumps(tally)), tally)
 
 
 def test_every_kind_comes_back():
@@ -52,21 +52,21 @@ def test_every_kind_comes_back():
     ]
     for preds in kinds:
         tally = Tally.from_predictions(preds)
-        identical(reading.loads(tally_sums.dumps(tally)), tally)
-        identical(reading.loads(tally_sums.dumps(tally + tally)), tally + tally)
+        identical(tally_reader.loads(tally_sums.dumps(tally)), tally)
+        identical(tally_reader.loads(tally_sums.dumps(tally + tally)), tally + tally)
 
 
 def test_a_mixed_sum_comes_back():
     preds = softmaxed(2000, 3, 1)
     mixed = Tally.from_predictions(preds) + Tally.from_predictions(Predictions(preds.y, preds.p, weight=np.ones(2000)))
-    identical(reading.loads(tally_sums.dumps(mixed)), mixed)
+    identical(tally_reader.loads(tally_sums.dumps(mixed)), mixed)
 
 
 def test_a_file_is_written_whole_and_read_back(tmp_path):
     tally = Tally.from_predictions(softmaxed(100, 3, 1))
     path = tmp_path / "a.tally.json"
     tally.save(path)
-    identical(reading.load(path), tally)
+    identical(tally_reader.load(path), tally)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tally.json"]
     content = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(name))
     assert content["schema"] == "trueodds.tally/1"
@@ -89,7 +89,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_missing_files_and_folders_are_reported(tmp_path):
     with pytest.raises(InputError, match="TO407"):
-        reading.load(tmp_path / "none.json")
+        tally_reader.load(tmp_path / "none.json")
     with pytest.raises(InputError, match="TO407"):
         Tally.from_predictions(softmaxed(10, 3, 1)).save(tmp_path / "none" / "a.json")
 
@@ -109,20 +109,20 @@ def test_missing_files_and_folders_are_reported(tmp_path):
 )
 def test_other_files_are_no_tallies(text, tmp_path):
     with pytest.raises(InputError, match="TO402"):
-        reading.loads(text)
+        tally_reader.loads(text)
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(InputError, match="TO402"):
-        reading.load(tmp_path / "a.json")
+        tally_reader.load(tmp_path / "a.json")
     (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00PAR1")
     with pytest.raises(InputError, match="TO402"):
-        reading.load(tmp_path / "b.json")
+        tally_reader.load(tmp_path / "b.json")
 
 
 def test_a_number_that_is_none_is_refused():
     text = tally_sums.dumps(Tally.from_predictions(softmaxed(5, 3, 1)))
     for bad in ("NaN", "Infinity", "-Infinity", "1e999", "1" + "0" * 400):
         with pytest.raises(InputError, match="TO402"):
-            reading.loads(text.replace('"weight":5.0', f'"weight":{bad}'))
+            tally_reader.loads(text.replace('"weight":5.0', f'"weight":{bad}'))
 
 
 DAMAGES = {
@@ -180,10 +180,10 @@ def content():
 
 @pytest.mark.parametrize("field", list(DAMAGES))
 def test_a_damaged_field_is_named(field, content):
-    reading.from_dict(content)
+    tally_reader.from_dict(content)
     damaged = copy.deepcopy(content)
     DAMAGES[field](damaged)
     with pytest.raises(InputError) as refused:
-        reading.from_dict(damaged)
+        tally_reader.from_dict(damaged)
     assert refused.value.code == "TO402"
     assert f"tally's {field.strip()} is not valid" in str(refused.value)

@@ -23,7 +23,7 @@ from trueodds.hypotests.base import HypothesisTest
 from trueodds.io.read import is_array, is_model, is_pair
 from trueodds.io.source import Source
 from trueodds.lenses.base import Lens
-from trueodds.lenses.lens import as_lens, default_lens
+from trueodds.lenses.lens_by_name import as_lens, default_lens
 from trueodds.lenses.region import select_region
 from trueodds.tallies.tally import Tally
 

@@ -13,7 +13,7 @@ from trueodds.core.json_files import read_schema_family
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
 from trueodds.core.signatures import checks_arguments
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.tallies.tally import Tally
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def load(path: Any) -> FittedCalibrator | Tally:
     'identity'
     """
     from trueodds.calibrators import fitted_calibrator
-    from trueodds.tallies import reading
+    from trueodds.tallies import tally_reader
 
     check("path", path, str | os.PathLike)
-    return reading.load(path) if read_schema_family(path) == "trueodds.tally" else fitted_calibrator.load(path)
+    return tally_reader.load(path) if read_schema_family(path) == "trueodds.tally" else fitted_calibrator.load(path)

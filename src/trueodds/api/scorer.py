@@ -18,7 +18,7 @@ from trueodds.core.signatures import checks_arguments
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 
 
 @dataclass(frozen=True)

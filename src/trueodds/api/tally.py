@@ -21,8 +21,8 @@ from trueodds.io.read import read
 from trueodds.io.source import RowProgress, Source
 from trueodds.io.table_source import TableSource
 from trueodds.lenses.base import Lens
-from trueodds.lenses.lens import as_lens
-from trueodds.tallies import reading, tally_sums
+from trueodds.lenses.lens_by_name import as_lens
+from trueodds.tallies import tally_reader, tally_sums
 from trueodds.tallies.tally import Tally
 
 
@@ -156,7 +156,7 @@ def _load_state(state_path: Path, identity: Mapping[str, Any], source: TableSour
         difference = next(what for what in identity if state["about"].get(what) != identity[what])
         fix = "Remove it to start again, or pass the same files and settings."
         raise InputError("TO331", f"The state belongs to a tally with other {difference}.", str(state_path), fix)
-    total, rows = reading.from_dict(state["tally"]), state["rows"]
+    total, rows = tally_reader.from_dict(state["tally"]), state["rows"]
     if rows < total.n or (rows > total.n and source.roles.weight is None):  # rows of weight 0 are not in the tally
         raise _invalid_state_error(state_path)
     return total, rows

@@ -54,11 +54,14 @@ def power_mean(weights: Array, sizes: Array, power: float) -> Array:
     """
     if power <= 2:
         return np.asarray((weights * sizes**power).sum(axis=-1) ** (1 / power))
-    largest = sizes.max(axis=-1, keepdims=True)
+    largest_size = sizes.max(axis=-1, keepdims=True)
     relative = np.divide(
-        sizes, largest, out=(sizes == largest).astype(np.float64), where=(largest > 0) & np.isfinite(largest)
+        sizes,
+        largest_size,
+        out=(sizes == largest_size).astype(np.float64),
+        where=(largest_size > 0) & np.isfinite(largest_size),
     )
-    return np.asarray(largest[..., 0] * (weights * relative**power).sum(axis=-1) ** (1 / power))
+    return np.asarray(largest_size[..., 0] * (weights * relative**power).sum(axis=-1) ** (1 / power))
 
 
 def _two_outcomes(x: Array) -> Array:
@@ -125,6 +128,7 @@ def _wrap_user_distance(d: Callable[[Array, Array], float]) -> Distance:
     name = getattr(d, "__name__", type(d).__name__)
 
     def distance_of_pair(predicted: Array, observed: Array) -> float:
+        """Return the distance of two vectors (m,)."""
         value = call_user_function("distance", d, predicted, observed)
         try:
             return float(value)
@@ -136,10 +140,13 @@ def _wrap_user_distance(d: Callable[[Array, Array], float]) -> Distance:
                 "It is called as d(predicted, observed).",
             ) from None
 
-    def vectors(predicted: Array, observed: Array) -> Array:
+    def distance_of_vectors(predicted: Array, observed: Array) -> Array:
+        """Return the distances (…) of vectors (…, m), which are broadcast."""
         predicted, observed = np.broadcast_arrays(predicted, observed)  # either may be the one that has the draws
         m = predicted.shape[-1]
         pairs = zip(predicted.reshape(-1, m), observed.reshape(-1, m), strict=True)
         return np.array([distance_of_pair(a, b) for a, b in pairs]).reshape(predicted.shape[:-1])
 
-    return Distance(name, vectors, lambda p, y: vectors(_two_outcomes(p), _two_outcomes(y)), is_norm=False)
+    return Distance(
+        name, distance_of_vectors, lambda p, y: distance_of_vectors(_two_outcomes(p), _two_outcomes(y)), is_norm=False
+    )

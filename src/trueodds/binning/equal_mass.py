@@ -28,21 +28,20 @@ class EqualMass(Partition):
 
     bins: BinCount | BinRule = 15
     closed: Closed = "right"
-    cut: Literal["first", "floor"] = (
-        "first"  # "floor" ends group i after ⌊n i / bins⌋ rows, the rule of histogram binning
-    )
+    # "first" makes the first groups the larger ones; "floor" ends group i after ⌊n i / bins⌋ rows (histogram binning).
+    cut: Literal["first", "floor"] = "first"
 
     def fit(self, view: View) -> FittedPartition:
-        """The edges for these scores."""
+        """Return bins with edges midway between neighboring groups of scores."""
         require_binary(view, "equal-mass")
         k = resolve_n_bins(self.bins, view)
         return Bins(_edges_at_cuts(sort_by_partition_value(view), _cut_weights(view, k, self.cut)), self.closed)
 
-    def sums_by_selection(self, of: Selections) -> Array:
+    def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        cuts = _cut_weights(of.first_view, resolve_n_bins(self.bins, of.first_view), self.cut)
-        inner = _midpoints_at_cuts(of, cuts)
-        return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)
+        cuts = _cut_weights(selections.first_view, resolve_n_bins(self.bins, selections.first_view), self.cut)
+        inner_edges = _midpoints_at_cuts(selections, cuts)
+        return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), self.closed)
 
     def __str__(self) -> str:
         return f"equal-mass {self.bins}" + (", left-closed" if self.closed == "left" else "")
@@ -60,7 +59,7 @@ class Sweep(Partition):
     uses_outcomes = True
 
     def fit(self, view: View) -> FittedPartition:
-        """The edges for these scores and outcomes."""
+        """Return the largest number of bins whose event rates do not decrease."""
         require_binary(view, "sweep")
         by_score = sort_by_partition_value(view)
         s, mass, events = by_score.sums_by_score()
@@ -78,30 +77,30 @@ class Sweep(Partition):
 
 
 def _cut_weights(view: View, k: int, rounding: str) -> Array:
-    """Cumulative weight at the end of each of k groups but the last, in whole rows if possible."""
+    """Return the weight up to the end of each of k groups but the last, (k − 1,), in whole rows if possible."""
     j, unit = np.arange(1, k), view.unit_weight
     if unit is None:
         return j * view.total / k
     n = round(view.total / unit)
     if rounding == "first":  # sizes differ by at most one, larger groups first
         return (j * (n // k) + np.minimum(j, n % k)) * unit
-    base, rest = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
+    quotients, remainder = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
     return (
-        base + (rest // k if rounding == "floor" else -(-rest // k))
+        quotients + (remainder // k if rounding == "floor" else -(-remainder // k))
     ) * unit  # "ceil": row r is in group floor(r k / n)
 
 
 def _edges_at_cuts(by_score: SortedScores, cuts: Array) -> Array:
-    """Edges midway between the row that completes each cut and the next row."""
-    inner = np.unique(_midpoints_at_cuts(by_score, cuts))
-    inner = inner[inner < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
-    return np.concatenate(([0.0], inner, [1.0]))
+    """Return edges midway between the row that completes each cut (cumulative weight) and the next row."""
+    inner_edges = np.unique(_midpoints_at_cuts(by_score, cuts))
+    inner_edges = inner_edges[inner_edges < 1]  # an edge at 0 is kept, so that many exact zeros form a bin
+    return np.concatenate(([0.0], inner_edges, [1.0]))
 
 
 def _midpoints_at_cuts(by_score: SortedScores | Selections, cuts: Array) -> Array:
     """Midpoints between the row that completes each cut and the next row, (cuts,) or (selections, cuts)."""
-    last, following = by_score.scores_at_weight(cuts)
-    return np.asarray((last + following) / 2)
+    last_score, next_score = by_score.scores_at_weight(cuts)
+    return np.asarray((last_score + next_score) / 2)
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class FixedMass(Partition):
     closed: Closed = "right"
 
     def fit(self, view: View) -> FittedPartition:
-        """The edges for these scores."""
+        """Return bins with edges midway between neighboring groups of scores."""
         require_binary(view, "mass")
         by_score, n = sort_by_partition_value(view), self._n_represented(view)
         if n // self.rows <= len(view):
@@ -131,19 +130,19 @@ class FixedMass(Partition):
         ends = np.unique(np.floor(np.cumsum(by_score.sums_by_score()[1]) / step))
         return Bins(_edges_at_cuts(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
 
-    def sums_by_selection(self, of: Selections) -> Array:
+    def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins of each selection of rows, with edges of its own."""
-        inner = _midpoints_at_cuts(of, self._cut_weights(of.first_view))
-        return of.sums_by_bin(np.where(inner < 1, inner, np.inf), self.closed)
+        inner_edges = _midpoints_at_cuts(selections, self._cut_weights(selections.first_view))
+        return selections.sums_by_bin(np.where(inner_edges < 1, inner_edges, np.inf), self.closed)
 
     def _cut_weights(self, view: View) -> Array:
-        """Cumulative weight at which each group but the last ends."""
+        """Return the weight up to the end of each group but the last."""
         n = self._n_represented(view)
         k = max(1, int(n // self.rows))
         return np.arange(1, k) * (self.rows * view.total / n)
 
     def _n_represented(self, view: View) -> float:
-        """Number of rows that the weights represent."""
+        """Return the number of rows that the weights represent."""
         return round(view.total) if view.has_integer_weights else view.effective_n
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Median-variance tree: a partition of the simplex by splits at medians, and nested cells by splits at means."""
+"""Median-variance tree: a partition of the simplex by splits at medians; nested cells by splits at means."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class Tree:
         """Number of leaves."""
         return sum(axis < 0 for axis in self.axis)
 
-    def index(self, at: Array) -> Array:
-        """Return the leaf of each vector, numbered from 0 in the order of creation."""
-        x = at if at.ndim == 2 else at[:, None]
+    def index(self, values: Array) -> Array:
+        """Return the leaf of each vector (n, m) or score (n,), numbered from 0 in the order of creation."""
+        x = values if values.ndim == 2 else values[:, None]
         axis, cut, children = np.array(self.axis), np.array(self.cut), np.array([self.low, self.high])
         leaf_number = np.cumsum(axis < 0) - 1
         node = np.zeros(len(x), dtype=np.intp)
@@ -124,15 +124,16 @@ class _Split:
     children: tuple[int, int] | None = None  # numbers of the children's splits, −1 if too small; None: no split
 
 
-MAX_ROWS_AT_ONCE = 2**15  # rows of a node from which on its subtree is grown by itself, in the cache and on a thread
+# Subtrees of nodes of at most so many rows are grown one by one, in the cache and on several threads.
+MAX_SUBTREE_ROWS = 2**15
 
 
 def _possible_splits(x: Array, w: Array, min_size: int) -> list[_Split]:
-    """Return the splits of the complete tree, the root first."""
-    splits, subtrees = _split_levels(x.astype(np.float64, copy=False), w, min_size, MAX_ROWS_AT_ONCE)
+    """Return the splits of the complete tree for vectors x (n, m) with weights w (n,), the root first."""
+    splits, subtrees = _split_levels(x.astype(np.float64, copy=False), w, min_size, MAX_SUBTREE_ROWS)
     grown = map_items(lambda subtree: _split_levels(subtree.x, subtree.w, min_size)[0], subtrees)
     for subtree, lower in zip(subtrees, grown, strict=True):
-        _link(subtree.parent, subtree.side, len(splits))
+        _set_child(subtree.parent, subtree.side, len(splits))
         for split in lower:
             if split.children is not None:
                 low, high = (child + len(splits) if child >= 0 else child for child in split.children)
@@ -151,8 +152,8 @@ class _Subtree:
     w: Array  # (rows,) number of rows that each represents
 
 
-def _link(parent: _Split, side: int, number: int) -> None:
-    """Note the number of a child's split at its parent."""
+def _set_child(parent: _Split, side: int, number: int) -> None:
+    """Store the number of the split of a child at its parent."""
     assert parent.children is not None
     parent.children = (number, parent.children[1]) if side == 0 else (parent.children[0], number)
 
@@ -168,47 +169,55 @@ def _split_levels(x: Array, w: Array, min_size: int, max_rows: int = 0) -> tuple
     # The vectors `node_rows` and their weights `mass` are sorted by node; `starts` are the first rows of the nodes.
     node_rows, mass, starts = x, w, np.zeros(1, dtype=np.intp)
     while len(starts):
-        sizes = np.diff(starts, append=len(node_rows))
-        total = np.add.reduceat(mass, starts)
-        variance, axis = _largest_variance(node_rows, mass, starts, sizes, total)
-        node_of_row = np.repeat(np.arange(len(starts)), sizes)
-        values = node_rows[np.arange(len(node_rows)), axis[node_of_row]]
-        cut = _medians(values, mass, node_of_row, starts, total)
-        is_low = values < cut[node_of_row]
-        low = np.add.reduceat(np.where(is_low, mass, 0.0), starts)
-        high = np.add.reduceat(np.where(is_low, 0.0, mass), starts)
-        level = [
-            _Split((-round_significant(v), a), c)
-            for v, a, c in zip(variance.tolist(), axis.tolist(), cut.tolist(), strict=True)
-        ]
+        level, is_continued, child = _split_nodes(node_rows, mass, starts, min_size)
         for (parent, side), number in zip(parents, range(len(splits), len(splits) + len(level)), strict=False):
-            _link(parent, side, number)
+            _set_child(parent, side, number)
         splits += level
-        possible = np.minimum(low, high) >= min_size
-        continued = np.stack([possible & (low >= 2 * min_size), possible & (high >= 2 * min_size)], axis=1)
-        for i in np.flatnonzero(possible):
-            level[i].children = (-1, -1)
-        parents = [(level[i], side) for i, side in np.argwhere(continued).tolist()]
-        child = 2 * node_of_row + ~is_low
+        parents = [(level[i], side) for i, side in np.argwhere(is_continued).tolist()]
         order = argsort_bins(child, 2 * len(starts))
-        order = order[continued.ravel()[child[order]]]
+        order = order[is_continued.ravel()[child[order]]]
         node_rows, mass = node_rows[order], mass[order]
         starts = np.flatnonzero(np.diff(child[order], prepend=-1))
         sizes = np.diff(starts, append=len(node_rows))
-        if (small := sizes <= max_rows).any():
-            spans = [slice(start, start + size) for start, size in zip(starts[small], sizes[small], strict=True)]
+        if (is_small := sizes <= max_rows).any():
+            spans = [slice(start, start + size) for start, size in zip(starts[is_small], sizes[is_small], strict=True)]
             subtrees += [
                 _Subtree(*parents[i], node_rows[span], mass[span])
-                for i, span in zip(np.flatnonzero(small), spans, strict=True)
+                for i, span in zip(np.flatnonzero(is_small), spans, strict=True)
             ]
-            parents = [parents[i] for i in np.flatnonzero(~small)]
-            is_continued = np.repeat(~small, sizes)
-            node_rows, mass, starts = (
-                node_rows[is_continued],
-                mass[is_continued],
-                (np.cumsum(sizes[~small]) - sizes[~small]),
-            )
+            parents = [parents[i] for i in np.flatnonzero(~is_small)]
+            is_large_node = np.repeat(~is_small, sizes)
+            node_rows, mass = node_rows[is_large_node], mass[is_large_node]
+            starts = np.cumsum(sizes[~is_small]) - sizes[~is_small]
     return splits, subtrees
+
+
+def _split_nodes(node_rows: Array, mass: Array, starts: Array, min_size: int) -> tuple[list[_Split], Array, Array]:
+    """Split all nodes of a level, whose rows (n, m) with weights (n,) are contiguous from `starts` (nodes,).
+
+    Returns the split of each node, whether each of its children is split further (nodes, 2), and the child of each row
+    (n,): 2i for the lower child of node i and 2i + 1 for the upper one.
+    """
+    sizes = np.diff(starts, append=len(node_rows))
+    total = np.add.reduceat(mass, starts)
+    variance, axis = _largest_variance(node_rows, mass, starts, sizes, total)
+    node_of_row = np.repeat(np.arange(len(starts)), sizes)
+    values = node_rows[np.arange(len(node_rows)), axis[node_of_row]]
+    cut = _medians(values, mass, node_of_row, starts, total)
+    is_low = values < cut[node_of_row]
+    low_mass = np.add.reduceat(np.where(is_low, mass, 0.0), starts)
+    high_mass = np.add.reduceat(np.where(is_low, 0.0, mass), starts)
+    splits = [
+        _Split((-round_significant(v), a), c)
+        for v, a, c in zip(variance.tolist(), axis.tolist(), cut.tolist(), strict=True)
+    ]
+    is_possible = np.minimum(low_mass, high_mass) >= min_size
+    for i in np.flatnonzero(is_possible):
+        splits[i].children = (-1, -1)
+    is_continued = np.stack(
+        [is_possible & (low_mass >= 2 * min_size), is_possible & (high_mass >= 2 * min_size)], axis=1
+    )
+    return splits, is_continued, 2 * node_of_row + ~is_low
 
 
 def _largest_variance(node_rows: Array, mass: Array, starts: Array, sizes: Array, total: Array) -> tuple[Array, Array]:
@@ -235,13 +244,13 @@ def _medians(values: Array, mass: Array, node_of_row: Array, starts: Array, tota
     """
     order = np.argsort(values)
     order = order[argsort_bins(node_of_row[order], len(starts))]
-    up_to = np.cumsum(mass[order])
-    middle = np.concatenate([[0.0], up_to])[starts] + total / 2
-    tolerance = 1e-12 * total + 4 * np.finfo(float).eps * up_to[-1]
-    ends = np.append(starts[1:], len(values)) - 1
-    below = np.searchsorted(up_to, middle - tolerance, "left")
-    above = np.minimum(np.searchsorted(up_to, middle + tolerance, "right"), ends)
-    return (values[order[below]] + values[order[above]]) / 2
+    weight_up_to = np.cumsum(mass[order])
+    half_weight = np.concatenate([[0.0], weight_up_to])[starts] + total / 2
+    tolerance = 1e-12 * total + 4 * np.finfo(float).eps * weight_up_to[-1]
+    last_rows = np.append(starts[1:], len(values)) - 1
+    lower_row = np.searchsorted(weight_up_to, half_weight - tolerance, "left")
+    upper_row = np.minimum(np.searchsorted(weight_up_to, half_weight + tolerance, "right"), last_rows)
+    return (values[order[lower_row]] + values[order[upper_row]]) / 2
 
 
 def nested_cells(x: Array, depth: int) -> Array:
@@ -254,20 +263,20 @@ def nested_cells(x: Array, depth: int) -> Array:
     >>> nested_cells(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
     array([0, 1, 2, 3])
     """
-    place = np.zeros(len(x), dtype=np.int64)
+    cell = np.zeros(len(x), dtype=np.int64)
     pending_cells = [(np.arange(len(x)), 0, depth)]
     while pending_cells:
         rows, prefix, levels_left = pending_cells.pop()
         if levels_left == 0 or len(rows) < 2:
-            place[rows] = prefix << levels_left
+            cell[rows] = prefix << levels_left
             continue
         node_rows = x[rows]
         axis = int(np.argmax(np.round(node_rows.var(axis=0), 12)))
         column = node_rows[:, axis]
         low = column < round(float(column.mean()), 12)  # rounded, so that rounding errors of sums have no effect
         if low.all() or not low.any():  # no vector differs on any axis
-            place[rows] = prefix << levels_left
+            cell[rows] = prefix << levels_left
             continue
         pending_cells.append((rows[low], 2 * prefix, levels_left - 1))
         pending_cells.append((rows[~low], 2 * prefix + 1, levels_left - 1))
-    return place
+    return cell

@@ -27,10 +27,10 @@ class Partition(Settings):
     uses_outcomes = False  # whether the edges depend on the labels, so that they are fitted again for every redraw
 
     def fit(self, view: View) -> FittedPartition:
-        """The bins for this view."""
+        """Return the bins for this view."""
         raise NotImplementedError
 
-    def sums_by_selection(self, of: Selections) -> Array | None:
+    def sums_by_selection(self, selections: Selections) -> Array | None:
         """n, Σp and Σy (3, selections, bins) with new bins for each selection; None if this cannot be vectorized."""
         return None
 
@@ -47,7 +47,7 @@ def require_binary(view: View, kind: str) -> None:
 
 
 def lower_limit(view: View, range: str | None) -> float:
-    """Lower end of the score range: 0, or 1/K for the largest of K probabilities."""
+    """Return the lower end of the range of scores: 0, or 1/K for the largest of K probabilities."""
     if range is None:
         return 0.0
     if view.classes < 2:
@@ -61,7 +61,7 @@ def lower_limit(view: View, range: str | None) -> float:
 
 
 def resolve_n_bins(bins: int | str, view: View) -> int:
-    """Number of bins for a number or a rule of BIN_RULES."""
+    """Return the number of bins, from a number or a rule of BIN_RULES."""
     if bins not in BIN_RULES:
         return int(bins)
     # The effective number of rows is used: survey weights of several hundred do not represent that many rows.
@@ -69,7 +69,7 @@ def resolve_n_bins(bins: int | str, view: View) -> int:
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 
-def sums_in_fixed_bins(bins: FittedPartition, of: Selections) -> Array:
-    """n, Σp and Σy of each selection in bins that are the same for all."""
+def sums_in_fixed_bins(bins: FittedPartition, selections: Selections) -> Array:
+    """Return n, Σp and Σy (3, selections, bins) of each selection in bins that are the same for all."""
     assert isinstance(bins, Bins)
-    return of.sums_by_bin(bins.edges[None, 1:-1], bins.closed)
+    return selections.sums_by_bin(bins.edges[None, 1:-1], bins.closed)

@@ -61,8 +61,8 @@ def as_partition(
     if partition is None and not settings:
         return None
     name = str(partition or ("median-variance" if "min_size" in settings else "uniform"))
-    partition_type, allowed = PARTITION_TYPES[name]
-    _reject_other_settings(settings, f"partition {name}", allowed)
+    partition_type, setting_names = PARTITION_TYPES[name]
+    _reject_other_settings(settings, f"partition {name}", setting_names)
     return partition_type(**settings)
 
 
@@ -74,13 +74,13 @@ def default_partition(view: View) -> Partition:
 _DEFAULT_TREE, _DEFAULT_BINS = MedianVariance(), Uniform()
 
 
-def _reject_other_settings(settings: dict[str, Any], what: str, allowed: tuple[str, ...]) -> None:
-    """Raise TO202 for a setting that `what`, the partition in words, does not have."""
+def _reject_other_settings(settings: dict[str, Any], partition_text: str, allowed_names: tuple[str, ...]) -> None:
+    """Raise TO202 for a setting that `partition_text`, the partition in words, does not have."""
     for name in settings:
-        if name not in allowed:
+        if name not in allowed_names:
             raise InputError(
                 "TO202",
-                f"{what[0].upper() + what[1:]} takes no {name}.",
+                f"{partition_text[0].upper() + partition_text[1:]} takes no {name}.",
                 f"{name}={describe(settings[name])}",
-                f"It takes: {', '.join(allowed) or 'nothing'}.",
+                f"It takes: {', '.join(allowed_names) or 'nothing'}.",
             )

@@ -32,13 +32,13 @@ class Selections:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def view_of_selection(self, which: int) -> View:
+    def view_of_selection(self, i: int) -> View:
         """The view of one selection."""
-        return self.view.take(np.asarray(self.rows[which]))
+        return self.view.take(np.asarray(self.rows[i]))
 
     def views(self) -> Iterator[View]:
         """The view of each selection."""
-        return (self.view_of_selection(which) for which in range(len(self)))
+        return (self.view_of_selection(i) for i in range(len(self)))
 
     @cached_property
     def is_vectorizable(self) -> bool:
@@ -69,16 +69,16 @@ class Selections:
     def scores_at_weight(self, cumulative_weight: Array) -> tuple[Array, Array]:
         """For each selection, the score of the row that completes each weight and the score of the next row."""
         p, _ = self.sorted_scores
-        last, following = ranks_around(cumulative_weight, p.shape[1])
-        return p[:, last], p[:, following]
+        last_rank, next_rank = ranks_around(cumulative_weight, p.shape[1])
+        return p[:, last_rank], p[:, next_rank]
 
-    def sums_by_bin(self, inner: Array, closed: str) -> Array:
+    def sums_by_bin(self, inner_edges: Array, closed: str) -> Array:
         """n, Σp and Σy (3, selections, bins) between the inner edges of each selection, or of all (1, bins − 1)."""
-        return batch_binning.sum_between_edges(*self.sorted_scores, inner, closed)
+        return batch_binning.sum_between_edges(*self.sorted_scores, inner_edges, closed)
 
-    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         """Return a cached value, or compute it once for these selections."""
         if key not in self._cache:
-            self._cache[key] = make()
+            self._cache[key] = compute()
         cached: T = self._cache[key]
         return cached

@@ -23,9 +23,9 @@ class SimplexGrid(Partition):
     closed: Closed = "right"
 
     def fit(self, view: View) -> FittedPartition:
-        """The grid. For a binary view it has one axis."""
-        line = Bins(np.arange(self.bins + 1) / self.bins, self.closed)
-        return OccupiedCells(grid_key_function(line), view.partition_values) if view.joint else line
+        """Return the occupied cells of the grid. For a binary view it has one axis, and all its bins are kept."""
+        axis_bins = Bins(np.arange(self.bins + 1) / self.bins, self.closed)
+        return OccupiedCells(grid_key_function(axis_bins), view.partition_values) if view.joint else axis_bins
 
     def __str__(self) -> str:
         return f"simplex-grid {self.bins}" + (", left-closed" if self.closed == "left" else "")
@@ -36,7 +36,7 @@ class Distinct(Partition):
     """One cell for each distinct prediction: rows with equal scores or vectors are pooled."""
 
     def fit(self, view: View) -> FittedPartition:
-        """The distinct predictions of this view."""
+        """Return one cell for each distinct prediction of this view."""
         return OccupiedCells(prediction_key, view.partition_values)
 
     def __str__(self) -> str:
@@ -49,18 +49,18 @@ CellKeyFunction = Callable[
 
 
 class OccupiedCells:
-    """Cells that were occupied when the partition was fitted. `key` maps rows to the keys of their cells."""
+    """Cells that were occupied when the partition was fitted. `key_function` maps rows to the keys of their cells."""
 
-    def __init__(self, key: CellKeyFunction, at: Array) -> None:
-        self.key = key
-        self.keys = np.unique(key(at))
+    def __init__(self, key_function: CellKeyFunction, values: Array) -> None:
+        self.key_function = key_function
+        self.keys = np.unique(key_function(values))
         self.size = len(self.keys)
 
-    def index(self, at: Array) -> Array:
+    def index(self, values: Array) -> Array:
         """The cell of each row. A row in an unknown cell raises an error."""
-        keys = self.key(at)
-        where = np.minimum(np.searchsorted(self.keys, keys), self.size - 1)
-        is_unknown = self.keys[where] != keys
+        keys = self.key_function(values)
+        cell = np.minimum(np.searchsorted(self.keys, keys), self.size - 1)
+        is_unknown = self.keys[cell] != keys
         if is_unknown.any():
             raise InputError(
                 "TO205",
@@ -68,18 +68,18 @@ class OccupiedCells:
                 f"{int(is_unknown.sum()):,} such rows; the first is row {int(np.argmax(is_unknown))}",
                 "Fit the partition on all rows.",
             )
-        return where
+        return cell
 
 
-def grid_key_function(line: Bins) -> CellKeyFunction:
+def grid_key_function(axis_bins: Bins) -> CellKeyFunction:
     """Function that returns the key of each row on a grid of the simplex: the bin of each coordinate."""
-    return lambda at: _rows_as_bytes(np.stack([line.index(column) for column in at.T], axis=1).astype(">u4"))
+    return lambda P: _rows_as_bytes(np.stack([axis_bins.index(column) for column in P.T], axis=1).astype(">u4"))
 
 
-def prediction_key(at: Array) -> Array:
-    """Key of each prediction, (n,) or (n, m). Equal numbers have equal keys for all float types."""
-    same = at.astype(np.float64) + 0.0  # −0 is 0
-    return same if same.ndim == 1 else _rows_as_bytes(same)
+def prediction_key(p: Array) -> Array:
+    """Return a key (n,) of each prediction (n,) or (n, m). Equal numbers have equal keys for all float types."""
+    normalized = p.astype(np.float64) + 0.0  # −0 is 0
+    return normalized if normalized.ndim == 1 else _rows_as_bytes(normalized)
 
 
 def _rows_as_bytes(rows: Array) -> Array:

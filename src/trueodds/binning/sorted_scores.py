@@ -11,8 +11,8 @@ from trueodds.kernels import distinct_scores, score_keys
 from trueodds.kernels.bin_sums import key_sums, sorted_key_sums
 from trueodds.kernels.bins import MAX_COMPARED_EDGES, Bins
 from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
-from trueodds.lenses.rows import by_outcome
-from trueodds.lenses.view import SORTED, View
+from trueodds.lenses.row_sources import combine_outcome_sums
+from trueodds.lenses.view import SORTED_SCORES_KEY, View
 
 MIN_ROWS_FOR_COUNTING = 2**18  # number of rows above which counting is faster than sorting
 WEIGHT_TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a cumulative weight are equal to it
@@ -20,7 +20,7 @@ WEIGHT_TOLERANCE = 1e-12  # relative to the total weight: cuts this close to a c
 
 def sort_by_score(view: View) -> SortedScores:
     """Sorted scores of a binary view, computed on first use."""
-    return view.cached(SORTED, lambda: _sort_rows(view))
+    return view.cached(SORTED_SCORES_KEY, lambda: _sort_rows(view))
 
 
 def sort_by_partition_value(view: View) -> SortedScores:
@@ -29,7 +29,7 @@ def sort_by_partition_value(view: View) -> SortedScores:
 
 
 def _sort_rows(view: View) -> SortedScores:
-    """Sorted scores from the sort keys of the rows if possible, which needs no columns."""
+    """Sort by the sort keys of the row source if possible, which needs no columns."""
     if view.rows is not None and not view.has_columns:
         return SortedScores.from_sort_keys(view.rows.sort_keys())
     return SortedScores(view.p, view.outcomes, None if view.is_unweighted else view.w)
@@ -76,9 +76,9 @@ class SortedScores:
         if self._keys is None:
             return None
         if self._prefers_counting(self._keys, bins.size):
-            cut = self._order_statistics
-            table = None if cut is None else cut.sum_bins(bins.edges, bins.closed)
-            return by_outcome(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
+            order_statistics = self._order_statistics
+            table = None if order_statistics is None else order_statistics.sum_bins(bins.edges, bins.closed)
+            return combine_outcome_sums(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
         table = sorted_key_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
@@ -95,10 +95,12 @@ class SortedScores:
         s, w, _ = self.sums_by_score()
         if not len(s):
             return s, s
-        reached = np.cumsum(w)
-        tolerance = WEIGHT_TOLERANCE * reached[-1]
-        last = np.searchsorted(reached, cumulative_weight - tolerance, "left")
-        return s[last], s[np.minimum(np.searchsorted(reached, cumulative_weight + tolerance, "right"), len(s) - 1)]
+        weight_up_to = np.cumsum(w)
+        tolerance = WEIGHT_TOLERANCE * weight_up_to[-1]
+        last_index = np.searchsorted(weight_up_to, cumulative_weight - tolerance, "left")
+        return s[last_index], s[
+            np.minimum(np.searchsorted(weight_up_to, cumulative_weight + tolerance, "right"), len(s) - 1)
+        ]
 
     def _prefers_counting(self, keys: Array, bins: int) -> bool:
         """Whether counting is faster than sorting for this number of rows and bins."""
@@ -115,8 +117,8 @@ class SortedScores:
 def ranks_around(cumulative_weight: Array, n: int) -> tuple[Array, Array]:
     """Ranks of the row that completes each weight and of the next row, among n sorted rows of weight 1."""
     tolerance = WEIGHT_TOLERANCE * n
-    last = np.clip(np.ceil(cumulative_weight - tolerance) - 1, 0, n - 1).astype(np.int64)
-    return last, np.minimum(np.floor(cumulative_weight + tolerance), n - 1).astype(np.int64)
+    last_rank = np.clip(np.ceil(cumulative_weight - tolerance) - 1, 0, n - 1).astype(np.int64)
+    return last_rank, np.minimum(np.floor(cumulative_weight + tolerance), n - 1).astype(np.int64)
 
 
 def group_starts(w: Array, max_groups: int) -> Array:
@@ -136,7 +138,7 @@ def weighted_std(x: Array, w: Array) -> Array:
     return np.sqrt(deviation.sum(axis=-1) / w.sum())
 
 
-def weighted_quantiles(s: Array, w: Array, at: tuple[float, ...]) -> list[Array]:
+def weighted_quantiles(s: Array, w: Array, levels: tuple[float, ...]) -> list[Array]:
     """Weighted quantiles of sorted scores (…, m) with linear interpolation. A weight of two is equivalent to two rows.
 
     The quantile q of n rows is the mean of the sorted rows from position q(n − 1) to the next one, which is the usual
@@ -145,11 +147,16 @@ def weighted_quantiles(s: Array, w: Array, at: tuple[float, ...]) -> list[Array]
     >>> weighted_quantiles(np.array([0.0, 1.0, 5.0]), np.array([1.0, 1.0, 2.0]), (0.5, 1.0))
     [np.float64(3.0), np.float64(5.0)]
     """
-    ends = np.cumsum(w)
+    weight_up_to = np.cumsum(w)
     values = []
-    for start in np.asarray(at) * (ends[-1] - 1):
-        i, j = np.searchsorted(ends, start, "right"), np.searchsorted(ends, start + 1, "left")
-        i, j = min(i, len(w) - 1), min(j, len(w) - 1)
-        part = np.diff(np.clip(ends[i:j], start, start + 1), prepend=start, append=start + 1)
-        values.append(s[..., i : j + 1] @ part)
+    for position in np.asarray(levels) * (weight_up_to[-1] - 1):
+        first, last = (
+            np.searchsorted(weight_up_to, position, "right"),
+            np.searchsorted(weight_up_to, position + 1, "left"),
+        )
+        first, last = min(first, len(w) - 1), min(last, len(w) - 1)
+        overlap = np.diff(
+            np.clip(weight_up_to[first:last], position, position + 1), prepend=position, append=position + 1
+        )
+        values.append(s[..., first : last + 1] @ overlap)
     return values

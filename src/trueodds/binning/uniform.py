@@ -37,7 +37,7 @@ class Uniform(Partition):
     ignores_scores = True
 
     def fit(self, view: View) -> FittedPartition:
-        """The edges, or the grid on all axes for a joint view."""
+        """Return bins of equal width, or a grid on all axes for a joint view."""
         k = resolve_n_bins(self.bins, view)
         if view.joint:
             if self.range:
@@ -50,9 +50,9 @@ class Uniform(Partition):
         low = lower_limit(view, self.range)
         return Bins(low + edges * (1 - low) if low else edges, self.closed)
 
-    def sums_by_selection(self, of: Selections) -> Array:
+    def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins, which are the same for all selections."""
-        return sums_in_fixed_bins(self.fit(of.first_view), of)
+        return sums_in_fixed_bins(self.fit(selections.first_view), selections)
 
     def __str__(self) -> str:
         text = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
@@ -76,13 +76,13 @@ class FixedEdges(Partition):
             )
 
     def fit(self, view: View) -> FittedPartition:
-        """The given edges."""
+        """Return the bins between the edges of the setting."""
         require_binary(view, "given")
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 
-    def sums_by_selection(self, of: Selections) -> Array:
+    def sums_by_selection(self, selections: Selections) -> Array:
         """Sums of the bins, which are the same for all selections."""
-        return sums_in_fixed_bins(self.fit(of.first_view), of)
+        return sums_in_fixed_bins(self.fit(selections.first_view), selections)
 
     def __str__(self) -> str:
         return "edges " + " ".join(f"{e:.12g}" for e in self.edges) + (", left-closed" if self.closed == "left" else "")

@@ -217,7 +217,7 @@ def _build_report(
 
 def _confidence_views(preds: Predictions) -> tuple[Any, ...]:
     """Return the views of the answers through the confidence lens, of which there is one."""
-    from trueodds.lenses.lens import as_lens
+    from trueodds.lenses.lens_by_name import as_lens
 
     return tuple(as_lens("confidence").views(preds))
 
@@ -226,7 +226,7 @@ def _save_risk_curve(answer_set: Answers, path: str, level: float, seed: int) ->
     """Save the risk-coverage curve as JSON, CSV or a figure, by the suffix of the path."""
     from trueodds.diagrams.selective_risk.compute import RiskCoverage
     from trueodds.io.write import write_columns as write
-    from trueodds.lenses.lens import as_lens
+    from trueodds.lenses.lens_by_name import as_lens
 
     recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=CURVE_RESAMPLES)
     diagram = recipe.compare_models({"": answer_set.predictions}, as_lens("confidence"), seed)

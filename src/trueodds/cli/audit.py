@@ -148,7 +148,7 @@ class ComputedGateValues:
 
     def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
         """The risk at the coverages of the gates, of confidence."""
-        from trueodds.lenses.lens import as_lens
+        from trueodds.lenses.lens_by_name import as_lens
         from trueodds.lenses.selective_risk import selective_risk_of_view
         from trueodds.tallies.tally import Tally
 

@@ -207,7 +207,7 @@ def _check_gate(gate: Gate, scope: Scope) -> None:
             raise _invalid_gate(
                 f"A gate on {gate.name} cannot name a lens here.", gate.text, f"Leave @{gate.lens} out."
             )
-        from trueodds.lenses.lens import as_lens
+        from trueodds.lenses.lens_by_name import as_lens
 
         as_lens(gate.lens)
     _check_attainable(gate, *_value_range(gate, scope))

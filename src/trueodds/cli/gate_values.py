@@ -309,7 +309,7 @@ def _interval_end(interval: Interval | None, part: str) -> float | None:
 
 def _is_lens(name: str) -> bool:
     """Whether a part of an estimate is a view through a lens, and not a term such as `over`."""
-    from trueodds.lenses.lens import as_lens
+    from trueodds.lenses.lens_by_name import as_lens
 
     try:
         as_lens(name)

@@ -240,12 +240,12 @@ def _refuse_method_names(files: Sequence[str]) -> None:
 
 def add_tallies(files: Sequence[str]) -> Any:
     """Return the sum of saved tallies."""
-    from trueodds.tallies import reading
+    from trueodds.tallies import tally_reader
 
     refuse_repeated(files)
-    tally = reading.load(files[0])
+    tally = tally_reader.load(files[0])
     for file in files[1:]:
-        tally = tally + reading.load(file)
+        tally = tally + tally_reader.load(file)
     return tally
 
 

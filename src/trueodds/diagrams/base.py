@@ -104,8 +104,8 @@ class Diagram(DiagramContent):
         """
         if prefix is None:
             prefix = "d" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
-        raw, shown = self._render("svg").decode(), self.printable()
-        return embed_svg(raw, prefix, f"{shown.picture_title} {shown.finding}".replace("\n", " "))
+        matplotlib_svg, printable = self._render("svg").decode(), self.printable()
+        return embed_svg(matplotlib_svg, prefix, f"{printable.picture_title} {printable.finding}".replace("\n", " "))
 
     def interactive_parts(self) -> tuple[str, str] | None:
         """Return an interactive version of the picture.
@@ -151,24 +151,28 @@ class Diagram(DiagramContent):
         )
 
     def _write(self, path: Path) -> None:
-        kind = path.suffix.lower().removeprefix(".")
-        if kind not in ("svg", "png", "pdf"):
+        """Write the picture in the format that the suffix of the file names."""
+        file_format = path.suffix.lower().removeprefix(".")
+        if file_format not in ("svg", "png", "pdf"):
             problem = "The file name must end with .svg, .png or .pdf."
             raise InputError("TO203", problem, repr(path.name), "Add the ending.")
-        if kind == "svg":
-            made = ('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg()).encode()
+        if file_format == "svg":
+            content = ('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg()).encode()
         else:
-            made = self._render(kind)
+            content = self._render(file_format)
         with open_atomic(path, "TO703") as file:
-            file.write(made)
+            file.write(content)
 
-    def _render(self, kind: str) -> bytes:
-        return render(self.draw, kind, self.presentation.dpi or SAVED_DPI)
+    def _render(self, file_format: str) -> bytes:
+        """Draw the picture by matplotlib in this file format."""
+        return render(self.draw, file_format, self.presentation.dpi or SAVED_DPI)
 
     def _repr_svg_(self) -> str | None:
+        """The picture as Jupyter shows it."""
         return self._shown(self.svg)
 
     def _repr_png_(self) -> bytes | None:
+        """The picture for notebooks that cannot show SVG."""
         return self._shown(lambda: self._render("png"))
 
     @staticmethod

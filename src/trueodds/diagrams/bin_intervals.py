@@ -77,9 +77,9 @@ def consistency_bars_at_levels(
     starts = np.searchsorted(bin_index[rows], np.arange(n_bins + 1))
     sums = {name: view.sums(name) for name in ("ww", "wyy", "wwv", "wwr")}
     bin_ranges = [_bin_limits(view, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start]
-    ends = np.array([limits for limits, _ in bin_ranges]).reshape(-1, len(tails), 2)
+    limits_by_bin = np.array([limits for limits, _ in bin_ranges]).reshape(-1, len(tails), 2)
     methods = tuple(method for _, method in bin_ranges)
-    return tuple(BinIntervals(ends[:, i, 0], ends[:, i, 1], methods) for i in range(len(tails)))
+    return tuple(BinIntervals(limits_by_bin[:, i, 0], limits_by_bin[:, i, 1], methods) for i in range(len(tails)))
 
 
 def wilson_intervals(view: View, bin_index: Array, n_bins: int, level: float) -> BinIntervals:
@@ -95,10 +95,13 @@ def wilson_intervals(view: View, bin_index: Array, n_bins: int, level: float) ->
     binned = view.pool(bin_index, n_bins)
     n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
     z2 = ndtri((1 + level) / 2) ** 2
-    middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    center = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half_width = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
     # Rounding must not put the rate outside its own interval.
-    low, high = np.clip(np.minimum(middle - half, rate), 0, 1), np.clip(np.maximum(middle + half, rate), 0, 1)
+    low, high = (
+        np.clip(np.minimum(center - half_width, rate), 0, 1),
+        np.clip(np.maximum(center + half_width, rate), 0, 1),
+    )
     return BinIntervals(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
 
 
@@ -126,11 +129,13 @@ def clopper_pearson_intervals(view: View, bin_index: Array, n_bins: int, level: 
 def _bin_limits(
     view: View, rows: Array, sums: dict[str, Array], tails: Sequence[float]
 ) -> tuple[list[tuple[float, float]], str]:
+    """Limits of the event rate of one bin at each tail probability, and the method that gave them."""
     p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # rounding may put a softmax above 1
     w, n = view.w[rows], view.n[rows]
     total_weight, count = float(w.sum()), round(float(n.sum()))
 
     def normal_limits(name: str, method: str) -> tuple[list[tuple[float, float]], str]:
+        """Normal limits at each tail, with the variance from the sums of this name."""
         return [
             _normal_limits(float(w @ p) / total_weight, float(sums[name][rows].sum()) / total_weight**2, tail)
             for tail in tails
@@ -144,8 +149,8 @@ def _bin_limits(
     tail_pairs = [(tail, 1 - tail) for tail in tails]
     if count <= MAX_CONVOLVED_ROWS:
         distribution = np.cumsum(poisson_binomial_pmf(np.repeat(p, n.astype(np.int64)))) + _QUANTILE_TOLERANCE
-        ends = [np.minimum(np.searchsorted(distribution, pair), count) / count for pair in tail_pairs]
-        return [(float(low), float(high)) for low, high in ends], "exact"
+        exact_limits = [np.minimum(np.searchsorted(distribution, pair), count) / count for pair in tail_pairs]
+        return [(float(low), float(high)) for low, high in exact_limits], "exact"
     variance = float(sums["wwv"][rows].sum()) * (count / total_weight) ** 2
     third_moment = float((n * p * (1 - p) * (1 - 2 * p)).sum())
     mean = float(n @ p)
@@ -156,8 +161,9 @@ def _bin_limits(
 
 
 def _normal_limits(mean: float, variance: float, tail: float) -> tuple[float, float]:
-    half = -ndtri(tail) * math.sqrt(max(variance, 0.0))
-    return max(mean - half, 0.0), min(mean + half, 1.0)
+    """Normal limits of an event rate, within [0, 1]."""
+    half_width = -ndtri(tail) * math.sqrt(max(variance, 0.0))
+    return max(mean - half_width, 0.0), min(mean + half_width, 1.0)
 
 
 def _refined_normal_quantile(mean: float, variance: float, third_moment: float, count: int, q: float) -> int:
@@ -167,6 +173,7 @@ def _refined_normal_quantile(mean: float, variance: float, third_moment: float, 
     sigma = math.sqrt(variance)
 
     def distribution_function(k: int) -> float:
+        """The refined normal distribution function at k."""
         x = (k + 0.5 - mean) / sigma
         correction = third_moment / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
         return float(ndtr(x)) + correction + _QUANTILE_TOLERANCE
@@ -233,6 +240,7 @@ def _sum_label_draws(
     resamples: int,
     rng: np.random.Generator,
 ) -> Array:
+    """Sum label draws with the predicted probabilities by bin, (resamples, n_bins), for single rows with one label."""
     table = bin_index[rows].astype(np.int32).reshape(1, -1, 1)
     return random_label_sums.sum_label_weights(
         p[rows, None], view.w[rows], table, n_bins, stream_key(rng), 0, resamples, independent=True
@@ -249,6 +257,7 @@ def _sum_flipped_residuals(
     resamples: int,
     rng: np.random.Generator,
 ) -> Array:
+    """Sum outcomes with residuals of random sign by bin, (resamples, n_bins), for single rows with votes."""
     w, predicted, observed = view.w[rows], p[rows], view.y[rows]
     row_bins = bin_index[rows].astype(np.int32)[:, None]
     predicted_sums = np.bincount(bin_index[rows], w * predicted, n_bins)
@@ -268,19 +277,21 @@ def _sum_cell_draws(
     resamples: int,
     rng: np.random.Generator,
 ) -> Array:
+    """Sum outcomes drawn for the cells of a tally by bin, (resamples, n_bins): binomial if possible, else normal."""
     n, w, predicted = view.n[rows].astype(np.int64), view.w[rows], p[rows]
     # Cauchy–Schwarz: only cells of equal weights have a binomial count of outcomes.
-    equal = np.isclose(w * w, n * view.sums("ww")[rows], rtol=1e-9, atol=0) & ~has_vote_shares[rows]
+    has_equal_weights = np.isclose(w * w, n * view.sums("ww")[rows], rtol=1e-9, atol=0) & ~has_vote_shares[rows]
     std = np.sqrt(np.maximum(np.where(has_vote_shares[rows], view.sums("wwr")[rows], view.sums("wwv")[rows]), 0))
     order = np.argsort(bin_index[rows], kind="stable")
-    occupied_bins, first = np.unique(bin_index[rows][order], return_index=True)
+    occupied_bins, first_rows = np.unique(bin_index[rows][order], return_index=True)
     sums = np.zeros((resamples, n_bins))
-    block = max(1, _MAX_CELL_DRAWS // len(rows))
-    for start in range(0, resamples, block):
-        count = min(block, resamples - start)
-        drawn = w * predicted + std * rng.standard_normal((count, len(rows)))
-        drawn[:, equal] = (
-            rng.binomial(n[equal], predicted[equal], (count, int(equal.sum()))) * (w / np.maximum(n, 1))[equal]
+    draws_per_block = max(1, _MAX_CELL_DRAWS // len(rows))
+    for start in range(0, resamples, draws_per_block):
+        n_draws = min(draws_per_block, resamples - start)
+        draws = w * predicted + std * rng.standard_normal((n_draws, len(rows)))
+        draws[:, has_equal_weights] = (
+            rng.binomial(n[has_equal_weights], predicted[has_equal_weights], (n_draws, int(has_equal_weights.sum())))
+            * (w / np.maximum(n, 1))[has_equal_weights]
         )
-        sums[start : start + count, occupied_bins] = np.add.reduceat(drawn[:, order], first, axis=1)
+        sums[start : start + n_draws, occupied_bins] = np.add.reduceat(draws[:, order], first_rows, axis=1)
     return sums

@@ -110,13 +110,13 @@ def stack_rows(rows: Sequence[Mapping[str, Any]]) -> Columns:
 def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
     """Notes on how the bars were computed, where that is not the exact distribution for rows."""
     notes = []
-    beyond = sum(method == "refined normal" for method in methods)
-    if beyond:
+    n_approximate = sum(method == "refined normal" for method in methods)
+    if n_approximate:
         notes.append(
             Note(
                 "TN241",
-                f"For {beyond} of {len(methods)} {unit} (more than {MAX_CONVOLVED_ROWS:,} rows each) the consistency"
-                " range is a refined normal approximation instead of exact.",
+                f"For {n_approximate} of {len(methods)} {unit} (more than {MAX_CONVOLVED_ROWS:,} rows each) the"
+                " consistency range is a refined normal approximation instead of exact.",
             )
         )
     if "normal" in methods:

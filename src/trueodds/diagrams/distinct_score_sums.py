@@ -91,6 +91,7 @@ def sum_by_score(view: View) -> DistinctScoreSums:
     index = find_scores(view.p, s)
 
     def summed(values: Array) -> Array:
+        """Sum values (n,) of the rows by score, (m,)."""
         return np.bincount(index, values, len(s))
 
     n, ww = summed(view.n), summed(view.sums("ww"))
@@ -98,8 +99,8 @@ def sum_by_score(view: View) -> DistinctScoreSums:
     if not view.is_rows:
         cell = np.clip(np.searchsorted(CELL_EDGES, s, "left"), 1, len(CELL_EDGES) - 1)
         low, high = np.minimum(CELL_EDGES[cell - 1], s), np.maximum(CELL_EDGES[cell], s)
-    heaviest = float(view.w.max()) if view.is_rows else float((w / n).max())
-    rows = DistinctScoreSums(s, low, high, n, w, wy, ww, max_weight=heaviest)
+    max_weight = float(view.w.max()) if view.is_rows else float((w / n).max())
+    rows = DistinctScoreSums(s, low, high, n, w, wy, ww, max_weight=max_weight)
     if _has_binary_outcomes(view):
         return rows
     if view.is_rows:

@@ -24,7 +24,8 @@ from trueodds.diagrams._style import styling
 from trueodds.lenses.view import View
 
 _LOG_LIKELIHOOD_TOLERANCE = 1e-5  # tolerance in nats of the log-likelihood of the boldest map
-_MAX_LOG_ODDS_IN_BLOCK = 1 << 20  # log odds in memory at a time
+_MAX_NEWTON_STEPS = 8  # Newton steps to the boldest map
+_MAX_LOG_ODDS_IN_BLOCK = 1 << 20  # log odds in memory at a time: 8 MB
 MAX_GROUPS = 1 << 10  # maximum number of groups of neighboring scores
 _N_CONTOUR_VERTICES = 180  # vertices of a contour
 
@@ -34,8 +35,12 @@ def rows_with_weight(view: View) -> tuple[LogProbabilities, Array, Array]:
 
     Weights are numbers of rows: counts are unchanged, other weights are scaled to a mean of 1.
     """
-    live = view.w > 0
-    return LogProbabilities(view.log_P[live]), view.Y[live], view.w[live] * (view.n_represented / view.total)
+    has_weight = view.w > 0
+    return (
+        LogProbabilities(view.log_P[has_weight]),
+        view.Y[has_weight],
+        view.w[has_weight] * (view.n_represented / view.total),
+    )
 
 
 def format_posterior(p: float) -> str:
@@ -67,15 +72,15 @@ class LloLikelihood:
     min_loss: float  # F at theta
     rank: int  # number of identifiable parameters
     converged: bool  # whether finite τ and γ maximize the likelihood
-    prior: float
+    prior: float  # prior probability of calibration
 
     @classmethod
     def from_view(cls, view: View, min_prob: float = 1e-12, prior: float = 0.5) -> LloLikelihood:
         """The likelihood of a view with its best fit."""
         P, Y, w = rows_with_weight(view)
         rows = group_by_score(log_ratio(P, resolve_min_prob(view, min_prob)), Y[:, 1], w)
-        top = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
-        return cls(rows, top.theta, top.value, top.rank, top.converged, prior)
+        fit = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
+        return cls(rows, fit.theta, fit.value, fit.rank, fit.converged, prior)
 
     @property
     def n(self) -> float:
@@ -99,58 +104,65 @@ class LloLikelihood:
 
     def log_likelihood_drop(self, theta: Array) -> Array:
         """Return the decrease of the log-likelihood in nats from the best fit to (τ, γ), on all rows."""
-        at = logistic_likelihood(intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, theta)
-        return np.asarray(max(at.value - self.min_loss, 0.0))
+        likelihood = logistic_likelihood(
+            intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, theta
+        )
+        return np.asarray(max(likelihood.value - self.min_loss, 0.0))
 
     def log_likelihood_drops(self, tau: Array, gamma: Array) -> Array:
         """Return the decreases from the best fit for all τ (a,) and γ (b,), (b, a), on at most 1,024 score groups."""
         groups, losses = self.groups, np.empty((len(gamma), len(tau)))
-        height = max(1, _MAX_LOG_ODDS_IN_BLOCK // (len(tau) * len(groups.x)))
-        for start in range(0, len(gamma), height):
-            part = slice(start, start + height)
-            eta = tau[:, None] + gamma[part, None, None] * groups.x
-            losses[part] = _softplus(eta) @ groups.w
+        n_slopes = max(1, _MAX_LOG_ODDS_IN_BLOCK // (len(tau) * len(groups.x)))
+        for start in range(0, len(gamma), n_slopes):
+            block = slice(start, start + n_slopes)
+            eta = tau[:, None] + gamma[block, None, None] * groups.x
+            losses[block] = _softplus(eta) @ groups.w
         # The term with the outcomes is linear and needs no loop over rows.
         losses -= tau * groups.wy.sum() + gamma[:, None] * (groups.x @ groups.wy)
-        top = float(
+        min_group_loss = float(
             _softplus(self.theta[0] + self.theta[1] * groups.x) @ groups.w
             - self.theta @ intercept_and_score(groups.x).T @ groups.wy
         )
-        return np.asarray(np.maximum(losses - top, 0.0))
+        return np.asarray(np.maximum(losses - min_group_loss, 0.0))
 
-    def posterior(self, rise: Array) -> Array:
-        """The posterior probability of calibration for a decrease `rise` of the log-likelihood."""
-        return np.asarray(expit(self.rank / 2 * np.log(self.n) + logit(self.prior) - rise))
+    def posterior(self, drop: Array) -> Array:
+        """The posterior probability of calibration for a decrease `drop` of the log-likelihood."""
+        return np.asarray(expit(self.rank / 2 * np.log(self.n) + logit(self.prior) - drop))
 
     def boldest_map(self, posterior: float, min_prob: float) -> BoldnessMap:
         """The boldest map of that posterior (`BoldnessSpec`), of at most 1,024 groups of neighboring scores."""
         groups = self.groups
         share = groups.wy / groups.w
         spec = BoldnessSpec(posterior, self.prior, min_prob)
-        bold = spec.fit(probability_pair(groups.x), np.stack([1 - share, share], axis=1), groups.w)
+        boldest = spec.fit(probability_pair(groups.x), np.stack([1 - share, share], axis=1), groups.w)
         if groups is self.rows or not self.has_finite_maximum:
-            return bold
-        away, fall, step = np.array([bold.tau, bold.gamma]) - self.theta, spec.max_log_likelihood_loss(self.n), 1.0
-        for _ in range(
-            8
-        ):  # Newton steps along the line from the best fit, until the decrease on all rows is as required
-            at = logistic_likelihood(
-                intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + step * away
+            return boldest
+        # Newton steps along the line from the best fit, until the decrease on all rows is as required.
+        direction = np.array([boldest.tau, boldest.gamma]) - self.theta
+        max_drop, step = spec.max_log_likelihood_loss(self.n), 1.0
+        for _ in range(_MAX_NEWTON_STEPS):
+            likelihood = logistic_likelihood(
+                intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + step * direction
             )
-            if abs(at.value - self.min_loss - fall) <= _LOG_LIKELIHOOD_TOLERANCE or not at.gradient @ away > 0:
+            if (
+                abs(likelihood.value - self.min_loss - max_drop) <= _LOG_LIKELIHOOD_TOLERANCE
+                or not likelihood.gradient @ direction > 0
+            ):
                 break
-            step -= (at.value - self.min_loss - fall) / float(at.gradient @ away)
-        tau, gamma = self.theta + step * away
-        return replace(bold, tau=float(tau), gamma=float(gamma))
+            step -= (likelihood.value - self.min_loss - max_drop) / float(likelihood.gradient @ direction)
+        tau, gamma = self.theta + step * direction
+        return replace(boldest, tau=float(tau), gamma=float(gamma))
 
     def posterior_contour(self, posterior: float) -> Array | None:
         """The contour of τ and γ, (m, 2), with that posterior; None if no map attains it."""
-        fall = float(np.log(self.n) + logit(self.prior) - logit(posterior))
-        if fall <= 0:
+        max_drop = float(np.log(self.n) + logit(self.prior) - logit(posterior))
+        if max_drop <= 0:
             return None
         surface = LikelihoodSurface.around_minimum(self.groups, self.theta)
         angles = np.linspace(0, 2 * np.pi, _N_CONTOUR_VERTICES + 1)
-        return surface.to_tau_gamma(np.sqrt(2 * fall) * surface.radii(angles, fall)[:, None] * unit_vectors(angles))
+        return surface.to_tau_gamma(
+            np.sqrt(2 * max_drop) * surface.radii(angles, max_drop)[:, None] * unit_vectors(angles)
+        )
 
 
 def _group_scores(rows: ScoreCells) -> ScoreCells:

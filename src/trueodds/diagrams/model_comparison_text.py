@@ -57,8 +57,8 @@ def describe_comparison(names: Sequence[str], results: Sequence[ModelResult], er
         f"{format_error(smallest_error)}{_format_common_noise_floor([results[i] for i in leaders])}."
     )
     if all(math.isnan(result.difference_low) for result in results):
-        others = [f"{names[i]} {format_error(results[i].error)}" for i in order if i not in leaders]
-        return f"{text} The others: {join_words(others)}." if others else text
+        other_texts = [f"{names[i]} {format_error(results[i].error)}" for i in order if i not in leaders]
+        return f"{text} The others: {join_words(other_texts)}." if other_texts else text
     better, worse, undecided = (
         [f"{names[i]} ({format_error(results[i].error)})" for i in order if i and _difference_sign(results[i]) == sign]
         for sign in (-1, 1, 0)
@@ -81,6 +81,7 @@ def _difference_sign(result: ModelResult) -> int | None:
 
 
 def _describe_two_models(names: Sequence[str], results: Sequence[ModelResult], error_name: str) -> str:
+    """Compare two models, with the interval of their difference where it is known."""
     first, second = results
     better, worse = (1, 0) if second.error < first.error else (0, 1)
     better_text, worse_text = (
@@ -105,6 +106,7 @@ def _describe_two_models(names: Sequence[str], results: Sequence[ModelResult], e
 
 
 def _format_noise_floor(result: ModelResult) -> str:
+    """The noise floor of one model in parentheses."""
     return "" if math.isnan(result.noise_floor) else f" (noise\u00a0floor\u00a0{format_error(result.noise_floor)})"
 
 

@@ -154,12 +154,14 @@ def measure_models(
 
 
 def _result_without_difference(estimate: Estimate) -> ModelResult:
+    """The error of one model, with its interval and noise floor."""
     interval, noise_floor = estimate.interval, estimate.noise_floor
     low, high = (interval.low, interval.high) if interval else (MISSING, MISSING)
     return ModelResult(estimate.value, low, high, MISSING if noise_floor is None else noise_floor)
 
 
 def _result_with_difference(result: ModelResult, difference: ErrorDifference, level: float) -> ModelResult:
+    """Add the difference from the first model and its interval to a result."""
     interval = difference.interval(level) if math.isfinite(difference.value) else None
     low, high = (interval.low, interval.high) if interval else (MISSING, MISSING)
     return replace(result, difference=difference.value, difference_low=low, difference_high=high)

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style import panel_grid, styling
 from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_styles import COLORS
 
 LINE_SPACING = 1.45  # in multiples of the font size
-MIN_PLOT_HEIGHT, HEIGHT_PER_MODEL = (
-    2.4,
-    0.1,
-)  # minimum height in inches of the plot above the strips, and addition per model
+MIN_PLOT_HEIGHT = 2.4  # smallest height in inches of the plot above the strips
+HEIGHT_PER_MODEL = 0.1  # inches by which it grows for each model
 LABELS_HEIGHT = 0.62  # inches below the axes
 LABELS_WIDTH = 0.8  # inches beside the axes
 
@@ -34,8 +32,8 @@ def table_height(models: int) -> float:
 
 def table_fits(ax: Any, models: int) -> bool:
     """Whether there is room for the table below the axes."""
-    wide, high = styling.size_in_inches(ax)
-    return wide > 3.4 and high > table_height(models) + 1.0
+    width, height = styling.size_in_inches(ax)
+    return width > 3.4 and height > table_height(models) + 1.0
 
 
 def figure_height(
@@ -46,18 +44,18 @@ def figure_height(
         return usual + table  # the layout determines the height of a grid
     if plot is None:
         plot = MIN_PLOT_HEIGHT + HEIGHT_PER_MODEL * len(diagram.settings["models"])
-    head = fit_headers(diagram, diagram.summary, 72 * width - 72, layout.DEFAULT_FONT_SIZE)[0].height / 72
+    head = fit_headers(diagram, diagram.summary, 72 * width - 72, panel_grid.DEFAULT_FONT_SIZE)[0].height / 72
     return max(usual, head + plot / (1 - strip_height) + LABELS_HEIGHT) + table
 
 
-def draw_strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: float, tallest: float) -> None:
+def draw_strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: float, max_share: float) -> None:
     """Draw the histogram of the predictions of each model in a strip, the first at the top."""
     row_height = strip_height / len(rows)
     for i, table in enumerate(rows):
         strip = ax.inset_axes((0, strip_height - (i + 1) * row_height, 1, row_height), zorder=3)
         strip.set_label("strip")
         strip.set_xlim(ax.get_xlim())
-        strip.set_ylim(0, tallest * 1.18)
+        strip.set_ylim(0, max_share * 1.18)
         color = COLORS[i]
         low, high, share = (table[name] for name in ("low", "high", "share"))
         styling.draw_boxes(
@@ -78,9 +76,9 @@ def draw_strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: floa
 def draw_number_table(ax: Any, names: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]], size: float) -> None:
     """Draw a small table below the axes; the layout removes it from axes passed by the user."""
     down = 2.9 * size + 12  # below tick labels and axis label
-    room = 72 * ax.figure.get_size_inches()[0] - 72  # width without tick and axis labels
+    max_width = 72 * ax.figure.get_size_inches()[0] - 72  # width without tick and axis labels
     widths = [max(styling.text_width(text, size, "normal") for text in (head, *cells)) + 14 for head, cells in columns]
-    first = room - sum(widths)
+    first = max_width - sum(widths)
     style: dict[str, Any] = {
         "xycoords": "axes fraction",
         "textcoords": "offset points",

@@ -80,6 +80,7 @@ class Presentation:
 
 
 def _parse_figsize(figsize: Any) -> tuple[float, float]:
+    """Return width and height in inches, or raise TO203."""
     sides = tuple(figsize) if isinstance(figsize, Iterable) and not isinstance(figsize, str) else ()
     if len(sides) != 2 or not all(_is_within(side, SIDE_LIMITS) for side in sides):
         problem = f"figsize must be a width and a height, each from {SIDE_LIMITS[0]:g} to {SIDE_LIMITS[1]:g} inches."

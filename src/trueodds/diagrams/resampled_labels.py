@@ -30,31 +30,34 @@ class ResampledLabels:
 
     def draw_events(self, size: int, rng: np.random.Generator) -> Array:
         """Draw Σwy `size` times, (size, m), with the rows fixed."""
-        of, (count,) = self.scores, (self.is_binomial,)
+        scores, (is_binomial,) = self.scores, (self.is_binomial,)
         shape = size, len(self.rates)
-        if count.all() and (of.n == 1).all():
-            return of.w * (rng.random(shape) < self.rates)
+        if is_binomial.all() and (scores.n == 1).all():
+            return scores.w * (rng.random(shape) < self.rates)
         wy = np.empty(shape)
-        wy[:, count] = (of.w / of.n)[count] * rng.binomial(
-            of.n[count].astype(np.int64), self.rates[count], (size, int(count.sum()))
+        wy[:, is_binomial] = (scores.w / scores.n)[is_binomial] * rng.binomial(
+            scores.n[is_binomial].astype(np.int64), self.rates[is_binomial], (size, int(is_binomial.sum()))
         )
-        wy[:, ~count] = (of.w * self.rates)[~count] + self.std[~count] * self._noise(size, rng)
+        wy[:, ~is_binomial] = (scores.w * self.rates)[~is_binomial] + self.std[~is_binomial] * self._noise(size, rng)
         return wy
 
     def draw_rows_and_events(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Σw and Σwy, each (size, m), of rows drawn with replacement and labels drawn for them."""
-        of, count = self.scores, self.is_binomial
-        rows = rng.multinomial(round(of.n.sum()), of.n / of.n.sum(), size)
-        w = of.w / of.n * rows
+        scores, is_binomial = self.scores, self.is_binomial
+        n_drawn = rng.multinomial(round(scores.n.sum()), scores.n / scores.n.sum(), size)
+        w = scores.w / scores.n * n_drawn
         wy = np.empty(w.shape)
-        wy[:, count] = (of.w / of.n)[count] * rng.binomial(rows[:, count], self.rates[count])
-        noise = self._noise(size, rng) * np.sqrt((rows / of.n)[:, ~count])
-        wy[:, ~count] = (w * self.rates)[:, ~count] + self.std[~count] * noise
+        wy[:, is_binomial] = (scores.w / scores.n)[is_binomial] * rng.binomial(
+            n_drawn[:, is_binomial], self.rates[is_binomial]
+        )
+        noise = self._noise(size, rng) * np.sqrt((n_drawn / scores.n)[:, ~is_binomial])
+        wy[:, ~is_binomial] = (w * self.rates)[:, ~is_binomial] + self.std[~is_binomial] * noise
         return w, wy
 
     def _noise(self, size: int, rng: np.random.Generator) -> Array:
+        """Noise of unit variance for the scores without binomial counts, (size, number of them)."""
         n = self.scores.n[~self.is_binomial]
         noise = rng.standard_normal((size, len(n)))
-        single = n == 1  # a single residual keeps its size and gets a random sign
-        noise[:, single] = np.where(noise[:, single] < 0, -1.0, 1.0)
+        is_single_row = n == 1  # a single residual keeps its size and gets a random sign
+        noise[:, is_single_row] = np.where(noise[:, is_single_row] < 0, -1.0, 1.0)
         return noise

@@ -83,8 +83,8 @@ class Arrows:
                     bin_index
                 ]
         covariance /= self.columns["weight"][:, None, None] ** 2
-        long, short, angle = simplex_geometry.covariance_ellipses(covariance, float(np.sqrt(chdtri(2, 1 - level))))
-        return {"ellipse_long": long, "ellipse_short": short, "ellipse_angle": angle}
+        major, minor, angle = simplex_geometry.covariance_ellipses(covariance, float(np.sqrt(chdtri(2, 1 - level))))
+        return {"ellipse_long": major, "ellipse_short": minor, "ellipse_angle": angle}
 
 
 def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Columns]:
@@ -94,8 +94,8 @@ def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bo
     for cell_arrows in arrows:
         holm_pvalues = adjusted[start : start + len(cell_arrows.columns["cell"])]
         start += len(holm_pvalues)
-        strays = is_significant(holm_pvalues if simultaneous else cell_arrows.columns["pvalue"], level)
-        tables.append({**cell_arrows.columns, "holm": holm_pvalues, "beyond": strays})
+        is_outside = is_significant(holm_pvalues if simultaneous else cell_arrows.columns["pvalue"], level)
+        tables.append({**cell_arrows.columns, "holm": holm_pvalues, "beyond": is_outside})
     return tables
 
 
@@ -110,20 +110,20 @@ def default_partition(view: View, bins: int) -> Partition:
 def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
     """Notes on the null distributions of the cell tests other than χ²."""
     methods = np.concatenate([cell_arrows.tests.method for cell_arrows in arrows])
-    coarse = sum(int(cell_arrows.tests.lacks_exact_test.sum()) for cell_arrows in arrows)
+    n_approximate = sum(int(cell_arrows.tests.lacks_exact_test.sum()) for cell_arrows in arrows)
     notes = []
     if exact := int((methods == BY_OUTCOME).sum()):
-        these = "This cell is" if exact == 1 else "These cells are"
+        subject = "This cell is" if exact == 1 else "These cells are"
         text = (
             f"χ² rejects {exact} of {len(methods)} cells although fewer than 5 rows of some outcome are expected there,"
-            f" where it is inaccurate. {these} tested by exact Poisson-binomial tests of the outcomes with Bonferroni"
+            f" where it is inaccurate. {subject} tested by exact Poisson-binomial tests of the outcomes with Bonferroni"
             " correction instead."
         )
         notes.append(Note("TN252", text))
-    if coarse:
+    if n_approximate:
         text = (
-            f"χ² rejects {coarse} of {len(methods)} cells although fewer than 5 rows of some outcome are expected"
-            " there, where it is inaccurate. No exact test replaces it, because weights are unequal."
+            f"χ² rejects {n_approximate} of {len(methods)} cells although fewer than 5 rows of some outcome are"
+            " expected there, where it is inaccurate. No exact test replaces it, because weights are unequal."
         )
         notes.append(Note("TN254", text))
     if (methods == VOTES).any():
@@ -141,6 +141,7 @@ def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) 
 
 
 def _number_columns(name: str, columns: Array) -> Columns:
+    """Name the columns (cells, m) of an array `name_0`, `name_1`, …."""
     return {f"{name}_{k}": np.ascontiguousarray(column) for k, column in enumerate(columns.T)}
 
 
@@ -163,9 +164,9 @@ def _tally_grid(view: View) -> int | None:
     """The number of bins per axis of a tally; None for rows."""
     if view.is_rows or view.partition_values is view.p:
         return None
-    at = np.unique(view.partition_values)  # the midpoints of bins
-    fits = (k for k in range(1, 3841) if np.allclose(np.mod(at * k, 1.0), 0.5, rtol=0, atol=1e-6))
-    return next(fits, None)
+    midpoints = np.unique(view.partition_values)  # the midpoints of bins
+    nested_sizes = (k for k in range(1, 3841) if np.allclose(np.mod(midpoints * k, 1.0), 0.5, rtol=0, atol=1e-6))
+    return next(nested_sizes, None)
 
 
 def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
@@ -173,20 +174,20 @@ def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
     low, high, logarithmic = share_scale(np.concatenate([table["share"] for table in tables[: layout.MAX_PANELS]]))
     rows: list[dict[str, Any]] = []
     for cell_arrows, table in zip(arrows, tables, strict=True):
-        beyond, count = int(table["beyond"].sum()), len(table["beyond"])
+        n_significant, count = int(table["beyond"].sum()), len(table["beyond"])
         text = describe_arrows(table, cell_arrows.corners)
         rows.append(
             {
                 "view": cell_arrows.view.name,
                 "title": cell_arrows.title,
-                "aside": f"{beyond} of {count} significant",
+                "aside": f"{n_significant} of {count} significant",
                 "finding": f"Strongest evidence: {cell_arrows.title}. {text}" if len(arrows) > 1 and not rows else text,
                 **{f"corner_{k}": name for k, name in enumerate(cell_arrows.corners)},
                 "n": int(table["n"].sum()),
                 "weight": float(table["weight"].sum()),
                 "error": cell_arrows.error,
                 "cells": count,
-                "cells_beyond": beyond,
+                "cells_beyond": n_significant,
                 "smallest_pvalue": float(table["pvalue"].min()),
                 "votes": bool((table["distribution"] == VOTES).any()),
                 "share_low": low,
@@ -194,8 +195,10 @@ def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
                 "share_log": logarithmic,
             }
         )
-    words = ("view", "title", "aside", "finding", "corner_0", "corner_1", "corner_2", "corner_3")
-    return stack_tables([{k: np.array([r[k] for r in rows], dtype=object if k in words else None) for k in rows[0]}])
+    text_columns = ("view", "title", "aside", "finding", "corner_0", "corner_1", "corner_2", "corner_3")
+    return stack_tables(
+        [{k: np.array([r[k] for r in rows], dtype=object if k in text_columns else None) for k in rows[0]}]
+    )
 
 
 LOG_SCALE_RATIO = 30.0  # ratio of the largest to the smallest share, above which the scale is logarithmic
@@ -210,33 +213,37 @@ def share_scale(shares: Array) -> tuple[float, float, bool]:
 
 def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
     """Which outcomes are over- or underpredicted, or overconfidence, from significant cells only."""
-    beyond, count = table["beyond"], len(table["beyond"])
-    if not beyond.any():
+    is_significant, count = table["beyond"], len(table["beyond"])
+    if not is_significant.any():
         subject = "The only cell does not deviate" if count == 1 else f"None of {count} cells deviates"
         return f"{subject} significantly."
-    predicted, observed = (stack_outcomes(table, name)[beyond] for name in ("mean_prediction", "outcome_frequency"))
-    share = table["share"][beyond]
+    predicted, observed = (
+        stack_outcomes(table, name)[is_significant] for name in ("mean_prediction", "outcome_frequency")
+    )
+    share = table["share"][is_significant]
     net = share @ (predicted - observed) / share.sum()
-    favored = np.argmax(predicted, axis=1)
-    rows = np.arange(len(favored))
-    top_predicted, top_observed = (float(share @ x[rows, favored] / share.sum()) for x in (predicted, observed))
-    where = _describe_corner(share * np.abs(predicted - observed).sum(axis=1), favored, corners)
+    predicted_corner = np.argmax(predicted, axis=1)
+    rows = np.arange(len(predicted_corner))
+    top_predicted, top_observed = (
+        float(share @ x[rows, predicted_corner] / share.sum()) for x in (predicted, observed)
+    )
+    corner_text = _describe_corner(share * np.abs(predicted - observed).sum(axis=1), predicted_corner, corners)
     if abs(top_predicted - top_observed) > np.abs(net).sum() / 2:
         direction = "Overconfident" if top_predicted > top_observed else "Underconfident"
         text = (
-            f"{direction} in the most probable outcome{where}: predicted {format_percent(top_predicted)}, observed "
-            f"{format_percent(top_observed)}."
+            f"{direction} in the most probable outcome{corner_text}: predicted {format_percent(top_predicted)}, "
+            f"observed {format_percent(top_observed)}."
         )
     else:
-        often, seldom = (_name_corner(corners[int(place(net))]) for place in (np.argmax, np.argmin))
+        overpredicted, underpredicted = (_name_corner(corners[int(extreme(net))]) for extreme in (np.argmax, np.argmin))
         text = (
-            f"Overpredicts {often} ({_format_points(net.max())}) and underpredicts {seldom} "
-            f"({_format_points(net.min())}){where}."
+            f"Overpredicts {overpredicted} ({_format_points(net.max())}) and underpredicts {underpredicted} "
+            f"({_format_points(net.min())}){corner_text}."
         )
     significant_text = (
         "The only cell deviates"
         if count == 1
-        else f"{int(beyond.sum())} of {count} cells {_deviate_verb(int(beyond.sum()))}"
+        else f"{int(is_significant.sum())} of {count} cells {_deviate_verb(int(is_significant.sum()))}"
     )
     return f"{text} {significant_text} significantly, with {format_percent(float(share.sum()))} of the predictions."
 
@@ -247,21 +254,24 @@ def stack_outcomes(table: Columns, name: str) -> np.ndarray:
     return np.stack([table[f"{name}_{k}"] for k in range(m)], axis=1)
 
 
-def _describe_corner(moved: np.ndarray, favored: np.ndarray, corners: tuple[str, ...]) -> str:
+def _describe_corner(deviation: np.ndarray, predicted_corner: np.ndarray, corners: tuple[str, ...]) -> str:
     """The most probable outcome of the cells with more than half of the total deviation, if there is one."""
-    by_corner = np.bincount(favored, moved, len(corners))
+    by_corner = np.bincount(predicted_corner, deviation, len(corners))
     corner = int(np.argmax(by_corner))
-    where = f", mostly where {_name_corner(corners[corner])} is most probable"
-    return where if by_corner[corner] > by_corner.sum() / 2 else ""
+    corner_text = f", mostly where {_name_corner(corners[corner])} is most probable"
+    return corner_text if by_corner[corner] > by_corner.sum() / 2 else ""
 
 
 def _name_corner(corner: str) -> str:
+    """Name a corner in a sentence; a number alone could be read as a value."""
     return f"class {corner}" if looks_like_a_number(corner) else corner
 
 
 def _format_points(x: float) -> str:
+    """Format a difference of probabilities in percentage points."""
     return f"{100 * abs(x):.1f} points"
 
 
 def _deviate_verb(count: int) -> str:
+    """The verb of a sentence on this number of cells."""
     return "deviates" if count == 1 else "deviate"

@@ -48,12 +48,15 @@ def evaluate_cell_tests(view: View, bin_index: Array, n_bins: int, alpha: float)
         (expected.min(axis=1) < MIN_EXPECTED * (1 - 1e-9)) & (log_p <= np.log(alpha + 1e-12)) & np.isfinite(log_p)
     )
     # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
-    exact = small_expected & np.isclose(binned.w**2, binned.n * ww, rtol=1e-9, atol=0)
-    if exact.any():
-        rows = np.flatnonzero(np.isin(bin_index, np.asarray(binned.bin_index)[exact]) & (view.w > 0))
+    uses_exact_test = small_expected & np.isclose(binned.w**2, binned.n * ww, rtol=1e-9, atol=0)
+    if uses_exact_test.any():
+        rows = np.flatnonzero(np.isin(bin_index, np.asarray(binned.bin_index)[uses_exact_test]) & (view.w > 0))
         min_log_p = np.min([_outcome_log_p(view, rows, bin_index, n_bins, k) for k in range(view.p.shape[1])], axis=0)
-        log_p[exact], method[exact] = np.minimum(min_log_p + np.log(view.p.shape[1]), 0.0), BY_OUTCOME
-    return CellTests(binned, tails.statistic(wy), tails.df, log_p, method, small_expected & ~exact)
+        log_p[uses_exact_test], method[uses_exact_test] = (
+            np.minimum(min_log_p + np.log(view.p.shape[1]), 0.0),
+            BY_OUTCOME,
+        )
+    return CellTests(binned, tails.statistic(wy), tails.df, log_p, method, small_expected & ~uses_exact_test)
 
 
 def _outcome_log_p(view: View, rows: Array, bin_index: Array, n_bins: int, outcome: int) -> Array:
@@ -71,12 +74,13 @@ def _outcome_log_p(view: View, rows: Array, bin_index: Array, n_bins: int, outco
 
 
 def _test_votes(view: View, bin_index: Array, n_bins: int) -> CellTests:
+    """Test each cell by the empirical covariance of its residuals, for shares of votes."""
     binned = view.pool(bin_index, n_bins)
     rows = np.flatnonzero(view.w > 0)
     rows = rows[np.argsort(bin_index[rows], kind="stable")]
     residual = view.w[rows, None] * (view.y[rows] - view.p[rows])
     starts = np.searchsorted(bin_index[rows], np.asarray(binned.bin_index))
-    tests = [_self_normalized_test(part) for part in np.split(residual, starts[1:])]
+    tests = [_self_normalized_test(residuals_of_cell) for residuals_of_cell in np.split(residual, starts[1:])]
     statistic, df, log_p = (np.array(x) for x in zip(*tests, strict=True))
     method = np.full(len(df), VOTES, dtype=object)
     return CellTests(binned, statistic, df, log_p, method, np.zeros(len(df), dtype=bool))
@@ -85,13 +89,13 @@ def _test_votes(view: View, bin_index: Array, n_bins: int) -> CellTests:
 def _self_normalized_test(residual: Array) -> tuple[float, int, float]:
     """X² of residuals (n, m), the rank of their second moments, and the log p-value."""
     d, n = residual.sum(axis=0), len(residual)
-    second = residual.T @ residual
-    diagonal = np.diagonal(second)
+    second_moments = residual.T @ residual
+    diagonal = np.diagonal(second_moments)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
-    values, vectors = np.linalg.eigh(scale[:, None] * second * scale)
-    positive = values > 1e-10
-    rank = int(positive.sum())
-    x = float((((d * scale) @ vectors[:, positive]) ** 2 / values[positive]).sum())
+    values, vectors = np.linalg.eigh(scale[:, None] * second_moments * scale)
+    is_positive = values > 1e-10
+    rank = int(is_positive.sum())
+    x = float((((d * scale) @ vectors[:, is_positive]) ** 2 / values[is_positive]).sum())
     if n <= rank:  # with so few rows X² always attains its maximum
         return x, rank, 0.0
     p = float(betaincc(rank / 2, (n - rank) / 2, min(x / n, 1.0))) if rank else 1.0

@@ -40,11 +40,11 @@ def cell_bounds(partition: Partition, frozen: FittedPartition, view: View, index
     if not isinstance(partition, (Uniform, SimplexGrid)):
         return None
     k = resolve_n_bins(partition.bins, view)
-    one = np.zeros(frozen.size, dtype=np.intp)
-    one[index] = np.arange(len(index))  # any row of a cell determines its bounds
-    line = Bins(np.arange(k + 1) / k, partition.closed)
-    place = np.stack([line.index(column) for column in view.partition_values[one].T], axis=1)
-    return place / k, (place + 1) / k
+    row_of_cell = np.zeros(frozen.size, dtype=np.intp)
+    row_of_cell[index] = np.arange(len(index))  # any row of a cell determines its bounds
+    axis_bins = Bins(np.arange(k + 1) / k, partition.closed)
+    cell_coordinates = np.stack([axis_bins.index(column) for column in view.partition_values[row_of_cell].T], axis=1)
+    return cell_coordinates / k, (cell_coordinates + 1) / k
 
 
 def cell_outline(low: Array, high: Array) -> Array:
@@ -75,9 +75,9 @@ def cell_outline(low: Array, high: Array) -> Array:
 def covariance_ellipses(covariance: Array, radius: float) -> tuple[Array, Array, Array]:
     """Long and short diameter, in sides of the triangle, and angle in degrees of covariances (cells, 3, 3)."""
     values, vectors = np.linalg.eigh(TRIANGLE.T @ covariance @ TRIANGLE)
-    short, long = 2 * radius * np.sqrt(np.maximum(values, 0.0)).T
+    minor, major = 2 * radius * np.sqrt(np.maximum(values, 0.0)).T
     along = vectors[:, :, 1]
-    return long, short, np.degrees(np.arctan2(along[:, 1], along[:, 0]))
+    return major, minor, np.degrees(np.arctan2(along[:, 1], along[:, 0]))
 
 
 def projection_matrix(azimuth: float, elevation: float) -> Array:
@@ -87,25 +87,26 @@ def projection_matrix(azimuth: float, elevation: float) -> Array:
     """
     a, e = np.radians([azimuth, elevation])
     right = np.array([np.cos(a), np.sin(a), 0.0])
-    ahead = np.array([-np.sin(a), np.cos(a), 0.0])  # away from the viewer, horizontally
-    up = np.sin(e) * ahead + np.cos(e) * np.array([0.0, 0.0, 1.0])
-    near = -np.cos(e) * ahead + np.sin(e) * np.array([0.0, 0.0, 1.0])
-    return TETRAHEDRON @ np.stack([right, up, near], axis=1)
+    depth_axis = np.array([-np.sin(a), np.cos(a), 0.0])  # away from the viewer, horizontally
+    vertical_axis = np.sin(e) * depth_axis + np.cos(e) * np.array([0.0, 0.0, 1.0])
+    view_axis = -np.cos(e) * depth_axis + np.sin(e) * np.array([0.0, 0.0, 1.0])
+    return TETRAHEDRON @ np.stack([right, vertical_axis, view_axis], axis=1)
 
 
 def hidden_edges(corners: Array) -> list[bool]:
     """Which of EDGES lie behind the tetrahedron, where `corners` (4, 3) are right, up and near of each corner."""
-    away = []  # whether the face opposite each corner faces away
+    faces_away = []  # whether the face opposite each corner faces away
     for corner in range(4):
         a, b, c = (corners[other] for other in range(4) if other != corner)
         normal = np.cross(b - a, c - a)
         outward = normal if normal @ (corners[corner] - a) < 0 else -normal
-        away.append(outward[2] < -1e-9)
+        faces_away.append(outward[2] < -1e-9)
     # An edge belongs to the two faces opposite the corners that it does not touch.
-    return [all(away[corner] for corner in range(4) if corner not in edge) for edge in EDGES]
+    return [all(faces_away[corner] for corner in range(4) if corner not in edge) for edge in EDGES]
 
 
 def _leaf_bounds(tree: Tree, m: int) -> tuple[Array, Array]:
+    """Lower and upper bounds of the leaves of a tree on m probabilities, (leaves, m) each."""
     low, high = np.zeros((len(tree.axis), m)), np.ones((len(tree.axis), m))
     for node, axis in enumerate(tree.axis):  # children come after their parent
         if axis < 0:

@@ -11,14 +11,12 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import layout, styling
 
 SIGNIFICANT_COLOR, FADED_COLOR = styling.OUTSIDE_COLOR, "#5C6670"
-MIN_OPACITY, OPACITY_RANGE = (
-    0.18,
-    0.72,
-)  # opacity of the arrow of the least frequent cell, and how much more the most frequent cell has
+# Opacity of the arrow of the least frequent cell, and how much more the most frequent cell has.
+MIN_OPACITY, OPACITY_RANGE = 0.18, 0.72
 ARROW_WIDTHS = {"beyond": 0.026, "faded": 0.012}  # width of an arrow shaft in inches, in a separate figure
 
 
-def draw_arrows(ax: Any, tail: Array, head: Array, kind: str, **style: Any) -> Any:
+def draw_arrows(ax: Any, tail: Array, head: Array, arrow_kind: str, **style: Any) -> Any:
     """Draw arrows between points (cells, 2) in true length; an arrow too short for a head is a dot."""
     from matplotlib.patheffects import withStroke
 
@@ -30,20 +28,20 @@ def draw_arrows(ax: Any, tail: Array, head: Array, kind: str, **style: Any) -> A
         scale_units="xy",
         scale=1,
         units="inches",
-        width=scale * ARROW_WIDTHS[kind],
+        width=scale * ARROW_WIDTHS[arrow_kind],
         headwidth=3.6,
         headlength=4.2,
         headaxislength=3.8,
-        minlength=2.4 if kind == "beyond" else 1.0,
-        path_effects=[withStroke(linewidth=1.0, foreground="white")] if kind == "beyond" else [],
-        **{"color": SIGNIFICANT_COLOR if kind == "beyond" else FADED_COLOR, "label": kind} | style,
+        minlength=2.4 if arrow_kind == "beyond" else 1.0,
+        path_effects=[withStroke(linewidth=1.0, foreground="white")] if arrow_kind == "beyond" else [],
+        **{"color": SIGNIFICANT_COLOR if arrow_kind == "beyond" else FADED_COLOR, "label": arrow_kind} | style,
     )
 
 
 def cell_colors(table: Mapping[str, Array], view: Mapping[str, Any]) -> list[str]:
     """The color of each cell by its share of the predictions."""
-    place = scale_position(table["share"], view["share_low"], view["share_high"], view["share_log"])
-    return scale_colors(place)
+    color_position = scale_position(table["share"], view["share_low"], view["share_high"], view["share_log"])
+    return scale_colors(color_position)
 
 
 def arrow_opacity(table: Mapping[str, Array], view: Mapping[str, Any]) -> Array:
@@ -84,29 +82,35 @@ def legend_entries(diagram: Any, view: Mapping[str, Any]) -> list[tuple[Any, str
     from matplotlib.patches import Patch
 
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
-    how = "Holm" if diagram.settings["simultaneous"] else "unadjusted"
-    made: list[tuple[Any, str]] = []
-    strays, stays = significance_shown(diagram)
-    suffix = f"({level}, {how})"
-    both = (
-        ("arrows", strays, f"significant {suffix}"),
-        ("faded", stays, "not significant" if strays and diagram.has("arrows") else f"not significant {suffix}"),
+    correction = "Holm" if diagram.settings["simultaneous"] else "unadjusted"
+    entries: list[tuple[Any, str]] = []
+    has_significant, has_insignificant = significance_shown(diagram)
+    suffix = f"({level}, {correction})"
+    layers = (
+        ("arrows", has_significant, f"significant {suffix}"),
+        (
+            "faded",
+            has_insignificant,
+            "not significant" if has_significant and diagram.has("arrows") else f"not significant {suffix}",
+        ),
     )
-    for layer, some, label in both:
-        if some and diagram.has(layer):
+    for layer, is_shown, label in layers:
+        if is_shown and diagram.has(layer):
             color, width = (SIGNIFICANT_COLOR, 2.0) if layer == "arrows" else (FADED_COLOR, 1.0)
-            made.append((Line2D([], [], color=color, linewidth=width, marker=">", markersize=3 + 1.5 * width), label))
+            entries.append(
+                (Line2D([], [], color=color, linewidth=width, marker=">", markersize=3 + 1.5 * width), label)
+            )
     if diagram.has("cells"):
         low, high = styling.format_share(view["share_low"]), styling.format_share(view["share_high"])
         text = f"share: {low} to {high}" + (", log" if view["share_log"] else "")
-        made.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor="#9A9A9A"), text))
-    return made
+        entries.append((Patch(facecolor=scale_colors(np.array([0.6]))[0], edgecolor="#9A9A9A"), text))
+    return entries
 
 
 def significance_shown(diagram: Any) -> tuple[bool, bool]:
     """Whether some cell of the drawn panels is significant, and whether some is not."""
-    cells, beyond = (diagram.panels[name][: layout.MAX_PANELS] for name in ("cells", "cells_beyond"))
-    return bool(beyond.sum()), bool((cells > beyond).any())
+    cells, n_significant = (diagram.panels[name][: layout.MAX_PANELS] for name in ("cells", "cells_beyond"))
+    return bool(n_significant.sum()), bool((cells > n_significant).any())
 
 
 def corner_names(view: Mapping[str, Any]) -> tuple[str, ...]:
@@ -126,11 +130,11 @@ def hide_axes(ax: Any) -> None:
     ax.set_facecolor("none")
 
 
-def points_per_unit(ax: Any, *, wide: float, tall: float, alone: bool) -> float:
+def points_per_unit(ax: Any, *, width_in_units: float, height_in_units: float, is_single_panel: bool) -> float:
     """Minimum points per data unit; in a separate figure, title and legend may still reduce the height."""
     width, height = (72 * length for length in styling.size_in_inches(ax))
-    above = min(45 / height, 0.45) if alone else 0.0
-    return min(width / wide, (1 - above) * height / tall)
+    above = min(45 / height, 0.45) if is_single_panel else 0.0
+    return min(width / width_in_units, (1 - above) * height / height_in_units)
 
 
 class EqualAspect:
@@ -147,22 +151,23 @@ class EqualAspect:
 
     def __call__(self, ax: Any, renderer: Any) -> Any:
         """The position of the axes, which matplotlib requests before drawing; limits are adjusted to it."""
-        place = ax.get_position(original=True) if self.before is None else self.before(ax, renderer)
-        self._fit(ax, place)
-        return place
+        axes_box = ax.get_position(original=True) if self.before is None else self.before(ax, renderer)
+        self._fit(ax, axes_box)
+        return axes_box
 
-    def _fit(self, ax: Any, place: Any) -> None:
+    def _fit(self, ax: Any, axes_box: Any) -> None:
+        """Set the limits of axes in this box so that a unit of x is as long as a unit of y."""
         from matplotlib.transforms import TransformedBbox
 
-        box = TransformedBbox(place, ax.figure.transSubfigure)
+        box = TransformedBbox(axes_box, ax.figure.transSubfigure)
         width, height = box.width, box.height
-        wide, tall = self.high[0] - self.low[0], self.high[1] - self.low[1]
-        unit = max(wide / width, tall / height)
-        left = (self.low[0] + self.high[0] - unit * width) / 2
-        bottom = (self.low[1] + self.high[1] - unit * height) / 2
+        width_in_units, height_in_units = self.high[0] - self.low[0], self.high[1] - self.low[1]
+        units_per_pixel = max(width_in_units / width, height_in_units / height)
+        left = (self.low[0] + self.high[0] - units_per_pixel * width) / 2
+        bottom = (self.low[1] + self.high[1] - units_per_pixel * height) / 2
         for limits, current, change in (
-            ((left, left + unit * width), ax.get_xlim(), ax.set_xlim),
-            ((bottom, bottom + unit * height), ax.get_ylim(), ax.set_ylim),
+            ((left, left + units_per_pixel * width), ax.get_xlim(), ax.set_xlim),
+            ((bottom, bottom + units_per_pixel * height), ax.get_ylim(), ax.set_ylim),
         ):
             if limits != current:
                 change(*limits)
@@ -182,13 +187,13 @@ def scale_position(share: Array, low: float, high: float, logarithmic: bool) -> 
     return (x - low) / (high - low)
 
 
-def scale_colors(place: Array) -> list[str]:
+def scale_colors(positions: Array) -> list[str]:
     """The color at each position of the scale.
 
     >>> scale_colors(np.array([0.0, 1.0]))
     ['#f4f8fb', '#2f72a8']
     """
-    at = np.clip(place, 0.0, 1.0)
+    clipped = np.clip(positions, 0.0, 1.0)
     grid = np.linspace(0, 1, len(SCALE_STEPS))
-    mixed = np.stack([np.interp(at, grid, SCALE_STEPS[:, band]) for band in range(3)], axis=1)
+    mixed = np.stack([np.interp(clipped, grid, SCALE_STEPS[:, band]) for band in range(3)], axis=1)
     return ["#" + "".join(f"{round(x):02x}" for x in rgb) for rgb in mixed]

@@ -115,11 +115,12 @@ def rival_view(view: View, outcome: int, rival: int, name: str, sums: tuple[Arra
     """The joint view of an outcome, another one, and the combined rest; `sums` are the `row_totals`, to reuse them."""
 
     def three_columns(x: Array, total: Array) -> Array:
+        """The columns (n, 3) of outcome, rival and rest, from the columns x (n, m) and their sum (n,)."""
         a, b = x[:, outcome].astype(np.float64), x[:, rival].astype(np.float64)
         rest = total - a - b
         # If the difference is nearly 0, it is a rounding error: sum the rest directly, so that 0 stays 0.
-        little = np.flatnonzero(rest < _MIN_REST_SHARE * total)
-        rest[little] = np.delete(x[little], (outcome, rival), axis=1).sum(axis=1, dtype=np.float64)
+        has_no_rest = np.flatnonzero(rest < _MIN_REST_SHARE * total)
+        rest[has_no_rest] = np.delete(x[has_no_rest], (outcome, rival), axis=1).sum(axis=1, dtype=np.float64)
         return np.stack([a, b, rest], axis=1)
 
     of_p, of_y = row_totals(view) if sums is None else sums
@@ -136,5 +137,6 @@ def rival_view(view: View, outcome: int, rival: int, name: str, sums: tuple[Arra
     )
 
 
-def _ordinal_choice(place: int) -> str:
-    return f"{place + 1}th choice"
+def _ordinal_choice(rank: int) -> str:
+    """Name a rank that counts from 0, such as `4th choice`."""
+    return f"{rank + 1}th choice"

@@ -20,7 +20,7 @@ from trueodds.core.settings import Count, Order
 from trueodds.core.typing import Array
 from trueodds.estimators.base import CellStatistic, Estimator
 from trueodds.kernels.bins import Bins, FittedPartition
-from trueodds.lenses.rows import ClassColumn, ClassColumns
+from trueodds.lenses.row_sources import ClassColumn, ClassColumns
 from trueodds.lenses.view import View
 
 PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
@@ -395,6 +395,6 @@ class RootMeanSquareError(BinnedError):
 def shared_classes(views: Sequence[View]) -> tuple[ClassColumns, list[int]] | None:
     """The classes whose sums are computed in one pass and the label of each view; None for other views."""
     rows = [view.rows for view in views if isinstance(view.rows, ClassColumn)]
-    if len(rows) < len(views) or len({id(column.classes) for column in rows}) > 1:
+    if len(rows) < len(views) or len({id(column.class_columns) for column in rows}) > 1:
         return None
-    return rows[0].classes, [column.label for column in rows]
+    return rows[0].class_columns, [column.label for column in rows]

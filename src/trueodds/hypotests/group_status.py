@@ -194,8 +194,8 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
     notes = []
     for partition in partitions:
         for untested, reason in (
-            (partition.smaller, "not among the 50 largest"),
-            (partition.weightless, "without weight"),
+            (partition.unevaluated_groups, "not among the 50 largest"),
+            (partition.zero_weight_groups, "without weight"),
         ):
             if untested:
                 text = (
@@ -203,8 +203,8 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
                     f" ({_name_groups([group.label for group in untested])})."
                 )
                 notes.append(Note("TN151", text))
-        if partition.empty:
-            notes.append(Note("TN152", f"Combinations of {partition.column} without rows: {partition.empty:,}."))
+        if partition.n_empty:
+            notes.append(Note("TN152", f"Combinations of {partition.column} without rows: {partition.n_empty:,}."))
     return notes
 
 

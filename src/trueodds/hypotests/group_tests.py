@@ -59,7 +59,9 @@ class GroupEstimands:
         cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
     ) -> GroupEstimands:
         """Create the estimands for these rows."""
-        estimands = [Estimand.from_predictions(estimator, group.of(lens), preds, aggregate) for group in groups]
+        estimands = [
+            Estimand.from_predictions(estimator, group.restrict_lens(lens), preds, aggregate) for group in groups
+        ]
         return cls(
             [group.label for group in groups],
             estimands,

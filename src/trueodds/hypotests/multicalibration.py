@@ -78,7 +78,10 @@ def cumulative_error_estimands(preds: Predictions, lens: Lens, groups: Sequence[
     overall = Estimand.from_predictions(CumulativeRange(), lens, preds)
     if len(overall.views) > 1 or overall.views[0].joint:
         return []
-    return [overall, *(Estimand.from_predictions(CumulativeRange(), group.of(lens), preds) for group in groups)]
+    return [
+        overall,
+        *(Estimand.from_predictions(CumulativeRange(), group.restrict_lens(lens), preds) for group in groups),
+    ]
 
 
 def multicalibration_error(

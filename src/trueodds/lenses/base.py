@@ -12,7 +12,7 @@ from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.rows import ExactProbabilities, LensRows
+from trueodds.lenses.row_sources import ExactProbabilities, LensRows
 from trueodds.lenses.view import View
 
 
@@ -27,91 +27,96 @@ class OutcomeCodes:
     code: Array  # (n, K) or (1, K) ints
 
     def outcomes_of_labels(self, labels: Array, m: int) -> Array:
-        """The outcome of each row's label: (n,) of 0 and 1, or (n, m) one-hot for a joint view."""
+        """Return the outcomes of the labels (n,): (n,) bool for a binary view, (n, m) one-hot for a joint view."""
         row = np.arange(len(labels)) if len(self.code) > 1 else 0
         z = self.code[row, labels]
         return z == 1 if m == 1 else z[:, None] == np.arange(m)
 
     def outcome_numbers(self, labels: Array) -> Array:
-        """Outcome number of each label of (n, draws), in the integer type of the labels."""
+        """Return the outcome number of each label (n, draws), in the integer type of the labels."""
         if len(self.code) == 1:
-            if np.array_equal(self.code[0], np.arange(self.code.shape[1])):  # every class for itself
+            if np.array_equal(self.code[0], np.arange(self.code.shape[1])):  # each class is an outcome of its own
                 return labels
             return self.code[0].astype(labels.dtype)[labels]
         return np.take_along_axis(self.code.astype(labels.dtype), labels.astype(np.intp), axis=1)
 
     def outcome_shares(self, shares: Array, m: int) -> Array:
-        """The outcome shares of each row's votes."""
+        """Return the outcome shares, (n,) or (n, m), of the class shares (n, K) of each row's votes."""
         if m == 1:
             return np.where(self.code == 1, shares, 0.0).sum(axis=1)
-        if np.array_equal(self.code, np.arange(shares.shape[1])[None]):  # every class for itself
+        if np.array_equal(self.code, np.arange(shares.shape[1])[None]):  # each class is an outcome of its own
             return shares
         return np.stack([np.where(self.code == z, shares, 0.0).sum(axis=1) for z in range(m)], axis=1)
 
 
 class Lens(Settings):
-    """Base class of lenses.
+    """Base class of lenses: a lens extracts one or several views from predictions.
 
-    `probabilities` returns those of each view, `outcome_codes` the mapping of labels to its outcomes.
+    A subclass implements `probabilities`, the predicted probabilities of each view, and `outcome_codes`, the mapping
+    of labels to the outcomes of each view.
     """
 
-    name: str = ""
+    name: str = ""  # as `as_lens` takes it
     aggregate = "mean"  # default aggregation of the values of its views
-    vector = True  # whether the lens needs a probability for every class
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The induced probabilities of each view: (n,), or (n, m) for a joint view."""
+        """Return the predicted probabilities of each view: (n,), or (n, m) for a joint view."""
         raise NotImplementedError
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The mapping of labels to outcomes, for each view."""
+        """Return the mapping of labels to outcomes, for each view."""
         raise NotImplementedError
 
     def view_names(self, preds: Predictions) -> list[str]:
-        """Name of each view, used for parts of a result."""
+        """Return the name of each view, which labels its part of a result."""
         return [self.name]
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
-        """The views of these predictions and their outcomes."""
+        """Return the views of these predictions and their outcomes."""
         self.check(preds)
         # Independent labels are binary, and for bare confidence the number of classes is unknown.
         classes = {"multilabel": 2, "confidence": 0}.get(preds.kind, preds.k)
-        plain = None if preds.y is None or preds.weight is not None else self.unweighted_rows(preds, preds.y)
+        rows_of_views = None if preds.y is None or preds.weight is not None else self.unweighted_rows(preds, preds.y)
         names = self.view_names(preds)
-        exact = [self.complement_source(preds, i) for i in range(len(names))]
-        if plain is not None:
+        sources = [self.complement_source(preds, i) for i in range(len(names))]
+        if rows_of_views is not None:
             return tuple(
-                View.of_rows(rows, name=name, classes=classes, exact=e)
-                for name, rows, e in zip(names, plain, exact, strict=True)
+                View.from_rows(rows, name=name, classes=classes, exact=source)
+                for name, rows, source in zip(names, rows_of_views, sources, strict=True)
             )
         return tuple(
-            View(p, z, preds.weight, name=name, classes=classes, votes=preds.counts, exact=e)
-            for name, p, z, e in zip(names, self.probabilities(preds), self._observed(preds), exact, strict=True)
+            View(p, z, preds.weight, name=name, classes=classes, votes=preds.counts, exact=source)
+            for name, p, z, source in zip(
+                names, self.probabilities(preds), self._observed_outcomes(preds), sources, strict=True
+            )
         )
 
     def complement_source(self, preds: Predictions, i: int) -> ExactProbabilities | None:
-        """Source of complements and logarithms of a view; None if only its probabilities are known."""
+        """Return the source of exact complements and logarithms of view i; None if only its probabilities are known."""
         return (
             InducedProbabilities(preds, lambda: self.outcome_codes(preds)[i].code) if preds.kind == "classes" else None
         )
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
-        """Rows of each view if there are no weights and one label `y` per row; None to compute columns directly."""
+        """Return the row source of each view, for rows of weight 1 with one label `y` (n,) each.
+
+        None if the lens has no such source: `probabilities` and `outcome_codes` are used instead.
+        """
         return None
 
-    def _observed(self, preds: Predictions) -> list[Array]:
+    def _observed_outcomes(self, preds: Predictions) -> list[Array]:
         """Observed outcomes of each view, in the shape of its probabilities."""
         if preds.kind == "multilabel":
             assert preds.y is not None
-            return [preds.y[:, c] == 1 for c in self.columns(preds)]
+            return [preds.y[:, c] == 1 for c in self.class_columns(preds)]
         widths = [1 if p.ndim == 1 else p.shape[1] for p in self.probabilities(preds)]
         if preds.votes is not None:
             return [o.outcome_shares(preds.votes, m) for o, m in zip(self.outcome_codes(preds), widths, strict=True)]
         assert preds.y is not None
         return [o.outcomes_of_labels(preds.y, m) for o, m in zip(self.outcome_codes(preds), widths, strict=True)]
 
-    def columns(self, preds: Predictions) -> list[int]:
-        """Class numbers of the views, for lenses on single classes."""
+    def class_columns(self, preds: Predictions) -> list[int]:
+        """Return the class number of each view, for lenses on single classes."""
         raise NotImplementedError
 
     def check(self, preds: Predictions) -> None:
@@ -132,7 +137,7 @@ class Lens(Settings):
             )
 
     def notes(self, preds: Predictions) -> list[Note]:
-        """Notes on the data that are specific to this lens."""
+        """Return the notes on the data that are specific to this lens."""
         return []
 
     def __str__(self) -> str:
@@ -140,10 +145,10 @@ class Lens(Settings):
 
 
 def event_codes(target: Array | int, k: int) -> OutcomeCodes:
-    """Outcome codes of a binary view whose event is one label of k, the same for all rows or one per row."""
+    """Return the outcome codes of a binary view: its event is the label `target` of k, for all rows or by row (n,)."""
     return OutcomeCodes((np.arange(k) == np.atleast_1d(np.asarray(target))[:, None]).astype(np.int8))
 
 
 def class_probability(preds: Predictions, c: int) -> Array:
-    """Probability of one class. A single column is the probability of the second class."""
+    """Return the probability (n,) of class c. A single column is the probability of the second class."""
     return preds.p if preds.p.ndim == 1 and c == 1 else preds.P[:, c]

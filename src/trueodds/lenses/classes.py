@@ -17,7 +17,7 @@ from trueodds.data.labels import looks_like_a_number
 from trueodds.data.log_probabilities import InducedProbabilities
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens, OutcomeCodes, class_probability, event_codes
-from trueodds.lenses.rows import ClassColumn, ClassColumns, ExactProbabilities, LensRows, ViewColumn
+from trueodds.lenses.row_sources import ClassColumn, ClassColumns, ExactProbabilities, LensRows, ViewColumn
 
 ClassName = str | bool | Integer | float
 
@@ -29,15 +29,15 @@ class Canonical(Lens):
     name = "canonical"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The probabilities themselves."""
+        """Return all class probabilities (n, K), or those of the second of two classes (n,)."""
         return [class_probability(preds, 1)] if preds.k == 2 else [preds.P]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
-        """The second of two columns."""
+        """Return the row source of the second of two classes; None for more classes."""
         return [ViewColumn(class_probability(preds, 1), y, 1)] if preds.k == 2 else None
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The class itself."""
+        """The outcome is the observed class."""
         return [OutcomeCodes(np.arange(preds.k)[None, :])]
 
 
@@ -48,11 +48,11 @@ class Positive(Lens):
     name = "positive"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The second column."""
+        """Return the probability of the second class."""
         return [class_probability(preds, 1)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
-        """The second column."""
+        """Return the row source of the second class."""
         return [ViewColumn(class_probability(preds, 1), y, 1)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
@@ -75,38 +75,38 @@ class Positive(Lens):
 class Class(Lens):
     """Class lens: probability of one class, by number or name, against whether it was observed."""
 
-    which: ClassName
+    class_name: ClassName  # or the number of the class
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """`class:3`."""
-        return f"class:{self.which}"
+        """Name of the lens, such as `class:3`."""
+        return f"class:{self.class_name}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Probabilities of the class."""
-        return [class_probability(preds, c) for c in self.columns(preds)]
+        """Return the probability of the class."""
+        return [class_probability(preds, c) for c in self.class_columns(preds)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
-        """Rows of the class."""
-        return [_one_vs_rest_rows(preds, y, c) for c in self.columns(preds)]
+        """Return the row source of the class against the rest."""
+        return [_one_vs_rest_rows(preds, y, c) for c in self.class_columns(preds)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event is that class."""
-        return [event_codes(c, preds.k) for c in self.columns(preds)]
+        """The event is that the class was observed."""
+        return [event_codes(c, preds.k) for c in self.class_columns(preds)]
 
-    def columns(self, preds: Predictions) -> list[int]:
-        """Number of the class."""
-        return [class_number(self.which, preds.classes)]
+    def class_columns(self, preds: Predictions) -> list[int]:
+        """Return the number of the class."""
+        return [class_number(self.class_name, preds.classes)]
 
     def view_names(self, preds: Predictions) -> list[str]:
-        """Name of the class."""
-        return [f"class:{preds.classes[c]}" for c in self.columns(preds)]
+        """Return the name of the only view."""
+        return [f"class:{preds.classes[c]}" for c in self.class_columns(preds)]
 
     def check(self, preds: Predictions) -> None:
         """Require that the class exists."""
         if preds.kind == "confidence":
             super().check(preds)
-        self.columns(preds)
+        self.class_columns(preds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,30 +116,30 @@ class Classwise(Lens):
     name = "classwise"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """Every column."""
+        """Return the probabilities of each class."""
         return [class_probability(preds, c) for c in range(preds.k)]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows]:
-        """Rows of each class, with sums computed in one pass for all classes."""
+        """Return the row source of each class, whose bin sums are computed in one pass for all classes."""
         if preds.kind == "multilabel" or preds.p.ndim == 1:
             return [_one_vs_rest_rows(preds, y, c) for c in range(preds.k)]
         classes = ClassColumns(preds.p, y)
         return [ClassColumn(classes, c) for c in range(preds.k)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event of each view is its class."""
+        """The event of each view is that its class was observed."""
         return [event_codes(c, preds.k) for c in range(preds.k)]
 
     def complement_source(self, preds: Predictions, i: int) -> ExactProbabilities | None:
-        """Complements as sums over the other classes."""
+        """Return a source that computes complements as sums over the other classes."""
         return InducedProbabilities(preds, lambda: event_codes(i, preds.k).code) if preds.kind == "classes" else None
 
-    def columns(self, preds: Predictions) -> list[int]:
-        """All classes."""
+    def class_columns(self, preds: Predictions) -> list[int]:
+        """Return the numbers of all classes."""
         return list(range(preds.k))
 
     def view_names(self, preds: Predictions) -> list[str]:
-        """The classes by name."""
+        """Return a name for each class."""
         return [f"class:{name}" for name in preds.classes]
 
     def check(self, preds: Predictions) -> None:
@@ -156,11 +156,11 @@ class Groups(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """`groups:[[0,1],[2]]`."""
+        """Name of the lens, such as `groups:[[0,1],[2]]`."""
         return "groups:" + json.dumps([list(block) for block in self.blocks], separators=(",", ":"))
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The probability of each block."""
+        """Return the probability of each block (n, blocks), or of the second of two blocks (n,)."""
         sums = [preds.P[:, block].sum(axis=1, dtype=np.float64) for block in self._class_numbers_of_blocks(preds)]
         return [sums[1]] if len(sums) == 2 else [np.stack(sums, axis=1)]
 
@@ -195,18 +195,18 @@ def _one_vs_rest_rows(preds: Predictions, y: Array, c: int) -> LensRows:
     return ViewColumn(class_probability(preds, c), y, c)
 
 
-def class_number(which: Any, classes: tuple[Any, ...]) -> int:
-    """Number of a class given by name, or by number if no class name looks like a number."""
-    for place, name in enumerate(classes):
-        if str(which) == str(name):
-            return place
-    words = not any(looks_like_a_number(name) for name in classes)
-    number = parse_digits(str(which))
-    if words and number is not None and number < len(classes):
+def class_number(class_name: Any, classes: tuple[Any, ...]) -> int:
+    """Return the number of a class, given by its name, or by its number if no class name looks like a number."""
+    for i, name in enumerate(classes):
+        if str(class_name) == str(name):
+            return i
+    no_class_is_a_number = not any(looks_like_a_number(name) for name in classes)
+    number = parse_digits(str(class_name))
+    if no_class_is_a_number and number is not None and number < len(classes):
         return number
     raise InputError(
         "TO204",
         "Unknown class.",
-        describe(which),
-        suggest_names(str(which)[:80], [str(name) for name in classes]),
+        describe(class_name),
+        suggest_names(str(class_name)[:80], [str(name) for name in classes]),
     )

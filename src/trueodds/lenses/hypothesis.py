@@ -24,7 +24,7 @@ def apply_hypothesis(
     ρ is a function of P (n, K), or an object with `predict_proba`. For two classes it may return one column. Under the
     hypothesis r = ρ each label has its probability in ρ(P), whatever the model predicted.
 
-    >>> from trueodds.lenses.lens import as_lens
+    >>> from trueodds.lenses.lens_by_name import as_lens
     >>> preds = Predictions([0, 1], [0.2, 0.6])
     >>> halved, (lens,) = apply_hypothesis(preds, lambda P: P[:, 1] / 2, [as_lens("positive")])
     >>> (view,) = lens.views(halved)
@@ -82,9 +82,9 @@ class HypothesisLens(Lens):
         """Mapping of labels by the underlying lens, which may depend on the model's predictions."""
         return self.lens.outcome_codes(self.preds)
 
-    def columns(self, preds: Predictions) -> list[int]:
+    def class_columns(self, preds: Predictions) -> list[int]:
         """Class numbers of the underlying lens."""
-        return self.lens.columns(self.preds)
+        return self.lens.class_columns(self.preds)
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
         """Views of ρ against the outcomes, binned by the model's predictions."""
@@ -92,7 +92,7 @@ class HypothesisLens(Lens):
         base_views = self.lens.views(base)
         P = np.asarray(preds.P, dtype=np.float64)
         if preds.kind == "multilabel":
-            predicted = [P[:, c] for c in self.columns(preds)]
+            predicted = [P[:, c] for c in self.class_columns(preds)]
         else:
             widths = [view.p.shape[1] if view.joint else 1 for view in base_views]
             predicted = [o.outcome_shares(P, m) for o, m in zip(self.outcome_codes(preds), widths, strict=True)]

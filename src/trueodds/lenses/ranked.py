@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.confidence import row_maxima
 from trueodds.lenses.base import Lens, OutcomeCodes, event_codes
-from trueodds.lenses.rows import LargestProbability, LensRows, ViewColumn
+from trueodds.lenses.row_sources import LargestProbability, LensRows, ViewColumn
 from trueodds.lenses.view import View
 
 
@@ -27,7 +27,7 @@ class Confidence(Lens):
     name = "confidence"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The largest probability of each row."""
+        """Return the largest probability of each row."""
         if preds.kind == "confidence":
             return [preds.p]
         if preds.p.ndim == 1:
@@ -35,7 +35,7 @@ class Confidence(Lens):
         return [row_maxima(preds.p)[0]]
 
     def unweighted_rows(self, preds: Predictions, y: Array) -> Sequence[LensRows] | None:
-        """Rows of the largest probability, computed together with the sums."""
+        """Return a row source that finds the largest probabilities while it computes the sums."""
         if preds.kind == "confidence":
             return [ViewColumn(preds.p, y, 1)]
         return None if preds.p.ndim == 1 else [LargestProbability(preds.p, y, preds.record_tied)]
@@ -68,14 +68,14 @@ class Confidence(Lens):
 
 
 def predicted_class(preds: Predictions) -> Array:
-    """Predicted class: the lowest number among the largest probabilities."""
+    """Return the predicted class (n,): the lowest number among the largest probabilities."""
     if preds.p.ndim == 1:
         return (preds.p > 1 - preds.p).astype(np.int64)
     return row_maxima(preds.p)[1].astype(np.int64)
 
 
 def accuracy(preds: Predictions) -> float:
-    """Accuracy: weighted share of correct rows."""
+    """Return the accuracy, the weighted share of correct rows."""
     (view,) = Confidence().views(preds)
     return float(view.w @ view.y / view.total)
 
@@ -92,7 +92,7 @@ class TopLabel(Lens):
     aggregate = "weight"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The largest probability of each row, once for every predicted class."""
+        """Return the largest probability of each row, once for every predicted class."""
         return Confidence().probabilities(preds) * len(self._predicted_class_numbers(preds))
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
@@ -100,7 +100,7 @@ class TopLabel(Lens):
         return Confidence().outcome_codes(preds) * len(self._predicted_class_numbers(preds))
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
-        """Rows of each predicted class. The other rows have weight zero."""
+        """Return a view for each predicted class, in which rows with another predicted class have weight zero."""
         self.check(preds)
         (view,) = Confidence().views(preds)
         classes = predicted_class(preds)
@@ -118,7 +118,7 @@ class TopLabel(Lens):
         )
 
     def _predicted_class_numbers(self, preds: Predictions) -> list[int]:
-        """Numbers of the classes that are predicted in some row of positive weight."""
+        """Return the numbers of the classes that are predicted in some row of positive weight."""
         return np.unique(predicted_class(preds)[preds.w > 0]).tolist()
 
     def notes(self, preds: Predictions) -> list[Note]:
@@ -134,19 +134,19 @@ class Rank(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """`rank:2`."""
+        """Name of the lens, such as `rank:2`."""
         return f"rank:{self.rank}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The r-th largest probability of each row."""
+        """Return the r-th largest probability of each row."""
         return [np.take_along_axis(preds.P, self._class_at_rank(preds)[:, None], axis=1)[:, 0]]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """The event is the r-th label."""
+        """The event is that the class with the r-th largest probability was observed."""
         return [event_codes(self._class_at_rank(preds), preds.k)]
 
     def _class_at_rank(self, preds: Predictions) -> Array:
-        """Number of the class with the r-th largest probability, (n,)."""
+        """Return the number of the class with the r-th largest probability, (n,)."""
         return rank_classes(preds.P)[:, self.rank - 1]
 
     def check(self, preds: Predictions) -> None:
@@ -169,11 +169,11 @@ class TopK(Lens):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """`top-2`."""
+        """Name of the lens, such as `top-2`."""
         return f"top-{self.size}"
 
     def probabilities(self, preds: Predictions) -> list[Array]:
-        """The k largest probabilities in decreasing order, and the sum of the others."""
+        """Return the k largest probabilities in decreasing order and the sum of the others, (n, k + 1)."""
         if self.size == 1:
             return Confidence().probabilities(preds)
         ranked = np.take_along_axis(preds.P, rank_classes(preds.P), axis=1)
@@ -181,12 +181,12 @@ class TopK(Lens):
         return [np.concatenate([ranked[:, : self.size], rest], axis=1)]
 
     def outcome_codes(self, preds: Predictions) -> list[OutcomeCodes]:
-        """Rank of the observed class, or the rest."""
+        """The outcome is the rank of the observed class, counted from 0, or k for the rest."""
         if self.size == 1:
             return Confidence().outcome_codes(preds)
-        place = np.empty((preds.n, preds.k), dtype=np.int64)
-        np.put_along_axis(place, rank_classes(preds.P), np.arange(preds.k)[None, :], axis=1)
-        return [OutcomeCodes(np.minimum(place, self.size))]
+        rank_of_class = np.empty((preds.n, preds.k), dtype=np.int64)
+        np.put_along_axis(rank_of_class, rank_classes(preds.P), np.arange(preds.k)[None, :], axis=1)
+        return [OutcomeCodes(np.minimum(rank_of_class, self.size))]
 
     def check(self, preds: Predictions) -> None:
         """Require k < K."""
@@ -201,5 +201,5 @@ class TopK(Lens):
 
 
 def rank_classes(P: Array) -> Array:
-    """Class numbers (n, K) of each row by decreasing probability, with the lower number first in case of ties."""
+    """Return the class numbers (n, K) of each row by decreasing probability, the lower number first in case of ties."""
     return np.argsort(-P, axis=1, kind="stable")

@@ -33,17 +33,17 @@ def select_region(preds: Predictions, region: Region) -> Predictions:
     >>> select_region(Predictions([0, 1, 1], [0.1, 0.6, 0.95]), "confidence > 0.8").n
     2
     """
-    inside = np.asarray(_rows_in_region(preds, region))
-    if inside.shape != (preds.n,) or inside.dtype != bool:
+    mask = np.asarray(_rows_in_region(preds, region))
+    if mask.shape != (preds.n,) or mask.dtype != bool:
         raise InputError(
             "TO203",
             "A region must return one boolean per row.",
-            f"{inside.dtype} of shape {inside.shape} for {preds.n:,} rows",
+            f"{mask.dtype} of shape {mask.shape} for {preds.n:,} rows",
             "Return a boolean mask (n,), for instance lambda P: P.max(axis=1) > 0.9.",
         )
-    if not (inside & (preds.w > 0)).any():
+    if not (mask & (preds.w > 0)).any():
         raise InputError("TO108", "No row lies in the region.", f"region={describe(region)}", "Widen it.")
-    return preds[inside]
+    return preds[mask]
 
 
 def _rows_in_region(preds: Predictions, region: Region) -> Any:
@@ -51,27 +51,37 @@ def _rows_in_region(preds: Predictions, region: Region) -> Any:
     if callable(region):
         return call_user_function("region", region, preds.P)
     if isinstance(region, Mapping):
-        mask = np.ones(preds.n, dtype=bool)
-        for name, ends in region.items():
-            try:
-                low, high = (float(end) for end in ends)
-            except (TypeError, ValueError, OverflowError):
-                raise _invalid_region(f"{describe(name)}: {describe(ends)}") from None
-            score = _score_by_name(preds, name if isinstance(name, str) else describe(name))
-            mask &= (score >= _round_bound(preds, low)) & (score <= _round_bound(preds, high))
-        return mask
-    if not isinstance(region, str):
-        raise _invalid_region(describe(region))
+        return _rows_in_ranges(preds, region)
+    if isinstance(region, str):
+        return _rows_with_conditions(preds, region)
+    raise _invalid_region(describe(region))
+
+
+def _rows_in_ranges(preds: Predictions, ranges: Mapping[str, tuple[float, float]]) -> Array:
+    """Mask (n,) of the rows whose scores lie in closed ranges, given by the name of the score."""
+    mask = np.ones(preds.n, dtype=bool)
+    for name, limits in ranges.items():
+        try:
+            low, high = (float(limit) for limit in limits)
+        except (TypeError, ValueError, OverflowError):
+            raise _invalid_region(f"{describe(name)}: {describe(limits)}") from None
+        score = _score_by_name(preds, name if isinstance(name, str) else describe(name))
+        mask &= (score >= _round_bound(preds, low)) & (score <= _round_bound(preds, high))
+    return mask
+
+
+def _rows_with_conditions(preds: Predictions, region: str) -> Array:
+    """Mask (n,) of the rows that fulfill all conditions of a text such as `confidence > 0.9 and class:cat >= 0.1`."""
     mask = np.ones(preds.n, dtype=bool)
     for condition in re.split(r"(?<=[\d.])\s+and\s+", region):
         match = _CONDITION.fullmatch(condition)
         try:
-            name, sign, bound = (match[1], match[2], float(match[3])) if match else ("", "", float("nan"))
+            name, comparison, bound = (match[1], match[2], float(match[3])) if match else ("", "", float("nan"))
         except ValueError:
             match = None
         if match is None:
             raise _invalid_region(describe(region))
-        mask &= _COMPARISONS[sign](_score_by_name(preds, name), _round_bound(preds, bound))
+        mask &= _COMPARISONS[comparison](_score_by_name(preds, name), _round_bound(preds, bound))
     return mask
 
 
@@ -93,14 +103,15 @@ def _score_by_name(preds: Predictions, name: str) -> Array:
 
 def _round_bound(preds: Predictions, bound: float) -> float:
     """The bound in the type of the probabilities: for float32 it is the float32 value of 0.9, not the float64 value."""
-    narrow = np.dtype(preds.dtype)
-    return float(narrow.type(bound)) if narrow.kind == "f" else bound
+    dtype = np.dtype(preds.dtype)
+    return float(dtype.type(bound)) if dtype.kind == "f" else bound
 
 
-def _invalid_region(got: str) -> InputError:
+def _invalid_region(received: str) -> InputError:
+    """The error for a region of another type, or a condition that cannot be parsed."""
     return InputError(
         "TO203",
         "A region must be a string of conditions, a mapping of names to ranges, or a function of P.",
-        got,
+        received,
         "For instance region='confidence > 0.9 and class:cat >= 0.1', or {'confidence': (0.9, 1)}.",
     )

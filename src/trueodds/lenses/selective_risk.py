@@ -14,8 +14,11 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range, check
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
+
+COVERAGE_TOLERANCE = 1e-12  # relative: a coverage this close to the end of a step is equal to it
+MAX_DEFAULT_COVERAGES = 200  # evenly spaced coverages at which the risk is computed if none are requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,16 @@ class SelectiveRisk:
     coverage: Array  # (m,) share of questions answered at this confidence or above
     risk: Array  # (m,) share of those answers that are wrong
     aurc: float
-    random: float
-    ideal: float
-    interval: Interval | None
-    gain: Interval | None  # of random − aurc: above 0 the order is better than one by chance; none if all end alike
-    answered: int
-    n_queries: int
-    at: Mapping[str, Array]  # coverage threshold risk low high, at the requested coverages; NaN beyond the last answer
+    random: float  # mean of AURC for a random order: the error rate
+    ideal: float  # AURC with all errors last
+    interval: Interval | None  # of aurc; None without resamples
+    gain: (
+        Interval | None
+    )  # of random − aurc: above 0 the order is better than a random one; None if all are right or wrong
+    answered: int  # number of answers
+    n_queries: int  # number of questions
+    # coverage, threshold, risk, low and high at the requested coverages, (c,) each; NaN beyond the last answer
+    at: Mapping[str, Array]
 
     @property
     def table(self) -> dict[str, Array]:
@@ -112,42 +118,78 @@ def selective_risk_of_view(
     answered = view.n_rows
     n_queries = answered if n_queries is None else n_queries
     _check_settings(n_queries, answered, resamples, level)
-    threshold, step = np.unique(-view.p, return_inverse=True)
-    step, m, w, wrong = step.reshape(-1), len(threshold), _represented_rows(view), 1 - view.y.astype(np.float64)
-    n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
-    reached, total, lost = np.cumsum(n), float(n.sum()), float(errors.sum())
-    covered = reached / total * (answered / n_queries)
-    coverages = _coverage_grid(covered) if at is None else _check_coverages(at)
+    negative_confidence, step = np.unique(-view.p, return_inverse=True)
+    threshold, step, m = -negative_confidence.astype(np.float64), step.reshape(-1), len(negative_confidence)
+    w, is_wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
+    n, errors = np.bincount(step, w, m), np.bincount(step, w * is_wrong, m)
+    n_up_to, n_total, n_wrong = np.cumsum(n), float(n.sum()), float(errors.sum())
+    coverage = n_up_to / n_total * (answered / n_queries)
+    requested = _coverage_grid(coverage) if at is None else _check_coverages(at)
     shares = np.where(
-        coverages <= covered[-1] * (1 + 1e-12), np.minimum(coverages * (n_queries / answered), 1.0), np.nan
+        requested <= coverage[-1] * (1 + COVERAGE_TOLERANCE),
+        np.minimum(requested * (n_queries / answered), 1.0),
+        np.nan,
     )
     risk = _risk_at_shares(n, errors, shares)
-    ends = np.array([total - lost, lost])
-    aurc, ideal = _area_under_curve(n, errors), _area_under_curve(ends, ends * [0, 1])
+    errors_last = np.array([n_total - n_wrong, n_wrong])
+    aurc, ideal = _area_under_curve(n, errors), _area_under_curve(errors_last, errors_last * [0, 1])
     interval = gain = None
-    low = high = np.full(len(coverages), np.nan)
+    low = high = np.full(len(requested), np.nan)
     if resamples:
-        drawn, better, risks = [], [], []
-        for counts, misses in _resample_steps(view, step, m, cluster, resamples, as_generator(rng)):
-            drawn.append(_area_under_curve(counts, misses))
-            better.append(misses.sum() / counts.sum() - drawn[-1])
-            risks.append(_risk_at_shares(counts, misses, shares) if len(shares) else shares)
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        low, high = np.quantile(np.array(risks).reshape(len(risks), -1), tails, axis=0)
-        units = view.effective_n if cluster is None else len(np.unique(cluster))
-        exact_limit = ((1 - level) / 2) ** (1 / np.maximum(shares * units, 1.0))
-        low, high = np.where(risk == 1, exact_limit, low), np.where(risk == 0, 1 - exact_limit, high)
-        if 0 < lost < total:
-            interval, gain = (_percentile_interval(np.quantile(draws, tails), level) for draws in (drawn, better))
+        resampled = _resample_curves(_resample_steps(view, step, m, cluster, resamples, as_generator(rng)), shares)
+        n_units = view.effective_n if cluster is None else len(np.unique(cluster))
+        low, high = _risk_limits(resampled.risks, risk, shares * n_units, level)
+        if 0 < n_wrong < n_total:
+            interval = _percentile_interval(resampled.aurc, level)
+            gain = _percentile_interval(resampled.gain, level)
         else:
-            interval = _exact_aurc_interval(lost > 0, 1 - ((1 - level) / 2) ** (1 / units), level)
-    place = np.minimum(np.searchsorted(reached, np.nan_to_num(shares) * total * (1 - 1e-12)), m - 1)
-    thresholds = np.where(np.isnan(shares), np.nan, -threshold[place].astype(np.float64))
+            interval = _exact_aurc_interval(n_wrong > 0, 1 - ((1 - level) / 2) ** (1 / n_units), level)
+    last_step = np.minimum(np.searchsorted(n_up_to, np.nan_to_num(shares) * n_total * (1 - COVERAGE_TOLERANCE)), m - 1)
     return SelectiveRisk(
-        -threshold.astype(np.float64), covered, np.cumsum(errors) / reached,
-        aurc, lost / total, ideal, interval, gain, answered, int(n_queries),
-        {"coverage": coverages, "threshold": thresholds, "risk": risk, "low": low, "high": high},
+        threshold, coverage, np.cumsum(errors) / n_up_to,
+        aurc, n_wrong / n_total, ideal, interval, gain, answered, int(n_queries),
+        {
+            "coverage": requested,
+            "threshold": np.where(np.isnan(shares), np.nan, threshold[last_step]),
+            "risk": risk,
+            "low": low,
+            "high": high,
+        },
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _ResampledCurves:
+    """Statistics of the risk-coverage curve of each resample."""
+
+    aurc: Array  # (resamples,)
+    gain: Array  # (resamples,) error rate minus AURC
+    risks: Array  # (resamples, coverages) risk at each requested coverage
+
+
+def _resample_curves(steps: Iterator[tuple[Array, Array]], shares: Array) -> _ResampledCurves:
+    """Compute AURC, gain and the risk at `shares` (coverages,) from the answers and errors of each resample's steps."""
+    aurc, gain, risks = [], [], []
+    for n, errors in steps:
+        aurc.append(_area_under_curve(n, errors))
+        gain.append(errors.sum() / n.sum() - aurc[-1])
+        risks.append(_risk_at_shares(n, errors, shares) if len(shares) else shares)
+    return _ResampledCurves(np.array(aurc), np.array(gain), np.array(risks).reshape(len(risks), -1))
+
+
+def _tail_probabilities(level: float) -> list[float]:
+    """The probabilities of the two limits of a central interval."""
+    return [(1 - level) / 2, (1 + level) / 2]
+
+
+def _risk_limits(risks: Array, risk: Array, n_answers: Array, level: float) -> tuple[Array, Array]:
+    """Limits (coverages,) of the risk at each coverage: percentiles of `risks` (resamples, coverages).
+
+    If none or all of the `n_answers` (coverages,) are wrong, one of the limits is the exact binomial limit instead.
+    """
+    low, high = np.quantile(risks, _tail_probabilities(level), axis=0)
+    exact_limit = ((1 - level) / 2) ** (1 / np.maximum(n_answers, 1.0))
+    return np.where(risk == 1, exact_limit, low), np.where(risk == 0, 1 - exact_limit, high)
 
 
 def _represented_rows(view: View) -> Array:
@@ -157,18 +199,22 @@ def _represented_rows(view: View) -> Array:
 
 
 def _check_settings(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
+    """Raise TO203 for settings out of range."""
     check("n_queries", n_queries, Annotated[int, Range(answered)], answered)
     check("resamples", resamples, Annotated[int, Range(0, 100_000_000)], 1000)
     check("level", level, Level, 0.95)
 
 
 def _check_coverages(at: Any) -> Array:
+    """Return the requested coverages (c,), or raise TO203 if one is not in (0, 1]."""
     coverage = Annotated[float, Range(0, 1, closed="right")]
     return np.array(check("at", at, Sequence[coverage], [0.8]), dtype=np.float64)
 
 
-def _percentile_interval(ends: Array, level: float) -> Interval:
-    return Interval(float(ends[0]), float(ends[1]), level, "percentile")
+def _percentile_interval(draws: Array, level: float) -> Interval:
+    """The percentile interval of resampled values (resamples,)."""
+    low, high = np.quantile(draws, _tail_probabilities(level))
+    return Interval(float(low), float(high), level, "percentile")
 
 
 def _exact_aurc_interval(wrong: bool, rate: float, level: float) -> Interval:
@@ -180,39 +226,43 @@ def _exact_aurc_interval(wrong: bool, rate: float, level: float) -> Interval:
     return Interval(1 - upper_bound, 1.0, level, "exact") if wrong else Interval(0.0, upper_bound, level, "exact")
 
 
-def _coverage_grid(covered: Array) -> Array:
-    """Evenly spaced coverages up to the last, and the end of each step if there are few."""
-    even = np.arange(1, 201) / 200 * covered[-1]
-    return np.unique(np.round(np.concatenate((even, covered)) if len(covered) <= 200 else even, 12))
+def _coverage_grid(coverage: Array) -> Array:
+    """Evenly spaced coverages up to the last of `coverage` (m,), and the end of each step if there are few."""
+    even = np.arange(1, MAX_DEFAULT_COVERAGES + 1) / MAX_DEFAULT_COVERAGES * coverage[-1]
+    includes_steps = len(coverage) <= MAX_DEFAULT_COVERAGES
+    return np.unique(np.round(np.concatenate((even, coverage)) if includes_steps else even, 12))
 
 
 def _resample_steps(
     view: View, step: Array, m: int, cluster: Array | None, resamples: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array, Array]]:
-    """Answers and errors of each step in each resample, by rows, by clusters, or by the rows of a tally."""
-    w, wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
+    """Answers and errors, (m,) each, of the steps in each resample of rows, of clusters, or of the rows of a tally.
+
+    `step` (n,) is the step of each row of the view, `cluster` (n,) the number of its cluster.
+    """
+    w, is_wrong = _represented_rows(view), 1 - view.y.astype(np.float64)
     if not view.is_rows:
         size = max(1, round(view.effective_n))
-        n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
+        n, errors = np.bincount(step, w, m), np.bincount(step, w * is_wrong, m)
         share = np.clip(np.concatenate([errors, n - errors]), 0.0, None)
         for _ in range(resamples):
-            drawn = rng.multinomial(size, share / share.sum()).astype(np.float64)
-            yield drawn[:m] + drawn[m:], drawn[:m]
+            counts = rng.multinomial(size, share / share.sum()).astype(np.float64)
+            yield counts[:m] + counts[m:], counts[:m]
         return
     unit = np.arange(len(step)) if cluster is None else cluster
-    units = int(unit.max()) + 1
+    n_units = int(unit.max()) + 1
     for _ in range(resamples):
-        times = np.bincount(rng.integers(0, units, units), minlength=units)[unit] * w
-        if times.any():  # skip a resample whose rows all have weight 0
-            yield np.bincount(step, times, m), np.bincount(step, times * wrong, m)
+        weight = np.bincount(rng.integers(0, n_units, n_units), minlength=n_units)[unit] * w
+        if weight.any():  # skip a resample whose rows all have weight 0
+            yield np.bincount(step, weight, m), np.bincount(step, weight * is_wrong, m)
 
 
 def _risk_at_shares(n: Array, errors: Array, shares: Array) -> Array:
-    """Expected risk of the most confident share of the answers."""
-    upto, lost = (np.concatenate(([0.0], np.cumsum(values))) for values in (n, errors))
-    k = shares * upto[-1]
+    """Expected risk (s,) of the most confident `shares` (s,) of the answers, from those of each step (m,)."""
+    n_up_to, errors_up_to = (np.concatenate(([0.0], np.cumsum(values))) for values in (n, errors))
+    k = shares * n_up_to[-1]
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.clip(np.interp(k, upto, lost) / k, 0.0, 1.0))
+        return np.asarray(np.clip(np.interp(k, n_up_to, errors_up_to) / k, 0.0, 1.0))
 
 
 def _area_under_curve(n: Array, errors: Array) -> float:
@@ -221,11 +271,11 @@ def _area_under_curve(n: Array, errors: Array) -> float:
     For g tied answers with e errors after N answers with E errors, the j-th in random order has the expected risk (E +
     j e/g)/(N + j). The sum over j is e + (E − N e/g)(H(N + g) − H(N)) with harmonic numbers H.
     """
-    upto, before = np.cumsum(n), np.cumsum(errors) - errors
-    start = upto - n
-    rise = np.diff(_harmonic_number(np.concatenate(([0.0], upto))))
+    n_up_to, errors_before = np.cumsum(n), np.cumsum(errors) - errors
+    n_before = n_up_to - n
+    harmonic_difference = np.diff(_harmonic_number(np.concatenate(([0.0], n_up_to))))
     rate = np.divide(errors, n, out=np.zeros(len(n)), where=n > 0)
-    return float((errors + (before - start * rate) * rise).sum() / upto[-1])
+    return float((errors + (errors_before - n_before * rate) * harmonic_difference).sum() / n_up_to[-1])
 
 
 def _harmonic_number(x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""View: the probabilities, outcomes and weights that a lens shows, by row or by cell with its moments."""
+"""View: the probabilities, outcomes and weights of the event that a lens examines, by row or summed by cell."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, weight_of_one_row
 from trueodds.kernels.bin_sums import row_sums
 from trueodds.kernels.bins import Bins, FittedPartition
-from trueodds.lenses.rows import ExactProbabilities, LensRows, SelectedRows, outcome_logs
+from trueodds.lenses.row_sources import ExactProbabilities, LensRows, SelectedRows, outcome_logs
 
 T = TypeVar("T")
-
-SORTED = "sorted"  # cache key of the sorted rows of a view (see binning/sorted_scores.py)
+SORTED_SCORES_KEY = "sorted"  # cache key of the sorted rows of a view (see binning/sorted_scores.py)
 SUMS = ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")
 """Sums of a binary cell beyond n, Σw, Σwp and Σwy: Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)²."""
 
@@ -35,8 +34,8 @@ class View:
     w, n : array_like, (n,), optional
         Weight and number of rows of each cell. The default is 1.
     sums : mapping or callable, optional
-        Further sums of cells of many rows by name (see `SUMS`), or a function that returns them.
-    partition_values : array_like, optional
+        Further sums of cells of many rows by name (see `SUMS`), (n,) each, or a function that returns them.
+    partition_values : array_like, (n,) or (n, m), optional
         Values by which a partition assigns cells to bins. The default is `p`.
     name, classes, votes, bin_index, exact : optional
         Name; number of classes (0 if unknown); votes per row; bin numbers; source of complements and logarithms.
@@ -49,7 +48,8 @@ class View:
     """
 
     __slots__ = (
-        "_at", "_cache", "_n", "_p", "_sums", "_w", "_y", "bin_index", "classes", "exact", "name", "rows", "votes",
+        "_cache", "_locations", "_n", "_p", "_sums", "_w", "_y",
+        "bin_index", "classes", "exact", "name", "rows", "votes",
     )  # fmt: skip
 
     exact: ExactProbabilities | None  # source of complements and logarithms; None if only p is known
@@ -70,24 +70,23 @@ class View:
         self._w: Array | None = None if w is None else np.asarray(w, dtype=np.float64)
         self._n: Array | None = None if n is None else np.asarray(n, dtype=np.float64)
         self._sums = sums
-        self._at: Array | None = None if partition_values is None else np.asarray(partition_values)
+        self._locations: Array | None = None if partition_values is None else np.asarray(partition_values)
         self.votes = None if votes is None else np.asarray(votes)
-        self.name = name
-        self.classes = classes  # K of the predictions; 0 if unknown
+        self.name, self.classes = name, classes  # K of the predictions; 0 if unknown
         self.rows, self.bin_index, self.exact = None, bin_index, exact
         self._cache: dict[object, Any] = {}
 
     @classmethod
-    def of_rows(
+    def from_rows(
         cls, rows: LensRows, *, name: str = "", classes: int = 2, exact: ExactProbabilities | None = None
     ) -> View:
         """Create the binary view of these rows. Columns are computed when they are first read.
 
         Parameters
         ----------
-        rows : Rows
+        rows : LensRows
             Source of probabilities and outcomes.
-        name, classes, exact : str, int, Exact
+        name, classes, exact : str, int, ExactProbabilities
             As for the class.
 
         Returns
@@ -96,7 +95,7 @@ class View:
             The view, without weights.
         """
         new = cls.__new__(cls)
-        new._p = new._y = new._w = new._n = new._at = new._sums = new.votes = new.bin_index = None
+        new._p = new._y = new._w = new._n = new._locations = new._sums = new.votes = new.bin_index = None
         new.rows, new.name, new.classes, new.exact, new._cache = rows, name, classes, exact, {}
         return new
 
@@ -173,7 +172,7 @@ class View:
     @property
     def partition_values(self) -> Array:
         """Values by which a partition assigns cells to bins, (n,) or (n, m). For rows this is `p`."""
-        return self.p if self._at is None else self._at
+        return self.p if self._locations is None else self._locations
 
     def __len__(self) -> int:
         return self.rows.n if self._p is None and self.rows is not None else len(self.p)
@@ -183,12 +182,12 @@ class View:
         """Whether all cells are rows of weight 1, with no further sums."""
         return self._w is None and self._n is None and self._sums is None
 
-    def cached(self, key: object, make: Callable[[], T]) -> T:
+    def cached(self, key: object, compute: Callable[[], T]) -> T:
         """Return a cached value, or compute it once for this view.
 
         Parameters
         ----------
-        key, make : object, callable
+        key, compute : object, callable
             Key of the cache (unhashable keys are not cached) and function. The value must not reference the view.
 
         Returns
@@ -199,9 +198,9 @@ class View:
         try:
             hash(key)
         except TypeError:
-            return make()
+            return compute()
         if key not in self._cache:
-            self._cache[key] = make()
+            self._cache[key] = compute()
         cached: T = self._cache[key]
         return cached
 
@@ -240,8 +239,7 @@ class View:
     @property
     def unit_weight(self) -> float | None:
         """Weight of one row if all weights are multiples of it, else None."""
-        occupied = self.n > 0
-        return 1.0 if self.has_integer_weights else weight_of_one_row(self.w[occupied] / self.n[occupied])
+        return 1.0 if self.has_integer_weights else weight_of_one_row(self.w[self.n > 0] / self.n[self.n > 0])
 
     @property
     def n_represented(self) -> float:
@@ -266,7 +264,7 @@ class View:
         if self._sums is not None:
             return self._sums[name]
         w, y, p = self.w, self.y, self.p.astype(np.float64, copy=False)
-        of_rows: dict[str, Callable[[], Array]] = {
+        row_sums_by_name: dict[str, Callable[[], Array]] = {
             "ww": lambda: w * w,
             "wpp": lambda: w * p * p,
             "wpy": lambda: w * p * y,
@@ -274,14 +272,14 @@ class View:
             "wwv": lambda: w * w * p * self.q,
             "wwr": lambda: w * w * (y - p) ** 2,
         }
-        return of_rows[name]()
+        return row_sums_by_name[name]()
 
-    def binned(self, cells: FittedPartition) -> View:
+    def binned(self, partition: FittedPartition) -> View:
         """Return the view of the bins of a fitted partition.
 
         Parameters
         ----------
-        cells : FittedPartition
+        partition : FittedPartition
             The bins.
 
         Returns
@@ -289,34 +287,35 @@ class View:
         View
             One cell per bin of positive weight.
         """
-        if not isinstance(cells, Bins):  # known by itself: a tree is walked once
-            return self.cached(cells, lambda: self.pool(cells.index(self.partition_values), cells.size))
+        if not isinstance(partition, Bins):  # the object is the key: the leaves of a tree are looked up once
+            return self.cached(partition, lambda: self.pool(partition.index(self.partition_values), partition.size))
         if self.joint or not self.is_rows:
-            return self.pool(cells.index(self.partition_values), cells.size)
-        return self.cached((cells.edges.tobytes(), cells.closed), lambda: self._binned(cells))
+            return self.pool(partition.index(self.partition_values), partition.size)
+        return self.cached((partition.edges.tobytes(), partition.closed), lambda: self._view_of_bins(partition))
 
-    def _binned(self, bins: Bins) -> View:
-        table: Mapping[str, Array] | None = None
-        if by_score := self._cache.get(SORTED):  # bins are ranges of the cached sorted rows
-            table = by_score.sums_in_bins(bins)
-        if table is None and self.rows is not None and self._at is None:
+    def _view_of_bins(self, bins: Bins) -> View:
+        by_score = self._cache.get(SORTED_SCORES_KEY)  # bins are ranges of the cached sorted rows
+        table: Mapping[str, Array] | None = by_score.sums_in_bins(bins) if by_score else None
+        if table is None and self.rows is not None and self._locations is None:
             table = self.rows.sums(bins.edges, bins.closed)
-        return self._summed(bins) if table is None else binned_view(table, lambda: self._summed(bins).as_sums, self)
+        if table is None:
+            return self._sum_columns_in_bins(bins)
+        return view_from_bin_sums(table, lambda: self._sum_columns_in_bins(bins).sums_by_name, self)
 
-    def _summed(self, bins: Bins) -> View:
-        if self._at is not None:
+    def _sum_columns_in_bins(self, bins: Bins) -> View:
+        if self._locations is not None:
             return self.pool(bins.index(self.partition_values), bins.size)
         table = row_sums(self.p, self.y, self.w, self.n, bins.edges, bins.closed)
         bin_index = np.flatnonzero(table[:, 1] > 0)
-        n, mass, wp, wy, *sums = table[bin_index].T
-        named = dict(zip(SUMS, sums, strict=True))
+        n, mass, wp, wy, *columns = table[bin_index].T
+        sums = dict(zip(SUMS, columns, strict=True))
         return View(
-            wp / mass, wy / mass, mass, n=n, sums=named, name=self.name, classes=self.classes, bin_index=bin_index
+            wp / mass, wy / mass, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=bin_index
         )
 
     @property
-    def as_sums(self) -> Mapping[str, Array]:
-        """All sums of `SUMS` by name."""
+    def sums_by_name(self) -> Mapping[str, Array]:
+        """All sums of `SUMS` by name, (n,) each."""
         return {name: self.sums(name) for name in SUMS}
 
     def pool(self, index: Array, size: int) -> View:
@@ -338,15 +337,15 @@ class View:
         mass = w[keep]
         if self.joint:
             ww = np.bincount(index, self.sums("ww"), size)[keep]
-            p = self._columns(self.p, index, size)[keep] / mass[:, None]
-            y = self._columns(self.y, index, size)[keep] / mass[:, None]
+            p = self._sum_by_outcome(self.p, index, size)[keep] / mass[:, None]
+            y = self._sum_by_outcome(self.y, index, size)[keep] / mass[:, None]
             return View(p, y, mass, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, bin_index=keep)
         sums = {name: np.bincount(index, self.sums(name), size)[keep] for name in SUMS}
         p = np.bincount(index, self.w * self.p, size)[keep] / mass
         y = np.bincount(index, self.w * self.y, size)[keep] / mass
         return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=keep)
 
-    def _columns(self, x: Array, index: Array, size: int) -> Array:
+    def _sum_by_outcome(self, x: Array, index: Array, size: int) -> Array:
         return np.stack([np.bincount(index, self.w * column, size) for column in x.T], axis=1)
 
     def with_y(self, y: Array) -> View:
@@ -363,7 +362,7 @@ class View:
             The same rows with the new outcomes.
         """
         new = View(self.p, y, name=self.name, classes=self.classes, votes=self.votes, exact=self.exact)
-        new._w, new._n, new._at = self._w, self._n, self._at
+        new._w, new._n, new._locations = self._w, self._n, self._locations
         return new
 
     def take(self, rows: Array) -> View:
@@ -383,17 +382,19 @@ class View:
         votes = None if self.votes is None else self.votes[rows]
         exact = None if self.exact is None else SelectedRows(self, rows)
         new = View(self.p[rows], self.y[rows], name=self.name, classes=self.classes, votes=votes, exact=exact)
-        new._w, new._n, new._at = (None if x is None else x[rows] for x in (self._w, self._n, self._at))
+        new._w, new._n, new._locations = (None if x is None else x[rows] for x in (self._w, self._n, self._locations))
         return new
 
 
-def binned_view(table: Mapping[str, Array], more: Callable[[], Mapping[str, Array]], of: View) -> View:
-    """View of the bins of unweighted rows from n, Σp, Σy and Σpy; other sums follow from Σp² or on demand."""
+def view_from_bin_sums(
+    table: Mapping[str, Array], sum_columns: Callable[[], Mapping[str, Array]], source: View
+) -> View:
+    """View of the bins of unweighted rows from n, wp, wy and wpy; other sums follow from wpp or `sum_columns`."""
     bin_index = np.flatnonzero(table["n"] > 0)
     n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))
-    sums: Any = more
+    sums: Any = sum_columns
     if "wpp" in table:
         wpp = table["wpp"][bin_index]
-        wwr = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
-        sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, wwr), strict=True))
-    return View(wp / n, wy / n, n, n=n, sums=sums, name=of.name, classes=of.classes, bin_index=bin_index)
+        residuals = np.maximum(wy - 2 * wpy + wpp, 0.0)  # a square is not below 0 by rounding
+        sums = dict(zip(SUMS, (n, wpp, wpy, wy, wp - wpp, residuals), strict=True))
+    return View(wp / n, wy / n, n, n=n, sums=sums, name=source.name, classes=source.classes, bin_index=bin_index)

@@ -21,7 +21,7 @@ from trueodds.hypotests.omnibus import Omnibus
 from trueodds.hypotests.per_view import DEFAULT_RESAMPLES
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large_of_rows
 from trueodds.reports.data_description import duplicate_notes

@@ -18,7 +18,7 @@ from trueodds.hypotests.omnibus import Omnibus
 from trueodds.kernels.holm import holm
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical, Classwise
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.calibration_in_the_large import calibration_in_the_large
 from trueodds.reports.family_wise_test import add_groups_to_family, group_alpha, required_resamples

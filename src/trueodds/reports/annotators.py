@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.classes import Canonical
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import accuracy
 from trueodds.reports.audit_results import AuditResults
 from trueodds.reports.furthest_rows import select_furthest_rows

@@ -9,7 +9,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests.nested_cells import has_vote_shares
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.view import View
 from trueodds.reports.wald_intervals import Measure, WaldIntervals, sum_variance
 

@@ -12,7 +12,7 @@ from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Positive
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally

@@ -17,7 +17,7 @@ from trueodds.hypotests.group_status import assess_groups, crossing_order, group
 from trueodds.hypotests.group_tests import GroupPValues
 from trueodds.hypotests.multicalibration import MulticalibrationError
 from trueodds.kernels.holm import holm
-from trueodds.lenses.lens import default_lens
+from trueodds.lenses.lens_by_name import default_lens
 from trueodds.lenses.ranked import accuracy
 from trueodds.lenses.subgroups import Subgroup, SubgroupPartition
 from trueodds.resampling.comparison import group_gaps

@@ -127,7 +127,7 @@ def _draw_row_statistics(
                         signs = drawn[:, None] if view.joint else drawn
                         y = view.p + signs * (view.y - view.p)
                     elif preds.kind == "multilabel":
-                        y = drawn[:, estimand.lens.columns(preds)[v]]
+                        y = drawn[:, estimand.lens.class_columns(preds)[v]]
                     else:
                         codes = outcomes[i]
                         assert codes is not None
@@ -169,7 +169,11 @@ def _draw_vote_statistics(
         for estimand, codes, values in zip(estimands, outcomes, statistics, strict=True):
             for v, view in enumerate(estimand.views):
                 m = view.p.shape[1] if view.joint else 1
-                y = shares[:, estimand.lens.columns(preds)[v]] if codes is None else codes[v].outcome_shares(shares, m)
+                y = (
+                    shares[:, estimand.lens.class_columns(preds)[v]]
+                    if codes is None
+                    else codes[v].outcome_shares(shares, m)
+                )
                 values[v, r] = estimand.estimator.value(view.with_y(y))
         if progress and r % 32 == 0:
             progress(r / resamples)

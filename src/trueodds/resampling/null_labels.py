@@ -166,7 +166,7 @@ def _label_accumulator_tables(
     tables: list[Array] = []
     readers: list[list[tuple[Array, set[int]]]] = []  # by table: which rows read which labels
     columns = [
-        c for estimand in estimands for c in (estimand.lens.columns(preds) if preds.kind == "multilabel" else [])
+        c for estimand in estimands for c in (estimand.lens.class_columns(preds) if preds.kind == "multilabel" else [])
     ]
     for v, (cell_statistic, m, offset) in enumerate(
         zip(layout.cell_statistics, layout.widths, layout.offsets, strict=False)

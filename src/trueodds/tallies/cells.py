@@ -19,12 +19,8 @@ from trueodds.kernels import as_plain_array, grid_sums, map_blocks
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, N_EQUAL_CELLS, merge_cells, pop_occupied_cells
 from trueodds.lenses.view import SUMS, View
 
-UNWEIGHTED_SUMS = (
-    "wp",
-    "wpp",
-    "wy",
-    "wpy",
-)  # for rows of weight 1 with one label each: all other sums follow from these and n
+# Sums of rows of weight 1 with one label each: all other sums follow from these and n.
+UNWEIGHTED_SUMS = ("wp", "wpp", "wy", "wpy")
 WEIGHTED_SUMS = ("w", "wp", "wy", *SUMS)
 
 
@@ -40,8 +36,9 @@ _table_cache = _TableCache()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Sums per cell of one or several binary views, which `+` merges. Cell c of view v has the index
-    v · cells_per_view + c.
+    """Sums per cell of one or several binary views, which `+` merges.
+
+    Cell c of view v has the index v · cells_per_view + c.
 
     The fine grid has edges i/3840, with the first and the last cell halved 20 times. All cells are right-closed `(lo,
     hi]`, and the first contains 0. Memory: 48 or 88 bytes per occupied cell.
@@ -64,8 +61,10 @@ class Cells:
 
     @classmethod
     def from_dense_table(cls, n_views: int, n_sums: int, add_rows: Callable[[Array, Array], None]) -> Cells:
-        """Cells from a dense table that `fill` adds to, with n (n_views · N_CELLS,) and
-        sums (n_views · N_CELLS, n_sums)."""
+        """Collect the occupied cells of a dense table.
+
+        `add_rows` adds rows to the zeroed arrays n (n_views · N_CELLS,) and sums (n_views · N_CELLS, n_sums).
+        """
         shape = (n_views * N_CELLS, n_sums)
         # Removed while in use, so that a table that an interrupt leaves half filled is never used again.
         table = _table_cache.tables.pop(shape, None)
@@ -130,8 +129,8 @@ class Cells:
             return self.with_explicit_sums() + other.with_explicit_sums()
         if np.array_equal(self.index, other.index):
             return Cells(self.index, self.n + other.n, self.sums + other.sums, self.bins)
-        one, two = (self.index, self.n, self.sums), (other.index, other.n, other.sums)
-        index, n, sums = merge_cells(*one, *two)
+        own_arrays, other_arrays = (self.index, self.n, self.sums), (other.index, other.n, other.sums)
+        index, n, sums = merge_cells(*own_arrays, *other_arrays)
         return Cells(index, n, sums, self.bins)
 
     def coarsen(self, bins: int) -> Cells:
@@ -139,17 +138,17 @@ class Cells:
 
         Raises TO203 for other numbers of bins.
         """
-        width = self.bins or N_EQUAL_CELLS
-        if bins < 1 or width % bins:
+        n_cells = self.bins or N_EQUAL_CELLS
+        if bins < 1 or n_cells % bins:
             raise InputError(
                 "TO203",
-                f"Bins must divide {width:,} to be exact.",
+                f"Bins must divide {n_cells:,} to be exact.",
                 repr(bins),
                 "For instance 10, 12, 15, 16, 20 or 30.",
             )
-        view, cell = np.divmod(self.index, self.cells_per_view)
-        coarse = view * bins + np.searchsorted(np.arange(1, bins) / bins, self.edges[1:][cell], "left")
-        index, first = np.unique(coarse, return_index=True)
+        view, fine_cell = np.divmod(self.index, self.cells_per_view)
+        coarse_index = view * bins + np.searchsorted(np.arange(1, bins) / bins, self.edges[1:][fine_cell], "left")
+        index, first = np.unique(coarse_index, return_index=True)
         if len(index) == 0:
             return Cells(index, self.n, self.sums, bins)
         return Cells(index, np.add.reduceat(self.n, first), np.add.reduceat(self.sums, first, axis=0), bins)
@@ -163,20 +162,20 @@ class Cells:
         start, stop = np.searchsorted(
             self.index, [view_number * self.cells_per_view, (view_number + 1) * self.cells_per_view]
         )
-        part = Cells(
+        cells = Cells(
             self.index[start:stop] - view_number * self.cells_per_view,
             self.n[start:stop],
             self.sums[start:stop],
             self.bins,
         )
-        sums = dict(zip(WEIGHTED_SUMS, part.with_explicit_sums().sums.T, strict=True))
+        sums = dict(zip(WEIGHTED_SUMS, cells.with_explicit_sums().sums.T, strict=True))
         edges = self.edges
-        middle = ((edges[:-1] + edges[1:]) / 2)[part.index]
+        midpoints = ((edges[:-1] + edges[1:]) / 2)[cells.index]
         w = sums.pop("w")
-        mask = w > 0  # rows of weight 0 count only in n
-        p = np.divide(sums.pop("wp"), w, out=middle.copy(), where=mask)
-        y = np.divide(sums.pop("wy"), w, out=np.zeros(len(w)), where=mask)
-        return View(p, y, w, n=part.n, sums=sums, partition_values=middle, name=name, classes=classes)
+        has_weight = w > 0  # rows of weight 0 count only in n
+        p = np.divide(sums.pop("wp"), w, out=midpoints.copy(), where=has_weight)
+        y = np.divide(sums.pop("wy"), w, out=np.zeros(len(w)), where=has_weight)
+        return View(p, y, w, n=cells.n, sums=sums, partition_values=midpoints, name=name, classes=classes)
 
 
 # Number of classes with dense cells in memory at a time: 2.5 MB, or 1.6 MB of the wider ones, to fit the cache.
@@ -187,7 +186,7 @@ CLASSES_PER_TASK, WEIGHTED_CLASSES_PER_TASK = 16, 5
 class TallyRows:
     """A block of rows in the memory layout of the kernels: read-only and C-ordered."""
 
-    kind: str
+    kind: str  # of the predictions
     P: Array  # (n, m), float32 or float64; m = 1 for bare confidence
     y: Array | None  # (n,) labels, or (n, m) of 0 and 1 for multilabel
     votes: Array | None  # (n, m) votes
@@ -199,7 +198,7 @@ class TallyRows:
 
     @classmethod
     def from_predictions(cls, preds: Predictions, selection: slice | Array) -> TallyRows:
-        """The chosen rows."""
+        """Copy the selected rows into the layout of the kernels."""
         p = preds.p[selection]
         if preds.kind == "confidence":
             P = p[:, None]
@@ -214,10 +213,13 @@ class TallyRows:
             None if array is None else as_plain_array(array[selection])
             for array in (preds.y, preds.votes, preds.weight)
         )
-        z = logs = None
+        logits = log_probs = None
         if preds.logits is not None:
-            z, logs = preds.logits[selection], preds.cached("log observed", partial(log_observed, preds))[selection]
-        return cls(preds.kind, as_plain_array(P), y, shares, w, rounding_tolerance, p.ndim == 1, z, logs)
+            logits, log_probs = (
+                preds.logits[selection],
+                preds.cached("log observed", partial(log_observed, preds))[selection],
+            )
+        return cls(preds.kind, as_plain_array(P), y, shares, w, rounding_tolerance, p.ndim == 1, logits, log_probs)
 
     @property
     def has_exact_cells(self) -> bool:
@@ -237,8 +239,10 @@ class TallyRows:
 
 def cells_of_view(view: View) -> Cells:
     """The cells of one binary view of rows."""
-    hard = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
-    return _tally_columns(as_plain_array(view.p[:, None]), view.y[:, None], None if hard else as_plain_array(view.w))
+    is_unweighted = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
+    return _tally_columns(
+        as_plain_array(view.p[:, None]), view.y[:, None], None if is_unweighted else as_plain_array(view.w)
+    )
 
 
 def cells_by_rank(rows: TallyRows, ranked_columns: Array) -> Cells:
@@ -247,7 +251,7 @@ def cells_by_rank(rows: TallyRows, ranked_columns: Array) -> Cells:
 
 
 def values_by_rank(rows: TallyRows, ranked_columns: Array) -> tuple[Array, Array]:
-    """The largest probabilities of each row and their outcomes, both (n, ranks); `which` holds their columns."""
+    """The largest probabilities of each row and their outcomes, both (n, ranks), from their columns (n, ranks)."""
     if rows.votes is not None:
         return as_plain_array(np.take_along_axis(rows.P, ranked_columns, axis=1)), np.take_along_axis(
             rows.votes, ranked_columns, axis=1
@@ -260,23 +264,24 @@ def values_by_rank(rows: TallyRows, ranked_columns: Array) -> tuple[Array, Array
 
 def cells_by_class(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, each against the rest, with several classes per thread."""
-    step = CLASSES_PER_TASK if rows.is_unweighted else WEIGHTED_CLASSES_PER_TASK
+    classes_per_task = CLASSES_PER_TASK if rows.is_unweighted else WEIGHTED_CLASSES_PER_TASK
 
-    def work(start: int, stop: int) -> tuple[int, Cells]:
+    def tally_task(start: int, stop: int) -> tuple[int, Cells]:
+        """Count the cells of the classes first + start to first + stop − 1."""
         return start, _tally_classes(rows, first + start, first + stop)
 
-    return Cells.concatenate_views(map_blocks(work, last - first, step))
+    return Cells.concatenate_views(map_blocks(tally_task, last - first, classes_per_task))
 
 
 def _tally_columns(P: Array, Y: Array, w: Array | None) -> Cells:
     """The cells of columns P (n, m) with their outcomes Y (n, m); without w the outcomes are 0 or 1."""
-    m, exact = P.shape[1], P.dtype == np.float32
+    m, has_exact_cells = P.shape[1], P.dtype == np.float32
     if w is None:
-        outcome_inputs = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, exact)
+        outcome_inputs = (P, as_plain_array(Y == 1), 0, m, CELL_EDGES, has_exact_cells)
         return Cells.from_dense_table(
             m, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*outcome_inputs, n, sums)
         )
-    share_inputs = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, exact)
+    share_inputs = (P, as_plain_array(Y.astype(np.float64)), w, 0, m, CELL_EDGES, has_exact_cells)
     return Cells.from_dense_table(
         m, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share_inputs, n, sums)
     )
@@ -284,19 +289,24 @@ def _tally_columns(P: Array, Y: Array, w: Array | None) -> Cells:
 
 def _tally_classes(rows: TallyRows, first: int, last: int) -> Cells:
     """Cells of the classes first..last−1, counted in one thread."""
-    P, where = rows.P, (first, last, CELL_EDGES, rows.has_exact_cells)
+    P, kernel_settings = rows.P, (first, last, CELL_EDGES, rows.has_exact_cells)
     if not rows.is_unweighted:
-        share_inputs = (P, as_plain_array(outcomes_by_class(rows, first, last)), as_plain_array(rows.weights), *where)
+        share_inputs = (
+            P,
+            as_plain_array(outcomes_by_class(rows, first, last)),
+            as_plain_array(rows.weights),
+            *kernel_settings,
+        )
         return Cells.from_dense_table(
             last - first, len(WEIGHTED_SUMS), lambda n, sums: grid_sums.tally_weighted_shares(*share_inputs, n, sums)
         )
     assert rows.y is not None
     if rows.kind == "multilabel":
-        outcome_inputs = (P, as_plain_array(rows.y[:, first:last] == 1), *where)
+        outcome_inputs = (P, as_plain_array(rows.y[:, first:last] == 1), *kernel_settings)
         return Cells.from_dense_table(
             last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_outcomes(*outcome_inputs, n, sums)
         )
-    label_inputs = (P, rows.y, *where)
+    label_inputs = (P, rows.y, *kernel_settings)
     return Cells.from_dense_table(
         last - first, len(UNWEIGHTED_SUMS), lambda n, sums: grid_sums.tally_labels(*label_inputs, n, sums)
     )

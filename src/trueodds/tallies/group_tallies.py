@@ -15,9 +15,9 @@ from trueodds.data.predictions import Predictions
 from trueodds.kernels import as_plain_array, grid_sums, row_statistics
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS, find_class_cells
 from trueodds.tallies import stored_views
+from trueodds.tallies.block_sums import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRowCounts, count_zeros_and_ones, row_scores
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells, TallyRows, values_by_class, values_by_rank
 from trueodds.tallies.proper_score_sums import SCORES, ProperScoreSums, score_terms
-from trueodds.tallies.row_counts import COUNT_FIELDS, MAXIMUM_FIELDS, SpecialRowCounts, count_zeros_and_ones, row_scores
 from trueodds.tallies.tally_sums import TallySums
 
 T = TypeVar("T", bound=TallySums)
@@ -75,20 +75,20 @@ class GroupColumns(Generic[T]):
         counts = np.zeros((n_groups, len(COUNT_FIELDS)))
         keys = []
         for part in parts:
-            at = np.array([position[name] for name in part.names])
-            n[at] += part.n
-            weight[at] += part.weight
-            scores[at] += part.scores
-            largest = np.maximum(counts[at], part.counts)[:, _MAXIMUM_COLUMNS]
-            counts[at] += part.counts
-            counts[at[:, None], _MAXIMUM_COLUMNS] = largest
-            keys.append(np.repeat(at, np.diff(part.cell_starts)) * size + part.cell_index)
+            positions = np.array([position[name] for name in part.names])
+            n[positions] += part.n
+            weight[positions] += part.weight
+            scores[positions] += part.scores
+            maxima = np.maximum(counts[positions], part.counts)[:, _MAXIMUM_COLUMNS]
+            counts[positions] += part.counts
+            counts[positions[:, None], _MAXIMUM_COLUMNS] = maxima
+            keys.append(np.repeat(positions, np.diff(part.cell_starts)) * size + part.cell_index)
         key, inverse = np.unique(np.concatenate(keys), return_inverse=True)
         starts = np.searchsorted(key, np.arange(n_groups + 1) * size)
-        rows = _sum_by_index(inverse, np.concatenate([part.rows_per_cell for part in parts])).astype(np.int64)
+        rows_per_cell = _sum_by_index(inverse, np.concatenate([part.rows_per_cell for part in parts])).astype(np.int64)
         columns = np.concatenate([part.sums_per_cell for part in parts]).T
         sums = np.stack([_sum_by_index(inverse, column) for column in columns], axis=1)
-        return cls(parts[0].template, names, n, weight, starts, key % size, rows, sums, scores, counts)
+        return cls(parts[0].template, names, n, weight, starts, key % size, rows_per_cell, sums, scores, counts)
 
     def tally_of_group(self, i: int) -> T:
         """The tally of one group."""
@@ -115,8 +115,8 @@ class GroupTallies(Mapping[str, T]):
 
     def __add__(self, other: GroupTallies[T]) -> GroupTallies[T]:
         total = GroupTallies(*self._parts, other.columns)
-        first, *pending = (len(part.cell_index) for part in total._parts)
-        if sum(pending) > max(first, _MIN_PENDING_CELLS):
+        n_summed, *n_pending = (len(part.cell_index) for part in total._parts)
+        if sum(n_pending) > max(n_summed, _MIN_PENDING_CELLS):
             total._parts = (total.columns,)
         return total
 
@@ -177,11 +177,13 @@ def _sum_by_index(bin_index: Array, values: Array) -> Array:
 
 
 def _score_sums_from_row(row: list[float]) -> ProperScoreSums:
+    """Convert a row of `GroupColumns.scores` of one score to its record."""
     values: dict[str, Any] = dict(zip(_SCORE_SUMS, row, strict=True))
     return ProperScoreSums(**{**values, "infinite": int(values["infinite"])})
 
 
 def _special_counts_from_row(row: list[float]) -> SpecialRowCounts:
+    """Convert a row of `GroupColumns.counts` to its record."""
     values: dict[str, Any] = {
         name: x if name in MAXIMUM_FIELDS else int(x) for name, x in zip(COUNT_FIELDS, row, strict=True)
     }
@@ -194,18 +196,26 @@ VALUES_PER_BLOCK = 65_536  # values of small groups that are counted at a time
 
 def tally_groups(preds: Predictions, values: Array, tally_rows_of_group: Callable[[Array], T]) -> GroupTallies[T]:
     """The tally of the rows of each value (n,), by the value as text; `tally_rows_of_group` tallies the rows of one."""
-    names, number = _number_values(values)
-    size, rows = np.bincount(number), np.argsort(number, kind="stable")
+    names, group_of_row = _number_values(values)
+    size, rows = np.bincount(group_of_row), np.argsort(group_of_row, kind="stable")
     starts = np.concatenate([[0], np.cumsum(size)])
-    small = size < MIN_ROWS_OF_LARGE_GROUP
-    large = {names[g]: tally_rows_of_group(rows[starts[g] : starts[g + 1]]) for g in np.flatnonzero(~small)}
-    parts = [columns for columns in [GroupColumns.from_tallies(large)] if columns is not None]
+    is_small = size < MIN_ROWS_OF_LARGE_GROUP
+    tallies_of_large_groups = {
+        names[g]: tally_rows_of_group(rows[starts[g] : starts[g + 1]]) for g in np.flatnonzero(~is_small)
+    }
+    parts = [columns for columns in [GroupColumns.from_tallies(tallies_of_large_groups)] if columns is not None]
     template = tally_rows_of_group(rows[:1])
-    rows, names, starts = rows[np.repeat(small, size)], names[small], np.concatenate([[0], np.cumsum(size[small])])
-    _, first = np.unique(starts[:-1] // max(1, VALUES_PER_BLOCK // len(template.view_names)), return_index=True)
-    for a, b in pairwise([*first.tolist(), len(names)]):
-        chosen = TallyRows.from_predictions(preds, rows[starts[a] : starts[b]])
-        parts.append(_count_small_groups(chosen, starts[a : b + 1] - starts[a], tuple(names[a:b]), template))
+    rows, names, starts = (
+        rows[np.repeat(is_small, size)],
+        names[is_small],
+        np.concatenate([[0], np.cumsum(size[is_small])]),
+    )
+    _, first_groups = np.unique(starts[:-1] // max(1, VALUES_PER_BLOCK // len(template.view_names)), return_index=True)
+    for first, last in pairwise([*first_groups.tolist(), len(names)]):
+        block = TallyRows.from_predictions(preds, rows[starts[first] : starts[last]])
+        parts.append(
+            _count_small_groups(block, starts[first : last + 1] - starts[first], tuple(names[first:last]), template)
+        )
     return GroupTallies(GroupColumns.add_all(parts))
 
 
@@ -220,17 +230,19 @@ def _count_small_groups(rows: TallyRows, starts: Array, names: tuple[str, ...], 
     """Tallies of groups of consecutive rows: group g has the rows starts[g]..starts[g + 1] − 1."""
     ranks, classes = stored_views.default_views(template.kind, template.k, group=True)
     n, size = len(rows.P), np.diff(starts)
-    which = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)
+    ranked_columns = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)
     squares, special, extremes = np.empty(n), np.zeros((len(names), 5), dtype=np.int64), np.zeros((len(names), 2))
     bits = rows.P.view(np.int32 if rows.has_exact_cells else np.int64)
-    row_statistics.survey_groups(rows.P, bits, rows.rounding_tolerance, starts, which, squares, special, extremes)
+    row_statistics.survey_groups(
+        rows.P, bits, rows.rounding_tolerance, starts, ranked_columns, squares, special, extremes
+    )
     if rows.logits is not None:
         special[:, :2] = np.add.reduceat(np.stack(count_zeros_and_ones(rows.logits), axis=1), starts[:-1])
     scores = np.stack([_score_sums_by_group(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
     counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special.T, strict=True))
     counts |= {"true_zeros": scores[:, 1, 5], "voted": size * (rows.votes is not None)}
     counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
-    P, Y = values_by_rank(rows, which) if ranks else values_by_class(rows, classes.start, classes.stop)
+    P, Y = values_by_rank(rows, ranked_columns) if ranks else values_by_class(rows, classes.start, classes.stop)
     n_cells = P.shape[1] * N_CELLS
     key, cell_n, cell_sums = _sum_cells_of_groups(rows, P, Y, np.repeat(np.arange(len(names)), size))
     return GroupColumns(

@@ -90,6 +90,7 @@ def brier(p: Array, y: Array) -> Array:
         return (p - y) ** 2 + y * (1 - y)  # p² − 2py + y, without its cancellation near p = 1
 
     def score_rows(p: Array, y: Array) -> tuple[Array]:
+        """Score a block of rows p and y, (n, m) each."""
         return (((p.astype(np.float64, copy=False) - y) ** 2 + y * (1 - y)).sum(axis=1),)
 
     (score,) = map_rows_in_blocks(score_rows, p, y)
@@ -118,6 +119,7 @@ def log_loss_from_logs(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
     """
 
     def score_rows(logs: Array, y: Array) -> tuple[Array]:
+        """Score a block of rows of log-probabilities and outcome shares, (n, m) each."""
         if min_prob:
             logs = np.maximum(logs, np.log(min_prob))
         with np.errstate(invalid="ignore"):

@@ -30,8 +30,8 @@ class SimplexCells:
     @classmethod
     def from_view(cls, view: View, bins: int) -> SimplexCells:
         """The cells of a joint view of rows."""
-        line = Bins(np.arange(bins + 1) / bins)
-        keys = np.stack([line.index(column) for column in view.partition_values.T], axis=1).astype(np.int32)
+        axis_bins = Bins(np.arange(bins + 1) / bins)
+        keys = np.stack([axis_bins.index(column) for column in view.partition_values.T], axis=1).astype(np.int32)
         w = view.w[:, None]
         p = view.p.astype(np.float64, copy=False)
         return _merge_cells(bins, keys, view.n.astype(np.int64), view.w, view.sums("ww"), w * p, w * view.y)
@@ -50,10 +50,12 @@ class SimplexCells:
     def view(self, name: str, classes: int) -> View:
         """The joint view of these cells, each located at the midpoint of its bins."""
         has_weight = (self.w > 0)[:, None]
-        middle = (self.keys + 0.5) / self.bins
-        p = np.divide(self.wp, self.w[:, None], out=middle.copy(), where=has_weight)
+        midpoints = (self.keys + 0.5) / self.bins
+        p = np.divide(self.wp, self.w[:, None], out=midpoints.copy(), where=has_weight)
         y = np.divide(self.wy, self.w[:, None], out=np.zeros_like(self.wy), where=has_weight)
-        return View(p, y, self.w, n=self.n, sums={"ww": self.ww}, partition_values=middle, name=name, classes=classes)
+        return View(
+            p, y, self.w, n=self.n, sums={"ww": self.ww}, partition_values=midpoints, name=name, classes=classes
+        )
 
 
 def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
@@ -67,5 +69,5 @@ def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
 
 def _sortable_keys(keys: Array) -> Array:
     """Rows as bytes with lexicographic order."""
-    plain = np.ascontiguousarray(keys.astype(">u4"))
-    return plain.view(f"V{4 * keys.shape[1]}")[:, 0]
+    big_endian = np.ascontiguousarray(keys.astype(">u4"))
+    return big_endian.view(f"V{4 * keys.shape[1]}")[:, 0]

@@ -96,12 +96,12 @@ def _softmax_likelihood_of_block(X: Array, Y: Array, w: Array, theta: Array, off
     q = np.exp(eta, out=eta)
     sums = q.sum(axis=1)
     value, weight = float(w @ (np.log(sums) - observed)), float(w.sum())
-    wide = X.reshape(-1, X.shape[2])
+    X_by_class = X.reshape(-1, X.shape[2])
     q /= sums[:, None]
     wq = w[:, None] * q
-    means = np.einsum("nk,nkm->nm", q, X)
-    gradient = (wq - w[:, None] * Y).reshape(-1) @ wide
-    hessian = (wq.reshape(-1, 1) * wide).T @ wide - (w[:, None] * means).T @ means
+    mean_features = np.einsum("nk,nkm->nm", q, X)
+    gradient = (wq - w[:, None] * Y).reshape(-1) @ X_by_class
+    hessian = (wq.reshape(-1, 1) * X_by_class).T @ X_by_class - (w[:, None] * mean_features).T @ mean_features
     return Likelihood(value, gradient, hessian, weight, len(w))
 
 
@@ -131,36 +131,39 @@ def softmax_by_class(
     >>> round(at.value, 4), at.gradient[[1, 3]].round(4).tolist()
     (2.3026, [0.9, -0.9])
     """
-    full = theta if tying is None else tying @ theta
-    value, gradient, own, across = likelihood_sums(F, Y, w, full.reshape(Y.shape[1], -1), offset, with_hessian)
-    g, m = gradient.reshape(-1), len(full)
-    H = (
-        np.zeros((0, 0))
-        if not with_hessian
-        else (_assemble_hessian_from_pairs(across, Y.shape[1]) if F.ndim == 2 else _assemble_hessian(own, across))
+    coefficients = theta if tying is None else tying @ theta
+    value, gradient, class_blocks, pair_sums = likelihood_sums(
+        F, Y, w, coefficients.reshape(Y.shape[1], -1), offset, with_hessian
     )
+    g, m = gradient.reshape(-1), len(coefficients)
+    if not with_hessian:
+        H = np.zeros((0, 0))
+    elif F.ndim == 2:
+        H = _assemble_hessian_from_pairs(pair_sums, Y.shape[1])
+    else:
+        H = _assemble_hessian(class_blocks, pair_sums)
     if tying is not None:
         g, H = tying.T @ g, tying.T @ H @ tying if with_hessian else H
     assert not with_hessian or tying is not None or H.shape == (m, m)
     return Likelihood(float(value[0]), g, H, float(w.sum()), len(w))
 
 
-def _assemble_hessian(own: Array, across: Array) -> Array:
+def _assemble_hessian(class_blocks: Array, pair_sums: Array) -> Array:
     """Hessian blocks −Σ q_k q_l f_k f_lᵀ of pairs of classes, and the diagonal block of each class."""
-    k, d = own.shape[:2]
-    upper = np.triu(across)  # entries below the diagonal are incomplete
+    k, d = class_blocks.shape[:2]
+    upper = np.triu(pair_sums)  # entries below the diagonal are incomplete
     H = -(upper + upper.T).reshape(k, d, k, d)
-    H[np.arange(k), :, np.arange(k), :] = own
+    H[np.arange(k), :, np.arange(k), :] = class_blocks
     return H.reshape(k * d, k * d)
 
 
-def _assemble_hessian_from_pairs(across: Array, k: int) -> Array:
+def _assemble_hessian_from_pairs(pair_sums: Array, k: int) -> Array:
     """−Σ q_k q_l f fᵀ of pairs of classes. The diagonal block is the sum over pairs with the other classes."""
-    d = round((np.sqrt(8 * across.shape[1] + 1) - 1) / 2)
+    d = round((np.sqrt(8 * pair_sums.shape[1] + 1) - 1) / 2)
     (first, second), (row, column) = np.triu_indices(k, 1), np.triu_indices(d)
     H = np.zeros((k, k, d, d))
     blocks = np.empty((len(first), d, d))
-    blocks[:, row, column] = blocks[:, column, row] = across
+    blocks[:, row, column] = blocks[:, column, row] = pair_sums
     H[first, second] = H[second, first] = -blocks
     H[np.arange(k), np.arange(k)] = -H.sum(axis=1)
     return H.transpose(0, 2, 1, 3).reshape(k * d, k * d)

@@ -34,7 +34,7 @@ def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> lis
     if isinstance(lens, (lenses.Positive, lenses.Canonical)):
         return [("class:1", lens.name)] if kind == "classes" and len(classes) == 2 else []
     if isinstance(lens, lenses.Class) and of_classes:
-        c = lenses.class_number(lens.which, classes)
+        c = lenses.class_number(lens.class_name, classes)
         return [(f"class:{c}", f"class:{classes[c]}")]
     if isinstance(lens, lenses.Classwise) and of_classes:
         return [(f"class:{c}", f"class:{name}") for c, name in enumerate(classes)]

@@ -18,12 +18,12 @@ from trueodds.kernels.fine_grid import N_EQUAL_CELLS, N_HALVINGS
 from trueodds.lenses import custom
 from trueodds.lenses.base import Lens
 from trueodds.lenses.classes import Canonical
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds.tallies import stored_views
+from trueodds.tallies.block_sums import sum_block
 from trueodds.tallies.cells import Cells, TallyRows, cells_of_view
 from trueodds.tallies.group_tallies import merge_groups, tally_groups
-from trueodds.tallies.row_counts import sum_block
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.tally_sums import MAX_NULL_SIZE, TallySums
 
@@ -172,6 +172,7 @@ class Tally(TallySums):
         )
 
     def _check_mergeable(self, other: Tally) -> None:
+        """Raise TO401 if the tallies differ in what they hold."""
         sides = [
             {
                 "kind": tally.kind,
@@ -311,8 +312,8 @@ class Tally(TallySums):
         return notes
 
     def __repr__(self) -> str:
-        what = "confidence and correctness" if self.kind == "confidence" else f"{self.k} classes"
-        return f"Tally(n={self.n:,}, {what}, {len(self.cells.index):,} cells)"
+        content = "confidence and correctness" if self.kind == "confidence" else f"{self.k} classes"
+        return f"Tally(n={self.n:,}, {content}, {len(self.cells.index):,} cells)"
 
     def _find_stored_views(self, lens: Lens) -> list[tuple[str, str]]:
         """Names of the stored views of a lens, each with the name that the lens gives it; empty if one is missing."""
@@ -320,17 +321,22 @@ class Tally(TallySums):
         return entries if all(key in self.view_names for key, _ in entries) else []
 
 
-def _tally_rows(preds: Predictions, where: slice | Array, bins: int, *, group: bool = False) -> Tally:
+def _tally_rows(preds: Predictions, selection: slice | Array, bins: int, *, group: bool = False) -> Tally:
     """Tally of the selected rows with the default lenses, block by block."""
     ranks, classes = stored_views.default_views(preds.kind, preds.k, group=group)
-    null = preds.kind == "classes" and not group and preds.k * bins <= MAX_NULL_SIZE
+    keeps_null_covariance = preds.kind == "classes" and not group and preds.k * bins <= MAX_NULL_SIZE
     # a block's covariance is 8·(K·bins)² bytes; the number of blocks depends on nothing else
-    blocks = max(1, min(MAX_BLOCKS, MAX_NULL_BYTES // (8 * (preds.k * bins) ** 2))) if null else MAX_BLOCKS
-    total = preds.n if isinstance(where, slice) else len(where)
+    max_blocks = (
+        max(1, min(MAX_BLOCKS, MAX_NULL_BYTES // (8 * (preds.k * bins) ** 2))) if keeps_null_covariance else MAX_BLOCKS
+    )
+    n_rows = preds.n if isinstance(selection, slice) else len(selection)
 
-    def work(start: int, stop: int) -> Tally:
-        rows = TallyRows.from_predictions(preds, slice(start, stop) if isinstance(where, slice) else where[start:stop])
-        sums = sum_block(rows, ranks, classes, bins if null else None)
+    def tally_task(start: int, stop: int) -> Tally:
+        """Tally the selected rows start to stop − 1."""
+        rows = TallyRows.from_predictions(
+            preds, slice(start, stop) if isinstance(selection, slice) else selection[start:stop]
+        )
+        sums = sum_block(rows, ranks, classes, bins if keeps_null_covariance else None)
         return Tally(
             kind=preds.kind,
             classes=preds.classes,
@@ -348,4 +354,4 @@ def _tally_rows(preds: Predictions, where: slice | Array, bins: int, *, group: b
             groups={},
         )
 
-    return reduce(Tally.__add__, map_blocks(work, total, max(MIN_ROWS_PER_BLOCK, -(-total // blocks))))
+    return reduce(Tally.__add__, map_blocks(tally_task, n_rows, max(MIN_ROWS_PER_BLOCK, -(-n_rows // max_blocks))))

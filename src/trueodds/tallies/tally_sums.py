@@ -14,9 +14,9 @@ import trueodds
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
+from trueodds.tallies.block_sums import SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.row_counts import SpecialRowCounts
 from trueodds.tallies.simplex_cells import SimplexCells
 
 SCHEMA = "trueodds.tally/1"
@@ -92,8 +92,8 @@ def to_strict_json(value: Any) -> str:
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:
-        fix = "Divide the weights by their mean."
-        raise InputError("TO407", "The tally holds a sum that cannot be saved.", "an infinite one", fix) from None
+        remedy = "Divide the weights by their mean."
+        raise InputError("TO407", "The tally holds a sum that cannot be saved.", "an infinite one", remedy) from None
 
 
 def save(tally: TallySums, path: str | Path) -> None:
@@ -102,6 +102,7 @@ def save(tally: TallySums, path: str | Path) -> None:
 
 
 def _sums_to_dict(tally: TallySums) -> dict[str, Any]:
+    """The fields of the tally as plain values, with those of its groups."""
     names = UNWEIGHTED_SUMS if tally.cells.is_unweighted else WEIGHTED_SUMS
     return {
         "kind": tally.kind,
@@ -137,6 +138,7 @@ def _fields_by_name(sums: ProperScoreSums | SpecialRowCounts) -> dict[str, float
 
 
 def _null_to_dict(null: Array | None) -> dict[str, list[Any]] | None:
+    """The nonzero entries of the null covariance, by their index in the flattened matrix."""
     if null is None:
         return None
     index = np.flatnonzero(null)

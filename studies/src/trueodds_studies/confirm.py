@@ -180,11 +180,11 @@ def confirm(
         for case in CONFIRM_MISCALIBRATED
         if case.world.name in plan.worlds
     ]
-    where = make_folder(out)
-    rows = run_cells("confirm", cells, measure_cell, plan, where, progress)
+    folder = make_folder(out)
+    rows = run_cells("confirm", cells, measure_cell, plan, folder, progress)
     finding = StudyResult("confirm", _summarize(rows), rows, plan.__dict__, LEGEND.format(fresh=f"{FRESH_ROWS:,}"))
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
     return finding
 
 
@@ -192,7 +192,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of the table for one cell."""
     world, fresh = cell.world, cell.world.stated(np.random.default_rng(20_070_602), FRESH_ROWS)
     truth = world.true(fresh.copy())
-    reports, gains, alone, warm = [], [], 0, 0.0
+    reports, gains, n_single, warm = [], [], 0, 0.0
     for repetition in range(cell.sets):
         preds = world.rows(plan.rng(world, cell.n, repetition), cell.n)
         calibrator = fit(AutoSpec(alpha=ALPHA), preds)
@@ -201,28 +201,28 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         warm += (
             _expected_gain(fit(CALIBRATORS.make("temperature", {}), preds).calibration_map, fresh, truth) / cell.sets
         )
-        alone += cell.method is not None and paired_t_pvalue(cell.method, preds.P, preds.Y) <= ALPHA
+        n_single += cell.method is not None and paired_t_pvalue(cell.method, preds.P, preds.Y) <= ALPHA
     confirmed = np.array([report["confirmed"] for report in reports])
     required_rows = [report["required_rows"] for report in reports if report["outcome"] == "too few rows"]
-    hits, fresh_gains = int(confirmed.sum()), np.array(gains)
-    low, high = clopper_pearson(hits, cell.sets)
-    some = [report for report in reports if report["confirmed"]]
+    n_confirmed, fresh_gains = int(confirmed.sum()), np.array(gains)
+    low, high = clopper_pearson(n_confirmed, cell.sets)
+    confirmed_reports = [report for report in reports if report["confirmed"]]
     return {
         "world": world.name,
         "K": world.k,
         "n": cell.n,
         "sets": cell.sets,
-        "confirmed": hits / cell.sets,
+        "confirmed": n_confirmed / cell.sets,
         "low": low,
         "high": high,
         "method": cell.method,
-        "alone": alone / cell.sets if cell.method else None,
+        "alone": n_single / cell.sets if cell.method else None,
         "too_few": len(required_rows) / cell.sets,
         "needed": float(np.median(required_rows)) if required_rows else None,
-        "gain": _finite_mean([report["gain"] for report in some]),
+        "gain": _finite_mean([report["gain"] for report in confirmed_reports]),
         "fresh": _finite_mean(fresh_gains[confirmed]),
         "covers": _finite_mean(
-            [g >= report["gain_low"] for g, report in zip(fresh_gains[confirmed], some, strict=True)]
+            [g >= report["gain_low"] for g, report in zip(fresh_gains[confirmed], confirmed_reports, strict=True)]
         ),
         "delivered": float(fresh_gains.mean()),
         "temperature": warm,
@@ -255,23 +255,23 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     if null:
         sets = sum(row["sets"] for row in null)
-        hits = round(sum(row["confirmed"] * row["sets"] for row in null))
+        n_confirmed = round(sum(row["confirmed"] * row["sets"] for row in null))
         above = sum(row["low"] > ALPHA for row in null)
         parts.append(
-            f"Of {sets:,} calibrated data sets, auto confirms a recalibration in {hits:,} ({100 * hits / sets:.1f} %);"
-            f" the rate is significantly above 5 % in {above} of {len(null)} cells."
+            f"Of {sets:,} calibrated data sets, auto confirms a recalibration in {n_confirmed:,}"
+            f" ({100 * n_confirmed / sets:.1f} %); the rate is significantly above 5 % in {above} of {len(null)} cells."
         )
     if bent:
-        behind = max(row["alone"] - row["confirmed"] for row in bent)
+        largest_shortfall = max(row["alone"] - row["confirmed"] for row in bent)
         share, other = (float(np.mean([row[name] for row in bent])) for name in ("confirmed", "alone"))
         parts.append(
             f"In {len(bent)} distorted designs, it confirms {100 * share:.0f} % on average, compared with"
             f" {100 * other:.0f} % for a paired test of the best method, specified in advance; it is at most"
-            f" {100 * max(behind, 0.0):.0f} points worse."
+            f" {100 * max(largest_shortfall, 0.0):.0f} points worse."
         )
-    worst = min(row["delivered"] for row in rows)
+    smallest_delivered = min(row["delivered"] for row in rows)
     parts.append(
-        f"On new rows, the returned map is on average never more than {max(-worst, 0.0):.4f} nats worse than the"
-        " identity."
+        f"On new rows, the returned map is on average never more than {max(-smallest_delivered, 0.0):.4f} nats worse"
+        " than the identity."
     )
     return " ".join(parts)

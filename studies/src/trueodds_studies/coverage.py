@@ -96,12 +96,12 @@ def coverage(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     cells = list(_cells(plan, methods))
-    where = make_folder(out)
-    rows = run_cells("coverage", cells, measure_cell, plan, where, progress)
+    folder = make_folder(out)
+    rows = run_cells("coverage", cells, measure_cell, plan, folder, progress)
     finding = StudyResult("coverage", _summarize(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
-    if where is not None:
-        finding.save(where)
-        _draw_if_possible(finding, where)
+    if folder is not None:
+        finding.save(folder)
+        _draw_if_possible(finding, folder)
     return finding
 
 
@@ -131,8 +131,8 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         lows.append(estimate.interval.low if estimate.interval else math.nan)
         highs.append(estimate.interval.high if estimate.interval else math.nan)
     v, low, high = np.array(values), np.array(lows), np.array(highs)
-    some = np.isfinite(low)
-    high = np.where(cell.case.from_below & some, np.inf, high)
+    has_interval = np.isfinite(low)
+    high = np.where(cell.case.from_below & has_interval, np.inf, high)
     best_value = type(estimator).best_value
     row: dict[str, Any] = {
         "estimator": cell.case.label,
@@ -145,11 +145,13 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "rmse_of_0": None if isinstance(estimator, ProperScore) else abs(target - best_value),
         "floor": _finite(float(np.mean(noise_floors))),
         "method": estimate.interval.method if estimate.interval else "none",
-        "covers": _finite(float(((low <= target) & (target <= high))[some].mean())) if some.any() else None,
-        "above": float((target > high)[some].mean()) if some.any() else None,
-        "below": float((target < low)[some].mean()) if some.any() else None,
-        "width": _finite(float((high - low)[some].mean())) if some.any() else None,
-        "without": int((~some).sum()),
+        "covers": _finite(float(((low <= target) & (target <= high))[has_interval].mean()))
+        if has_interval.any()
+        else None,
+        "above": float((target > high)[has_interval].mean()) if has_interval.any() else None,
+        "below": float((target < low)[has_interval].mean()) if has_interval.any() else None,
+        "width": _finite(float((high - low)[has_interval].mean())) if has_interval.any() else None,
+        "without": int((~has_interval).sum()),
         "clear": bool(abs(target - best_value) > CLEAR_SE * abs(float(np.mean(noise_floors)) - best_value)),
     }
     if cell.world.name == RANKED_PAIR[1]:
@@ -192,19 +194,19 @@ def _finite(x: float) -> float | None:
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     with_interval = [row for row in rows if row["covers"] is not None]
     low = [row for row in with_interval if row["covers"] < 0.93]
-    wide = [row for row in with_interval if row["clear"] and row["covers"] > 0.98]
+    too_wide = [row for row in with_interval if row["clear"] and row["covers"] > 0.98]
     beaten = [row for row in rows if row["rmse_of_0"] and row["rmse"] > row["rmse_of_0"]]
     return (
         f"Of {len(with_interval)} intervals {len(with_interval) - len(low)} cover the truth in at least 93 % of the"
-        f" data sets; where the truth is clear of noise {len(wide)} cover more than 98 %. In {len(beaten)} of"
+        f" data sets; where the truth is clear of noise {len(too_wide)} cover more than 98 %. In {len(beaten)} of"
         f" {len(rows)} cases the constant answer 0 would have come closer than the estimate."
     )
 
 
-def _draw_if_possible(finding: StudyResult, where: Path) -> None:
+def _draw_if_possible(finding: StudyResult, folder: Path) -> None:
     """Coverage and error of every estimator as a picture; without matplotlib there is only the table."""
     if importlib.util.find_spec("matplotlib") is not None:
-        draw_coverage(finding, where / "coverage.svg")
+        draw_coverage(finding, folder / "coverage.svg")
 
 
 def draw_coverage(finding: StudyResult, path: Path) -> None:
@@ -212,21 +214,21 @@ def draw_coverage(finding: StudyResult, path: Path) -> None:
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(row["estimator"] for row in finding.rows))
-    place = {name: i for i, name in enumerate(reversed(names))}
+    position_of_name = {name: i for i, name in enumerate(reversed(names))}
     figure = Figure(figsize=(11, 1.6 + 0.24 * len(names)), layout="constrained")
     covers, error, ranks = figure.subplots(1, 3, sharey=True, width_ratios=(3, 3, 1.4))
     sizes = sorted({row["n"] for row in finding.rows})
-    shade = dict(zip(sizes, colors_by_size(len(sizes)), strict=True))
+    color_of_size = dict(zip(sizes, colors_by_size(len(sizes)), strict=True))
     covers.axvspan(0.93, 0.98, color="#e8eef5", lw=0)
-    draw_dots(covers, finding.rows, place, shade, "covers")
+    draw_dots(covers, finding.rows, position_of_name, color_of_size, "covers")
     covers.set(xlim=(0.75, 1.01), title="95 % interval covers the truth", xlabel="share of data sets")
     ratio = [row | {"ratio": _rmse_ratio(row)} for row in map(dict, finding.rows)]
     error.axvline(1, color=RED, lw=1)
-    draw_dots(error, ratio, place, shade, "ratio")
+    draw_dots(error, ratio, position_of_name, color_of_size, "ratio")
     error.set(xscale="log", title="error against that of answering 0", xlabel="RMSE / RMSE of the constant 0")
-    draw_dots(ranks, finding.rows, place, shade, "ranks")
+    draw_dots(ranks, finding.rows, position_of_name, color_of_size, "ranks")
     ranks.set(xlim=(0.45, 1.02), title="ranks two right", xlabel="share of data sets")
-    save_dot_plot(figure, (covers, error, ranks), list(place), shade, path)
+    save_dot_plot(figure, (covers, error, ranks), list(position_of_name), color_of_size, path)
 
 
 def _rmse_ratio(row: Mapping[str, Any]) -> float | None:

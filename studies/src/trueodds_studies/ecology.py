@@ -85,17 +85,17 @@ def ecology(
     whose ecology study is in their supplement; the data: Freeman & Moisen (2008), R package PresenceAbsence.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, plots = make_folder(out), SurveyPlots.of(data)
-    place = None if data is None else str(data)
-    cells = [Cell(model, split, place) for model in MODELS for split in range(plan.splits)]
+    folder, plots = make_folder(out), SurveyPlots.of(data)
+    data_folder = None if data is None else str(data)
+    cells = [Cell(model, split, data_folder) for model in MODELS for split in range(plan.splits)]
     results = run_cells(
-        "ecology", cells, measure_cell, plan, where, progress, {ECOLOGY_FILE: hash_file(ECOLOGY_FILE, data)}
+        "ecology", cells, measure_cell, plan, folder, progress, {ECOLOGY_FILE: hash_file(ECOLOGY_FILE, data)}
     )
     finding = build_result(plots, results, plan)
-    if where is not None:
-        finding.save(where)
+    if folder is not None:
+        finding.save(folder)
         if importlib.util.find_spec("matplotlib") is not None:
-            draw_halves(results, where / "ecology.svg")
+            draw_halves(results, folder / "ecology.svg")
     return finding
 
 
@@ -105,10 +105,14 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     first, other = plots.halves(np.random.default_rng([plan.seed, cell.split]))
     learn, held_out = plots.rows(cell.model, first), plots.rows(cell.model, other)
     rows = []
-    for one in evaluate_methods(learn, held_out, ALL_METHODS):
+    for evaluation in evaluate_methods(learn, held_out, ALL_METHODS):
         assert held_out.y is not None
         rows.append(
-            one.row | {"mixed": mixed_log_loss(one.after.P, held_out.y, learn.n), "chose": one.calibration_map.name}
+            evaluation.row
+            | {
+                "mixed": mixed_log_loss(evaluation.after.P, held_out.y, learn.n),
+                "chose": evaluation.calibration_map.name,
+            }
         )
     return {"model": cell.model, "split": cell.split, "rows": rows}
 
@@ -315,8 +319,8 @@ def summarize_species(rows: Sequence[Row]) -> str:
     """Number of rejected species by model."""
     phrases = []
     for model in MODELS:
-        own = [row["holm"] <= 0.05 for row in rows if row["model"] == model]
-        phrases.append(f"{sum(own)} of {len(own)} for {model}")
+        is_significant = [row["holm"] <= 0.05 for row in rows if row["model"] == model]
+        phrases.append(f"{sum(is_significant)} of {len(is_significant)} for {model}")
     return f"By species, MCLLO's test rejects at 5 % with Holm's correction: {', '.join(phrases)}."
 
 
@@ -336,15 +340,15 @@ def summarize_halves(rows: Sequence[Row]) -> str:
 def summarize(rows: Sequence[Row], species: int, plots: int) -> str:
     """Summary of the study in words."""
     wider = [row[f"{name} se plots"] / row[f"{name} se"] for row in rows for name in ("delta", "gamma")]
-    beyond = [row[f"{name} se plots"] / row[f"{name} se rows"] for row in rows for name in ("delta", "gamma")]
+    se_ratios = [row[f"{name} se plots"] / row[f"{name} se rows"] for row in rows for name in ("delta", "gamma")]
     phrases = [
         f"{row['model']} γ {row['gamma']:.2f} ± {row['gamma se plots']:.2f} (p = {row['p flips']:.2g})" for row in rows
     ]
     return (
         f"The paper's ecology data are not public; {species} tree species on {plots} plots are used instead."
         f" {', '.join(phrases)}, with whole plots as clusters. Standard errors for whole plots are"
-        f" {format_range(wider, 2)} times those of the model, and {format_range(beyond, 2)} times those of a jackknife"
-        " over single rows."
+        f" {format_range(wider, 2)} times those of the model, and {format_range(se_ratios, 2)} times those of a"
+        " jackknife over single rows."
     )
 
 

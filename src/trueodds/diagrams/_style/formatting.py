@@ -43,14 +43,14 @@ def format_probabilities(*xs: float) -> list[str]:
     >>> format_probabilities(0.0, 0.5)[1]
     '50\xa0%'
     """
-    ends = [min(x, 1 - x) for x in xs]
-    digits = max(0 if end >= 0.03 or end == 0 else 1 if end >= 0.005 else 2 for end in ends)
+    distances = [min(x, 1 - x) for x in xs]
+    digits = max(0 if distance >= 0.03 or distance == 0 else 1 if distance >= 0.005 else 2 for distance in distances)
     texts = []
-    for x, end in zip(xs, ends, strict=True):
-        if 0 < end < 5e-5:
+    for x, distance in zip(xs, distances, strict=True):
+        if 0 < distance < 5e-5:
             texts.append("under\u00a00.01\u00a0%" if x < 0.5 else "over\u00a099.99\u00a0%")
         else:
-            texts.append(f"{100 * x:.{digits if end else 0}f}\u00a0%")
+            texts.append(f"{100 * x:.{digits if distance else 0}f}\u00a0%")
     return texts
 
 
@@ -79,11 +79,12 @@ def merge_notes(views: Sequence[tuple[str, Sequence[Note]]]) -> list[Note]:
             count[code] = count.get(code, 0) + 1
         for note in notes:
             first.setdefault(note.code, (name, note.text))
-    more = {code: f", and {times - 1} more" if times > 1 else "" for code, times in count.items()}
-    return [Note(code, f"{name}{more[code]}: {text}") for code, (name, text) in first.items()]
+    suffixes = {code: f", and {times - 1} more" if times > 1 else "" for code, times in count.items()}
+    return [Note(code, f"{name}{suffixes[code]}: {text}") for code, (name, text) in first.items()]
 
 
 def _rounded_percent(x: float) -> str:
+    """Format a probability as a whole percentage, with decimals near 0 and 1."""
     if x in (0, 1):
         return f"{100 * x:.0f}\u00a0%"
     if x < 5e-5:
@@ -92,6 +93,7 @@ def _rounded_percent(x: float) -> str:
 
 
 def _four_digit_percent(x: float) -> str:
+    """Format a probability as a percentage with four significant digits."""
     return f"{100 * x:.4g}\u00a0%"
 
 

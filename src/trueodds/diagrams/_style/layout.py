@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.diagrams._style import styling, title_and_legend
-from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, fit_headers, fit_legend
+from trueodds.diagrams._style.panel_grid import (
+    BOTTOM_MARGIN,
+    DEFAULT_FONT_SIZE,
+    LEFT_MARGIN,
+    GridLayout,
+    grid_font_size,
+    layout_for_size,
+    layout_for_usual_panels,
+    margin_scale,
+)
+from trueodds.diagrams._style.title_and_legend import MIN_FONT_SIZE, Header, fit_headers
 from trueodds.diagrams.diagram_content import DiagramContent
 
 DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, which is gone when they are cleared
 MAX_PANELS = 12  # more are illegible on a page
 MAX_LEGEND_HEIGHT = 0.25  # largest share of the height of given axes for a legend above their parts
 MAX_NARROW_WIDTH = 2.9  # inches: axes of this width or less get short legend labels
-DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
-WIDE_FIGURE_WIDTH = 6.4  # inches of a figure with three or more columns of panels
-
-# Inches around and between the panels of a grid.
-LEFT_MARGIN, RIGHT_MARGIN, BOTTOM_MARGIN, PANEL_GAP_X, PANEL_GAP_Y, PANEL_HEIGHT = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
-MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in given axes: smaller ones are illegible
-MAX_SQUARE_PANEL_HEIGHT = 1.7  # largest height in inches of a panel with equal units
-AMPLE_SIZE_RATIO = (
-    1.5  # beyond this multiple of MIN_PANEL_SIZE the usual number of columns matters more than larger panels
-)
+LABEL_DISTANCE = 0.13  # inches from the edge to the middle of the labels that the panels of a grid share
 
 
 def check_axes(ax: Any, name: str, figsize: Any, dpi: Any) -> None:
@@ -58,10 +59,12 @@ def draw_diagram(diagram: DiagramContent, ax: Any) -> Any:
 
 
 def _figure_size(diagram: DiagramContent) -> tuple[float, float]:
+    """Width and height in inches of a new figure with one panel."""
     return diagram.presentation.figsize or diagram.figure_size
 
 
 def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
+    """Draw the first view alone, in `ax` or in a new figure."""
     if ax is not None:
         _add_title_and_legend(diagram, ax, _draw_panel_with_labels(diagram, ax))
         return ax
@@ -71,9 +74,9 @@ def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
     size = _draw_panel_with_labels(diagram, ax)
     if diagram.has_equal_units:
         ax.set_aspect("equal", adjustable="box", anchor="NW")
-    head = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
-    head.draw(figure, ax.transAxes, (0.0, 1.0))
-    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - head.height / 72 / height))
+    header = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
+    header.draw(figure, ax.transAxes, (0.0, 1.0))
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - header.height / 72 / height))
     return figure
 
 
@@ -82,11 +85,12 @@ def _draw_panel_with_labels(diagram: DiagramContent, ax: Any) -> float:
     _paint_panel(diagram, ax, 0)
     title_and_legend.attach_legend_entries(ax, diagram.legend())
     size = styling.font_size(ax)
-    x, y = diagram.axis_labels()
+    x_label, y_label = diagram.axis_labels()
+    style: dict[str, Any] = {"fontsize": size, "color": styling.TEXT_COLOR, "parse_math": False}
     # A label may be long; the ticks leave room for a few letters beyond the axes.
-    across, up = (72 * 1.3 * side for side in styling.size_in_inches(ax))
-    ax.set_xlabel(styling.shorten_text(x, across, size), fontsize=size, color=styling.TEXT_COLOR, parse_math=False)
-    ax.set_ylabel(styling.shorten_text(y, up, size), fontsize=size, color=styling.TEXT_COLOR, parse_math=False)
+    max_x_width, max_y_width = (72 * 1.3 * side for side in styling.size_in_inches(ax))
+    ax.set_xlabel(styling.shorten_text(x_label, max_x_width, size), **style)
+    ax.set_ylabel(styling.shorten_text(y_label, max_y_width, size), **style)
     return size
 
 
@@ -100,15 +104,18 @@ def _estimate_axes_position(diagram: DiagramContent) -> dict[str, float]:
     if diagram.presentation.figsize is None:
         return {}
     width, height = diagram.presentation.figsize
-    part = min(max(width / 3.6, 0.7), 1.0)
-    left, bottom = LEFT_MARGIN * part, BOTTOM_MARGIN * part
+    left, bottom = LEFT_MARGIN * margin_scale(width), BOTTOM_MARGIN * margin_scale(width)
     size = float(np.interp(width - left, *styling.FONT_SIZE_BY_WIDTH))
-    head = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
-    wide, high = width - left - 0.1, height - bottom - head.height / 72 - 0.1
-    if diagram.aspect_ratio:
-        wide, high = min(wide, high / diagram.aspect_ratio), min(high, wide * diagram.aspect_ratio)
-    ends = {"left": left / width, "right": (left + wide) / width}
-    return ends | {"bottom": bottom / height, "top": (bottom + high) / height}
+    header = fit_headers(diagram, diagram.summary, _header_width(width, size), size)[0]
+    axes_width, axes_height = width - left - 0.1, height - bottom - header.height / 72 - 0.1
+    if (ratio := diagram.aspect_ratio) > 0:
+        axes_width, axes_height = min(axes_width, axes_height / ratio), min(axes_height, axes_width * ratio)
+    return {
+        "left": left / width,
+        "right": (left + axes_width) / width,
+        "bottom": bottom / height,
+        "top": (bottom + axes_height) / height,
+    }
 
 
 def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None:
@@ -118,31 +125,36 @@ def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None
     styling.align_outer_labels(ax)
     width, height = (72 * side for side in styling.size_in_inches(ax))
     _set_title(ax, diagram.presentation.heading(diagram.caption()), width, size)
-    always = diagram.presentation.legend is True
-    if diagram.presentation.legend is False or (ax.get_legend() is not None and not always):
+    is_requested = diagram.presentation.legend is True
+    if diagram.presentation.legend is False or (ax.get_legend() is not None and not is_requested):
         return  # the caller's own legend stays
-    head = Header(diagram, "", "", width - 2 * title_and_legend.LEGEND_PADDING * size, size)
+    header = Header(diagram, "", "", width - 2 * title_and_legend.LEGEND_PADDING * size, size)
     if not diagram.has_inset_axes:
-        title_and_legend.place_legend(ax, head.at_decreasing_font_sizes(), diagram.strip_height, always=always)
+        title_and_legend.place_legend(
+            ax, header.at_decreasing_font_sizes(), diagram.strip_height, is_required=is_requested
+        )
     elif (
-        head.legend_entries
-        and head.has_room_for_words
-        and (always or head.legend_height + 6 <= MAX_LEGEND_HEIGHT * height)
+        header.legend_entries
+        and header.has_room_for_words
+        and (is_requested or header.legend_height + 6 <= MAX_LEGEND_HEIGHT * height)
     ):
-        _extend_for_legend(ax, (head.legend_height + 6) / height)
-        head.draw_legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=title_and_legend.LEGEND_PADDING)
+        _extend_for_legend(ax, (header.legend_height + 6) / height)
+        header.draw_legend(
+            ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=title_and_legend.LEGEND_PADDING
+        )
 
 
 def _paint_panel(diagram: DiagramContent, ax: Any, panel: int) -> None:
     """Paint a panel and hide the labels of its marks from `ax.legend()`."""
-    before = set(ax.get_children())
+    earlier_artists = set(ax.get_children())
     diagram.draw_panel(ax, panel)
-    for artist in set(ax.get_children()) - before - set(ax.child_axes):
+    for artist in set(ax.get_children()) - earlier_artists - set(ax.child_axes):
         if (label := str(artist.get_label())) and not label.startswith("_"):
             artist.set_label(f"_{label}")
 
 
 def _set_title(ax: Any, title: str, max_width: float, size: float) -> None:
+    """Set the title of given axes, each line cut to `max_width` points."""
     # A class may be called "$x$": names must not be parsed as formulas.
     lines = [styling.shorten_text(line, max_width, size + 1) for line in title.split("\n")]
     ax.set_title("\n".join(lines), fontsize=size + 1, color=styling.TEXT_COLOR, parse_math=False)
@@ -155,156 +167,102 @@ def _extend_for_legend(ax: Any, share: float) -> None:
 
 
 def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
-    views = len(diagram.panels["view"])
-    order = f"{diagram.view_order} first."
-    note = (
-        f"{diagram.summary} Shown: {count} of {views} views, {order}"
-        if views > count
-        else f"{diagram.summary} {_capitalize_first(order)}"
-    )
-    figsize = diagram.presentation.figsize
+    """Draw the first `count` views as a grid of panels, in `ax` or in a new figure."""
+    summary, figsize = _grid_summary(diagram, count), diagram.presentation.figsize
     if ax is None and figsize is None:
-        columns = _usual_column_count(count, equal=diagram.has_equal_units)
-        width = max(diagram.figure_size[0], WIDE_FIGURE_WIDTH) if columns > 2 else diagram.figure_size[0]
-        size = _grid_font_size(width)
-        grid = PanelGrid.for_width(width, columns, hides_axes=diagram.hides_axes)
-        head = fit_headers(diagram, note, 72 * (width - grid.left - grid.right), size)[0]
-        top = head.height / 72 + 0.08
-        rows = -(-count // columns)
-        panel_height = PANEL_HEIGHT
-        if diagram.aspect_ratio:
-            panel_height = min(
-                diagram.aspect_ratio * grid.panel_size(width, 0, count)[0],
-                MAX_SQUARE_PANEL_HEIGHT if rows > 2 else 1.3 * MAX_SQUARE_PANEL_HEIGHT,
-            )
-        height = top + rows * (panel_height + grid.gap_y) + grid.bottom
+        layout = layout_for_usual_panels(diagram, count, summary)
     else:
         width, height = figsize if ax is None and figsize is not None else styling.size_in_inches(ax)
-        size = _grid_font_size(width)
-        arrangement = _fit_panel_grid(diagram, count, width, height, size, note if ax is None else None)
-        if arrangement is None:
-            return _draw_first_view(diagram, ax, size)
-        grid, head = arrangement
-        top = head.height / 72 + 0.08 if ax is None else head.legend_height / 72 + 0.04
-    columns = grid.columns
+        fitting_layout = layout_for_size(diagram, count, width, height, summary if ax is None else None)
+        if fitting_layout is None:
+            return _draw_first_view(diagram, ax, grid_font_size(width))
+        layout = fitting_layout
     if ax is None:
-        target = figure = _new_figure(diagram, width, height)
-        where, add = figure.transFigure, figure.add_axes
+        target = _new_figure(diagram, layout.width, layout.height)
+        transform, add_axes = target.transFigure, target.add_axes
     else:
-        target, where, add = ax, ax.transAxes, ax.inset_axes
+        target, transform, add_axes = ax, ax.transAxes, ax.inset_axes
         ax.set_axis_off()
         caption = f"{diagram.lens}, {diagram.view_order}: {diagram.panels['title'][0]}"
-        _set_title(ax, diagram.presentation.heading(caption), 72 * width, size)
-    cell = grid.panel_size(width, height - top, count)
-    names = [(str(diagram.panels["title"][i]), str(diagram.panels["aside"][i])) for i in range(count)]
-    shared: dict[str, Any] = {}
-    for i in range(count):
-        row, column = divmod(i, columns)
-        left = grid.left + column * (cell[0] + grid.gap_x)
-        bottom = height - top - (row + 1) * (cell[1] + grid.gap_y)
-        panel = add((left / width, bottom / height, cell[0] / width, cell[1] / height), **shared)
-        shared = shared or {"sharex": panel, "sharey": panel}
-        _paint_panel(diagram, panel, i)
-        if ax is None and figsize is None and diagram.has_equal_units:
-            panel.set_aspect("equal", adjustable="box", anchor="NW")
-        _write_panel_title(panel, *names[i], 72 * cell[0])
-        panel.tick_params(labelleft=column == 0, labelbottom=i + columns >= count)
-    title_and_legend.attach_legend_entries(shared["sharex"] if ax is None else ax, diagram.legend())
-    style: dict[str, Any] = {
-        "fontsize": size,
-        "color": styling.TEXT_COLOR,
-        "ha": "center",
-        "va": "center",
-        "transform": where,
-    }
-    style["parse_math"] = False
-    x, y = diagram.axis_labels()
-    across, up = 72 * (width - grid.right), 72 * (height - top)
-    target.text(
-        (grid.left + width - grid.right) / 2 / width, 0.13 / height, styling.shorten_text(x, across, size), **style
-    )
-    middle = (height - top + grid.bottom) / 2 / height
-    # A single row of panels may be lower than the label is long: reduce the type size before cutting the label.
-    style["fontsize"] = max(MIN_FONT_SIZE, min(size, size * 0.98 * up / max(styling.text_width(y, size), 1.0)))
-    target.text(0.13 / width, middle, styling.shorten_text(y, up, style["fontsize"]), rotation="vertical", **style)
+        _set_title(ax, diagram.presentation.heading(caption), 72 * layout.width, layout.font_size)
+    sets_aspect = ax is None and figsize is None and diagram.has_equal_units
+    first_panel = _draw_panels(diagram, layout, count, add_axes, sets_aspect=sets_aspect)
+    title_and_legend.attach_legend_entries(first_panel if ax is None else ax, diagram.legend())
+    _write_common_axis_labels(diagram, layout, target, transform)
+    left = layout.grid.left / layout.width
     if ax is None:
-        head.draw(figure, where, (grid.left / width, 1 - top / height))
+        layout.header.draw(target, transform, (left, 1 - layout.top / layout.height))
     else:
-        head.draw_legend(ax, loc="upper left", bbox_to_anchor=(grid.left / width, 1.0), borderaxespad=0.0)
+        layout.header.draw_legend(ax, loc="upper left", bbox_to_anchor=(left, 1.0), borderaxespad=0.0)
     return target
 
 
-def _usual_column_count(count: int, *, equal: bool) -> int:
-    """Number of columns of panels in a figure of its own."""
-    return {2: 2, 4: 2}.get(count, 4 if equal and count > 6 else 3)
+def _grid_summary(diagram: DiagramContent, count: int) -> str:
+    """The summary of the diagram, followed by which views are drawn."""
+    views = len(diagram.panels["view"])
+    order = f"{diagram.view_order} first."
+    if views > count:
+        return f"{diagram.summary} Shown: {count} of {views} views, {order}"
+    return f"{diagram.summary} {_capitalize_first(order)}"
 
 
-def _grid_font_size(width: float) -> float:
-    return DEFAULT_FONT_SIZE if width > 4.5 else 8.0 if width > 2.6 else 7.0
+def _draw_panels(diagram: DiagramContent, layout: GridLayout, count: int, add_axes: Any, *, sets_aspect: bool) -> Any:
+    """Draw all panels, in axes that `add_axes` makes and that share their scales, and return the first."""
+    shared: dict[str, Any] = {}
+    for i in range(count):
+        left, bottom, width, height = layout.panel_rectangle(i, count)
+        panel = add_axes(
+            (left / layout.width, bottom / layout.height, width / layout.width, height / layout.height), **shared
+        )
+        shared = shared or {"sharex": panel, "sharey": panel}
+        _paint_panel(diagram, panel, i)
+        if sets_aspect:
+            panel.set_aspect("equal", adjustable="box", anchor="NW")
+        _write_panel_title(panel, str(diagram.panels["title"][i]), str(diagram.panels["aside"][i]), 72 * width)
+        columns = layout.grid.columns
+        panel.tick_params(labelleft=i % columns == 0, labelbottom=i + columns >= count)
+    return shared["sharex"]
 
 
-@dataclass(frozen=True)
-class PanelGrid:
-    """Number of columns of panels, and the inches around and between the panels."""
-
-    columns: int
-    left: float
-    right: float
-    bottom: float
-    gap_x: float
-    gap_y: float
-
-    @classmethod
-    def for_width(cls, width: float, columns: int, *, hides_axes: bool) -> PanelGrid:
-        """The margins for a figure width: full size from 3.6 inches on, narrower below; `bare` panels have no ticks."""
-        part = min(max(width / 3.6, 0.7), 1.0)
-        left, bottom = (RIGHT_MARGIN, 0.6 * BOTTOM_MARGIN) if hides_axes else (LEFT_MARGIN * part, BOTTOM_MARGIN * part)
-        return cls(columns, left, RIGHT_MARGIN * part, bottom, PANEL_GAP_X * part, PANEL_GAP_Y * max(part, 0.8))
-
-    def panel_size(self, width: float, height: float, count: int) -> tuple[float, float]:
-        """Width and height of a panel in this room."""
-        rows = -(-count // self.columns)
-        wide = (width - self.left - self.right - (self.columns - 1) * self.gap_x) / self.columns
-        return wide, (height - self.bottom) / rows - self.gap_y
-
-
-def _fit_panel_grid(
-    diagram: DiagramContent, count: int, width: float, height: float, size: float, note: str | None
-) -> tuple[PanelGrid, Header] | None:
-    """The grid with the largest panels for a given height; None if every panel would be illegible.
-
-    If `note` is None, as in given axes, only the legend stands above the panels.
-    """
-    usual = _usual_column_count(count, equal=False)
-    choice: tuple[float, PanelGrid, Header] | None = None
-    for columns in (
-        usual,
-        *(n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual and n_columns <= count),
-    ):
-        grid = PanelGrid.for_width(width, columns, hides_axes=diagram.hides_axes)
-        room = 72 * (width - grid.left - grid.right)
-        if room <= 0:
-            continue
-        heads = [fit_legend(diagram, room, size)] if note is None else fit_headers(diagram, note, room, size)
-        for head in heads:
-            above = head.legend_height / 72 + 0.04 if note is None else head.height / 72 + 0.08
-            wide, high = grid.panel_size(width, height - above, count)
-            fits = min(wide / MIN_PANEL_SIZE[0], high / MIN_PANEL_SIZE[1])
-            if fits >= 1 and (choice is None or min(fits, AMPLE_SIZE_RATIO) > choice[0]):
-                choice = min(fits, AMPLE_SIZE_RATIO), grid, head
-    return None if choice is None else choice[1:]
+def _write_common_axis_labels(diagram: DiagramContent, layout: GridLayout, target: Any, transform: Any) -> None:
+    """Write one label for the x axes and one for the y axes of all panels."""
+    grid, width, height, font_size = layout.grid, layout.width, layout.height, layout.font_size
+    style: dict[str, Any] = {
+        "fontsize": font_size,
+        "color": styling.TEXT_COLOR,
+        "ha": "center",
+        "va": "center",
+        "transform": transform,
+        "parse_math": False,
+    }
+    x_label, y_label = diagram.axis_labels()
+    max_x_width, max_y_width = 72 * (width - grid.right), 72 * (height - layout.top)
+    target.text(
+        (grid.left + width - grid.right) / 2 / width,
+        LABEL_DISTANCE / height,
+        styling.shorten_text(x_label, max_x_width, font_size),
+        **style,
+    )
+    middle = (height - layout.top + grid.bottom) / 2 / height
+    # A single row of panels may be lower than the label is long: reduce the type size before cutting the label.
+    fitting_size = font_size * 0.98 * max_y_width / max(styling.text_width(y_label, font_size), 1.0)
+    style["fontsize"] = max(MIN_FONT_SIZE, min(font_size, fitting_size))
+    y_label = styling.shorten_text(y_label, max_y_width, style["fontsize"])
+    target.text(LABEL_DISTANCE / width, middle, y_label, rotation="vertical", **style)
 
 
-def _draw_first_view(diagram: DiagramContent, ax: Any, size: float) -> Any:
+def _draw_first_view(diagram: DiagramContent, ax: Any, font_size: float) -> Any:
     """Draw only the first view, and say so in the title."""
-    views, title = len(diagram.panels["view"]), str(diagram.panels["title"][0])
+    n_views, view_title = len(diagram.panels["view"]), str(diagram.panels["title"][0])
     panels = {name: column[:1] for name, column in diagram.panels.items()}
-    alone = replace(diagram, panels=panels, table=diagram.rows(0))
-    if alone.presentation.title in (None, True):
-        room = 72 * (_figure_size(diagram)[0] - LEFT_MARGIN if ax is None else styling.size_in_inches(ax)[0])
-        long = f"{title}: {diagram.view_order} of {views}"
-        alone = alone.present(title=long if styling.text_width(long, size + 1) <= room else f"1 of {views}: {title}")
-    return _draw_single(alone, ax)
+    first_view = replace(diagram, panels=panels, table=diagram.rows(0))
+    if first_view.presentation.title in (None, True):
+        max_width = 72 * (_figure_size(diagram)[0] - LEFT_MARGIN if ax is None else styling.size_in_inches(ax)[0])
+        title = f"{view_title}: {diagram.view_order} of {n_views}"
+        if styling.text_width(title, font_size + 1) > max_width:
+            title = f"1 of {n_views}: {view_title}"
+        first_view = first_view.present(title=title)
+    return _draw_single(first_view, ax)
 
 
 def panel_limit_notes(n_views: int, view_order: str) -> list[Note]:
@@ -320,10 +278,12 @@ def panel_limit_notes(n_views: int, view_order: str) -> list[Note]:
 
 
 def _capitalize_first(text: str) -> str:
+    """Capitalize the first letter and leave the others as they are."""
     return text[:1].upper() + text[1:]
 
 
 def _new_figure(diagram: DiagramContent, width: float, height: float, **kwargs: Any) -> Any:
+    """Make a figure of this size in inches that pyplot does not know."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

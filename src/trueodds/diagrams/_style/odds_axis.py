@@ -15,11 +15,11 @@ def set_odds_axis(ax: Any, low: float, high: float) -> None:
 
     ax.set_xscale("log")
     ax.set_xlim(low, high)
-    room = 0.04 * np.log(high / low)  # half a label, so that none extends beyond the axes
+    margin = 0.04 * np.log(high / low)  # half a label, so that none extends beyond the axes
     ticks = [
-        t for t in _round_ticks(low, high, 7 if styling.size_in_inches(ax)[0] > 3.2 else 3) if room < np.log(t / low)
+        t for t in _round_ticks(low, high, 7 if styling.size_in_inches(ax)[0] > 3.2 else 3) if margin < np.log(t / low)
     ]
-    ticks = [t for t in ticks if room < np.log(high / t)]
+    ticks = [t for t in ticks if margin < np.log(high / t)]
     # Two invisible ticks beyond the ends, so that the layout does not move the outer labels.
     ax.xaxis.set_major_locator(FixedLocator([low / 2, *ticks, 2 * high]))
     ax.xaxis.set_major_formatter(FixedFormatter(["", *(f"{tick:g}" for tick in ticks), ""]))
@@ -43,5 +43,5 @@ def _round_ticks(low: float, high: float, max_ticks: int) -> list[float]:
     ticks = ticks[:: -(-len(ticks) // max_ticks)] if ticks else ticks
     if len(ticks) >= max(max_ticks // 2, 2):
         return ticks
-    even = MaxNLocator(max_ticks, steps=[1, 2, 5, 10]).tick_values(low, high)
-    return [float(f"{tick:.6g}") for tick in even if max(low, 1e-300) <= tick <= high]
+    linear_ticks = MaxNLocator(max_ticks, steps=[1, 2, 5, 10]).tick_values(low, high)
+    return [float(f"{tick:.6g}") for tick in linear_ticks if max(low, 1e-300) <= tick <= high]

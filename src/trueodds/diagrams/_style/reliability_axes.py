@@ -129,8 +129,8 @@ def y_limits(style: str, tables: Sequence[Mapping[str, Array]]) -> tuple[float, 
         low.append(float(table["deviation"].min()))
         high.append(float(table["deviation"].max()))
         if "outside" in table:
-            many = table["share"] >= 0.01
-            low.append(float((table["bar_low"] - table["mean_prediction"])[many].min(initial=0)))
-            high.append(float((table["bar_high"] - table["mean_prediction"])[many].max(initial=0)))
+            has_many_rows = table["share"] >= 0.01
+            low.append(float((table["bar_low"] - table["mean_prediction"])[has_many_rows].min(initial=0)))
+            high.append(float((table["bar_high"] - table["mean_prediction"])[has_many_rows].max(initial=0)))
     margin = 0.08 * (max(high) - min(low))
     return min(low) - margin, max(high) + margin

@@ -40,6 +40,7 @@ def embed_svg(raw: str, prefix: str, description: str) -> str:
     counts: Counter[str] = Counter()
 
     def once(match: re.Match[str]) -> str:
+        """Number the later uses of an id, so that every id is unique."""
         # Texts of one kind share an id, which must be unique within a page.
         counts[match[1]] += 1
         return match[0] if counts[match[1]] == 1 else f'id="{match[1]}-{counts[match[1]]}"'
@@ -61,7 +62,7 @@ def import_matplotlib() -> Any:
         raise InputError("TO701", "Drawing needs matplotlib.", "no matplotlib", install_command("report")) from None
 
 
-def render(draw: Callable[[], Any], kind: str, dpi: float) -> bytes:
+def render(draw: Callable[[], Any], file_format: str, dpi: float) -> bytes:
     """Draw a new figure and return the bytes of an SVG, PNG or PDF file without a time stamp."""
     # A local context: the user's matplotlib style must not change what a report looks like.
     style = {
@@ -76,5 +77,5 @@ def render(draw: Callable[[], Any], kind: str, dpi: float) -> bytes:
     stamps = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
     out = io.BytesIO()
     with import_matplotlib().rc_context(style):
-        draw().savefig(out, format=kind, dpi=dpi, metadata=stamps[kind], facecolor="white")
+        draw().savefig(out, format=file_format, dpi=dpi, metadata=stamps[file_format], facecolor="white")
     return out.getvalue()

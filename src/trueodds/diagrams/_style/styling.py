@@ -45,6 +45,7 @@ def wrap_text(text: str, max_width: float, size: float, weight: str = "normal") 
 
 
 def _fill_lines(text: str, max_width: float, size: float, weight: str) -> list[str]:
+    """Break a text into lines of at most `max_width` points at spaces."""
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip(" ")
@@ -69,8 +70,10 @@ def shorten_text(text: str, max_width: float, size: float, weight: str = "normal
     text = on_one_line(text)
     if text_width(text, size, weight) <= max_width:
         return text
-    fits = bisect_right(range(len(text)), max_width, key=lambda n_chars: text_width(text[:n_chars] + "…", size, weight))
-    return text[: max(fits - 1, 1)].rstrip() + "…"
+    n_fitting = bisect_right(
+        range(len(text)), max_width, key=lambda n_chars: text_width(text[:n_chars] + "…", size, weight)
+    )
+    return text[: max(n_fitting - 1, 1)].rstrip() + "…"
 
 
 def style_axes(ax: Any, size: float) -> None:
@@ -97,8 +100,8 @@ def equal_scale_aspect_ratio(low: float, high: float, strip_height: float) -> fl
 
 def set_probability_axis(ax: Any) -> None:
     """Set up a probability axis along x, from 0 % to 100 %."""
-    room = size_in_inches(ax)[0]
-    ticks = np.arange(6) / 5 if room > 3.2 else np.arange(3) / 2 if room > 1.2 else np.arange(2.0)
+    width = size_in_inches(ax)[0]
+    ticks = np.arange(6) / 5 if width > 3.2 else np.arange(3) / 2 if width > 1.2 else np.arange(2.0)
     labels = [f"{tick:.0%}".replace("%", "\u00a0%") for tick in ticks]
     ax.set_xlim(*PROBABILITY_LIMITS)
     ax.set_xticks(ticks, labels)
@@ -126,12 +129,12 @@ def draw_boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **
     return shape
 
 
-def draw_strip(ax: Any, low: Array, high: Array, share: Array, tallest: float, size: float, *, label: bool) -> Any:
+def draw_strip(ax: Any, low: Array, high: Array, share: Array, max_share: float, size: float, *, label: bool) -> Any:
     """Draw the share of rows in each bin, in axes of their own at the bottom of `ax`."""
     strip_axes = ax.inset_axes((0, 0, 1, STRIP_HEIGHT), zorder=3)
     strip_axes.set_label("strip")
     strip_axes.set_xlim(ax.get_xlim())
-    strip_axes.set_ylim(0, tallest * 1.12)
+    strip_axes.set_ylim(0, max_share * 1.12)
     draw_boxes(
         strip_axes,
         low,
@@ -146,7 +149,7 @@ def draw_strip(ax: Any, low: Array, high: Array, share: Array, tallest: float, s
     # A line marks bins as occupied even if they hold one row in a thousand.
     strip_axes.hlines(np.zeros(len(low)), low, high, colors=STRIP_COLOR, linewidth=1.6, zorder=3)
     strip_axes.set_xticks([])
-    strip_axes.set_yticks([tallest], [format_share(tallest)] if label else [""])
+    strip_axes.set_yticks([max_share], [format_share(max_share)] if label else [""])
     strip_axes.tick_params(
         axis="y", labelsize=size - 1.5, labelcolor=MUTED_COLOR, length=2, width=0.8, color="#9A9A9A", pad=2
     )
@@ -177,8 +180,8 @@ def set_difference_axis(ax: Any, low: float, high: float, strip_height: float) -
     from matplotlib.ticker import MaxNLocator
 
     set_limits_above_strip(ax, low, high, strip_height)
-    room = size_in_inches(ax)[1]
-    max_ticks = 8 if room > 2.5 else 5 if room > 1 else 3
+    height = size_in_inches(ax)[1]
+    max_ticks = 8 if height > 2.5 else 5 if height > 1 else 3
     lowest = low + 0.05 * (high - low) * (strip_height > 0)  # a tick label there would overlap the one of the strip
     ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     ax.set_yticks([float(tick) for tick in ticks if lowest <= tick <= high])
@@ -186,6 +189,7 @@ def set_difference_axis(ax: Any, low: float, high: float, strip_height: float) -
 
 
 def _format_signed_points(value: float, _: Any = None) -> str:
+    """Format a difference in percent with its sign, for a tick."""
     if abs(value) < 1e-9:
         return "0"
     return f"{100 * value:+.3g}\u00a0%".replace("-", "−")

@@ -28,9 +28,9 @@ def fit_legend(diagram: DiagramContent, max_width: float, font_size: float) -> H
 def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, font_size: float) -> list[Header]:
     """Headers that fit above the panels, most complete first; a figure of given size may have room for less."""
     presentation = diagram.presentation
-    own = presentation.title not in (None, True)
+    has_own_title = presentation.title not in (None, True)
     headline = presentation.heading(diagram.default_title())
-    full = Header(
+    full_header = Header(
         diagram,
         headline,
         finding_text if presentation.has_title and diagram.has("finding") else "",
@@ -39,13 +39,23 @@ def fit_headers(diagram: DiagramContent, finding_text: str, max_width: float, fo
         has_legend=presentation.legend is not False,
     )
     if presentation.figsize is None:
-        return [full]
-    alone = replace(full, finding_text="")
-    small = replace(alone, headline_enlargement=0.5)
-    fewer = [small, replace(small, has_legend=False)] if own else [small, replace(small, headline="")]
+        return [full_header]
+    without_finding = replace(full_header, finding_text="")
+    with_small_headline = replace(without_finding, headline_enlargement=0.5)
+    reduced_headers = (
+        [with_small_headline, replace(with_small_headline, has_legend=False)]
+        if has_own_title
+        else [with_small_headline, replace(with_small_headline, headline="")]
+    )
     max_height = MAX_HEADER_SHARE * 72 * presentation.figsize[1]
-    fitting = [head for head in (full, alone, *fewer) if head.height <= max_height and head.is_complete]
-    return fitting or [replace(small, headline=headline if own else "", has_legend=False)]
+    fitting_headers = [
+        head
+        for head in (full_header, without_finding, *reduced_headers)
+        if head.height <= max_height and head.is_complete
+    ]
+    return fitting_headers or [
+        replace(with_small_headline, headline=headline if has_own_title else "", has_legend=False)
+    ]
 
 
 @dataclass(frozen=True)
@@ -101,10 +111,9 @@ class Header:
         """The largest number of legend columns that fits."""
         for columns in range(len(self.legend_entries), 1, -1):
             rows = -(-len(self.legend_entries) // columns)
-            even = (
-                rows * columns - len(self.legend_entries) <= 1
-            )  # avoids three columns with one entry in the second row
-            if even and self.legend_size(columns)[0] <= self.max_width:
+            # Avoids three columns with one entry in the second row.
+            fills_rows = rows * columns - len(self.legend_entries) <= 1
+            if fills_rows and self.legend_size(columns)[0] <= self.max_width:
                 return columns
         return 1
 
@@ -155,8 +164,8 @@ class Header:
     def is_complete(self) -> bool:
         """Whether no legend label is cut."""
         return all(
-            label == styling.on_one_line(full)
-            for (_, label), (_, full) in zip(self.legend_entries, self.uncut_legend_entries, strict=True)
+            label == styling.on_one_line(uncut_label)
+            for (_, label), (_, uncut_label) in zip(self.legend_entries, self.uncut_legend_entries, strict=True)
         )
 
     @property
@@ -164,12 +173,14 @@ class Header:
         """Whether there is room for a few words beside a mark."""
         return self._max_label_width >= 5 * self.font_size
 
-    def draw(self, figure: Any, where: Any, corner: tuple[float, float]) -> None:
-        """Write the header above a corner of `where`; the layout must leave `height` for it."""
+    def draw(self, figure: Any, transform: Any, corner: tuple[float, float]) -> None:
+        """Write the header above a corner of `transform`; the layout must leave `height` for it."""
         from matplotlib.transforms import ScaledTranslation
 
-        inches = figure.dpi_scale_trans
-        legend, finding, question = (where + ScaledTranslation(0, up / 72, inches) for up in self.baseline_offsets[:3])
+        inch_scale = figure.dpi_scale_trans
+        legend, finding, question = (
+            transform + ScaledTranslation(0, up / 72, inch_scale) for up in self.baseline_offsets[:3]
+        )
         self.draw_legend(figure, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
         style: dict[str, Any] = {"ha": "left", "va": "bottom", "linespacing": 1.22, "parse_math": False}
         if self.wrapped_finding:
@@ -189,7 +200,7 @@ class Header:
             }
             figure.text(*corner, self.wrapped_headline, transform=question, **style)
 
-    def draw_legend(self, target: Any, columns: int | None = None, **where: Any) -> Any:
+    def draw_legend(self, target: Any, columns: int | None = None, **placement: Any) -> Any:
         """Draw the legend at a place."""
         if not self.legend_entries:
             return None
@@ -206,7 +217,7 @@ class Header:
             handletextpad=0.5,
             columnspacing=1.2,
             labelspacing=0.35,
-            **where,
+            **placement,
         )
         for text, label in zip(legend.get_texts(), labels, strict=True):
             text.set_text(label)
@@ -214,13 +225,9 @@ class Header:
         return legend
 
 
-LEGEND_PADDING = (
-    0.4  # distance between the legend and the edge of the axes in type sizes, as matplotlib's borderaxespad
-)
+LEGEND_PADDING = 0.4  # type sizes between the legend and the edge of the axes, as matplotlib's borderaxespad
 MIN_LEGEND_GAP = 3.0  # smallest distance in points between the legend and any mark
-LEGEND_SIZE_ALLOWANCE = (
-    1.08  # free room required, relative to the legend's size, since a layout may still shrink the axes
-)
+LEGEND_SIZE_ALLOWANCE = 1.08  # free room required, in sizes of the legend: a layout may still shrink the axes
 MIN_EMPTY_BRIGHTNESS = 250  # of 255: pixels as light as this count as empty
 LEGEND_LOCATIONS = (
     "upper left",
@@ -252,10 +259,10 @@ def attach_legend_entries(ax: Any, entries: Sequence[tuple[Any, str]]) -> None:
             ax.add_artist(first)
 
 
-def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, always: bool) -> Any:
-    """Place the legend where it covers nothing or, if `always`, where it covers least; returns it or None.
+def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, is_required: bool) -> Any:
+    """Place the legend where it covers nothing or, if `is_required`, where it covers least; returns it or None.
 
-    `heads` hold the same entries in decreasing type size; `strip_height` is the strip's share of the height.
+    `headers` hold the same entries in decreasing type size; `strip_height` is the strip's share of the height.
     """
     headers = [head for head in headers if head.legend_entries]
     if not headers:
@@ -264,15 +271,15 @@ def place_legend(ax: Any, headers: Sequence[Header], strip_height: float, *, alw
     fallback: tuple[float, Header, int, str] | None = None
     for header in headers:
         for columns in range(1, header.n_legend_columns + 1):
-            for place, share in _covered_shares(ax, covered, header, columns, strip_height):
+            for location, share in _covered_shares(ax, covered, header, columns, strip_height):
                 if fallback is None or share < fallback[0]:
-                    fallback = share, header, columns, place
+                    fallback = share, header, columns, location
                 if share == 0 and header.is_complete:
-                    legend = _add_legend(ax, header, columns, place, strip_height)
+                    legend = _add_legend(ax, header, columns, location, strip_height)
                     if covered.covered_share(legend.get_window_extent()) == 0:  # as estimated
                         return legend
                     legend.remove()
-    if not always or fallback is None:
+    if not is_required or fallback is None:
         return None
     return _add_legend(ax, *fallback[1:], strip_height)
 
@@ -291,8 +298,8 @@ class CoveredPixels:
             if artist not in background and artist.get_visible():
                 artist.draw(renderer)
         pixels = np.asarray(renderer.buffer_rgba())[::-1]  # bottom row first
-        drawn = (pixels[..., 3] > 0) & (pixels[..., :3] < MIN_EMPTY_BRIGHTNESS).any(axis=-1)
-        self.cumulative_counts = np.pad(drawn.astype(np.int64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+        is_covered = (pixels[..., 3] > 0) & (pixels[..., :3] < MIN_EMPTY_BRIGHTNESS).any(axis=-1)
+        self.cumulative_counts = np.pad(is_covered.astype(np.int64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
 
     def covered_share(self, box: Any) -> float:
         """The share of the pixels of a box that are covered."""
@@ -315,31 +322,38 @@ def _covered_shares(
     from matplotlib.transforms import Bbox
 
     unit = ax.figure.dpi / 72
-    room = ax.get_window_extent()
+    axes_box = ax.get_window_extent()
     width, height = (unit * LEGEND_SIZE_ALLOWANCE * side for side in header.legend_size(columns))
     pad, gap = unit * LEGEND_PADDING * (header.font_size - 1), unit * MIN_LEGEND_GAP
-    low = room.y0 + strip_height * room.height + (strip_height > 0) * unit  # above the line at the top of the strip
-    free = room.width - 2 * pad - width, room.y1 - low - 2 * pad - height
-    if min(free) < 0:
+    # Above the line at the top of the strip.
+    axes_bottom = axes_box.y0 + strip_height * axes_box.height + (strip_height > 0) * unit
+    free_lengths = axes_box.width - 2 * pad - width, axes_box.y1 - axes_bottom - 2 * pad - height
+    if min(free_lengths) < 0:
         return
-    for place in LEGEND_LOCATIONS:
-        up, across = place.split()
+    for location in LEGEND_LOCATIONS:
+        vertical, horizontal = location.split()
         left, bottom = (
-            room.x0 + pad + _HORIZONTAL_FRACTIONS[across] * free[0],
-            low + pad + _VERTICAL_FRACTIONS[up] * free[1],
+            axes_box.x0 + pad + _HORIZONTAL_FRACTIONS[horizontal] * free_lengths[0],
+            axes_bottom + pad + _VERTICAL_FRACTIONS[vertical] * free_lengths[1],
         )
         box = Bbox.from_extents(left - gap, bottom - gap, left + width + gap, bottom + height + gap)
         # Marks outside the axes belong to other axes.
-        yield place, covered.covered_share(Bbox.intersection(box, Bbox.from_extents(room.x0, low, room.x1, room.y1)))
+        yield (
+            location,
+            covered.covered_share(
+                Bbox.intersection(box, Bbox.from_extents(axes_box.x0, axes_bottom, axes_box.x1, axes_box.y1))
+            ),
+        )
 
 
-def _add_legend(ax: Any, header: Header, columns: int, place: str, strip_height: float) -> Any:
-    where = {
-        "loc": "center" if place == "center center" else place,
+def _add_legend(ax: Any, header: Header, columns: int, location: str, strip_height: float) -> Any:
+    """Draw the legend at a location of the axes, with a white background."""
+    placement = {
+        "loc": "center" if location == "center center" else location,
         "bbox_to_anchor": (0.0, strip_height, 1.0, 1.0 - strip_height),
         "borderaxespad": LEGEND_PADDING,
     }
-    legend = header.draw_legend(ax, columns=columns, **where)
+    legend = header.draw_legend(ax, columns=columns, **placement)
     legend.set_frame_on(True)  # hides the grid lines behind it
     legend.get_frame().set(facecolor="white", edgecolor="none", alpha=1.0)
     legend.set_zorder(6)

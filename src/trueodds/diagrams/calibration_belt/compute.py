@@ -135,6 +135,7 @@ class CalibrationBelt(Recipe):
         return cls(**settings)
 
     def _test(self) -> GiViTI:
+        """The test of calibration with the settings of this diagram."""
         return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
@@ -143,7 +144,7 @@ class CalibrationBelt(Recipe):
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
         results = [self._test().evaluate(view) for view in condensed_views]
         order = decreasing_order([-result.pvalue for result in results], [result.statistic for result in results])
-        tables, panels, notes_by_view, tallest = [], [], list[tuple[str, list[Note]]](), 0.0
+        tables, panels, notes_by_view, max_share = [], [], list[tuple[str, list[Note]]](), 0.0
         for rank, i in enumerate(order):
             view, belt = views[i], None
             warnings = [Note("TN260", warning) for warning in results[i].doubts]
@@ -151,11 +152,11 @@ class CalibrationBelt(Recipe):
             if rank < layout.MAX_PANELS:
                 belt = self._fit_belt(condensed_views[i], CURVE_POINTS if len(views) == 1 else GRID_CURVE_POINTS)
                 strip = BinnedView(view, Uniform(STRIP_BINS)).columns
-                tallest = max(tallest, float(strip["share"].max()))
+                max_share = max(max_share, float(strip["share"].max()))
                 tables.append(_table_rows(view.name, belt, strip))
             panels.append(_panel_row(view, results[i], belt, len(views)))
         for panel in panels:
-            panel["tallest"] = tallest
+            panel["tallest"] = max_share
         return BeltPlot(
             name=self.name,
             lens=lens_name(views),
@@ -213,14 +214,14 @@ def _notes_on_views(views: tuple[View, ...]) -> list[Note]:
 def _describe_finding(name: str, pvalue: float, belt: Belt) -> str:
     """Return the sentence on where the widest band excludes the diagonal; `name` is that of the view."""
     band = f"The {100 * belt.levels[-1]:.4g}\u00a0% band"
-    outside = [segment for segment in belt.segments if segment.level == belt.levels[-1]]
-    if not outside:
+    segments_outside = [segment for segment in belt.segments if segment.level == belt.levels[-1]]
+    if not segments_outside:
         contrast = ", but the test rejects calibration" if pvalue < TEST_ALPHA else ""
         return f"{band} contains the whole diagonal{contrast} ({format_pvalue(pvalue)})."
     underestimates, overestimates = (phrase.removeprefix("is ") for phrase in bias_phrases(name))
     phrases: list[str] = []
     for side, bias in (("above", underestimates), ("below", overestimates)):
-        ranges = [format_range(segment.start, segment.stop) for segment in outside if segment.side == side]
+        ranges = [format_range(segment.start, segment.stop) for segment in segments_outside if segment.side == side]
         if ranges:
             phrases.append(f"{side} {'it' if phrases else 'the diagonal'} ({bias}) {join_words(ranges)}")
     return f"{band} is {join_words(phrases)} ({format_pvalue(pvalue)})."

@@ -69,6 +69,7 @@ def _quadrature_nodes(interval: Array, offset: Array, weight: Array) -> tuple[Ar
     occupied = np.flatnonzero(total_weight > 0)
 
     def interval_means(values: Array) -> Array:
+        """The weighted mean of `values` in each occupied interval."""
         means: Array = np.bincount(interval, weight * values, _N_INTERVALS)[occupied] / total_weight[occupied]
         return means
 

@@ -46,37 +46,39 @@ class BeltPlot(UnitSquarePlot):
 
         entries: list[tuple[Any, str]] = []
         if self.has("belt"):
-            shades = self._shades()
+            alpha_by_level = self._shades()
             if self.has_long_labels:
                 entries += [
                     (
-                        Patch(facecolor=shade, edgecolor=_outline_color(i), linewidth=0.8),
+                        Patch(facecolor=alpha, edgecolor=_outline_color(i), linewidth=0.8),
                         f"{100 * level:.4g}\u00a0% simultaneous band",
                     )
-                    for i, (level, shade) in enumerate(shades)
+                    for i, (level, alpha) in enumerate(alpha_by_level)
                 ]
             else:
-                inner = [
-                    Line2D([], [], color=shade, linewidth=3.6 / i, solid_capstyle="butt")
-                    for i, (_, shade) in enumerate(shades[1:], 1)
+                band_entries = [
+                    Line2D([], [], color=alpha, linewidth=3.6 / i, solid_capstyle="butt")
+                    for i, (_, alpha) in enumerate(alpha_by_level[1:], 1)
                 ]
-                levels = ", ".join(f"{100 * level:.4g}" for level, _ in shades)
+                levels = ", ".join(f"{100 * level:.4g}" for level, _ in alpha_by_level)
                 entries.append(
                     (
-                        (Patch(facecolor=shades[0][1], edgecolor=OUTLINE_COLOR, linewidth=0.8), *inner),
+                        (Patch(facecolor=alpha_by_level[0][1], edgecolor=OUTLINE_COLOR, linewidth=0.8), *band_entries),
                         f"bands, {levels}\u00a0%",
                     )
                 )
         if self.has("curve"):
             degrees = self.panels["degree"]
-            which = f", degree {degrees[0]}" if len(degrees) == 1 and self.has_long_labels else ""
-            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), f"fitted curve{which}"))
-        more = self.shared_legend_entries()
+            degree_text = f", degree {degrees[0]}" if len(degrees) == 1 and self.has_long_labels else ""
+            entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), f"fitted curve{degree_text}"))
+        shared_entries = self.shared_legend_entries()
         if self.has("ranges") and self._outside_rows(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
             label = f"diagonal outside the {widest} band" if self.has_long_labels else "outside"
-            more.insert(int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3), label))
-        return entries + more
+            shared_entries.insert(
+                int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3), label)
+            )
+        return entries + shared_entries
 
     def _shades(self) -> list[tuple[float, str]]:
         """The levels, widest band first, and their colors."""
@@ -90,10 +92,10 @@ class BeltPlot(UnitSquarePlot):
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, size = self.rows(panel), styling.font_size(ax)
-        wide = self.draw_axes(ax, size)
+        is_wide = self.draw_axes(ax, size)
         if self.has("strip"):
-            shares, tallest = select_part(rows, "strip"), float(self.panels["tallest"][panel])
-            styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["rate"], tallest, size, label=wide)
+            shares, max_share = select_part(rows, "strip"), float(self.panels["tallest"][panel])
+            styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["rate"], max_share, size, label=is_wide)
         if self.has("belt"):
             for i, (level, shade) in enumerate(self._shades()):
                 mask = (rows["part"] == "belt") & (rows["level"] == level)
@@ -105,8 +107,8 @@ class BeltPlot(UnitSquarePlot):
                 if len(x) == 1:  # a single predicted probability: draw the band as a line
                     ax.vlines(x, low, high, colors=shade, linewidth=7, **style)
         if self.has("ranges"):
-            outside = self._outside_rows(rows)
-            for low, high in zip(rows["x_low"][outside], rows["x_high"][outside], strict=True):
+            rows_outside = self._outside_rows(rows)
+            for low, high in zip(rows["x_low"][rows_outside], rows["x_high"][rows_outside], strict=True):
                 style = {"marker": "s", "markersize": 4} if low == high else {"solid_capstyle": "butt"}
                 ax.plot(
                     [low, high],
@@ -119,9 +121,17 @@ class BeltPlot(UnitSquarePlot):
                 )
         if self.has("curve"):
             mask = rows["part"] == "curve"
-            alone = {"marker": "o", "markersize": 4} if mask.sum() == 1 else {}
+            point_style = {"marker": "o", "markersize": 4} if mask.sum() == 1 else {}
             x, y = rows["x_low"][mask], rows["rate"][mask]
-            ax.plot(x, y, color=styling.INSIDE_COLOR, linewidth=1.8 if wide else 1.3, zorder=3, label="curve", **alone)
+            ax.plot(
+                x,
+                y,
+                color=styling.INSIDE_COLOR,
+                linewidth=1.8 if is_wide else 1.3,
+                zorder=3,
+                label="curve",
+                **point_style,
+            )
 
 
 def _outline_color(i: int) -> str:

@@ -118,73 +118,86 @@ class Comparison(BinnedRecipe):
 
     def compare_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
         """The diagram of named models."""
-        sets = views_by_model(models, lens, self.name)
+        views_of_models = views_by_model(models, lens, self.name)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))
         results, notes = measure_models(
             models, BinnedError(self.partition), lens, IntervalSpec(level=self.level), self.paired, seed
         )
-        return self._make_diagram(sets, results, notes)
+        return self._make_diagram(views_of_models, results, notes)
 
-    def _make_diagram(self, sets: ViewsByModel, results: list[ModelResult] | None, notes: list[Note]) -> Diagram:
-        made = {name: [self._single_model_diagram(view) for view in views] for name, views in sets.items()}
-        count = len(next(iter(sets.values())))
-        worst = [max(float(diagrams[i].panels["error"][0]) for diagrams in made.values()) for i in range(count)]
-        order = decreasing_order(worst)
-        made = {name: [diagrams[i] for i in order] for name, diagrams in made.items()}
-        alone = [
-            [ModelResult(float(diagrams[i].panels["error"][0])) for diagrams in made.values()]
+    def _make_diagram(
+        self, views_of_models: ViewsByModel, results: list[ModelResult] | None, notes: list[Note]
+    ) -> Diagram:
+        """Order the views by their largest error, and stack the tables of all models."""
+        diagrams_by_model = {
+            name: [self._single_model_diagram(view) for view in views] for name, views in views_of_models.items()
+        }
+        n_views = len(next(iter(views_of_models.values())))
+        largest_errors = [
+            max(float(diagrams[i].panels["error"][0]) for diagrams in diagrams_by_model.values())
+            for i in range(n_views)
+        ]
+        order = decreasing_order(largest_errors)
+        diagrams_by_model = {name: [diagrams[i] for i in order] for name, diagrams in diagrams_by_model.items()}
+        results_by_view = [
+            [ModelResult(float(diagrams[i].panels["error"][0])) for diagrams in diagrams_by_model.values()]
             for i in range(len(order))
         ]
         if results is not None and len(order) == 1:
-            alone = [results]
-        first = next(iter(made.values()))
-        lens = lens_name(next(iter(sets.values())))
+            results_by_view = [results]
+        first_diagrams = next(iter(diagrams_by_model.values()))
+        lens = lens_name(next(iter(views_of_models.values())))
         table = [
             part
             for i in range(len(order))
-            for (name, diagrams), one in zip(made.items(), alone[i], strict=True)
-            for part in (bin_rows(diagrams[i], name), model_row(diagrams[i], name, one))
+            for (name, diagrams), result in zip(diagrams_by_model.items(), results_by_view[i], strict=True)
+            for part in (bin_rows(diagrams[i], name), model_row(diagrams[i], name, result))
         ]
         if len(order) > 1 and results is not None:
-            table += [aggregate_row(lens, name, one) for name, one in zip(made, results, strict=True)]
+            table += [
+                aggregate_row(lens, name, result) for name, result in zip(diagrams_by_model, results, strict=True)
+            ]
         return ComparisonDiagram(
             name=self.name,
             lens=lens,
             table=stack_tables(table),
-            panels=stack_tables([panel_rows(made, alone, results)]),
+            panels=stack_tables([panel_rows(diagrams_by_model, results_by_view, results)]),
             settings={
-                "partition": first[0].settings["partition"],
+                "partition": first_diagrams[0].settings["partition"],
                 "style": self.style,
                 "bars": self.bars,
                 "level": self.level,
                 "paired": self.paired,
-                "models": list(sets),
+                "models": list(views_of_models),
             },
-            notes=tuple(dict.fromkeys([*notes, *self._collect_notes(made)])),
+            notes=tuple(dict.fromkeys([*notes, *self._collect_notes(diagrams_by_model)])),
         )
 
     def _single_model_diagram(self, view: View) -> Diagram:
         """The reliability diagram of one model, which provides its marks and bars."""
         return Reliability(self.partition, self.level, style=self.style, bars=self.bars)([view])
 
-    def _collect_notes(self, made: Mapping[str, Sequence[Diagram]]) -> list[Note]:
-        views = len(next(iter(made.values())))
-        own = [note for diagrams in made.values() for diagram in diagrams for note in diagram.notes]
+    def _collect_notes(self, diagrams_by_model: Mapping[str, Sequence[Diagram]]) -> list[Note]:
+        """The notes of the models' diagrams, once each, and on views that are not drawn."""
+        views = len(next(iter(diagrams_by_model.values())))
+        diagram_notes = [
+            note for diagrams in diagrams_by_model.values() for diagram in diagrams for note in diagram.notes
+        ]
         # Counts of bins differ between models; notes on the distribution of the bars are kept once.
-        once = list({note.code: note for note in own if note.code != "TN246"}.values())
+        notes_by_code = list({note.code: note for note in diagram_notes if note.code != "TN246"}.values())
         if self.bars == "consistency":
             text = (
                 f"The bars are pointwise: up to {styling.format_percent(1 - self.level)} of the marks of a calibrated "
                 "model fall outside."
             )
-            once.append(Note("TN246", text))
+            notes_by_code.append(Note("TN246", text))
         if views > layout.MAX_PANELS:
             text = (
                 f"Only the {layout.MAX_PANELS} views with the largest errors of {views} are drawn. The table contains "
                 "all of them."
             )
-            once.append(Note("TN245", text))
-        return once
+            notes_by_code.append(Note("TN245", text))
+        return notes_by_code
 
 
 TEXT_COLUMNS = ("view", "model", "part", "title", "aside", "finding")
@@ -194,13 +207,13 @@ RESULT_COLUMNS = tuple(ModelResult.__dataclass_fields__)
 def bin_rows(diagram: Diagram, model_name: str) -> Columns:
     """The bins of one model."""
     table, count = diagram.table, len(diagram.table["bin"])
-    absent = {column: np.full(count, MISSING) for column in ("bar_low", "bar_high")}
-    outside = {"outside": np.zeros(count, dtype=bool)}
+    missing_bars = {column: np.full(count, MISSING) for column in ("bar_low", "bar_high")}
+    missing_flags = {"outside": np.zeros(count, dtype=bool)}
     return {
         "view": table["view"],
         "model": np.full(count, model_name, dtype=object),
         "part": np.full(count, "bin", dtype=object),
-        **{column: values for column, values in {**absent, **outside, **table}.items() if column != "view"},
+        **{column: values for column, values in {**missing_bars, **missing_flags, **table}.items() if column != "view"},
         **{column: np.full(count, MISSING) for column in RESULT_COLUMNS},
     }
 
@@ -220,6 +233,7 @@ def aggregate_row(lens: str, model_name: str, result: ModelResult) -> Columns:
 
 
 def _overall_row(view: str, model_name: str, result: ModelResult, totals: Mapping[str, Any]) -> Columns:
+    """A table row of one model that is not a bin; numbers that `totals` and `result` lack are missing."""
     numbers = ("low", "high", "weight", "share", "mean_prediction", "outcome_rate", "deviation", "bar_low", "bar_high")
     row = {"view": view, "model": model_name, "part": "model", "bin": -1, "n": 0, "outside": False}
     row |= (
@@ -236,17 +250,17 @@ def panel_rows(
     overall_results: Sequence[ModelResult] | None,
 ) -> Columns:
     """One row per view, with a range of y that all models and panels share."""
-    drawn = [diagram for diagrams in diagrams_by_model.values() for diagram in diagrams[: layout.MAX_PANELS]]
+    drawn_diagrams = [diagram for diagrams in diagrams_by_model.values() for diagram in diagrams[: layout.MAX_PANELS]]
     axis_limits = {
-        "y_low": min(float(diagram.panels["y_low"][0]) for diagram in drawn),
-        "y_high": max(float(diagram.panels["y_high"][0]) for diagram in drawn),
-        "tallest": max(float(diagram.panels["tallest"][0]) for diagram in drawn),
+        "y_low": min(float(diagram.panels["y_low"][0]) for diagram in drawn_diagrams),
+        "y_high": max(float(diagram.panels["y_high"][0]) for diagram in drawn_diagrams),
+        "tallest": max(float(diagram.panels["tallest"][0]) for diagram in drawn_diagrams),
     }
     rows: list[dict[str, Any]] = []
     names = list(diagrams_by_model)
     for i, view_diagrams in enumerate(zip(*diagrams_by_model.values(), strict=True)):
         view, title = str(view_diagrams[0].panels["view"][0]), str(view_diagrams[0].panels["title"][0])
-        errors = [one.error for one in results_by_view[i]]
+        errors = [result.error for result in results_by_view[i]]
         rows.append(
             {
                 "view": view,
@@ -258,18 +272,19 @@ def panel_rows(
             }
         )
     if len(rows) > 1:
-        lead = (
+        prefix = (
             f"Mean over {len(rows)} views: {describe_comparison(names, overall_results, 'ECE')} "
             if overall_results
             else ""
         )
-        worst = max(one.error for one in results_by_view[0])
-        rows[0]["finding"] = f"{lead}Largest: {rows[0]['title']}, ECE\u00a0{worst:.4f}."
+        largest_error = max(result.error for result in results_by_view[0])
+        rows[0]["finding"] = f"{prefix}Largest: {rows[0]['title']}, ECE\u00a0{largest_error:.4f}."
     return {
         name: np.array([row[name] for row in rows], dtype=object if name in TEXT_COLUMNS else None) for name in rows[0]
     }
 
 
 def _format_range(errors: Sequence[float]) -> str:
+    """Format one error, or the smallest and the largest."""
     low, high = min(errors), max(errors)
     return f"{low:.3f}" if len(errors) == 1 else f"{low:.3f}–{high:.3f}"

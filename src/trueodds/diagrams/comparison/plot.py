@@ -54,15 +54,15 @@ class ComparisonDiagram(BinnedPlot):
         from matplotlib.patches import Patch
 
         entries: list[tuple[Any, str]] = []
-        barred = self.settings["bars"] is not None and self.has("bars")
+        has_bars = self.settings["bars"] is not None and self.has("bars")
         for i, name in enumerate(self.names):
             style: dict[str, Any] = {"linestyle": LINE_STYLES[i] if self.has("lines") else "none"}
             if self.has("marks"):
                 style |= {"marker": MARKERS[i], "markersize": 5}
-            elif barred and not self.has("lines"):
+            elif has_bars and not self.has("lines"):
                 style = {"linestyle": "-"}  # the bars alone have the model's color
             # Skip entries that would have neither a line nor a mark.
-            if barred or self.has("lines") or self.has("marks"):
+            if has_bars or self.has("lines") or self.has("marks"):
                 entries.append((Line2D([], [], color=COLORS[i], linewidth=1.2, **style), legend_name(name)))
             elif self.has("strip"):
                 entries.append((Patch(facecolor=COLORS[i], alpha=0.55), legend_name(name)))
@@ -70,10 +70,12 @@ class ComparisonDiagram(BinnedPlot):
         if self.settings["bars"] is not None:
             consistency = self.settings["bars"] == "consistency"
             if self.has("bars"):
-                says = f"{level} consistency bar" if consistency else f"{level} interval"
-                entries.append((Line2D([], [], color=styling.MUTED_COLOR, linewidth=5 if consistency else 1.3), says))
+                bar_label = f"{level} consistency bar" if consistency else f"{level} interval"
+                entries.append(
+                    (Line2D([], [], color=styling.MUTED_COLOR, linewidth=5 if consistency else 1.3), bar_label)
+                )
             if self.has("marks"):
-                hollow = Line2D(
+                hollow_marker = Line2D(
                     [],
                     [],
                     linestyle="none",
@@ -82,7 +84,7 @@ class ComparisonDiagram(BinnedPlot):
                     color=styling.MUTED_COLOR,
                     markerfacecolor="white",
                 )
-                entries.append((hollow, "hollow: not significant"))
+                entries.append((hollow_marker, "hollow: not significant"))
         if self.has("strip"):
             entries.append((Patch(facecolor=styling.MUTED_COLOR, alpha=0.55), "predictions"))
         return entries
@@ -100,62 +102,81 @@ class ComparisonDiagram(BinnedPlot):
             self._draw_model(ax, i, table, low, high)
         if self.has("strip"):
             model_strips.draw_strips(ax, tables, self.strip_height, float(view["tallest"]))
-        several = len(self.names) > 1 and len(self.panels["view"]) == 1
-        if self.has("numbers") and several and model_strips.table_fits(ax, len(self.names)):
+        has_one_view_of_models = len(self.names) > 1 and len(self.panels["view"]) == 1
+        if self.has("numbers") and has_one_view_of_models and model_strips.table_fits(ax, len(self.names)):
             self._draw_number_table(ax, rows, size - 0.5)
 
     def _draw_model(self, ax: Any, i: int, rows: Mapping[str, Array], low: float, high: float) -> None:
+        """Draw the bins of model number i: bars, line and marks, shifted sideways so that models do not overlap."""
         from matplotlib.transforms import ScaledTranslation
 
         color, x = COLORS[i], rows["mean_prediction"]
         y, bottom, top = self.marker_positions(rows)
-        small = styling.size_in_inches(ax)[0] < 3.4
-        step = (i - (len(self.names) - 1) / 2) * MODEL_OFFSET * (0.5 if small else 1.0)
-        aside = ax.transData + ScaledTranslation(step / 72, 0, ax.figure.dpi_scale_trans)
+        is_narrow = styling.size_in_inches(ax)[0] < 3.4
+        step = (i - (len(self.names) - 1) / 2) * MODEL_OFFSET * (0.5 if is_narrow else 1.0)
+        shifted = ax.transData + ScaledTranslation(step / 72, 0, ax.figure.dpi_scale_trans)
         if self.settings["bars"] is not None and self.has("bars"):
-            thick = self.settings["bars"] == "consistency"
-            style = {"linewidth": 2.4, "alpha": 0.35} if thick else {"linewidth": 0.7 if small else 1.1}
-            ax.vlines(x, bottom, top, colors=color, zorder=2 if thick else 3, label="bars", transform=aside, **style)
-            for edge, mark, beyond in ((high, "^", top > high), (low, "v", bottom < low)):
-                at = x[beyond]
-                height = np.full(len(at), edge)
+            uses_thick_bars = self.settings["bars"] == "consistency"
+            style = {"linewidth": 2.4, "alpha": 0.35} if uses_thick_bars else {"linewidth": 0.7 if is_narrow else 1.1}
+            ax.vlines(
+                x,
+                bottom,
+                top,
+                colors=color,
+                zorder=2 if uses_thick_bars else 3,
+                label="bars",
+                transform=shifted,
+                **style,
+            )
+            for edge, mark, is_cut in ((high, "^", top > high), (low, "v", bottom < low)):
+                x_cut = x[is_cut]
+                height = np.full(len(x_cut), edge)
                 ax.plot(
-                    at, height, linestyle="none", marker=mark, markersize=3, color=color, zorder=3.5, transform=aside
+                    x_cut,
+                    height,
+                    linestyle="none",
+                    marker=mark,
+                    markersize=3,
+                    color=color,
+                    zorder=3.5,
+                    transform=shifted,
                 )
         if self.has("lines"):
             dashes: dict[str, Any] = {"color": color, "linestyle": LINE_STYLES[i], "linewidth": 1.0, "alpha": 0.8}
-            ax.plot(x, y, zorder=3.2, label="lines", transform=aside, **dashes)
+            ax.plot(x, y, zorder=3.2, label="lines", transform=shifted, **dashes)
         if self.has("marks"):
-            outside = rows["outside"] if self.settings["bars"] is not None else np.ones(len(x), dtype=bool)
-            for which, face in ((~outside, "white"), (outside, color)):
+            is_outside = rows["outside"] if self.settings["bars"] is not None else np.ones(len(x), dtype=bool)
+            for mask, face_color in ((~is_outside, "white"), (is_outside, color)):
                 ax.plot(
-                    x[which],
-                    y[which],
+                    x[mask],
+                    y[mask],
                     linestyle="none",
                     marker=MARKERS[i],
-                    markersize=3.4 if small else 5.0,
-                    markeredgewidth=0.8 if small else 1.2,
+                    markersize=3.4 if is_narrow else 5.0,
+                    markeredgewidth=0.8 if is_narrow else 1.2,
                     markeredgecolor=color,
-                    markerfacecolor=face,
+                    markerfacecolor=face_color,
                     zorder=4,
                     label="marks",
-                    transform=aside,
+                    transform=shifted,
                 )
 
     def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
+        """Draw a table with the ECE, noise floor and difference of each model below the axes."""
         values = [
             {key: float(_select_rows(rows, name, "model")[key][0]) for key in TABLE_COLUMNS} for name in self.names
         ]
-        differ = [
+        significant_cells = [
             "–"
             if i == 0
-            else format_error(one["difference"]) + format_interval(one["difference_low"], one["difference_high"])
-            for i, one in enumerate(values)
+            else format_error(result_values["difference"])
+            + format_interval(result_values["difference_low"], result_values["difference_high"])
+            for i, result_values in enumerate(values)
         ]
         columns = [
-            ("ECE", [format_error(one["error"]) for one in values]),
-            ("noise floor", [format_error(one["noise_floor"]) for one in values]),
-            (f"minus {styling.shorten_text(sentence_name(self.names[0]), 60, size)}", differ),
+            ("ECE", [format_error(result_values["error"]) for result_values in values]),
+            ("noise floor", [format_error(result_values["noise_floor"]) for result_values in values]),
+            (f"minus {styling.shorten_text(sentence_name(self.names[0]), 60, size)}", significant_cells),
         ]
         model_strips.draw_number_table(ax, self.names, columns, size)
 
@@ -164,5 +185,6 @@ TABLE_COLUMNS = ("error", "noise_floor", "difference", "difference_low", "differ
 
 
 def _select_rows(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
+    """The rows of one model and one part of the table."""
     mask = (rows["model"] == name) & (rows["part"] == part)
     return {column: values[mask] for column, values in rows.items()}

@@ -69,10 +69,10 @@ class ConfidenceHistogram(BinnedRecipe):
         ]
         order = decreasing_order(abs(float(total.y[0] - total.p[0])) for total in totals)
         tables = [binned[i].columns for i in order]
-        top = [max(float(table["share"].max()) for table in tables[: layout.MAX_PANELS])] * len(views)
-        rows = [_panel_row(views[i], totals[i], bars[i], top[i]) for i in order]
-        kinds = {"view": object, "title": object, "aside": object, "finding": object}
-        panels = {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
+        max_shares = [max(float(table["share"].max()) for table in tables[: layout.MAX_PANELS])] * len(views)
+        rows = [_panel_row(views[i], totals[i], bars[i], max_shares[i]) for i in order]
+        column_types = {"view": object, "title": object, "aside": object, "finding": object}
+        panels = {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}
         partition = binned[0].partition
         notes = bins.bar_notes([method for bar in bars for method in bar.method], views, partition, "views")
         notes = [
@@ -89,14 +89,15 @@ class ConfidenceHistogram(BinnedRecipe):
         )
 
 
-def _panel_row(view: View, total: View, bars: bin_intervals.BinIntervals, tallest: float) -> dict[str, Any]:
+def _panel_row(view: View, total: View, bars: bin_intervals.BinIntervals, max_share: float) -> dict[str, Any]:
+    """The row of `panels` for one view, whose rows are pooled in `total`."""
     p, y, low, high = float(total.p[0]), float(total.y[0]), float(bars.low[0]), float(bars.high[0])
-    outside = bool(bars.excludes(total.y)[0])
+    is_outside = bool(bars.excludes(total.y)[0])
     return {
         "view": view.name,
         "title": view.name.removeprefix("class:"),
         "aside": f"{styling.format_percent(p)} / {styling.format_percent(y)}",
-        "finding": _describe_finding(view.name, p, y, low, high, outside=outside),
+        "finding": _describe_finding(view.name, p, y, low, high, is_outside=is_outside),
         "n": int(total.n[0]),
         "weight": float(total.w[0]),
         "mean_prediction": p,
@@ -104,12 +105,13 @@ def _panel_row(view: View, total: View, bars: bin_intervals.BinIntervals, talles
         "deviation": y - p,
         "bar_low": low,
         "bar_high": high,
-        "outside": outside,
-        "top": 1.08 * tallest,
+        "outside": is_outside,
+        "top": 1.08 * max_share,
     }
 
 
-def _describe_finding(name: str, p: float, y: float, low: float, high: float, *, outside: bool) -> str:
+def _describe_finding(name: str, p: float, y: float, low: float, high: float, *, is_outside: bool) -> str:
+    """Compare the mean prediction p with the observed rate y and its interval."""
     confident = name == "confidence"
     text = f"Mean {'confidence' if confident else 'predicted'} {styling.format_percent(p)}, "
     text += f"{'accuracy' if confident else 'observed'} {styling.format_percent(y)}"
@@ -117,6 +119,6 @@ def _describe_finding(name: str, p: float, y: float, low: float, high: float, *,
         text = f"{name.removeprefix('class:')}: {text[0].lower()}{text[1:]}"
     biases = ("underconfident", "overconfident") if confident else ("too low", "too high")
     side = biases[int(y < p)]
-    where = "outside" if outside else "inside"
+    position = "outside" if is_outside else "inside"
     interval = f"({styling.format_percent(low)} to {styling.format_percent(high)})"
-    return f"{text}: {100 * abs(y - p):.1f} points {side}, {where} the consistency range {interval}."
+    return f"{text}: {100 * abs(y - p):.1f} points {side}, {position} the consistency range {interval}."

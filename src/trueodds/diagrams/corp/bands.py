@@ -16,30 +16,32 @@ from trueodds.estimators._smoothing.kernel_density import BetaKernelSums
 from trueodds.kernels.isotonic import isotonic_means
 
 MAX_RESAMPLED_SCORES = 1024  # with more distinct scores, neighbors are merged into groups for resampling
-MAX_BAND_POINTS = 256  # scores at which a band is evaluated
-BLOCK_SIZE = 2**18  # numbers in a block of draws
+MAX_BAND_POINTS = 256  # scores at which a band is evaluated, as many as a picture resolves
+VALUES_PER_BLOCK = 2**18  # values of draws that are in memory at a time: 2 MB
 
 
 @dataclass(frozen=True)
 class Band:
     """Limits at scores, interpolated linearly between them; `x_low` and `x_high` are equal."""
 
-    x_low: Array  # (k,)
-    x_high: Array
-    low: Array
-    high: Array
+    x_low: Array  # (k,) scores, increasing
+    x_high: Array  # (k,) the same scores; of a `StepBand` the ends of its steps
+    low: Array  # (k,) lower limits of the curve
+    high: Array  # (k,) upper limits
     method: str  # how the band was computed
 
-    def at(self, x: Array) -> tuple[Array, Array]:
+    def limits_at(self, x: Array) -> tuple[Array, Array]:
         """The limits at given scores."""
         return np.interp(x, self.x_low, self.low), np.interp(x, self.x_low, self.high)
 
-    def within(self, low: float, high: float) -> Band:
+    def restrict_to_range(self, low: float, high: float) -> Band:
         """The part of the band between two scores."""
         cut = np.array([low, high] if high > low else [low])
         inside = (self.x_low > low) & (self.x_low < high)
-        limits = zip(self.at(cut), (self.low, self.high), strict=True)
-        lows, highs = (np.concatenate([ends[:1], limit[inside], ends[1:]]) for ends, limit in limits)
+        limits = zip(self.limits_at(cut), (self.low, self.high), strict=True)
+        lows, highs = (
+            np.concatenate([limits_at_ends[:1], limit[inside], limits_at_ends[1:]]) for limits_at_ends, limit in limits
+        )
         x = np.concatenate([cut[:1], self.x_low[inside], cut[1:]])
         return Band(x, x, lows, highs, self.method)
 
@@ -76,14 +78,14 @@ def resampled_band(
     labels = ResampledLabels(scores, rates)
     points = _band_points(scores.score)
     fits = np.empty((resamples, len(points)))
-    block = max(1, BLOCK_SIZE // len(rates))
-    for start in range(0, resamples, block):
-        size = min(block, resamples - start)
+    draws_per_block = max(1, VALUES_PER_BLOCK // len(rates))
+    for start in range(0, resamples, draws_per_block):
+        n_draws = min(draws_per_block, resamples - start)
         if redraw == "labels":
-            drawn = isotonic_means(scores.w, labels.draw_events(size, rng))[:, points]
+            fits_of_block = isotonic_means(scores.w, labels.draw_events(n_draws, rng))[:, points]
         else:
-            drawn = _interpolate_fits(scores.score, *labels.draw_rows_and_events(size, rng), points)
-        fits[start : start + size] = drawn
+            fits_of_block = _interpolate_fits(scores.score, *labels.draw_rows_and_events(n_draws, rng), points)
+        fits[start : start + n_draws] = fits_of_block
     quantile_function = np.quantile if redraw == "labels" else np.nanquantile
     low, high = np.clip(quantile_function(fits, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
     score = scores.score[points]
@@ -100,9 +102,9 @@ def discrete_band(scores: DistinctScoreSums, band: str, level: float) -> Band:
     half_width = z * np.sqrt(scores.event_variance(rates)) / scores.w
     low, high = np.clip(rates - half_width, 0, 1), np.clip(rates + half_width, 0, 1)
     if band == "confidence":
-        known = (rates > 0) & (rates < 1)
-        known[[0, -1]] = True
-        low, high = (np.interp(score, score[known], limit[known]) for limit in (low, high))
+        has_width = (rates > 0) & (rates < 1)
+        has_width[[0, -1]] = True
+        low, high = (np.interp(score, score[has_width], limit[has_width]) for limit in (low, high))
     points = _band_points(score)
     return Band(score[points], score[points], low[points], high[points], "normal limits, many rows per score")
 
@@ -128,6 +130,7 @@ class FirstBetaKernel(BetaKernelSums):
     """Chen's first beta kernel: the density of Beta(x/b + 1, (1 − x)/b + 1) at the score."""
 
     def _shape(self, u: Array) -> Array:
+        """The first parameter of the beta density, for positions u in [0, 1]."""
         return u / self.width + 1
 
 
@@ -169,14 +172,15 @@ def chernoff_quantile(q: float) -> float:
 
 @lru_cache(maxsize=1)
 def _tabulate_cdf() -> tuple[Array, Array]:
+    """Points z ≥ 0 and the distribution function of Chernoff's distribution at them, (3001,) each."""
     frequency = np.linspace(0, 25, 601)  # 1/|Ai| is below 1e-17 beyond
     step = frequency[1]
     transform = 2 ** (1 / 3) / airy(1j * 2 ** (-1 / 3) * frequency)[0]
     transform[0] /= 2  # trapezoidal rule, exact up to rounding for so smooth a function
     z = np.linspace(0, CHERNOFF_TABLE_END, 3001)
     phase = np.outer(z, frequency)
-    even, odd = np.cos(phase) @ transform.real, np.sin(phase) @ transform.imag
-    density = (even + odd) * (even - odd) * (step / np.pi) ** 2 / 2
+    cosine_sum, sine_sum = np.cos(phase) @ transform.real, np.sin(phase) @ transform.imag
+    density = (cosine_sum + sine_sum) * (cosine_sum - sine_sum) * (step / np.pi) ** 2 / 2
     area = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
     return z, 0.5 + 0.5 * area / area[-1]
 
@@ -194,12 +198,12 @@ class BandSegment(NamedTuple):
 
 
 def find_segments_outside(band: Band, score: Array, w: Array, fit: Array | None = None) -> tuple[BandSegment, ...]:
-    """The segments of the increasing scores `at` where the fit, or without one the diagonal, is outside the band.
+    """Find the segments of the increasing scores (m,) where the fit, or without one the diagonal, is outside the band.
 
     Only observed scores count. A band around the curve with zero width at a score is ignored there, because labels
     drawn from a rate of 0 or 1 cannot vary.
     """
-    low, high = band.at(score)
+    low, high = band.limits_at(score)
     if fit is None:
         masks = (score - high > BAND_TOLERANCE, low - score > BAND_TOLERANCE)
         masks = (masks[0] & (low < high), masks[1] & (low < high))
@@ -207,9 +211,9 @@ def find_segments_outside(band: Band, score: Array, w: Array, fit: Array | None 
         masks = (low - fit > BAND_TOLERANCE, fit - high > BAND_TOLERANCE)
     total = w.sum()
     segments = []
-    for out, overpredicts in zip(masks, (True, False), strict=True):
-        edges = np.flatnonzero(np.diff(out, prepend=False, append=False))
-        for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-            share = float(w[first:after].sum() / total)
-            segments.append(BandSegment(float(score[first]), float(score[after - 1]), overpredicts, share))
+    for is_outside, overpredicts in zip(masks, (True, False), strict=True):
+        edges = np.flatnonzero(np.diff(is_outside, prepend=False, append=False))
+        for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            share = float(w[start:stop].sum() / total)
+            segments.append(BandSegment(float(score[start]), float(score[stop - 1]), overpredicts, share))
     return tuple(sorted(segments))

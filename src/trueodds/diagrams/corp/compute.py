@@ -141,9 +141,9 @@ class Corp(Recipe):
         """Compute the diagram of binary views."""
         curves = [CorpCurve(view, self.score) for view in views]
         curves = [curves[i] for i in decreasing_order(curve.numbers["mcb"] for curve in curves)]
-        shown = curves[: layout.MAX_PANELS]
-        n_bins = self.bins or freedman_diaconis_bins(shown[0].scores)
-        panels = [self._evaluate_panel(curve, n_bins, rng if curve in shown else None) for curve in curves]
+        drawn_curves = curves[: layout.MAX_PANELS]
+        n_bins = self.bins or freedman_diaconis_bins(drawn_curves[0].scores)
+        panels = [self._evaluate_panel(curve, n_bins, rng if curve in drawn_curves else None) for curve in curves]
         return CorpDiagram(
             name=self.name,
             lens=lens_name(views),
@@ -154,18 +154,19 @@ class Corp(Recipe):
         )
 
     def _evaluate_panel(self, curve: CorpCurve, n_bins: int, rng: np.random.Generator | None) -> CorpPanel:
+        """Compute the band of one curve, and where it rejects calibration. Without `rng` there is no band."""
         scores, limits_cross = curve.scores, False
         if self.band is None or rng is None:
             return CorpPanel(curve, n_bins, self.style)
-        how = bands.choose_band_method(scores, self.band) if self.how == "paper" else self.how
+        band_method = bands.choose_band_method(scores, self.band) if self.how == "paper" else self.how
         band: bands.Band
         if self.band == "honest":
             honest_band.check_weights(scores, curve.view.is_rows)
             limits = honest_band.simultaneous_limits(scores, self.level)
             band, limits_cross = limits.band(), limits.limits_cross
-        elif how in ("auto", "resampling"):  # the latter by the rule of the paper
+        elif band_method in ("auto", "resampling"):  # the latter by the rule of the paper
             band = bands.resampled_band(scores, self.band, self.level, self.resamples, self.redraw, rng)
-        elif how == "discrete":
+        elif band_method == "discrete":
             band = bands.discrete_band(scores, self.band, self.level)
         else:
             band = bands.continuous_band(scores, self.level)
@@ -173,18 +174,19 @@ class Corp(Recipe):
             band, scores.score, scores.w, curve.fit if self.band == "consistency" else None
         )
         return CorpPanel(
-            curve, n_bins, self.style, band.within(scores.score[0], scores.score[-1]), segments, limits_cross
+            curve, n_bins, self.style, band.restrict_to_range(scores.score[0], scores.score[-1]), segments, limits_cross
         )
 
     def _panel_columns(self, panels: Sequence[CorpPanel]) -> dict[str, Any]:
-        drawn = panels[: layout.MAX_PANELS]
-        tallest = max(float(panel.score_histogram["share"].max()) for panel in drawn)
+        """The rows of `panels` as columns; the drawn panels share the scale of their strips."""
+        drawn_panels = panels[: layout.MAX_PANELS]
+        max_share = max(float(panel.score_histogram["share"].max()) for panel in drawn_panels)
         rows = [
             {
                 **panel.panel_row(),
                 "finding": describe_finding(panel, self, len(panels), largest=panel is panels[0]),
-                "tallest": tallest,
-                "tallest_rate": max(float(panel.rate_histogram["share"].max()) for panel in drawn),
+                "tallest": max_share,
+                "tallest_rate": max(float(panel.rate_histogram["share"].max()) for panel in drawn_panels),
             }
             for panel in panels
         ]
@@ -195,6 +197,7 @@ class Corp(Recipe):
         }
 
     def _collect_notes(self, panels: Sequence[CorpPanel], n_views: int) -> list[Note]:
+        """Notes on the curves, the band and the panels that are not drawn."""
         notes = [note for panel in panels[: layout.MAX_PANELS] for note in panel.curve.notes()][:1]
         if n_views > layout.MAX_PANELS:
             text = (
@@ -252,6 +255,7 @@ def describe_finding(panel: CorpPanel, recipe: Corp, n_views: int, *, largest: b
 
 
 def _describe_segments(panel: CorpPanel, recipe: Corp) -> str:
+    """Name the longest segments outside the band and the direction of their error."""
     if not panel.segments_outside:
         return {
             "honest": "The diagonal lies inside the simultaneous band.",
@@ -261,25 +265,28 @@ def _describe_segments(panel: CorpPanel, recipe: Corp) -> str:
     candidates = [segment for segment in panel.segments_outside if segment.share >= MIN_SEGMENT_SHARE] or list(
         panel.segments_outside
     )
-    shown = sorted(sorted(candidates, key=lambda segment: -segment.share)[:MAX_SEGMENTS])
+    shown_segments = sorted(sorted(candidates, key=lambda segment: -segment.share)[:MAX_SEGMENTS])
     confident = panel.curve.view.name == "confidence"
-    much, little = ("overconfident", "underconfident") if confident else ("overpredicts", "underpredicts")
+    overpredicted, underpredicted = (
+        ("overconfident", "underconfident") if confident else ("overpredicts", "underpredicts")
+    )
     phrases = [
-        f"{verb} {_segment_ranges(same_sign, alone=len(shown) == 1)}"
-        for verb, overpredicts in ((much, True), (little, False))
-        if (same_sign := [segment for segment in shown if segment.overpredicts is overpredicts])
+        f"{verb} {_segment_ranges(same_sign, is_only_segment=len(shown_segments) == 1)}"
+        for verb, overpredicts in ((overpredicted, True), (underpredicted, False))
+        if (same_sign := [segment for segment in shown_segments if segment.overpredicts is overpredicts])
     ]
-    n_omitted = len(panel.segments_outside) - len(shown)
+    n_omitted = len(panel.segments_outside) - len(shown_segments)
     if n_omitted:
         phrases.append(f"deviates in {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}")
     # A comma separates phrases that contain an "and" of their own.
     plain = len(phrases) == 2 and " and " not in phrases[0]
     body = join_words(phrases) if plain else ", and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
-    kind = "simultaneous" if recipe.band == "honest" else recipe.band
-    return f"{body[0].upper()}{body[1:]} (outside the {100 * recipe.level:.4g}\u00a0% {kind} band)."
+    band_name = "simultaneous" if recipe.band == "honest" else recipe.band
+    return f"{body[0].upper()}{body[1:]} (outside the {100 * recipe.level:.4g}\u00a0% {band_name} band)."
 
 
 def _describe_miscalibration(panel: CorpPanel, recipe: Corp) -> str:
+    """State how much recalibration could reduce the score."""
     numbers = panel.curve.numbers
     name = {"brier": "Brier score", "log_loss": "log loss"}[recipe.score]
     if numbers["score"] == float("inf"):
@@ -289,8 +296,9 @@ def _describe_miscalibration(panel: CorpPanel, recipe: Corp) -> str:
     )
 
 
-def _segment_ranges(segments: list[BandSegment], *, alone: bool) -> str:
-    if alone:
+def _segment_ranges(segments: list[BandSegment], *, is_only_segment: bool) -> str:
+    """The scores that these segments span, as a phrase such as `at 10–20 % and 40–60 %`."""
+    if is_only_segment:
         return format_range(segments[0].low, segments[0].high, "between {}\u00a0% and {}")
     return "at " + join_words(
         [format_range(segment.low, segment.high, "{}–{}").removeprefix("at ") for segment in segments]

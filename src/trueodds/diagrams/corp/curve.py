@@ -86,29 +86,35 @@ class CorpPanel:
         blocks, edges = self.curve.blocks, np.arange(self.bins + 1) / self.bins
         index = np.clip(np.searchsorted(edges, blocks["rate"], "left") - 1, 0, None)  # right-closed, the first at 0
         n, weight = (np.bincount(index, blocks[name], self.bins) for name in ("n", "weight"))
-        some = np.flatnonzero(weight > 0)
-        share = weight[some] / weight.sum()
-        return {"low": edges[some], "high": edges[some + 1], "n": n[some], "weight": weight[some], "share": share}
+        occupied = np.flatnonzero(weight > 0)
+        share = weight[occupied] / weight.sum()
+        return {
+            "low": edges[occupied],
+            "high": edges[occupied + 1],
+            "n": n[occupied],
+            "weight": weight[occupied],
+            "share": share,
+        }
 
     def table_columns(self) -> dict[str, Array]:
         """The rows of the table; columns that a part does not use are NaN."""
         blocks = self.curve.blocks
         share = blocks["weight"] / blocks["weight"].sum()
-        beyond = np.zeros(len(share), dtype=bool)
+        is_outside = np.zeros(len(share), dtype=bool)
         for segment in self.segments_outside:
-            beyond |= (blocks["x_low"] <= segment.high) & (blocks["x_high"] >= segment.low)
-        parts: list[tuple[str, dict[str, Array], Array | bool]] = [("block", {**blocks, "share": share}, beyond)]
+            is_outside |= (blocks["x_low"] <= segment.high) & (blocks["x_high"] >= segment.low)
+        parts: list[tuple[str, dict[str, Array], Array | bool]] = [("block", {**blocks, "share": share}, is_outside)]
         if self.band is not None:
-            ends = {name: getattr(self.band, name) for name in ("x_low", "x_high", "low", "high")}
-            parts.append(("band", ends, False))
-            out = np.array(
+            band_columns = {name: getattr(self.band, name) for name in ("x_low", "x_high", "low", "high")}
+            parts.append(("band", band_columns, False))
+            segment_rows = np.array(
                 [
                     (segment.low, segment.high, not segment.overpredicts, segment.share)
                     for segment in self.segments_outside
                 ]
             ).reshape(-1, 4)
             names = ("x_low", "x_high", "low", "share")
-            parts.append(("outside", dict(zip(names, out.T, strict=True)), True))
+            parts.append(("outside", dict(zip(names, segment_rows.T, strict=True)), True))
         parts.append(("strip", self.score_histogram, False))
         if self.style == "discrimination":
             parts.append(("rates", self.rate_histogram, False))

@@ -20,10 +20,10 @@ class GroupLimits:
     """Limits of each group: at least `lower` at scores from `high` on, and at most `upper` at scores up to `low`."""
 
     low: Array  # (m,) smallest score of the group
-    high: Array  # largest score of the group
-    lower: Array
-    upper: Array
-    method: str
+    high: Array  # (m,) largest score of the group
+    lower: Array  # (m,) lower limit of the event rate
+    upper: Array  # (m,) upper limit
+    method: str  # name of the limits of a single range
 
     @property
     def limits_cross(self) -> bool:
@@ -32,10 +32,10 @@ class GroupLimits:
 
     def band(self) -> StepBand:
         """The limits as a step function on [0, 1]; where they cross, the band is the range between them."""
-        cuts = np.unique(np.concatenate([[0.0], self.low, self.high, [1.0]]))
-        lower = np.append(0.0, self.lower)[np.searchsorted(self.high, cuts[:-1], "right")]
-        upper = np.append(self.upper, 1.0)[np.searchsorted(self.low, cuts[1:], "left")]
-        return StepBand(cuts[:-1], cuts[1:], np.minimum(lower, upper), np.maximum(lower, upper), self.method, self)
+        edges = np.unique(np.concatenate([[0.0], self.low, self.high, [1.0]]))
+        lower = np.append(0.0, self.lower)[np.searchsorted(self.high, edges[:-1], "right")]
+        upper = np.append(self.upper, 1.0)[np.searchsorted(self.low, edges[1:], "left")]
+        return StepBand(edges[:-1], edges[1:], np.minimum(lower, upper), np.maximum(lower, upper), self.method, self)
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class StepBand(Band):
 
     limits: GroupLimits
 
-    def at(self, x: Array) -> tuple[Array, Array]:
+    def limits_at(self, x: Array) -> tuple[Array, Array]:
         """The limits at given scores."""
         lower = np.append(0.0, self.limits.lower)[np.searchsorted(self.limits.high, x, "right")]
         upper = np.append(self.limits.upper, 1.0)[np.searchsorted(self.limits.low, x, "left")]
         return np.minimum(lower, upper), np.maximum(lower, upper)
 
-    def within(self, low: float, high: float) -> Band:
+    def restrict_to_range(self, low: float, high: float) -> Band:
         """The part of the band between two scores."""
         if low == high:
-            lower, upper = self.at(np.array([low]))
+            lower, upper = self.limits_at(np.array([low]))
             return Band(np.array([low]), np.array([high]), lower, upper, self.method)
         mask = (self.x_high > low) & (self.x_low < high)
         start, stop = np.maximum(self.x_low[mask], low), np.minimum(self.x_high[mask], high)
@@ -81,12 +81,13 @@ def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int
     for 10⁶. Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023).
     """
     groups = scores.merge_by_weight(max_groups)
-    exact = not scores.has_vote_shares and bool(np.isclose(scores.w, scores.max_weight * scores.n, rtol=1e-9).all())
+    is_exact = not scores.has_vote_shares and bool(np.isclose(scores.w, scores.max_weight * scores.n, rtol=1e-9).all())
     m = len(groups.score)
-    tail = (1 - level) / (m * (m + 1)) / (1.0 if exact else np.e)
+    tail = (1 - level) / (m * (m + 1)) / (1.0 if is_exact else np.e)
     first, last = np.triu_indices(m)
 
     def range_sums(values: Array) -> Array:
+        """The sum of `values` (m,) over each range from `first` to `last`."""
         cumulative = np.append(0.0, np.cumsum(values))
         return cumulative[last + 1] - cumulative[first]
 
@@ -96,9 +97,9 @@ def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int
         range_sums(groups.w / groups.max_weight),
     )
     min_events, max_events = (
-        (np.rint(events), np.rint(events)) if exact else (np.floor(events + 1e-9), np.ceil(events - 1e-9))
+        (np.rint(events), np.rint(events)) if is_exact else (np.floor(events + 1e-9), np.ceil(events - 1e-9))
     )
-    scale = 1.0 if exact else n / mass
+    scale = 1.0 if is_exact else n / mass
     lower, upper = np.zeros((m, m)), np.ones((m, m))
     lower[first, last] = np.minimum(scale * _beta_quantile(min_events, n - min_events + 1, tail), 1.0)
     upper[first, last] = np.minimum(scale * (1 - _beta_quantile(n - max_events, max_events + 1, tail)), 1.0)
@@ -107,7 +108,7 @@ def simultaneous_limits(scores: DistinctScoreSums, level: float, max_groups: int
         groups.high,
         np.maximum.accumulate(lower.max(axis=0)),
         np.minimum.accumulate(upper.min(axis=1)[::-1])[::-1],
-        "Clopper-Pearson" if exact else "Bentkus",
+        "Clopper-Pearson" if is_exact else "Bentkus",
     )
 
 

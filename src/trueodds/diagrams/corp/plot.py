@@ -34,6 +34,7 @@ class CorpDiagram(UnitSquarePlot):
 
     @property
     def _shows_rate_strip(self) -> bool:
+        """Whether the histogram of the recalibrated rates is drawn along the right edge."""
         return self.settings["style"] == "discrimination" and self.has("strip")
 
     def default_title(self) -> str:
@@ -48,33 +49,34 @@ class CorpDiagram(UnitSquarePlot):
         from matplotlib.patches import Patch
 
         entries: list[tuple[Any, str]] = []
-        out = bool((self.table["part"] == "outside").any())
+        has_segments_outside = bool((self.table["part"] == "outside").any())
         style: dict[str, Any] = {"linestyle": "-" if self.has("curve") else "none"}
         if self.has("marks"):
             style |= {"marker": "o", "markersize": 4}
         if self.has("curve") or self.has("marks"):
             label = "observed, isotonic" if self.has_long_labels else "observed"
             entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8, **style), label))
-            if out:
-                consistent = self.settings["band"] == "consistency"
-                where = "outside the band" if consistent else "diagonal outside the band"
-                where = where if self.has_long_labels else "outside"
-                entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.0, **style), where))
+            if has_segments_outside:
+                is_consistency_band = self.settings["band"] == "consistency"
+                description = "outside the band" if is_consistency_band else "diagonal outside the band"
+                description = description if self.has_long_labels else "outside"
+                entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3.0, **style), description))
         if self.settings["band"] and self.has("band"):
             entries.append((Patch(facecolor=styling.INSIDE_BAR_COLOR), self._band_label()))
-        more = self.shared_legend_entries()
+        shared_entries = self.shared_legend_entries()
         if self.settings["style"] == "discrimination" and self.has("means"):
-            place = 1 if self.has("diagonal") else 0
-            more.insert(
-                place,
+            position = 1 if self.has("diagonal") else 0
+            shared_entries.insert(
+                position,
                 (
                     Line2D([], [], **_MEAN_LINE_STYLE),
                     "means: predicted |, observed —" if self.has_long_labels else "means",
                 ),
             )
-        return entries + more
+        return entries + shared_entries
 
     def _band_label(self) -> str:
+        """The label of the band in the legend."""
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         if not self.has_long_labels:
             return f"{level} {'consistency' if self.settings['band'] == 'consistency' else 'interval'}"
@@ -88,31 +90,33 @@ class CorpDiagram(UnitSquarePlot):
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = styling.font_size(ax)
-        wide = self.draw_axes(ax, size)
+        is_wide = self.draw_axes(ax, size)
         if self._shows_rate_strip:
             left, right = ax.get_xlim()
             ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP_HEIGHT))
             _draw_rate_strip(ax, select_part(rows, "rates"), view["tallest_rate"])
         if self.has("strip"):
             strip = select_part(rows, "strip")
-            styling.draw_strip(ax, strip["x_low"], strip["x_high"], strip["share"], view["tallest"], size, label=wide)
+            styling.draw_strip(
+                ax, strip["x_low"], strip["x_high"], strip["share"], view["tallest"], size, label=is_wide
+            )
         if self.settings["style"] == "discrimination" and self.has("means"):
             ax.plot([view["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean predicted", **_MEAN_LINE_STYLE)
             ax.plot([0, 1], [view["outcome_rate"]] * 2, zorder=2.2, label="mean observed", **_MEAN_LINE_STYLE)
         if self.settings["band"] and self.has("band"):
             _draw_band(ax, select_part(rows, "band"))
-        blocks, out = select_part(rows, "block"), select_part(rows, "outside")
+        blocks, segments_outside = select_part(rows, "block"), select_part(rows, "outside")
         x, y = np.stack([blocks["x_low"], blocks["x_high"]], axis=1).ravel(), np.repeat(blocks["rate"], 2)
-        dot = (4.2 if wide else 2.6) * (1.0 if len(blocks["rate"]) <= MAX_BLOCKS_WITH_LARGE_MARKS else 0.6)
-        thick = 1.8 if wide else 1.3
+        marker_size = (4.2 if is_wide else 2.6) * (1.0 if len(blocks["rate"]) <= MAX_BLOCKS_WITH_LARGE_MARKS else 0.6)
+        line_width = 1.8 if is_wide else 1.3
         styles: dict[str, dict[str, Any]] = {
-            "curve": {"linewidth": thick},
-            "marks": {"linestyle": "none", "marker": "o", "markersize": dot, "markeredgewidth": 0},
+            "curve": {"linewidth": line_width},
+            "marks": {"linestyle": "none", "marker": "o", "markersize": marker_size, "markeredgewidth": 0},
         }
         for layer, style in styles.items():
             if self.has(layer):
                 ax.plot(x, y, color=styling.INSIDE_COLOR, zorder=3, label=layer, **style)
-                for low, high in zip(out["x_low"], out["x_high"], strict=True):
+                for low, high in zip(segments_outside["x_low"], segments_outside["x_high"], strict=True):
                     _draw_outside(ax, x, y, low, high, label=f"{layer} outside", **style)
         if self.has("numbers") and min(styling.size_in_inches(ax)) > 2.2:
             _draw_decomposition(ax, view, self.settings["score"], size)
@@ -122,6 +126,7 @@ _MEAN_LINE_STYLE: dict[str, Any] = {"color": styling.TEXT_COLOR, "linewidth": 1.
 
 
 def _draw_band(ax: Any, band: Mapping[str, Array]) -> None:
+    """Draw the band, which is constant between `x_low` and `x_high` of each row."""
     x = np.stack([band["x_low"], band["x_high"]], axis=1).ravel()
     low, high = np.repeat(band["low"], 2), np.repeat(band["high"], 2)
     ax.fill_between(x, low, high, facecolor=styling.INSIDE_BAR_COLOR, alpha=0.55, linewidth=0, zorder=1.4, label="band")
@@ -132,27 +137,29 @@ def _draw_band(ax: Any, band: Mapping[str, Array]) -> None:
 def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -> None:
     """Draw the curve between two scores, and half a mark beyond, in the color of segments outside the band."""
     if "marker" in style:
-        within = (x >= low - 1e-12) & (x <= high + 1e-12)
-        x, y = x[within], y[within]
+        is_within = (x >= low - 1e-12) & (x <= high + 1e-12)
+        x, y = x[is_within], y[is_within]
     else:
         style["linewidth"] *= 1.8
         style["solid_capstyle"] = "butt" if x[-1] > x[0] else "projecting"
-        ends = np.clip([low - HALF_MARK_WIDTH, high + HALF_MARK_WIDTH], x[0], x[-1])
-        within = (x > ends[0]) & (x < ends[1])
-        first, last = np.interp(ends, x, y)
-        x = np.concatenate([ends[:1], x[within], ends[1:]])
-        y = np.concatenate([[first], y[within], [last]])
+        x_limits = np.clip([low - HALF_MARK_WIDTH, high + HALF_MARK_WIDTH], x[0], x[-1])
+        is_within = (x > x_limits[0]) & (x < x_limits[1])
+        first, last = np.interp(x_limits, x, y)
+        x = np.concatenate([x_limits[:1], x[is_within], x_limits[1:]])
+        y = np.concatenate([[first], y[is_within], [last]])
     ax.plot(x, y, color=styling.OUTSIDE_COLOR, zorder=3.1, **style)
 
 
-def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], tallest: float) -> None:
+def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], max_share: float) -> None:
     """Draw the share of rows by recalibrated rate along the right edge, above the strip."""
     # In data coordinates, since a legend may still extend the y axis.
     low, high = styling.RATE_LIMITS
-    where = ax.get_yaxis_transform()
-    side = ax.inset_axes((1 - styling.STRIP_HEIGHT, low, styling.STRIP_HEIGHT, high - low), transform=where, zorder=3)
+    transform = ax.get_yaxis_transform()
+    side = ax.inset_axes(
+        (1 - styling.STRIP_HEIGHT, low, styling.STRIP_HEIGHT, high - low), transform=transform, zorder=3
+    )
     side.set_label("strip")
-    side.set_xlim(0, tallest * 1.12)
+    side.set_xlim(0, max_share * 1.12)
     side.set_ylim(low, high)
     styling.draw_boxes(
         side,
@@ -175,6 +182,7 @@ def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], tallest: float) -> Non
 
 
 def _draw_decomposition(ax: Any, view: Mapping[str, Any], score: str, size: float) -> None:
+    """Write score, MCB, DSC and UNC into the corner of the axes that the curve leaves free."""
     name = {"brier": "Brier score", "log_loss": "log loss"}[score]
     lines = [
         f"{name} {format_score(view['score'])}",

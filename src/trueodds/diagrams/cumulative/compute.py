@@ -95,38 +95,44 @@ class Cumulative(Recipe):
         residuals_by_view = [
             all_residuals[i] for i in decreasing_order(curve.standardized_range for curve in all_residuals)
         ]
-        drawn = residuals_by_view[: layout.MAX_PANELS]
-        low = min(min(float(residuals.residual_path.min()), -residuals.null_bound) for residuals in drawn)
-        high = max(max(float(residuals.residual_path.max()), residuals.null_bound) for residuals in drawn)
+        drawn_residuals = residuals_by_view[: layout.MAX_PANELS]
+        low = min(min(float(residuals.residual_path.min()), -residuals.null_bound) for residuals in drawn_residuals)
+        high = max(max(float(residuals.residual_path.max()), residuals.null_bound) for residuals in drawn_residuals)
         low, high = (low, high) if high > low else (-0.01, 0.01)
         # A single panel has a line of numbers above the curve.
         low, high = low - 0.06 * (high - low), high + (0.15 if len(views) == 1 else 0.06) * (high - low)
         rows = [
-            _panel_row(residuals, len(views), drawn=residuals in drawn)
+            _panel_row(residuals, len(views), is_drawn=residuals in drawn_residuals)
             | {
                 "y_low": low,
                 "y_high": high,
             }
             for residuals in residuals_by_view
         ]
-        words = {"view", "title", "aside", "finding"}
+        text_columns = {"view", "title", "aside", "finding"}
         return CumulativeResidualsPlot(
             name=self.name,
             lens=lens_name(views),
-            table=stack_tables([_table_columns(residuals) for residuals in drawn]),
+            table=stack_tables([_table_columns(residuals) for residuals in drawn_residuals]),
             panels=stack_tables(
-                [{key: np.array([row[key] for row in rows], dtype=object if key in words else None) for key in rows[0]}]
+                [
+                    {
+                        key: np.array([row[key] for row in rows], dtype=object if key in text_columns else None)
+                        for key in rows[0]
+                    }
+                ]
             ),
             settings={"level": self.level},
             notes=tuple(_collect_notes(residuals_by_view)),
         )
 
 
-def _panel_row(residuals: CumulativeResiduals, views: int, *, drawn: bool) -> dict[str, Any]:
+def _panel_row(residuals: CumulativeResiduals, views: int, *, is_drawn: bool) -> dict[str, Any]:
+    """The row of `panels` for one view."""
     title = residuals.view.name.removeprefix("class:")
     p_mad, p_r = residuals.pvalues
-    text = _describe_finding(residuals) if drawn else ""
-    steepest = residuals.significant_segment if drawn else None
+    text = _describe_finding(residuals) if is_drawn else ""
+    segment = residuals.significant_segment if is_drawn else None
     return {
         "view": residuals.view.name,
         "title": title,
@@ -140,78 +146,57 @@ def _panel_row(residuals: CumulativeResiduals, views: int, *, drawn: bool) -> di
         "pvalue_r": p_r,
         "unit": residuals.null_standard_error,
         "band": residuals.null_bound,
-        "slope": np.nan if steepest is None else residuals.segment_slope(steepest),
+        "slope": np.nan if segment is None else residuals.segment_slope(segment),
     }
 
 
 def _describe_finding(residuals: CumulativeResiduals) -> str:
+    """Describe the steepest significant segment, and ECCE-MAD or ECCE-R, whichever detects it."""
     p_mad, p_r = (format_pvalue(p) for p in residuals.pvalues)
-    steepest = residuals.significant_segment
-    if steepest is None:
+    segment = residuals.significant_segment
+    if segment is None:
         if residuals.max_residual > residuals.null_bound:
-            does = bias_phrases(residuals.view.name)[int(residuals.residual_path.min() < -residuals.null_bound)]
+            bias = bias_phrases(residuals.view.name)[int(residuals.residual_path.min() < -residuals.null_bound)]
             return (
-                f"The model {does} overall: ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad}), without a"
+                f"The model {bias} overall: ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad}), without a"
                 " significant segment."
             )
         return f"Consistent with calibration: ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad})."
-    slope = residuals.segment_slope(steepest)
-    ends = format_range(
-        float(residuals.scores[steepest.start + 1]),
-        float(residuals.scores[steepest.stop]),
+    slope = residuals.segment_slope(segment)
+    range_text = format_range(
+        float(residuals.scores[segment.start + 1]),
+        float(residuals.scores[segment.stop]),
         "between {}\u00a0% and {}",
     )
-    does = bias_phrases(residuals.view.name)[int(slope < 0)].removeprefix("is ")
+    bias = bias_phrases(residuals.view.name)[int(slope < 0)].removeprefix("is ")
     slope_text = f"{slope:+.2g}".replace("-", "−")
-    text = f"Steepest segment {ends}: {does} by {_format_points(abs(slope))} (slope\u00a0{slope_text})."
+    text = f"Steepest segment {range_text}: {bias} by {_format_points(abs(slope))} (slope\u00a0{slope_text})."
     if residuals.max_residual > residuals.null_bound:
         return f"{text} ECCE-MAD {_format_points(residuals.max_residual)} ({p_mad})."
     return f"{text} ECCE-R {_format_points(residuals.residual_range)} ({p_r})."
 
 
 def _format_points(x: float) -> str:
+    """Format a difference of probabilities in percentage points."""
     text = f"{100 * x:.2g}" if x < 0.00995 else f"{100 * x:.1f}" if x < 0.0995 else f"{100 * x:.0f}"
     return f"{text} point{'' if text == '1' else 's'}"
 
 
 def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
-    nan = np.nan
-    curve = [
-        (
-            residuals.row_share[i],
-            residuals.row_share[i],
-            residuals.scores[i],
-            residuals.scores[i],
-            residuals.residual_path[i],
-            nan,
-        )
-        for i in residuals.drawn_vertices
-    ]
-    extremes = [
-        (
-            residuals.row_share[i],
-            residuals.row_share[i],
-            residuals.scores[i],
-            residuals.scores[i],
-            residuals.residual_path[i],
-            nan,
-        )
-        for i in residuals.extremes
-    ]
+    """The rows of the table for one view: curve, extremes, steepest segment and ticks of the score."""
+    curve = _vertex_rows(residuals, residuals.drawn_vertices)
+    extremes = _vertex_rows(residuals, residuals.extremes)
     segments = []
-    if (steepest := residuals.significant_segment) is not None:
-        start, stop = steepest
-        ends = (
-            residuals.row_share[start],
-            residuals.row_share[stop],
-            residuals.scores[start + 1],
-            residuals.scores[stop],
-        )
+    if (segment := residuals.significant_segment) is not None:
+        start, stop = segment
         segments.append(
             (
-                *ends,
+                residuals.row_share[start],
+                residuals.row_share[stop],
+                residuals.scores[start + 1],
+                residuals.scores[stop],
                 residuals.residual_path[stop] - residuals.residual_path[start],
-                residuals.segment_slope(steepest),
+                residuals.segment_slope(segment),
             )
         )
     ticks = []
@@ -219,8 +204,8 @@ def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
         # Rounding may put the mean of a tally's cell above its only score.
         share = residuals.row_share[np.searchsorted(residuals.scores[1:], score * (1 + 1e-9), "right")]
         if 0 < share < 1:
-            ticks.append((share, share, score, score, nan, nan))
-    parts = {"curve": curve, "extreme": extremes, "segment": segments, "tick": ticks}
+            ticks.append((share, share, score, score, np.nan, np.nan))
+    parts: dict[str, list[Any]] = {"curve": curve, "extreme": extremes, "segment": segments, "tick": ticks}
     sizes = [len(rows) for rows in parts.values()]
     numbers = np.concatenate(
         [np.array(rows, dtype=np.float64).reshape(-1, len(_NUMBER_COLUMNS)) for rows in parts.values()]
@@ -232,7 +217,23 @@ def _table_columns(residuals: CumulativeResiduals) -> dict[str, Any]:
     }
 
 
+def _vertex_rows(residuals: CumulativeResiduals, vertices: Any) -> list[tuple[float, ...]]:
+    """Rows of the table for vertices of the path, given by their indices, in the order of `_NUMBER_COLUMNS`."""
+    return [
+        (
+            residuals.row_share[i],
+            residuals.row_share[i],
+            residuals.scores[i],
+            residuals.scores[i],
+            residuals.residual_path[i],
+            np.nan,
+        )
+        for i in vertices
+    ]
+
+
 def _collect_notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
+    """Notes on the null distribution, the curve, votes, tallies and views that are not drawn."""
     notes = merge_notes([(residuals.view.name, residuals.null_distribution_notes()) for residuals in residuals_by_view])
     n_scores = max(len(residuals.residual_path) - 1 for residuals in residuals_by_view[: layout.MAX_PANELS])
     if n_scores >= MAX_VERTICES:

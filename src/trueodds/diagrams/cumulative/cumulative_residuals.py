@@ -39,12 +39,12 @@ def steepest_segment(x: Array, y: Array, null_change: float) -> ResidualSegment 
     for signed_path in (signed_path * y for signed_path in (1.0, -1.0)):
         for _ in range(100):
             tilted_path = signed_path - slope * x
-            lowest = np.minimum.accumulate(tilted_path)
-            stop = int(np.argmax(tilted_path - lowest))
-            if tilted_path[stop] - lowest[stop] - null_change <= 1e-12:
+            running_minimum = np.minimum.accumulate(tilted_path)
+            stop = int(np.argmax(tilted_path - running_minimum))
+            if tilted_path[stop] - running_minimum[stop] - null_change <= 1e-12:
                 break
             start = stop - int(
-                np.argmax(tilted_path[stop::-1] == lowest[stop])
+                np.argmax(tilted_path[stop::-1] == running_minimum[stop])
             )  # the last of equal minima gives the shortest segment
             segment, slope = (
                 ResidualSegment(start, stop),
@@ -140,8 +140,8 @@ class CumulativeResiduals:
 
     def segment_slope(self, segment: ResidualSegment) -> float:
         """Mean of observed minus predicted over a segment."""
-        rise = self.residual_path[segment.stop] - self.residual_path[segment.start]
-        return float(rise / (self.row_share[segment.stop] - self.row_share[segment.start]))
+        change = self.residual_path[segment.stop] - self.residual_path[segment.start]
+        return float(change / (self.row_share[segment.stop] - self.row_share[segment.start]))
 
     def null_distribution_notes(self) -> list[Note]:
         """Notes on why the asymptotic distribution may be inaccurate, or why there is no randomness."""

@@ -56,8 +56,8 @@ class CumulativeResidualsPlot(Diagram):
             entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), "cumulative residual"))
         if self.has("segment") and (self.table["part"] == "segment").any():
             slopes = self.panels["slope"]
-            which = f" (slope {slopes[0]:+.2g})".replace("-", "−") if len(slopes) == 1 else ""
-            entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3), f"steepest segment{which}"))
+            slope_text = f" (slope {slopes[0]:+.2g})".replace("-", "−") if len(slopes) == 1 else ""
+            entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=3), f"steepest segment{slope_text}"))
         if self.has("extremes"):
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
             entries.append((Line2D([], [], color=styling.TEXT_COLOR, **style), "minimum, maximum"))
@@ -67,7 +67,7 @@ class CumulativeResidualsPlot(Diagram):
         """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = styling.font_size(ax)
-        wide = styling.size_in_inches(ax)[0] > 3.2
+        is_wide = styling.size_in_inches(ax)[0] > 3.2
         styling.style_axes(ax, size)
         styling.set_probability_axis(ax)
         low, high = float(view["y_low"]), float(view["y_high"])
@@ -83,7 +83,7 @@ class CumulativeResidualsPlot(Diagram):
         curve = select_part(rows, "curve")
         x, y = curve["share_low"], curve["difference"]
         if self.has("curve"):
-            ax.plot(x, y, color=styling.INSIDE_COLOR, linewidth=1.6 if wide else 1.2, zorder=3, label="curve")
+            ax.plot(x, y, color=styling.INSIDE_COLOR, linewidth=1.6 if is_wide else 1.2, zorder=3, label="curve")
         if self.has("segment"):
             segments = select_part(rows, "segment")
             for first, last in zip(segments["share_low"], segments["share_high"], strict=True):
@@ -92,15 +92,20 @@ class CumulativeResidualsPlot(Diagram):
                     x[mask],
                     y[mask],
                     color=styling.OUTSIDE_COLOR,
-                    linewidth=3 if wide else 2,
+                    linewidth=3 if is_wide else 2,
                     zorder=3.1,
                     label="segment",
                 )
         if self.has("extremes"):
-            ends = select_part(rows, "extreme")
-            style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5 if wide else 3.5}
+            extremes = select_part(rows, "extreme")
+            style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5 if is_wide else 3.5}
             ax.plot(
-                ends["share_low"], ends["difference"], color=styling.TEXT_COLOR, zorder=4, label="extremes", **style
+                extremes["share_low"],
+                extremes["difference"],
+                color=styling.TEXT_COLOR,
+                zorder=4,
+                label="extremes",
+                **style,
             )
         if self.has("ticks"):
             _draw_axis_strip(ax, select_part(rows, "tick"), size)
@@ -113,14 +118,14 @@ def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
     strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "score"}
-    word = "score:"
-    occupied = [(first, first + (styling.text_width(word, size - 1.5) + 10) / points)]
-    strip.text(first + 4 / points, 0.4, word, ha="left", **style)
+    strip_label = "score:"
+    occupied = [(first, first + (styling.text_width(strip_label, size - 1.5) + 10) / points)]
+    strip.text(first + 4 / points, 0.4, strip_label, ha="left", **style)
     for share, score in zip(ticks["share_low"], ticks["score_low"], strict=True):
         strip.plot([share, share], [0.72, 1], color=AXIS_LINE_COLOR, linewidth=0.8, label="tick")
         label = f"{100 * score:.4g}\u00a0%"
-        half = (styling.text_width(label, size - 1.5) / 2 + 3) / points
-        box = share - half, share + half
+        half_width = (styling.text_width(label, size - 1.5) / 2 + 3) / points
+        box = share - half_width, share + half_width
         if box[1] <= last and all(box[1] <= left or box[0] >= right for left, right in occupied):
             occupied.append(box)
             strip.text(share, 0.4, label, ha="center", **style)
@@ -139,16 +144,18 @@ def _draw_errors(ax: Any, view: Mapping[str, Any], size: float) -> None:
 
 
 def _residual_ticks(ax: Any, low: float, high: float) -> list[float]:
+    """Round ticks of the residual axis above the strip, few in low axes."""
     from matplotlib.ticker import MaxNLocator
 
-    room = styling.size_in_inches(ax)[1]
-    max_ticks = 7 if room > 2.5 else 5 if room > 1 else 3
+    height = styling.size_in_inches(ax)[1]
+    max_ticks = 7 if height > 2.5 else 5 if height > 1 else 3
     ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    lowest = low + 0.05 * (high - low)  # a label there would overlap the strip
-    return [float(tick) for tick in ticks if lowest <= tick <= high]
+    lowest_tick = low + 0.05 * (high - low)  # a label there would overlap the strip
+    return [float(tick) for tick in ticks if lowest_tick <= tick <= high]
 
 
 def _format_signed_points(value: float, _: Any = None) -> str:
+    """Format a difference in percent with its sign, for a tick."""
     if abs(value) < 1e-12:
         return "0"
     return f"{100 * value:+.3g}\u00a0pt".replace("-", "−")

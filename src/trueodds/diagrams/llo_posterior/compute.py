@@ -98,8 +98,8 @@ class LloPosterior(Recipe):
         drops = [float(likelihood.log_likelihood_drop(_IDENTITY_THETA)) for likelihood in planes]
         order = decreasing_order([likelihood.has_finite_maximum for likelihood in planes], drops)
         views, planes = tuple(views[i] for i in order), [planes[i] for i in order]
-        shown = [likelihood for likelihood in planes if likelihood.has_finite_maximum][: layout.MAX_PANELS]
-        frames = [_map_limits(likelihood) for likelihood in shown]
+        drawn_planes = [likelihood for likelihood in planes if likelihood.has_finite_maximum][: layout.MAX_PANELS]
+        frames = [_map_limits(likelihood) for likelihood in drawn_planes]
         low, high = (
             (np.min([frame[0] for frame in frames], axis=0), np.max([frame[1] for frame in frames], axis=0))
             if frames
@@ -109,10 +109,10 @@ class LloPosterior(Recipe):
         for i, (view, likelihood) in enumerate(zip(views, planes, strict=True)):
             P, Y, _ = rows_with_weight(view)
             notes += replacement_notes(P, Y, resolve_min_prob(view, self.min_prob))
-            tables.append(self._view_columns(view.name, likelihood, low, high, notes, mapped=i < layout.MAX_PANELS))
+            tables.append(self._view_columns(view.name, likelihood, low, high, notes, has_map=i < layout.MAX_PANELS))
         rows = [self._panel_row(view, likelihood, low, high) for view, likelihood in zip(views, planes, strict=True)]
-        kinds = {"view": object, "title": object, "aside": object, "finding": object}
-        panels = {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
+        column_types = {"view": object, "title": object, "aside": object, "finding": object}
+        panels = {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}
         if len(views) > layout.MAX_PANELS:
             text = (
                 f"Only the {layout.MAX_PANELS} least probable of {len(views)} views are drawn. For the others the "
@@ -134,7 +134,7 @@ class LloPosterior(Recipe):
         )
 
     def _view_columns(
-        self, name: str, likelihood: LloLikelihood, low: Array, high: Array, notes: list[Note], *, mapped: bool
+        self, name: str, likelihood: LloLikelihood, low: Array, high: Array, notes: list[Note], *, has_map: bool
     ) -> dict[str, Array]:
         """Map, contours and marks of one view; only the marks if it is not drawn."""
         if not likelihood.has_finite_maximum:
@@ -148,7 +148,7 @@ class LloPosterior(Recipe):
             _marked_point("best_fit", np.nan, likelihood.theta, likelihood),
             _marked_point("identity", np.nan, _IDENTITY_THETA, likelihood),
         ]
-        if not mapped:
+        if not has_map:
             return _table_columns(name, marks, likelihood)
         tau, gamma = (np.linspace(low[i], high[i], self.resolution) for i in (0, 1))
         grid = np.stack(np.meshgrid(tau, gamma), axis=-1).reshape(-1, 2)
@@ -162,23 +162,25 @@ class LloPosterior(Recipe):
                 )
                 notes.append(Note("TN250", text))
                 continue
-            fall = np.log(likelihood.n / level * (1 - level) * self.prior / (1 - self.prior))
-            parts.append(("contour", level, line, np.full(len(line), fall)))
-            bold = likelihood.boldest_map(level, self.min_prob)
-            parts.append(_marked_point("boldest", level, np.array([bold.tau, bold.gamma]), likelihood))
+            max_drop = np.log(likelihood.n / level * (1 - level) * self.prior / (1 - self.prior))
+            parts.append(("contour", level, line, np.full(len(line), max_drop)))
+            boldest = likelihood.boldest_map(level, self.min_prob)
+            parts.append(_marked_point("boldest", level, np.array([boldest.tau, boldest.gamma]), likelihood))
         return _table_columns(name, parts + marks, likelihood)
 
     def _panel_row(self, view: View, likelihood: LloLikelihood, low: Array, high: Array) -> dict[str, Any]:
-        rise = likelihood.log_likelihood_drop(_IDENTITY_THETA)
-        before, after = float(likelihood.posterior(rise)), float(likelihood.posterior(np.zeros(())))
+        """The row of `panels` for one view, whose map spans `low` to `high` in tau and gamma."""
+        identity_drop = likelihood.log_likelihood_drop(_IDENTITY_THETA)
+        posterior_predicted = float(likelihood.posterior(identity_drop))
+        posterior_of_fit = float(likelihood.posterior(np.zeros(())))
         title = view.name.removeprefix("class:")
         inside = bool((low <= _IDENTITY_THETA).all() and (high >= _IDENTITY_THETA).all())
         if likelihood.has_finite_maximum:
-            aside = f"posterior {format_posterior(before).replace('under', '<').replace('over', '>')}"
+            aside = f"posterior {format_posterior(posterior_predicted).replace('under', '<').replace('over', '>')}"
             finding = (
                 f"{title + ': c' if view.name.startswith('class:') else 'C'}alibrated with posterior probability "
-                f"{format_posterior(before)}, and {format_posterior(after)} after the best fit "
-                f"(δ\u00a0=\u00a0{np.exp(likelihood.theta[0]):.3g}, γ\u00a0=\u00a0{likelihood.theta[1]:.3g})."
+                f"{format_posterior(posterior_predicted)}, and {format_posterior(posterior_of_fit)} after the best "
+                f"fit (δ\u00a0=\u00a0{np.exp(likelihood.theta[0]):.3g}, γ\u00a0=\u00a0{likelihood.theta[1]:.3g})."
             )
         else:
             aside = "no finite fit"
@@ -190,8 +192,8 @@ class LloPosterior(Recipe):
             "finding": finding,
             "n": view.n_rows,
             "weight": view.total,
-            "posterior_predicted": before,
-            "posterior_best_fit": after,
+            "posterior_predicted": posterior_predicted,
+            "posterior_best_fit": posterior_of_fit,
             "finite": likelihood.has_finite_maximum,
             "identity_inside": inside,
             "delta_low": float(np.exp(low[0])),
@@ -211,30 +213,32 @@ def _map_limits(likelihood: LloLikelihood) -> tuple[Array, Array]:
         line = likelihood.posterior_contour(0.5 * float(likelihood.posterior(np.zeros(()))))
     assert line is not None
     low, high = line.min(axis=0), line.max(axis=0)
-    wide = high - low
-    with_it = np.minimum(low, _IDENTITY_THETA), np.maximum(high, _IDENTITY_THETA)
-    if (with_it[1] - with_it[0] <= _MAX_ENLARGEMENT * wide).all():
-        low, high = with_it
+    width = high - low
+    limits_with_identity = np.minimum(low, _IDENTITY_THETA), np.maximum(high, _IDENTITY_THETA)
+    if (limits_with_identity[1] - limits_with_identity[0] <= _MAX_ENLARGEMENT * width).all():
+        low, high = limits_with_identity
     margin = 0.06 * (high - low)
     return low - margin, high + margin
 
 
 def _marked_point(kind: str, level: float, theta: Array, likelihood: LloLikelihood) -> tuple[str, float, Array, Array]:
+    """A part of the table with a single point theta = (tau, gamma)."""
     return kind, level, theta[None, :], likelihood.log_likelihood_drop(theta).reshape(1)
 
 
 def _table_columns(
     name: str, parts: Sequence[tuple[str, float, Array, Array]], likelihood: LloLikelihood | None = None
 ) -> dict[str, Array]:
+    """Concatenate parts (kind, level, theta (m, 2), likelihood drop (m,)) into the columns of the table."""
     theta = np.concatenate([np.empty((0, 2)), *(part[2] for part in parts)])
-    rise = np.concatenate([np.empty(0), *(part[3] for part in parts)])
+    drops = np.concatenate([np.empty(0), *(part[3] for part in parts)])
     times = [len(part[2]) for part in parts]
     return {
-        "view": np.full(len(rise), name, dtype=object),
+        "view": np.full(len(drops), name, dtype=object),
         "kind": np.repeat(np.array([part[0] for part in parts], dtype=object), times),
         "level": np.repeat(np.array([part[1] for part in parts], dtype=float), times),
         "delta": np.exp(theta[:, 0]),
         "gamma": theta[:, 1],
-        "posterior": rise if likelihood is None else likelihood.posterior(rise),
-        "loglik": rise if likelihood is None else -likelihood.min_loss - rise,
+        "posterior": drops if likelihood is None else likelihood.posterior(drops),
+        "loglik": drops if likelihood is None else -likelihood.min_loss - drops,
     }

@@ -54,19 +54,19 @@ class PosteriorPlot(Diagram):
 
         if not self.panels["finite"][: layout.MAX_PANELS].any():
             return []
-        some = set(self.table["level"][self.table["kind"] == "contour"].tolist())
-        drawn = [f"{100 * level:.4g}" for level in self.settings["posteriors"] if level in some]
-        levels = ", ".join(drawn) + "\u00a0%"
-        bold = "boldest on each contour" if len(drawn) > 1 else f"boldest at {levels}"
-        contours, marks = self.has("contours") and drawn, self.has("marks")
-        identity, optimum, boldest = (
+        levels_with_contour = set(self.table["level"][self.table["kind"] == "contour"].tolist())
+        level_texts = [f"{100 * level:.4g}" for level in self.settings["posteriors"] if level in levels_with_contour]
+        levels = ", ".join(level_texts) + "\u00a0%"
+        boldest_label = "boldest on each contour" if len(level_texts) > 1 else f"boldest at {levels}"
+        contours, marks = self.has("contours") and level_texts, self.has("marks")
+        identity, optimum, boldest_marker = (
             Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY_STYLE, _OPTIMUM_STYLE, _BOLDEST_STYLE)
         )
         return [
             *([(Patch(facecolor=_POSTERIOR_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
             *([(Line2D([], [], color=styling.TEXT_COLOR, linewidth=1.2), f"posterior {levels}")] if contours else []),
             *([(identity, "unchanged (1, 1)"), (optimum, "best fit")] if marks else []),
-            *([(boldest, bold)] if marks and drawn else []),
+            *([(boldest_marker, boldest_label)] if marks and level_texts else []),
         ]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
@@ -85,28 +85,29 @@ class PosteriorPlot(Diagram):
         if self.has("map"):
             side, grid = self.settings["resolution"], rows["kind"] == "grid"
             x, y, z = (rows[name][grid].reshape(side, side) for name in ("delta", "gamma", "posterior"))
-            shades = LinearSegmentedColormap.from_list("posterior", _POSTERIOR_SHADES)
+            colormap = LinearSegmentedColormap.from_list("posterior", _POSTERIOR_SHADES)
             steps = np.arange(21) / 20
-            ax.contourf(x, y, z, levels=steps, cmap=shades, antialiased=False, zorder=0.5).set_label("map")
+            ax.contourf(x, y, z, levels=steps, cmap=colormap, antialiased=False, zorder=0.5).set_label("map")
         for axis in (ax.axhline, ax.axvline):
             axis(1, color=styling.MUTED_COLOR, linewidth=0.8, zorder=1.5)
         scale = 1.0 if styling.size_in_inches(ax)[0] > 2.4 else 0.7
         for level in self.settings["posteriors"] if self.has("contours") else ():
-            at = (rows["kind"] == "contour") & (rows["level"] == level)
+            mask = (rows["kind"] == "contour") & (rows["level"] == level)
             style = {"color": styling.TEXT_COLOR, "linewidth": 1.2 * scale**2, "zorder": 2, "label": "contour"}
-            ax.plot(rows["delta"][at], rows["gamma"][at], **style)
+            ax.plot(rows["delta"][mask], rows["gamma"][mask], **style)
         if not self.has("marks"):
             return
         for kind, mark in (("boldest", _BOLDEST_STYLE), ("identity", _IDENTITY_STYLE), ("best_fit", _OPTIMUM_STYLE)):
-            at = rows["kind"] == kind
+            mask = rows["kind"] == kind
             style = {**mark, "markersize": mark["markersize"] * scale, "linestyle": "none", "zorder": 4}
             if kind != "identity" or view["identity_inside"]:
-                ax.plot(rows["delta"][at], rows["gamma"][at], label=kind, **style)
+                ax.plot(rows["delta"][mask], rows["gamma"][mask], label=kind, **style)
         if not view["identity_inside"]:
             _draw_pointer(ax, view, size)
 
 
 def _draw_empty(ax: Any, size: float) -> None:
+    """Write that there is no map into empty axes."""
     style = {"ha": "center", "va": "center", "fontsize": size, "color": styling.MUTED_COLOR, "transform": ax.transAxes}
     ax.text(0.5, 0.5, "no finite shift\nand slope", **style)
 
@@ -118,16 +119,16 @@ def _draw_pointer(ax: Any, view: dict[str, Any], size: float) -> None:
     style = {**_IDENTITY_STYLE, "markersize": _IDENTITY_STYLE["markersize"] * 0.9, "linestyle": "none", "zorder": 5}
     ax.plot([x], [y], clip_on=False, label="identity", **style)
     left, low = x > 1, y > 1
-    across = "right" if x == view["delta_high"] else "left" if left or x == view["delta_low"] else "center"
-    up = "bottom" if low or y == view["gamma_low"] else "top"
-    away = (-7 if across == "right" else 7 if across == "left" else 0, 7 if up == "bottom" else -7)
+    horizontal = "right" if x == view["delta_high"] else "left" if left or x == view["delta_low"] else "center"
+    vertical = "bottom" if low or y == view["gamma_low"] else "top"
+    offset = (-7 if horizontal == "right" else 7 if horizontal == "left" else 0, 7 if vertical == "bottom" else -7)
     ax.annotate(
         "(1, 1) is outside",
         (x, y),
-        xytext=away,
+        xytext=offset,
         textcoords="offset points",
         fontsize=size - 1,
         color=styling.OUTSIDE_COLOR,
-        ha=across,
-        va=up,
+        ha=horizontal,
+        va=vertical,
     )

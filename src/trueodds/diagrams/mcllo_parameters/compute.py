@@ -97,16 +97,16 @@ class MclloParameters(BaselineRecipe):
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The parameters of each view, those farthest from (1, 1) first."""
         notes: list[Note] = []
-        fits = [self._fit_view(view, notes) for view in views]
-        order = decreasing_order(distance for _, _, distance in fits)
-        views, fits = tuple(views[i] for i in order), [fits[i] for i in order]
-        limits = axis_limits([table for table, _, _ in fits[: layout.MAX_PANELS]])
+        fitted_views = [self._fit_view(view, notes) for view in views]
+        order = decreasing_order(distance for _, _, distance in fitted_views)
+        views, fitted_views = tuple(views[i] for i in order), [fitted_views[i] for i in order]
+        limits = axis_limits([table for table, _, _ in fitted_views[: layout.MAX_PANELS]])
         rows = [
             self._panel_row(view, table, baseline, len(views)) | limits
-            for view, (table, baseline, _) in zip(views, fits, strict=True)
+            for view, (table, baseline, _) in zip(views, fitted_views, strict=True)
         ]
         base = self.baseline_index(views[0])
-        kinds = {"view": object, "title": object, "aside": object, "finding": object, "baseline": object}
+        column_types = {"view": object, "title": object, "aside": object, "finding": object, "baseline": object}
         if len(views) > layout.MAX_PANELS:
             text = (
                 f"Only the {layout.MAX_PANELS} views farthest from (1, 1) of {len(views)} are drawn. The table "
@@ -116,9 +116,9 @@ class MclloParameters(BaselineRecipe):
         return ParameterPlot(
             name=self.name,
             lens=lens_name(views),
-            table=stack_tables([table for table, _, _ in fits]),
+            table=stack_tables([table for table, _, _ in fitted_views]),
             panels=stack_tables(
-                [{name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}]
+                [{name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}]
             ),
             settings={
                 "baseline": baseline_index(base, views[0].p.shape[1]) if views[0].joint else None,
@@ -156,8 +156,9 @@ class MclloParameters(BaselineRecipe):
         return table, baseline, distance
 
     def _panel_row(self, view: View, table: dict[str, Array], baseline: str, panels: int) -> dict[str, Any]:
+        """The row of `panels` for one view."""
         is_estimate = table["kind"] == "estimate"
-        count, outside = int(is_estimate.sum()), int(table["outside"][is_estimate].sum())
+        count, n_outside = int(is_estimate.sum()), int(table["outside"][is_estimate].sum())
         title = view.name.removeprefix("class:")
         return {
             "view": view.name,
@@ -168,11 +169,12 @@ class MclloParameters(BaselineRecipe):
             "n": view.n_rows,
             "weight": view.total,
             "classes": count,
-            "classes_outside": outside,
+            "classes_outside": n_outside,
         }
 
 
 def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
+    """A few words on how many estimates are outside their region."""
     if not is_estimate.any():
         return "no finite fit"
     if is_estimate.sum() == 1:
@@ -183,23 +185,26 @@ def _summarize_fits(table: dict[str, Array], is_estimate: Array) -> str:
 def _describe_finding(
     table: dict[str, Array], is_estimate: Array, title: str, joint: bool, level: float, panels: int
 ) -> str:
+    """Describe which classes deviate, and whether slope or shift does."""
     if not is_estimate.any():
         return f"{title}: no finite shifts and slopes maximize the likelihood, so nothing is drawn."
-    delta, gamma, outside = (table[name][is_estimate] for name in ("delta", "gamma", "outside"))
+    delta, gamma, is_outside = (table[name][is_estimate] for name in ("delta", "gamma", "outside"))
     shift, slope = interval_sides(table, is_estimate, "delta"), interval_sides(table, is_estimate, "gamma")
     if not joint:
         parts = [
             "underpredicted" if shift[0] > 0 else "overpredicted" if shift[0] < 0 else "",
             "overconfident" if slope[0] < 0 else "underconfident" if slope[0] > 0 else "",
         ]
-        words = " and ".join(part for part in parts if part)
-        text = words or ("shift and slope are jointly significant" if outside[0] else "neither is significant")
-        if words and not outside[0]:
+        deviation_text = " and ".join(part for part in parts if part)
+        text = deviation_text or (
+            "shift and slope are jointly significant" if is_outside[0] else "neither is significant"
+        )
+        if deviation_text and not is_outside[0]:
             text += " by its own interval, but shift and slope are not jointly significant"
         return (
             f"{title + ': ' if panels > 1 else ''}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {text}."
         )
-    shift, slope = shift[outside], slope[outside]  # by the ellipse, which tests both jointly
+    shift, slope = shift[is_outside], slope[is_outside]  # by the ellipse, which tests both jointly
     counts = [
         (int((slope < 0).sum()), "overconfident"),
         (int((slope > 0).sum()), "underconfident"),
@@ -208,10 +213,10 @@ def _describe_finding(
         (int(((shift == 0) & (slope == 0)).sum()), "only jointly"),
     ]
     text = ", ".join(f"{count} {what}" for count, what in counts if count)
-    many = f"{int(outside.sum()) or 'None'} of {len(outside)} classes"
-    verb = "is" if outside.sum() <= 1 else "are"
+    n_outside_text = f"{int(is_outside.sum()) or 'None'} of {len(is_outside)} classes"
+    verb = "is" if is_outside.sum() <= 1 else "are"
     return (
-        f"{many} {verb} significantly miscalibrated at {100 * (1 - level):.3g}\u00a0% "
+        f"{n_outside_text} {verb} significantly miscalibrated at {100 * (1 - level):.3g}\u00a0% "
         f"each{': ' + text if text else ''}."
     )
 
@@ -231,8 +236,8 @@ def is_drawable(theta: Array, covariance: Array, level: float) -> bool:
     """
     if not (np.isfinite(theta).all() and np.isfinite(covariance).all()):
         return False
-    extent = np.abs(theta) + _ellipse_radius(level) * np.sqrt(np.einsum("mii->mi", covariance))
-    return bool((extent <= [_MAX_GAMMA, _MAX_LOG_DELTA]).all())
+    max_distance = np.abs(theta) + _ellipse_radius(level) * np.sqrt(np.einsum("mii->mi", covariance))
+    return bool((max_distance <= [_MAX_GAMMA, _MAX_LOG_DELTA]).all())
 
 
 def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, level: float) -> dict[str, Array]:
@@ -241,8 +246,12 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
     se = np.sqrt(np.einsum("mii->mi", covariance))
     z, radius = float(ndtri((1 + level) / 2)), _ellipse_radius(level)
     low, high = theta - z * se, theta + z * se
-    away = np.array([1.0, 0.0]) - theta
-    statistic = np.einsum("mi,mi->m", away, np.linalg.solve(covariance, away[..., None])[..., 0]) if m else np.zeros(0)
+    to_identity = np.array([1.0, 0.0]) - theta
+    statistic = (
+        np.einsum("mi,mi->m", to_identity, np.linalg.solve(covariance, to_identity[..., None])[..., 0])
+        if m
+        else np.zeros(0)
+    )
     angles = np.linspace(0, 2 * np.pi, _N_ELLIPSE_VERTICES + 1)
     circle = radius * np.stack([np.cos(angles), np.sin(angles)])
     outline = (
@@ -252,10 +261,11 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
     gaps = np.full(len(outline), np.nan)
     names = np.array(labels, dtype=object)
 
-    def column(values: Array, below: Array = gaps) -> Array:
-        return np.concatenate([values, below])
+    def column(values: Array, outline_values: Array = gaps) -> Array:
+        """Concatenate values of the classes with those of the points on their outlines."""
+        return np.concatenate([values, outline_values])
 
-    outside, tau = statistic > radius**2, column(theta[:, 1], outline[:, 1])
+    is_outside, tau = statistic > radius**2, column(theta[:, 1], outline[:, 1])
     return {
         "view": np.full(m + len(outline), name, dtype=object),
         "class": column(names, np.repeat(names, corners)),
@@ -269,30 +279,30 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
         "gamma_high": column(high[:, 0]),
         "statistic": column(statistic),
         "pvalue": column(chdtrc(2, statistic)),
-        "outside": column(outside, np.repeat(outside, corners)).astype(bool),
+        "outside": column(is_outside, np.repeat(is_outside, corners)).astype(bool),
     }
 
 
 def axis_limits(tables: list[dict[str, Array]]) -> dict[str, float]:
     """Limits of the axes: all estimates, (1, 1), and every ellipse that is not much wider than the median."""
-    theta, ends = [np.array([[0.0, 1.0]])], [np.zeros((0, 2, 2))]
+    theta, outline_bounds = [np.array([[0.0, 1.0]])], [np.zeros((0, 2, 2))]
     for table in tables:
         is_estimate = table["kind"] == "estimate"
         if not is_estimate.any():
             continue
-        both = np.stack([table["tau"], table["gamma"]], axis=1)
-        outlines = both[~is_estimate].reshape(int(is_estimate.sum()), -1, 2)
-        theta.append(both[is_estimate])
-        ends.append(np.stack([outlines.min(axis=1), outlines.max(axis=1)], axis=1))
-    points, outer = np.concatenate(theta), np.concatenate(ends)
+        tau_and_gamma = np.stack([table["tau"], table["gamma"]], axis=1)
+        outlines = tau_and_gamma[~is_estimate].reshape(int(is_estimate.sum()), -1, 2)
+        theta.append(tau_and_gamma[is_estimate])
+        outline_bounds.append(np.stack([outlines.min(axis=1), outlines.max(axis=1)], axis=1))
+    points, outline_bounds_of_all = np.concatenate(theta), np.concatenate(outline_bounds)
     low, high = points.min(axis=0), points.max(axis=0)
-    if len(outer):
-        margin = np.maximum(high - low, np.median(outer[:, 1] - outer[:, 0], axis=0))
-        low = np.minimum(low, np.maximum(outer[:, 0].min(axis=0), low - margin))
-        high = np.maximum(high, np.minimum(outer[:, 1].max(axis=0), high + margin))
-    wide = np.maximum(high - low, _MIN_SPAN)
-    middle = (low + high) / 2
-    low, high = middle - 0.57 * wide, middle + 0.57 * wide
+    if len(outline_bounds_of_all):
+        margin = np.maximum(high - low, np.median(outline_bounds_of_all[:, 1] - outline_bounds_of_all[:, 0], axis=0))
+        low = np.minimum(low, np.maximum(outline_bounds_of_all[:, 0].min(axis=0), low - margin))
+        high = np.maximum(high, np.minimum(outline_bounds_of_all[:, 1].max(axis=0), high + margin))
+    span = np.maximum(high - low, _MIN_SPAN)
+    center = (low + high) / 2
+    low, high = center - 0.57 * span, center + 0.57 * span
     return {
         "delta_low": float(np.exp(low[0])),
         "delta_high": float(np.exp(high[0])),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,7 @@ _OUTSIDE_STYLE: dict[str, Any] = {
     "markeredgecolor": "white",
 }
 _ELLIPSE_OPACITY = 0.13  # opacity of ellipses
-_MAX_CLASSES_WITH_FILLS = (
-    12  # classes, beyond which only ellipses that exclude (1, 1) are filled, because fills hide each other
-)
+_MAX_CLASSES_WITH_FILLS = 12  # of more classes only the ellipses that exclude (1, 1) are filled: fills hide each other
 
 
 class ParameterPlot(Diagram):
@@ -58,24 +56,37 @@ class ParameterPlot(Diagram):
         """Estimates whose ellipse contains or excludes (1, 1), and the point (1, 1) itself, if drawn."""
         from matplotlib.lines import Line2D
 
-        if not (shown := self.panels["classes"][: layout.MAX_PANELS] > 0).any():
+        if not (has_classes := self.panels["classes"][: layout.MAX_PANELS] > 0).any():
             return []
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         region = "ellipse" if self._shows_ellipses else "region"
         any_outside = bool((self.panels["classes_outside"][: layout.MAX_PANELS] > 0).any())
-        any_inside = bool((self.panels["classes"] > self.panels["classes_outside"])[: layout.MAX_PANELS][shown].any())
-        inside, outside = (
+        any_inside = bool(
+            (self.panels["classes"] > self.panels["classes_outside"])[: layout.MAX_PANELS][has_classes].any()
+        )
+        inside_marker, outside_marker = (
             mark if self.has("marks") else {"color": mark["color"]} for mark in (_INSIDE_STYLE, _OUTSIDE_STYLE)
         )
         colored = self.has("marks") or self.has("intervals") or self._shows_ellipses
-        one = Line2D([], [], linestyle="none", color=styling.TEXT_COLOR, marker="+", markersize=9, markeredgewidth=1.6)
+        identity_marker = Line2D(
+            [], [], linestyle="none", color=styling.TEXT_COLOR, marker="+", markersize=9, markeredgewidth=1.6
+        )
         # Without lines in the figure the legend has none.
-        long = {"linewidth": 1.2} if self.has("intervals") or self._shows_ellipses else {"linestyle": "none"}
+        line_style = {"linewidth": 1.2} if self.has("intervals") or self._shows_ellipses else {"linestyle": "none"}
         return [
-            *([(one, "(1, 1): calibrated")] if self.has("marks") else []),
-            *([(Line2D([], [], **long, **inside), f"{level} {region} contains it")] if any_inside and colored else []),
+            *([(identity_marker, "(1, 1): calibrated")] if self.has("marks") else []),
             *(
-                [(Line2D([], [], **long, **outside), "excludes it" if any_inside else f"{level} {region} excludes it")]
+                [(Line2D([], [], **line_style, **inside_marker), f"{level} {region} contains it")]
+                if any_inside and colored
+                else []
+            ),
+            *(
+                [
+                    (
+                        Line2D([], [], **line_style, **outside_marker),
+                        "excludes it" if any_inside else f"{level} {region} excludes it",
+                    )
+                ]
                 if any_outside and colored
                 else []
             ),
@@ -83,6 +94,7 @@ class ParameterPlot(Diagram):
 
     @property
     def _shows_ellipses(self) -> bool:
+        """Whether confidence ellipses are drawn for any class."""
         return bool(self.settings["ellipses"]) and self.has("ellipses")
 
     def draw_panel(self, ax: Any, panel: int) -> None:
@@ -90,7 +102,7 @@ class ParameterPlot(Diagram):
         from matplotlib.collections import PolyCollection
 
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size, wide = styling.font_size(ax), styling.size_in_inches(ax)[0] > 2.4
+        size, is_wide = styling.font_size(ax), styling.size_in_inches(ax)[0] > 2.4
         styling.style_axes(ax, size)
         set_odds_axis(ax, view["delta_low"], view["delta_high"])
         low, high = view["gamma_low"], view["gamma_high"]
@@ -107,34 +119,44 @@ class ParameterPlot(Diagram):
             return
         for line in (ax.axhline, ax.axvline):
             line(1, color=styling.MUTED_COLOR, linewidth=0.9, zorder=1.5)
-        own = rows["kind"] == "estimate"
-        outlines = np.stack([rows["delta"], rows["gamma"]], axis=1)[~own].reshape(int(own.sum()), -1, 2)
-        many = view["classes"] > _MAX_CLASSES_WITH_FILLS
-        fill = min(_ELLIPSE_OPACITY, 0.6 / view["classes"]) if many else _ELLIPSE_OPACITY
-        faint = {"alpha": 0.45} if many else {}
+        is_estimate = rows["kind"] == "estimate"
+        outlines = np.stack([rows["delta"], rows["gamma"]], axis=1)[~is_estimate].reshape(int(is_estimate.sum()), -1, 2)
+        has_many_classes = view["classes"] > _MAX_CLASSES_WITH_FILLS
+        fill = min(_ELLIPSE_OPACITY, 0.6 / view["classes"]) if has_many_classes else _ELLIPSE_OPACITY
+        faint_style = {"alpha": 0.45} if has_many_classes else {}
         if self.has("marks"):
             style = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": styling.TEXT_COLOR, "zorder": 5}
             ax.plot([1], [1], label="identity", **style)
-        for which, mark in ((~rows["outside"], _INSIDE_STYLE), (rows["outside"], _OUTSIDE_STYLE)):
-            at = which & own
+        for is_side, mark in ((~rows["outside"], _INSIDE_STYLE), (rows["outside"], _OUTSIDE_STYLE)):
+            mask = is_side & is_estimate
             if self._shows_ellipses:
-                shape = outlines[which[own]]
-                style = {"edgecolor": mark["color"], "linewidth": 0.5 if many else 0.9, "zorder": 2, **faint}
+                shape = outlines[is_side[is_estimate]]
+                style = {
+                    "edgecolor": mark["color"],
+                    "linewidth": 0.5 if has_many_classes else 0.9,
+                    "zorder": 2,
+                    **faint_style,
+                }
                 ax.add_collection(PolyCollection(shape, facecolor="none", label="ellipses", **style), autolim=False)
-                if not many or mark is _OUTSIDE_STYLE:
+                if not has_many_classes or mark is _OUTSIDE_STYLE:
                     style = {"facecolor": mark["color"], "edgecolor": "none", "alpha": fill}
                     ax.add_collection(PolyCollection(shape, zorder=1.8, label="fills", **style), autolim=False)
-            delta, gamma = rows["delta"][at], rows["gamma"][at]
+            delta, gamma = rows["delta"][mask], rows["gamma"][mask]
             if self.has("intervals"):
-                bars = {"color": mark["color"], "linewidth": 0.4 if many else 1.1, "zorder": 3, **faint}
-                ax.hlines(gamma, rows["delta_low"][at], rows["delta_high"][at], label="intervals of delta", **bars)
-                ax.vlines(delta, rows["gamma_low"][at], rows["gamma_high"][at], label="intervals of gamma", **bars)
+                bars = {
+                    "color": mark["color"],
+                    "linewidth": 0.4 if has_many_classes else 1.1,
+                    "zorder": 3,
+                    **faint_style,
+                }
+                ax.hlines(gamma, rows["delta_low"][mask], rows["delta_high"][mask], label="intervals of delta", **bars)
+                ax.vlines(delta, rows["gamma_low"][mask], rows["gamma_high"][mask], label="intervals of gamma", **bars)
             if self.has("marks"):
-                style = {**mark, "markersize": 4 if many or not wide else mark["markersize"]}
+                style = {**mark, "markersize": 4 if has_many_classes or not is_wide else mark["markersize"]}
                 ax.plot(delta, gamma, linestyle="none", zorder=4, label="estimates", **style)
         if view["classes"] > 1 and self.has("names"):
-            _draw_class_names(ax, {name: column[own] for name, column in rows.items()}, view, size - 1)
-        if wide and self.has("sides"):
+            _draw_class_names(ax, {name: column[is_estimate] for name, column in rows.items()}, view, size - 1)
+        if is_wide and self.has("sides"):
             _draw_side_labels(ax, view, size - 1.5)
 
 
@@ -144,44 +166,51 @@ def _draw_side_labels(ax: Any, view: Mapping[str, Any], size: float) -> None:
     ax.text(0.01, 0.012, "← overpredicted", ha="left", va="bottom", transform=ax.transAxes, **style)
     ax.text(0.99, 0.012, "underpredicted →", ha="right", va="bottom", transform=ax.transAxes, **style)
     left = view["delta_low"] * view["delta_high"] < 1
-    at = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "left" if left else "right"}
-    for text, up in (("↑ underconfident", 3), ("↓ overconfident", -3)):
-        where = {"xytext": (0, up), "va": "bottom" if up > 0 else "top"}
-        ax.annotate(text, (0.01 if left else 0.99, 1), **at, **where, **style)
+    annotation_style = {
+        "xycoords": ax.get_yaxis_transform(),
+        "textcoords": "offset points",
+        "ha": "left" if left else "right",
+    }
+    for text, offset in (("↑ underconfident", 3), ("↓ overconfident", -3)):
+        placement = {"xytext": (0, offset), "va": "bottom" if offset > 0 else "top"}
+        ax.annotate(text, (0.01 if left else 0.99, 1), **annotation_style, **placement, **style)
 
 
 def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: float) -> None:
     """Write the name of each class near its estimate, where it is closest to it and overlaps no other name.
 
-    A name that has no place beside its estimate is written farther away, with a line to it, unless there are many."""
+    A name that has no place beside its estimate is written farther away, with a line to it, unless there are many.
+    """
     width, height = (72 * side for side in styling.size_in_inches(ax))
     left, right = np.log(view["delta_low"]), np.log(view["delta_high"])
     x = (rows["tau"] - left) / (right - left) * width
     # Title, legend and labels will reduce the height, and names must not overlap then.
     y = (rows["gamma"] - view["gamma_low"]) / (view["gamma_high"] - view["gamma_low"]) * 0.7 * height
     high = view["gamma_high"] - view["gamma_low"]
-    one = -left / (right - left) * width, (1 - view["gamma_low"]) / high * 0.7 * height
-    occupied = [(one[0] - 6, one[1] - 6, one[0] + 6, one[1] + 6)]  # the mark of (1, 1)
+    identity_position = -left / (right - left) * width, (1 - view["gamma_low"]) / high * 0.7 * height
+    mark_x, mark_y = identity_position
+    occupied = [(mark_x - 6, mark_y - 6, mark_x + 6, mark_y + 6)]  # by the mark of (1, 1)
+    distances = _NAME_DISTANCES if view["classes"] <= _MAX_CLASSES_WITH_FILLS else _NAME_DISTANCES[:1]
     for i in np.argsort(-rows["statistic"], kind="stable"):
         name = styling.shorten_text(str(rows["class"][i]), 90, size)
-        others = np.arange(len(x)) != i
-        distances = _NAME_DISTANCES if view["classes"] <= _MAX_CLASSES_WITH_FILLS else _NAME_DISTANCES[:1]
-        for distance, (across, up) in itertools.product(distances, _NAME_DIRECTIONS):
-            a, b, c, d = box = _label_box(
-                float(x[i]), float(y[i]), styling.text_width(name, size), 1.2 * size, distance * across, distance * up
+        is_other = np.arange(len(x)) != i
+        for distance, (dx, dy) in itertools.product(distances, _NAME_DIRECTIONS):
+            box = _label_box(
+                float(x[i]), float(y[i]), styling.text_width(name, size), 1.2 * size, distance * dx, distance * dy
             )
-            away = np.hypot(
-                np.maximum(np.maximum(a - x, x - c), 0)[others], np.maximum(np.maximum(b - y, y - d), 0)[others]
-            )
-            free = all(c < e[0] or e[2] < a or d < e[1] or e[3] < b for e in occupied)
-            if free and away.min(initial=np.inf) > _MIN_NAME_DISTANCE and a > 2 and c < width - 2:
+            if (
+                _is_free(box, occupied)
+                and _distances_from_box(box, x, y)[is_other].min(initial=np.inf) > _MIN_NAME_DISTANCE
+                and box[0] > 2
+                and box[2] < width - 2
+            ):
                 ax.annotate(
                     name,
                     (rows["delta"][i], rows["gamma"][i]),
-                    xytext=(distance * across, distance * up),
+                    xytext=(distance * dx, distance * dy),
                     textcoords="offset points",
-                    ha=("right", "center", "left")[across + 1],
-                    va=("top", "center", "bottom")[up + 1],
+                    ha=("right", "center", "left")[dx + 1],
+                    va=("top", "center", "bottom")[dy + 1],
                     fontsize=size,
                     color=styling.TEXT_COLOR,
                     zorder=6,
@@ -191,6 +220,18 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
                 )
                 occupied.append(box)
                 break
+
+
+def _is_free(box: tuple[float, ...], occupied: Sequence[tuple[float, ...]]) -> bool:
+    """Whether a box (left, low, right, high) overlaps none of the others."""
+    left, low, right, high = box
+    return all(right < other[0] or other[2] < left or high < other[1] or other[3] < low for other in occupied)
+
+
+def _distances_from_box(box: tuple[float, ...], x: Array, y: Array) -> Array:
+    """Distance of each point (n,) from a box (left, low, right, high); 0 inside."""
+    left, low, right, high = box
+    return np.hypot(np.maximum(np.maximum(left - x, x - right), 0), np.maximum(np.maximum(low - y, y - high), 0))
 
 
 _NAME_DIRECTIONS = (
@@ -220,9 +261,9 @@ _LEADER_LINE_STYLE: dict[str, Any] = {
 
 
 def _label_box(
-    x: float, y: float, width: float, height: float, across: float, up: float
+    x: float, y: float, width: float, height: float, dx: float, dy: float
 ) -> tuple[float, float, float, float]:
     """Return left, bottom, right and top of a name that is so far across and up from an estimate at (x, y)."""
-    left = x + across + (np.sign(across) - 1) * width / 2
-    low = y + up + (np.sign(up) - 1) * height / 2
+    left = x + dx + (np.sign(dx) - 1) * width / 2
+    low = y + dy + (np.sign(dy) - 1) * height / 2
     return left, low, left + width, low + height

@@ -190,7 +190,7 @@ UNKNOWN_RESULT = ModelResult()
 
 
 class MurphyBuilder:
-    """Build the rows of table and panels for each view, the largest miscalibration first."""
+    """Computes curves and bands of all models by view (the largest miscalibration first), and builds the diagram."""
 
     def __init__(
         self,
@@ -211,16 +211,18 @@ class MurphyBuilder:
         for i, models in enumerate(panels):
             decisions = [model.cost_curve for model in models]
             exact = exact_thresholds(decisions) if thresholds is None else None
-            at = exact if thresholds is None else thresholds
-            if at is None:
-                at = threshold_grid(decisions)
-                self.n_grid_thresholds = max(self.n_grid_thresholds, len(at))
-            self.curves.append([model.curve_rows(at, exact=exact is not None) for model in models])
-            drawn = i < layout.MAX_PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1
+            band_thresholds = exact if thresholds is None else thresholds
+            if band_thresholds is None:
+                band_thresholds = threshold_grid(decisions)
+                self.n_grid_thresholds = max(self.n_grid_thresholds, len(band_thresholds))
+            self.curves.append([model.curve_rows(band_thresholds, is_exact=exact is not None) for model in models])
+            has_band = (
+                i < layout.MAX_PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1
+            )
             rows = threshold_grid(decisions, BAND_THRESHOLDS) if thresholds is None else thresholds
             self.bands.append(
                 bootstrap_bands(models, sources, rows, recipe.level, recipe.resamples, rng, recipe.paired)
-                if drawn
+                if has_band
                 else []
             )
 
@@ -230,7 +232,7 @@ class MurphyBuilder:
         """The diagram, with the results of each model over all views."""
         recipe, has_single_view = self.recipe, len(self.panels) == 1
         # The noise floor of a score is not a bias to be reported.
-        scores = {name: replace(one, noise_floor=MISSING) for name, one in scores.items()}
+        scores = {name: replace(result, noise_floor=MISSING) for name, result in scores.items()}
         lens = lens_name([models[0].view for models in self.panels])
         table: list[Columns] = []
         for i, models in enumerate(self.panels):
@@ -289,18 +291,18 @@ class MurphyBuilder:
         return next(model for model in models if model.name == name)
 
     def _panel_columns(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult]) -> Columns:
-        drawn = self.panels[: layout.MAX_PANELS]
+        drawn_panels = self.panels[: layout.MAX_PANELS]
         if self.recipe.style == "murphy":
-            shown = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
+            shown_parts = ["score", *(["unc", "dsc"] if self.shows_decomposition else [])]
             curves = [curve for curves in self.curves[: layout.MAX_PANELS] for curve in curves]
-            highest = max(float(curve[part].max()) for curve in curves for part in shown)
+            max_cost = max(float(curve[part].max()) for curve in curves for part in shown_parts)
             if self.shows_bands:
                 limits = [float(band["high"].max()) for view in self.bands for band in view]
-                highest = max([highest, *limits])
-            tallest = max(float(model.strip_rows()["share"].max()) for models in drawn for model in models)
-            ends = {"y_low": 0.0, "y_high": 1.04 * max(highest, 0.01), "tallest": tallest}
+                max_cost = max([max_cost, *limits])
+            max_share = max(float(model.strip_rows()["share"].max()) for models in drawn_panels for model in models)
+            axis_limits = {"y_low": 0.0, "y_high": 1.04 * max(max_cost, 0.01), "tallest": max_share}
         else:
-            ends = plane_limits(drawn, mcb if len(self.panels) == 1 else {})
+            axis_limits = plane_limits(drawn_panels, mcb if len(self.panels) == 1 else {})
         rows = [
             {
                 "view": models[0].view.name,
@@ -308,7 +310,7 @@ class MurphyBuilder:
                 "aside": format_score_range(models),
                 "finding": self._describe_finding(i, scores),
                 "n": max(model.view.n_rows for model in models),
-                **ends,
+                **axis_limits,
             }
             for i, models in enumerate(self.panels)
         ]

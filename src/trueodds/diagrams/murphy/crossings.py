@@ -34,10 +34,12 @@ def sign_segments(x: Array, difference: Array) -> list[tuple[float, float, int]]
 
 
 def _sign(value: float, level: float) -> int:
+    """The sign of a difference that counts as 0 up to `level`."""
     return int(value > level) - int(value < -level)
 
 
 def _append_segment(segments: list[tuple[float, float, int]], low: float, high: float, sign: int) -> None:
+    """Append a segment, or extend the last one if it has the same sign."""
     if segments and segments[-1][2] == sign:
         low = segments.pop()[0]
     segments.append((low, high, sign))
@@ -45,13 +47,13 @@ def _append_segment(segments: list[tuple[float, float, int]], low: float, high: 
 
 def length_with_sign(segments: list[tuple[float, float, int]], sign: int) -> float:
     """The total length of the segments with that sign."""
-    return sum(high - low for low, high, own in segments if own == sign)
+    return sum(high - low for low, high, segment_sign in segments if segment_sign == sign)
 
 
 def find_crossings(segments: list[tuple[float, float, int]]) -> list[float]:
     """Where the sign changes; segments of equality in between are skipped."""
-    signed = [piece for piece in segments if piece[2]]
-    return [b[0] for a, b in pairwise(signed) if a[2] != b[2]]
+    signed_segments = [segment for segment in segments if segment[2]]
+    return [b[0] for a, b in pairwise(signed_segments) if a[2] != b[2]]
 
 
 def signs(difference: Array) -> Array:
@@ -68,19 +70,19 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     {(0, 2): 0.75, (1,): 0.25}
     """
     y = np.stack(curves)
-    wide = np.diff(x) > 0
-    a, b, width = y[:, :-1][:, wide], y[:, 1:][:, wide], np.diff(x)[wide]
+    has_width = np.diff(x) > 0
+    a, b, width = y[:, :-1][:, has_width], y[:, 1:][:, has_width], np.diff(x)[has_width]
     level = RELATIVE_TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
     # Between crossings the order of the lines does not change, so the midpoint determines it.
-    cuts = [np.zeros_like(width), np.ones_like(width)]
+    cut_fractions = [np.zeros_like(width), np.ones_like(width)]
     for i, j in combinations(range(len(y)), 2):
         d, e = a[i] - a[j], b[i] - b[j]
         crossed = np.minimum(d, e) * np.maximum(d, e) < 0
-        cuts.append(np.where(crossed, d / np.where(crossed, d - e, 1.0), 0.0))
-    at = np.sort(np.stack(cuts), axis=0)
-    middle = (at[1:] + at[:-1]) / 2
-    values = a[:, None] + middle * (b - a)[:, None]
-    return _sum_by_set(values <= values.min(axis=0) + level, np.diff(at, axis=0) * width)
+        cut_fractions.append(np.where(crossed, d / np.where(crossed, d - e, 1.0), 0.0))
+    bounds = np.sort(np.stack(cut_fractions), axis=0)
+    centers = (bounds[1:] + bounds[:-1]) / 2
+    values = a[:, None] + centers * (b - a)[:, None]
+    return _sum_by_set(values <= values.min(axis=0) + level, np.diff(bounds, axis=0) * width)
 
 
 def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
@@ -95,8 +97,15 @@ def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], fl
 
 
 def _sum_by_set(is_lowest: Array, weight: Array) -> dict[tuple[int, ...], float]:
-    bit = np.tensordot(1 << np.arange(len(is_lowest)), is_lowest, axes=1).ravel()
-    total = np.bincount(bit, weight.ravel())
-    sets = [tuple(i for i in range(len(is_lowest)) if mask >> i & 1) for mask in range(len(total))]
-    mass_by_set = {some: float(mass) for some, mass in zip(sets, total, strict=True) if mass > 0}
-    return dict(sorted(mass_by_set.items(), key=lambda item: -item[1]))
+    """Sum `weight` by the set of the curves that are the lowest; `is_lowest` has one row per curve."""
+    set_codes = np.tensordot(1 << np.arange(len(is_lowest)), is_lowest, axes=1).ravel()
+    weight_by_code = np.bincount(set_codes, weight.ravel())
+    curve_sets = [
+        tuple(i for i in range(len(is_lowest)) if set_code >> i & 1) for set_code in range(len(weight_by_code))
+    ]
+    weight_by_set = {
+        curve_set: float(weight_of_set)
+        for curve_set, weight_of_set in zip(curve_sets, weight_by_code, strict=True)
+        if weight_of_set > 0
+    }
+    return dict(sorted(weight_by_set.items(), key=lambda item: -item[1]))

@@ -19,21 +19,16 @@ from trueodds.resampling.bootstrap import SharedResamples
 from trueodds.resampling.comparison.paired_rows import same_rows
 
 MAX_EXACT_THRESHOLDS = 1000  # maximum number of thresholds at which curves change for exact curves
-N_EVEN_THRESHOLDS, N_SCORE_QUANTILES = (
-    200,
-    100,
-)  # otherwise, equally spaced thresholds and quantiles of the predictions of each model
-LIMIT_FROM_ABOVE, AT_THRESHOLD, LIMIT_FROM_BELOW = (
-    0.0,
-    0.5,
-    1.0,
-)  # share of the rows with p equal to the threshold that act
+# With more thresholds, curves are evaluated at so many equally spaced ones and quantiles of each model's predictions.
+N_EVEN_THRESHOLDS, N_SCORE_QUANTILES = 200, 100
+# Share of the rows with p equal to the threshold that act.
+LIMIT_FROM_ABOVE, AT_THRESHOLD, LIMIT_FROM_BELOW = 0.0, 0.5, 1.0
 
 
 def threshold_places(p: Array, thresholds: Array) -> Array:
     """Position of each score: 2j + 1 at the j-th threshold, 2j below it and above the previous one."""
-    exact = p.astype(np.float64, copy=False)
-    return np.searchsorted(thresholds, exact, "left") + np.searchsorted(thresholds, exact, "right")
+    p_float64 = p.astype(np.float64, copy=False)
+    return np.searchsorted(thresholds, p_float64, "left") + np.searchsorted(thresholds, p_float64, "right")
 
 
 def elementary_scores(w: Array, wy: Array, thresholds: Array, acting_share: float = AT_THRESHOLD) -> Array:
@@ -45,9 +40,9 @@ def elementary_scores(w: Array, wy: Array, thresholds: Array, acting_share: floa
     from below θ, and with 0 it does not, the limit from above. Units: cost.
     """
     nonevents, events = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
-    at = slice(1, None, 2)
-    false = nonevents[..., -1:] - nonevents[..., at] + acting_share * (w - wy)[..., at]
-    missed = events[..., 0:-1:2] + (1 - acting_share) * wy[..., at]
+    thresholds_only = slice(1, None, 2)
+    false = nonevents[..., -1:] - nonevents[..., thresholds_only] + acting_share * (w - wy)[..., thresholds_only]
+    missed = events[..., 0:-1:2] + (1 - acting_share) * wy[..., thresholds_only]
     total = nonevents[..., -1:] + events[..., -1:]
     cost: Array = 2 * (thresholds * false + (1 - thresholds) * missed) / total
     return cost
@@ -98,8 +93,11 @@ class MurphyCurve:
 
 
 def _mean_scores(s: Array, w: Array, wy: Array, thresholds: Array, acting_share: float) -> Array:
-    place, size = threshold_places(s, thresholds), 2 * len(thresholds) + 1
-    return elementary_scores(np.bincount(place, w, size), np.bincount(place, wy, size), thresholds, acting_share)
+    """The mean elementary scores (thresholds,) of scores s (m,) with weights w and wy (m,)."""
+    bin_index, size = threshold_places(s, thresholds), 2 * len(thresholds) + 1
+    return elementary_scores(
+        np.bincount(bin_index, w, size), np.bincount(bin_index, wy, size), thresholds, acting_share
+    )
 
 
 def exact_thresholds(models: Sequence[MurphyCurve]) -> Array | None:
@@ -110,10 +108,10 @@ def exact_thresholds(models: Sequence[MurphyCurve]) -> Array | None:
     return points if len(points) <= MAX_EXACT_THRESHOLDS else None
 
 
-def threshold_grid(models: Sequence[MurphyCurve], even: int = N_EVEN_THRESHOLDS) -> Array:
+def threshold_grid(models: Sequence[MurphyCurve], n_even_thresholds: int = N_EVEN_THRESHOLDS) -> Array:
     """Equally spaced thresholds and quantiles of the predictions, which for rare events are close to 0."""
     by_weight = [model.distinct_scores[group_starts(model.w, N_SCORE_QUANTILES)] for model in models]
-    points = np.unique(np.concatenate([np.arange(even + 1) / even, *by_weight]))
+    points = np.unique(np.concatenate([np.arange(n_even_thresholds + 1) / n_even_thresholds, *by_weight]))
     return points[(points >= 0) & (points <= 1)]
 
 
@@ -146,20 +144,24 @@ class MurphyModel:
 
     def table_rows(self, part: str, size: int, columns: Mapping[str, Any], side: str | Sequence[str] = "") -> Columns:
         """Rows of the table; columns that do not apply are NaN or empty."""
-        words = {"view": self.view.name, "model": self.name, "part": part}
-        table = {name: np.full(size, word, dtype=object) for name, word in words.items()}
+        texts = {"view": self.view.name, "model": self.name, "part": part}
+        table = {name: np.full(size, text, dtype=object) for name, text in texts.items()}
         table["side"] = np.array([side] * size if isinstance(side, str) else side, dtype=object)
         for name in NUMERIC_COLUMNS:
             table[name] = np.broadcast_to(np.asarray(columns.get(name, MISSING), dtype=np.float64), size).copy()
         return table
 
-    def curve_rows(self, thresholds: Array, *, exact: bool) -> Columns:
+    def curve_rows(self, thresholds: Array, *, is_exact: bool) -> Columns:
         """The cost and its parts by threshold; exact curves have both limits at each threshold."""
-        if not exact:
+        if not is_exact:
             parts = self.cost_curve.parts(thresholds, AT_THRESHOLD)
             return self.table_rows("curve", len(thresholds), parts | {"threshold": thresholds}, "at")
-        both = [self.cost_curve.parts(thresholds, acting_share) for acting_share in ACTING_SHARE_BY_SIDE.values()]
-        interleaved = {name: np.stack([part[name] for part in both], axis=1).ravel() for name in both[0]}
+        parts_by_side = [
+            self.cost_curve.parts(thresholds, acting_share) for acting_share in ACTING_SHARE_BY_SIDE.values()
+        ]
+        interleaved = {
+            name: np.stack([part[name] for part in parts_by_side], axis=1).ravel() for name in parts_by_side[0]
+        }
         size = 2 * len(thresholds)
         interleaved["threshold"] = np.repeat(thresholds, 2)
         return self.table_rows("curve", size, interleaved, list(ACTING_SHARE_BY_SIDE) * len(thresholds))
@@ -167,8 +169,8 @@ class MurphyModel:
     def strip_rows(self) -> Columns:
         """The histogram of the predictions."""
         edges = np.arange(STRIP_BINS + 1) / STRIP_BINS
-        place = np.clip(np.searchsorted(edges, self.cost_curve.distinct_scores, "left") - 1, 0, STRIP_BINS - 1)
-        share = np.bincount(place, self.cost_curve.w, STRIP_BINS)
+        bin_index = np.clip(np.searchsorted(edges, self.cost_curve.distinct_scores, "left") - 1, 0, STRIP_BINS - 1)
+        share = np.bincount(bin_index, self.cost_curve.w, STRIP_BINS)
         occupied = share > 0
         return self.table_rows(
             "strip",
@@ -191,11 +193,11 @@ class MurphyModel:
     def band_rows(self, thresholds: Array, draws: Array, first: tuple[Array, Array] | None, level: float) -> Columns:
         """Intervals of the cost, and of its difference to that of the first model, given by its cost and draws."""
         score = self.cost_curve.score(thresholds)
-        ends = (1 - level) / 2, (1 + level) / 2
-        low, high = np.quantile(draws, ends, axis=0)
+        tails = (1 - level) / 2, (1 + level) / 2
+        low, high = np.quantile(draws, tails, axis=0)
         extra_columns: dict[str, Array] = {}
         if first is not None:
-            limits = np.quantile(draws - first[1], ends, axis=0)
+            limits = np.quantile(draws - first[1], tails, axis=0)
             extra_columns = {"difference": score - first[0], "difference_low": limits[0], "difference_high": limits[1]}
             extra_columns["beyond"] = (limits[0] > 0).astype(float) - (limits[1] < 0)
         return self.table_rows(
@@ -261,6 +263,7 @@ def bootstrap_row_costs(
     resampler = Resampler(bin_indices, weights, np.zeros_like(weights), events, size * len(views), cluster)
 
     def resampled_costs(times: Array) -> list[Array]:
+        """The costs of each resample, whose rows have these multiplicities."""
         w, _, wy = resampler.sum_cells(times)
         cost_draws = []
         for i in range(len(views)):
@@ -281,8 +284,8 @@ def bootstrap_tally_costs(view: View, thresholds: Array, resamples: int, rng: np
     """
     size = 2 * len(thresholds) + 1
     s, w, wy = sort_by_score(view).sums_by_score()
-    place = threshold_places(s, thresholds)
-    events, nonevents = np.bincount(place, wy, size), np.bincount(place, w - wy, size)
+    bin_index = threshold_places(s, thresholds)
+    events, nonevents = np.bincount(bin_index, wy, size), np.bincount(bin_index, w - wy, size)
     share = np.clip(np.concatenate([events, nonevents]), 0.0, None)
-    drawn = rng.multinomial(max(1, round(view.effective_n)), share / share.sum(), size=resamples).astype(np.float64)
-    return elementary_scores(drawn[:, :size] + drawn[:, size:], drawn[:, :size], thresholds)
+    counts = rng.multinomial(max(1, round(view.effective_n)), share / share.sum(), size=resamples).astype(np.float64)
+    return elementary_scores(counts[:, :size] + counts[:, size:], counts[:, :size], thresholds)

@@ -72,16 +72,16 @@ class PlaneDiagram(Diagram):
         ax.set_ylim(y)
         _set_ticks(ax, *x, *y)
         model_rows = {name: values[rows["part"] == "model"] for name, values in rows.items()}
-        small = styling.size_in_inches(ax)[0] < 3.4
+        is_narrow = styling.size_in_inches(ax)[0] < 3.4
         if self.has("lines"):
-            _draw_isolines(ax, view, float(model_rows["unc"][0]), size, label=self.has("labels") and not small)
+            _draw_isolines(ax, view, float(model_rows["unc"][0]), size, label=self.has("labels") and not is_narrow)
         for i in range(len(self.names)):
-            at, height, color = model_rows["mcb"][i], model_rows["dsc"][i], COLORS[i]
-            if not np.isfinite(at):
+            mcb, dsc, color = model_rows["mcb"][i], model_rows["dsc"][i], COLORS[i]
+            if not np.isfinite(mcb):
                 continue
             if self.has("bars") and np.isfinite(model_rows["low"][i]):
                 ax.hlines(
-                    height,
+                    dsc,
                     model_rows["low"][i],
                     model_rows["high"][i],
                     colors=color,
@@ -91,12 +91,12 @@ class PlaneDiagram(Diagram):
                 )
             if self.has("marks"):
                 style: dict[str, Any] = {
-                    "markersize": 5 if small else 8,
+                    "markersize": 5 if is_narrow else 8,
                     "markeredgecolor": "white",
-                    "markeredgewidth": 0.5 if small else 1.0,
+                    "markeredgewidth": 0.5 if is_narrow else 1.0,
                 }
                 ax.plot(
-                    [at], [height], linestyle="none", marker=MARKERS[i], color=color, zorder=4, label="marks", **style
+                    [mcb], [dsc], linestyle="none", marker=MARKERS[i], color=color, zorder=4, label="marks", **style
                 )
         if self.has("numbers") and len(self.panels["view"]) == 1 and model_strips.table_fits(ax, len(self.names)):
             tables = [{name: values[i : i + 1] for name, values in model_rows.items()} for i in range(len(self.names))]
@@ -110,15 +110,15 @@ class PlaneDiagram(Diagram):
 def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb: Mapping[str, ModelResult]) -> dict[str, float]:
     """The limits that all panels share, and the step of the score between lines."""
     models = [model for models in panels for model in models]
-    right = [model.numbers["mcb"] for model in models] + [one.error_high for one in mcb.values()]
-    up = [model.numbers["dsc"] for model in models]
-    finite = [value for value in right if np.isfinite(value)]
-    width, top = max([*finite, 1e-3]), max([*up, 1e-3])
-    low = min(up)
+    mcb_values = [model.numbers["mcb"] for model in models] + [result.error_high for result in mcb.values()]
+    dsc_values = [model.numbers["dsc"] for model in models]
+    finite = [value for value in mcb_values if np.isfinite(value)]
+    width, max_dsc = max([*finite, 1e-3]), max([*dsc_values, 1e-3])
+    low = min(dsc_values)
     # If all models discriminate similarly, an axis from 0 would put all marks into one corner.
-    bottom = 0.0 if low < 0.5 * top else low - 0.6 * max(top - low, width / 2)
+    bottom = 0.0 if low < 0.5 * max_dsc else low - 0.6 * max(max_dsc - low, width / 2)
     bottom = max(0.0, bottom)
-    x_high, y_high = 1.12 * width, top + 0.16 * (top - bottom) if top > bottom else 1.2 * top
+    x_high, y_high = 1.12 * width, max_dsc + 0.16 * (max_dsc - bottom) if max_dsc > bottom else 1.2 * max_dsc
     return {
         "x_low": -0.05 * x_high,
         "x_high": x_high,
@@ -138,31 +138,32 @@ def _draw_isolines(ax: Any, view: Mapping[str, float], unc: float, size: float, 
     """Draw lines of equal score S, which are DSC = MCB + UNC − S."""
     x, y = np.array([view["x_low"], view["x_high"]]), (view["y_low"], view["y_high"])
     step = view["step"]
-    highest, lowest = unc + x[1] - y[0], unc + x[0] - y[1]
-    places = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
-    for k in range(int(np.ceil(lowest / step)), int(np.floor(highest / step)) + 1):
+    max_score, min_score = unc + x[1] - y[0], unc + x[0] - y[1]
+    n_decimals = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
+    for k in range(int(np.ceil(min_score / step)), int(np.floor(max_score / step)) + 1):
         score = k * step
         ax.plot(x, x + unc - score, color="#B8B8B8", linewidth=0.8, zorder=1.2, label="lines")
         if not label or score < 0:
             continue
         # The number is where the line leaves the axes: at the top or at the right edge.
-        top = y[1] - unc + score
-        inside = x[0] + 0.06 * (x[1] - x[0]) < top < x[1]
-        place = (top, y[1]) if inside else (x[1], x[1] + unc - score)
-        if not inside and not y[0] + 0.03 * (y[1] - y[0]) < place[1] < y[1] - 0.06 * (y[1] - y[0]):
+        dsc_at_right = y[1] - unc + score
+        inside = x[0] + 0.06 * (x[1] - x[0]) < dsc_at_right < x[1]
+        label_position = (dsc_at_right, y[1]) if inside else (x[1], x[1] + unc - score)
+        if not inside and not y[0] + 0.03 * (y[1] - y[0]) < label_position[1] < y[1] - 0.06 * (y[1] - y[0]):
             continue
-        where: dict[str, Any] = {"ha": "right", "va": "top"} if inside else {"ha": "right", "va": "center"}
-        text = f"{score:.{places}f}"
+        alignment: dict[str, Any] = {"ha": "right", "va": "top"} if inside else {"ha": "right", "va": "center"}
+        text = f"{score:.{n_decimals}f}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        ax.annotate(text, place, xytext=(1, 0), textcoords="offset points", color=styling.MUTED_COLOR,
-                    fontsize=size - 2, zorder=1.3, bbox=box, gid="score", **where)  # fmt: skip
+        ax.annotate(text, label_position, xytext=(1, 0), textcoords="offset points", color=styling.MUTED_COLOR,
+                    fontsize=size - 2, zorder=1.3, bbox=box, gid="score", **alignment)  # fmt: skip
 
 
 def _set_ticks(ax: Any, left: float, right: float, low: float, high: float) -> None:
+    """Set round ticks on both axes, few in small axes."""
     from matplotlib.ticker import MaxNLocator
 
-    wide, tall = styling.size_in_inches(ax)
-    across = MaxNLocator(6 if wide > 3.4 else 3 if wide > 1.2 else 2).tick_values(0.0, right)
-    along = MaxNLocator(6 if tall > 2.5 else 4 if tall > 1 else 2).tick_values(low, high)
+    width, height = styling.size_in_inches(ax)
+    across = MaxNLocator(6 if width > 3.4 else 3 if width > 1.2 else 2).tick_values(0.0, right)
+    along = MaxNLocator(6 if height > 2.5 else 4 if height > 1 else 2).tick_values(low, high)
     ax.set_xticks([float(tick) for tick in across if left <= tick <= right])
     ax.set_yticks([float(tick) for tick in along if max(low, 0) <= tick <= high])

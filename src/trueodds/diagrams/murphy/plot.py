@@ -50,22 +50,27 @@ class MurphyDiagram(Diagram):
 
     @property
     def _shows_numbers(self) -> bool:
+        """Whether a table of scores is drawn below the axes: for several models in one view."""
         return self.has("numbers") and len(self.names) > 1 and len(self.panels["view"]) == 1
 
     @property
     def _shows_bands(self) -> bool:
+        """Whether bands around the differences are drawn."""
         return self.settings["banded"] and self.has("band") and bool((self.table["part"] == "band").any())
 
     @property
     def _shows_decomposition(self) -> bool:
+        """Whether the parts of the score are drawn as curves beside it."""
         return bool(self.settings["parts"]) and self.has("parts")
 
     @property
     def _shows_difference(self) -> bool:
+        """Whether thresholds with a significant difference are marked, and there are some."""
         return self.has("beyond") and bool((np.abs(self.table["beyond"][self.table["part"] == "band"]) == 1).any())
 
     @property
     def _marks_thresholds(self) -> bool:
+        """Whether the thresholds are marked: few that the user chose."""
         thresholds = self.settings["thresholds"]
         return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS
 
@@ -84,26 +89,28 @@ class MurphyDiagram(Diagram):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        alone = len(self.names) == 1
+        is_single_model = len(self.names) == 1
         entries: list[tuple[Any, str]] = []
         if self.has("curves"):
             for i, name in enumerate(self.names):
                 mark: dict[str, Any] = {"marker": MARKERS[i], "markersize": 4} if self._marks_thresholds else {}
                 line = Line2D([], [], color=COLORS[i], linestyle=LINE_STYLES[i], linewidth=1.6, **mark)
-                entries.append((line, "cost" if alone else legend_name(name)))
+                entries.append((line, "cost" if is_single_model else legend_name(name)))
         if self._shows_bands:
             level = f"{100 * self.settings['level']:.4g}\u00a0% interval"
-            entries.append((Patch(facecolor=COLORS[0] if alone else styling.MUTED_COLOR, alpha=0.22), level))
+            entries.append((Patch(facecolor=COLORS[0] if is_single_model else styling.MUTED_COLOR, alpha=0.22), level))
         if self._shows_decomposition:
             for part, dashes in PART_DASHES.items():
-                color = styling.MUTED_COLOR if part == "unc" or not alone else COLORS[0]
+                color = styling.MUTED_COLOR if part == "unc" or not is_single_model else COLORS[0]
                 entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
         if self._shows_difference:
-            thick = Line2D([], [], color=styling.MUTED_COLOR, **SIGNIFICANT_STYLE)
+            significant_line = Line2D([], [], color=styling.MUTED_COLOR, **SIGNIFICANT_STYLE)
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((thick, f"differs from {legend_name(self.names[0])} ({level})"))
+            entries.append((significant_line, f"differs from {legend_name(self.names[0])} ({level})"))
         if self.has("strip"):
-            entries.append((Patch(facecolor=COLORS[0] if alone else styling.MUTED_COLOR, alpha=0.55), "predictions"))
+            entries.append(
+                (Patch(facecolor=COLORS[0] if is_single_model else styling.MUTED_COLOR, alpha=0.55), "predictions")
+            )
         return entries
 
     def draw_panel(self, ax: Any, panel: int) -> None:
@@ -115,9 +122,11 @@ class MurphyDiagram(Diagram):
         high = float(view["y_high"])
         styling.set_limits_above_strip(ax, 0.0, high, self.strip_height)
         _set_ticks(ax, high)
-        small = styling.size_in_inches(ax)[0] < 3.4
+        is_narrow = styling.size_in_inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
-            self._draw_model(ax, i, {part: _select_rows(rows, name, part) for part in ("curve", "band")}, small=small)
+            self._draw_model(
+                ax, i, {part: _select_rows(rows, name, part) for part in ("curve", "band")}, is_narrow=is_narrow
+            )
         if self._shows_decomposition:
             curve = _select_rows(rows, self.names[0], "curve")
             style: dict[str, Any] = {
@@ -133,7 +142,8 @@ class MurphyDiagram(Diagram):
         if self._shows_numbers and model_strips.table_fits(ax, len(self.names)):
             self._draw_number_table(ax, rows, size - 0.5)
 
-    def _draw_model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, small: bool) -> None:
+    def _draw_model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, is_narrow: bool) -> None:
+        """Draw the curves of model number i, with its band; `parts` are the parts of its rows."""
         curve, band = parts["curve"], parts["band"]
         x, color = curve["threshold"], COLORS[i]
         if self._shows_bands and len(band["threshold"]):
@@ -143,26 +153,40 @@ class MurphyDiagram(Diagram):
             else:
                 ax.fill_between(*limits, color=color, alpha=0.2, linewidth=0, zorder=2, label="band")
         if self.has("curves"):
-            wide = 1.1 if small else 1.6
-            mark = {"marker": MARKERS[i], "markersize": 3 if small else 4} if self._marks_thresholds else {}
-            style: dict[str, Any] = {"linestyle": LINE_STYLES[i], "linewidth": wide, "zorder": 3.2, "label": "curve"}
+            line_width = 1.1 if is_narrow else 1.6
+            mark = {"marker": MARKERS[i], "markersize": 3 if is_narrow else 4} if self._marks_thresholds else {}
+            style: dict[str, Any] = {
+                "linestyle": LINE_STYLES[i],
+                "linewidth": line_width,
+                "zorder": 3.2,
+                "label": "curve",
+            }
             ax.plot(x, curve["score"], color=color, **style, **mark)
         if self.has("beyond") and len(band["threshold"]):
-            at = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
-            if np.isfinite(at).any():
+            significant_score = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
+            if np.isfinite(significant_score).any():
                 # Behind all curves, pale and with square ends: several such strokes must not hide the curves.
                 under = (
                     SIGNIFICANT_STYLE
-                    | ({"linewidth": 3.0} if small else {})
+                    | ({"linewidth": 3.0} if is_narrow else {})
                     | ({"marker": "o"} if self._marks_thresholds else {})
                 )
-                ax.plot(band["threshold"], at, color=color, zorder=2.5, label="beyond", markersize=10, **under)
+                ax.plot(
+                    band["threshold"],
+                    significant_score,
+                    color=color,
+                    zorder=2.5,
+                    label="beyond",
+                    markersize=10,
+                    **under,
+                )
         if self._shows_decomposition:
             for part in ("mcb", "dsc"):
-                style = {"linestyle": PART_DASHES[part], "linewidth": 0.9 if small else 1.2, "label": part}
+                style = {"linestyle": PART_DASHES[part], "linewidth": 0.9 if is_narrow else 1.2, "label": part}
                 ax.plot(x, curve[part], color=color, marker="." if self._marks_thresholds else None, **style)
 
     def _draw_number_table(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
+        """Draw the table of scores of all models below the axes."""
         tables = [_select_rows(rows, name, "model") for name in self.names]
         score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
         model_strips.draw_number_table(ax, self.names, score_columns(tables, self.names[0], score, size), size)
@@ -171,7 +195,7 @@ class MurphyDiagram(Diagram):
 def score_columns(tables: list[dict[str, Array]], first: str, score: str, size: float) -> list[tuple[str, list[str]]]:
     """Score, its parts and the difference to the first model, formatted for the table of numbers."""
     rows = [{name: float(values[0]) for name, values in table.items() if values.dtype.kind == "f"} for table in tables]
-    differ = [
+    significant_cells = [
         "–"
         if i == 0
         else format_error(row["difference"]) + format_interval(row["difference_low"], row["difference_high"])
@@ -181,18 +205,20 @@ def score_columns(tables: list[dict[str, Array]], first: str, score: str, size: 
         (score, [format_error(row["score"]) for row in rows]),
         ("MCB", [format_error(row["mcb"]) for row in rows]),
         ("DSC", [format_error(row["dsc"]) for row in rows]),
-        (f"minus {styling.shorten_text(sentence_name(first), 60, size)}", differ),
+        (f"minus {styling.shorten_text(sentence_name(first), 60, size)}", significant_cells),
     ]
 
 
 def _select_rows(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
+    """The rows of one model and one part of the table."""
     mask = (rows["model"] == name) & (rows["part"] == part)
     return {column: values[mask] for column, values in rows.items()}
 
 
 def _set_ticks(ax: Any, high: float) -> None:
+    """Set few round ticks along y, from 0 to `high`."""
     from matplotlib.ticker import MaxNLocator
 
-    room = styling.size_in_inches(ax)[1]
-    ticks = MaxNLocator(6 if room > 2.5 else 4 if room > 1 else 2).tick_values(0.0, high)
+    height = styling.size_in_inches(ax)[1]
+    ticks = MaxNLocator(6 if height > 2.5 else 4 if height > 1 else 2).tick_values(0.0, high)
     ax.set_yticks([float(tick) for tick in ticks if 0 <= tick <= high])

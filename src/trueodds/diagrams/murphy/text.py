@@ -54,8 +54,9 @@ def describe_plane(models: Sequence[MurphyModel], scores: Sequence[ModelResult])
     )
 
 
-def _sorted_names(models: Sequence[MurphyModel], which: Sequence[int]) -> str:
-    return join_words(sorted(models[i].name for i in which))
+def _sorted_names(models: Sequence[MurphyModel], indices: Sequence[int]) -> str:
+    """The names of the models with these indices, sorted and joined."""
+    return join_words(sorted(models[i].name for i in indices))
 
 
 def describe_curves(
@@ -82,24 +83,24 @@ def describe_curves(
 
 def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_thresholds: bool = False) -> str:
     """The threshold at which miscalibration contributes most to the cost of one model."""
-    at, n_evaluated = int(np.argmax(curve["mcb"])), len(curve["mcb"])
-    if curve["mcb"][at] <= RELATIVE_TOLERANCE:
-        there = f" at {_describe_all_thresholds(curve['threshold'])}" if fixed_thresholds else ""
-        return f"{describe_decomposition(model)} No monotone recalibration would lower the cost{there}."
-    mcb, cost = format_error(float(curve["mcb"][at])), format_error(float(curve["score"][at]))
-    where = _format_threshold(curve["threshold"][at])
+    index, n_evaluated = int(np.argmax(curve["mcb"])), len(curve["mcb"])
+    if curve["mcb"][index] <= RELATIVE_TOLERANCE:
+        thresholds_text = f" at {_describe_all_thresholds(curve['threshold'])}" if fixed_thresholds else ""
+        return f"{describe_decomposition(model)} No monotone recalibration would lower the cost{thresholds_text}."
+    mcb, cost = format_error(float(curve["mcb"][index])), format_error(float(curve["score"][index]))
+    threshold_text = _format_threshold(curve["threshold"][index])
     if fixed_thresholds:
-        lead = (
-            f"At the threshold {where}, miscalibration contributes"
+        opening = (
+            f"At the threshold {threshold_text}, miscalibration contributes"
             if n_evaluated == 1
             else "Miscalibration contributes most"
         )
-        of = "" if n_evaluated == 1 else f" at {where} ({n_evaluated} thresholds evaluated):"
-        return f"{describe_decomposition(model)} {lead}{of} {mcb} of the cost {cost}."
-    side = "at" if curve["side"][at] == "at" else f"just {curve['side'][at]}"
+        threshold_part = "" if n_evaluated == 1 else f" at {threshold_text} ({n_evaluated} thresholds evaluated):"
+        return f"{describe_decomposition(model)} {opening}{threshold_part} {mcb} of the cost {cost}."
+    side = "at" if curve["side"][index] == "at" else f"just {curve['side'][index]}"
     return (
-        f"{describe_decomposition(model)} Miscalibration contributes most {side} the threshold {where}: {mcb} of the "
-        f"cost {cost}."
+        f"{describe_decomposition(model)} Miscalibration contributes most {side} the threshold {threshold_text}: {mcb} "
+        f"of the cost {cost}."
     )
 
 
@@ -107,88 +108,105 @@ def describe_two_curves(
     names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None
 ) -> str:
     """The thresholds at which the better model has the lower cost, significant differences, and crossings."""
-    x, difference = curves[0]["threshold"], curves[1]["score"] - curves[0]["score"]
-    segments = sign_segments(x, difference)
-    less, more = length_with_sign(segments, -1), length_with_sign(segments, 1)
-    if less + more == 0:
+    thresholds, difference = curves[0]["threshold"], curves[1]["score"] - curves[0]["score"]
+    segments = sign_segments(thresholds, difference)
+    length_lower, length_higher = length_with_sign(segments, -1), length_with_sign(segments, 1)
+    if length_lower + length_higher == 0:
         return f"{join_words(sorted(names))} have the same cost at every threshold."
-    better, sign = _cheaper_model(names, less, more)
-    length, crossed = max(less, more), find_crossings(segments)
-    span, rest = (x[-1] - x[0]) / 100, min(less, more)
-    if abs(less - more) <= TIE_TOLERANCE:
-        text = f"{_describe_tie(names)} at {length / span:.0f}\u00a0% of the thresholds"
+    better, sign = _cheaper_model(names, length_lower, length_higher)
+    length, crossed = max(length_lower, length_higher), find_crossings(segments)
+    percent, shorter_length = (thresholds[-1] - thresholds[0]) / 100, min(length_lower, length_higher)
+    if abs(length_lower - length_higher) <= TIE_TOLERANCE:
+        text = f"{_describe_tie(names)} at {length / percent:.0f}\u00a0% of the thresholds"
     else:
-        where = "at no threshold a higher cost" if not rest else "a lower cost"
-        text = f"{names[better]} has {where} than {names[1 - better]}"
-        if rest:
-            text += f" at {length / span:.0f}\u00a0% of the thresholds and a higher cost at {rest / span:.0f}\u00a0%"
+        contrast = "at no threshold a higher cost" if not shorter_length else "a lower cost"
+        text = f"{names[better]} has {contrast} than {names[1 - better]}"
+        if shorter_length:
+            text += f" at {length / percent:.0f}\u00a0% of the thresholds"
+            text += f" and a higher cost at {shorter_length / percent:.0f}\u00a0%"
     if len(crossed) > MAX_LISTED:
         text += f"; the curves cross {len(crossed)} times"
     elif crossed:
         text += f"; the curves cross at {join_words([_format_threshold(threshold) for threshold in crossed])}"
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
-    phrases = [_describe_significant_ranges(band, own, word) for own, word in ((sign, "lower"), (-sign, "higher"))]
-    return f"{text}. {_describe_significance(names[better], phrases, abs(less - more) <= TIE_TOLERANCE)}"
+    phrases = [
+        _describe_significant_ranges(band, segment_sign, adjective)
+        for segment_sign, adjective in ((sign, "lower"), (-sign, "higher"))
+    ]
+    return (
+        f"{text}. {_describe_significance(names[better], phrases, abs(length_lower - length_higher) <= TIE_TOLERANCE)}"
+    )
 
 
 def describe_two_at_thresholds(
     names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None
 ) -> str:
     """Describe which of two models has the lower cost at the given thresholds only."""
-    x, own = curves[0]["threshold"], signs(curves[1]["score"] - curves[0]["score"])
-    less, more = int((own < 0).sum()), int((own > 0).sum())
-    if less + more == 0:
+    x, sign_at_threshold = curves[0]["threshold"], signs(curves[1]["score"] - curves[0]["score"])
+    n_lower, n_higher = int((sign_at_threshold < 0).sum()), int((sign_at_threshold > 0).sum())
+    if n_lower + n_higher == 0:
         return f"{join_words(sorted(names))} have the same cost at {_describe_all_thresholds(x)}."
-    better, sign = _cheaper_model(names, less, more)
+    better, sign = _cheaper_model(names, n_lower, n_higher)
     text = f"{names[better]} has a lower cost than {names[1 - better]} at "
-    if max(less, more) == len(x):
+    if max(n_lower, n_higher) == len(x):
         text += _describe_all_thresholds(x)
         if len(x) == 1:
             text += (
                 f": {format_error(float(curves[better]['score'][0]))} versus"
                 f" {format_error(float(curves[1 - better]['score'][0]))}"
             )
-    elif less == more:
+    elif n_lower == n_higher:
         phrases = [
-            f"{names[better]} at {_list_thresholds(x[own == sign])}",
-            f"{names[1 - better]} at {_list_thresholds(x[own == -sign])}",
+            f"{names[better]} at {_list_thresholds(x[sign_at_threshold == sign])}",
+            f"{names[1 - better]} at {_list_thresholds(x[sign_at_threshold == -sign])}",
         ]
-        text = f"{_describe_tie(names)} at {less} of {len(x)} evaluated thresholds: {', '.join(phrases)}"
+        text = f"{_describe_tie(names)} at {n_lower} of {len(x)} evaluated thresholds: {', '.join(phrases)}"
     else:
-        text += f"{max(less, more)} of {len(x)} evaluated thresholds"
-        text += f", a higher cost at {_list_thresholds(x[own == -sign])}" if min(less, more) else ""
-        text += f", the same cost at {_list_thresholds(x[own == 0])}" if (own == 0).any() else ""
+        text += f"{max(n_lower, n_higher)} of {len(x)} evaluated thresholds"
+        text += (
+            f", a higher cost at {_list_thresholds(x[sign_at_threshold == -sign])}" if min(n_lower, n_higher) else ""
+        )
+        text += (
+            f", the same cost at {_list_thresholds(x[sign_at_threshold == 0])}"
+            if (sign_at_threshold == 0).any()
+            else ""
+        )
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
-    hits = [
-        (band["threshold"][band["beyond"] == beyond_sign], word)
-        for beyond_sign, word in ((sign, "lower"), (-sign, "higher"))
+    significant_thresholds = [
+        (band["threshold"][band["beyond"] == beyond_sign], adjective)
+        for beyond_sign, adjective in ((sign, "lower"), (-sign, "higher"))
     ]
     # A single threshold is not repeated, because the previous sentence names it.
     phrases = [
-        f"{word} {'there' if len(x) == 1 else f'at {_list_thresholds(hit, len(x))}'}" if len(hit) else ""
-        for hit, word in hits
+        f"{adjective} {'there' if len(x) == 1 else f'at {_list_thresholds(thresholds_of_sign, len(x))}'}"
+        if len(thresholds_of_sign)
+        else ""
+        for thresholds_of_sign, adjective in significant_thresholds
     ]
-    return f"{text}. {_describe_significance(names[better], phrases, less == more)}"
+    return f"{text}. {_describe_significance(names[better], phrases, n_lower == n_higher)}"
 
 
-def _cheaper_model(names: Sequence[str], less: float, more: float) -> tuple[int, int]:
+def _cheaper_model(names: Sequence[str], lower_amount: float, higher_amount: float) -> tuple[int, int]:
     """The model that is better at more thresholds and the sign of the difference; for ties the first by name."""
-    second = names[1] < names[0] if abs(less - more) <= TIE_TOLERANCE else less > more
+    second = names[1] < names[0] if abs(lower_amount - higher_amount) <= TIE_TOLERANCE else lower_amount > higher_amount
     return (1, -1) if second else (0, 1)
 
 
 def _describe_tie(names: Sequence[str]) -> str:
+    """The start of a sentence on two models with the lower cost at equally many thresholds."""
     return f"{join_words(sorted(names))} each have the lower cost"
 
 
-def _describe_significance(better: str, phrases: Sequence[str], drawn: bool) -> str:
+def _describe_significance(better: str, phrases: Sequence[str], is_drawn: bool) -> str:
+    """State where differences are significant, or that they are not."""
     text = "; ".join(phrase for phrase in phrases if phrase)
-    return f"Significant differences: {f'{better} ' if drawn and text else ''}{text or 'none'}."
+    return f"Significant differences: {f'{better} ' if is_drawn and text else ''}{text or 'none'}."
 
 
 def _describe_all_thresholds(x: Array) -> str:
+    """A phrase for all of the evaluated thresholds."""
     if len(x) == 1:
         return f"the threshold {_format_threshold(x[0])}"
     return f"{'both' if len(x) == 2 else f'all {len(x)}'} evaluated thresholds"
@@ -217,7 +235,9 @@ def describe_many_curves(
     x, values = curves[0]["threshold"], [curve["score"] for curve in curves]
     weight_by_set = lowest_curves_at_points(values) if fixed_thresholds else lowest_curves(x, values)
     total = sum(weight_by_set.values())
-    share_by_models = {tuple(sorted(names[i] for i in some)): weight / total for some, weight in weight_by_set.items()}
+    share_by_models = {
+        tuple(sorted(names[i] for i in curve_set)): weight / total for curve_set, weight in weight_by_set.items()
+    }
     return (
         f"{_describe_lowest_cost(share_by_models, len(names), x if fixed_thresholds else None)} "
         f"{describe_comparison(names, scores, SCORE_NAMES[score])}"
@@ -228,48 +248,54 @@ def _describe_lowest_cost(share_by_models: Mapping[tuple[str, ...], float], mode
     """The models with the lowest cost, with shares of the thresholds or counts of the evaluated ones."""
     everywhere = "every threshold" if points is None else _describe_all_thresholds(points)
     n_evaluated = None if points is None else len(points)
-    share_of = {some: weight for some, weight in share_by_models.items() if weight > SHARE_TOLERANCE}
-    always = sorted(set.intersection(*map(set, share_of)))
-    order = sorted(share_of, key=lambda some: (-round(share_of[some], 12), some))
+    share_of = {name_set: weight for name_set, weight in share_by_models.items() if weight > SHARE_TOLERANCE}
+    always_lowest = sorted(set.intersection(*map(set, share_of)))
+    order = sorted(share_of, key=lambda name_set: (-round(share_of[name_set], 12), name_set))
 
-    def format_amount(some: tuple[str, ...], first: bool) -> str:
+    def format_amount(name_set: tuple[str, ...], first: bool) -> str:
+        """The share or count of the thresholds at which these models are the lowest."""
         if n_evaluated is not None:
-            return f"{share_of[some] * n_evaluated:.0f}{f' of {n_evaluated} evaluated thresholds' if first else ''}"
-        return f"{100 * share_of[some]:.0f}\u00a0%{' of the thresholds' if first else ''}"
+            return f"{share_of[name_set] * n_evaluated:.0f}{f' of {n_evaluated} evaluated thresholds' if first else ''}"
+        return f"{100 * share_of[name_set]:.0f}\u00a0%{' of the thresholds' if first else ''}"
 
-    if len(always) == models:
-        return f"{join_words(always)} have the same cost at {everywhere}."
-    if always and len(share_of) == 1:
-        return f"{join_words(always)} {'has' if len(always) == 1 else 'have'} the lowest cost at {everywhere}."
-    if always:
-        alone = tuple(always)
-        at = "no threshold" if n_evaluated is None else f"none of {n_evaluated} evaluated thresholds"
+    if len(always_lowest) == models:
+        return f"{join_words(always_lowest)} have the same cost at {everywhere}."
+    if always_lowest and len(share_of) == 1:
+        verb = "has" if len(always_lowest) == 1 else "have"
+        return f"{join_words(always_lowest)} {verb} the lowest cost at {everywhere}."
+    if always_lowest:
+        single_model_set = tuple(always_lowest)
+        never_text = "no threshold" if n_evaluated is None else f"none of {n_evaluated} evaluated thresholds"
         suffix = (
-            f", and strictly the lowest at {format_amount(alone, n_evaluated is None)}" if alone in share_of else ""
+            f", and strictly the lowest at {format_amount(single_model_set, n_evaluated is None)}"
+            if single_model_set in share_of
+            else ""
         )
-        return f"At {at} is the cost of {join_words(always)} higher than that of another model{suffix}."
-    shown = [some for some in order if share_of[some] >= 0.005][:MAX_SHARES]
+        return f"At {never_text} is the cost of {join_words(always_lowest)} higher than that of another model{suffix}."
+    shown_sets = [name_set for name_set in order if share_of[name_set] >= 0.005][:MAX_SHARES]
+    labels = ["all tied" if len(name_set) == models else join_words(name_set) for name_set in shown_sets]
     shares = [
-        f"{'all tied' if len(some) == models else join_words(some)} ({format_amount(some, some == shown[0])})"
-        for some in shown
+        f"{label} ({format_amount(name_set, name_set == shown_sets[0])})"
+        for label, name_set in zip(labels, shown_sets, strict=True)
     ]
-    rest = sum(share_of[some] for some in order if some not in shown)
+    rest = sum(share_of[name_set] for name_set in order if name_set not in shown_sets)
     if rest >= 0.005:
         shares.append(f"others ({rest * n_evaluated:.0f})" if n_evaluated else f"others ({100 * rest:.0f}\u00a0%)")
     # Names of tied models contain commas.
-    if any(1 < len(some) < models for some in shown):
+    if any(1 < len(name_set) < models for name_set in shown_sets):
         return f"Lowest cost: {'; '.join(shares)}."
     return f"Lowest cost: {join_words(shares)}."
 
 
-def _describe_significant_ranges(band: Mapping[str, Array], sign: int, word: str) -> str:
-    hit = band["beyond"] == sign
-    if not hit.any():
+def _describe_significant_ranges(band: Mapping[str, Array], sign: int, adjective: str) -> str:
+    """The thresholds at which the band excludes 0 on the side of `sign`, as a phrase; empty if none."""
+    is_significant = band["beyond"] == sign
+    if not is_significant.any():
         return ""
-    at = np.flatnonzero(np.diff(np.concatenate([[0], hit.astype(int), [0]])))
-    runs = list(zip(at[::2], at[1::2] - 1, strict=True))
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], is_significant.astype(int), [0]])))
+    runs = list(zip(edges[::2], edges[1::2] - 1, strict=True))
     if len(runs) > MAX_LISTED:
-        return f"{word} at {100 * hit.mean():.0f}\u00a0% of the evaluated thresholds"
+        return f"{adjective} at {100 * is_significant.mean():.0f}\u00a0% of the evaluated thresholds"
     x = band["threshold"]
     ranges = [
         (
@@ -279,10 +305,11 @@ def _describe_significant_ranges(band: Mapping[str, Array], sign: int, word: str
         )
         for a, b in runs
     ]
-    return f"{word} at {join_words(ranges)}"
+    return f"{adjective} at {join_words(ranges)}"
 
 
 def _format_threshold(threshold: float) -> str:
+    """Format a threshold in percent."""
     return styling.format_percent(float(threshold))
 
 

@@ -118,10 +118,10 @@ class RecalibrationLines(BaselineRecipe):
         paths = [add_boldest(notes) for _, add_boldest in candidates[: layout.MAX_PANELS]] + [
             path for path, _ in candidates[layout.MAX_PANELS :]
         ]
-        met = {name for path in paths for name in path.names[2:]}
-        bold = [name for name in (f"{level:g}" for level in self.posteriors) if name in met]
+        reached_levels = {name for path in paths for name in path.names[2:]}
+        bold_levels = [name for name in (f"{level:g}" for level in self.posteriors) if name in reached_levels]
         max_lines = MAX_LINES if len(paths) == 1 else MAX_LINES_IN_GRID
-        tables, merged = zip(*(path.line_table(max_lines, bold) for path in paths), strict=True)
+        tables, merged = zip(*(path.line_table(max_lines, bold_levels) for path in paths), strict=True)
         if any(merged):
             text = (
                 f"Lines represent groups of neighboring predictions, at most {max_lines} for each outcome. Lines of "
@@ -135,18 +135,18 @@ class RecalibrationLines(BaselineRecipe):
             )
             notes.append(Note("TN245", text))
         rows = [_panel_row(path, len(paths)) for path in paths]
-        kinds = {"view": object, "title": object, "aside": object, "finding": object}
+        column_types = {"view": object, "title": object, "aside": object, "finding": object}
         settings = {"posteriors": self.posteriors, "prior": self.prior, "min_prob": self.min_prob}
         if any(view.joint for view in views):
             view = next(view for view in views if view.joint)
-            against = baseline_index(self.baseline_index(view), view.p.shape[1])
-            settings = {"baseline": against, "prior": self.prior, "min_prob": self.min_prob}
+            baseline = baseline_index(self.baseline_index(view), view.p.shape[1])
+            settings = {"baseline": baseline, "prior": self.prior, "min_prob": self.min_prob}
         return LinePlot(
             name=self.name,
             lens=lens_name(views),
             table=stack_tables(tables),
             panels=stack_tables(
-                [{name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}]
+                [{name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}]
             ),
             settings=settings,
             notes=tuple(dict.fromkeys(notes)),
@@ -164,11 +164,14 @@ class RecalibrationLines(BaselineRecipe):
 
 
 def _panel_row(path: RecalibrationPath, panels: int) -> dict[str, Any]:
+    """The row of `panels` for one path, of `panels` in all."""
     std, points = path.std, f"{100 * path.mean_change:.1f} points"
-    before, after = (format_posterior(float(p)) for p in path.posterior[:2])
+    posterior_predicted, posterior_of_fit = (format_posterior(float(p)) for p in path.posterior[:2])
     fit = f" (δ\u00a0=\u00a0{path.delta:.3g}, γ\u00a0=\u00a0{path.gamma:.3g})" if np.isfinite(path.delta) else ""
     aside = (
-        f"changed by {points}" if path.baseline else f"posterior {before.replace('under', '<').replace('over', '>')}"
+        f"changed by {points}"
+        if path.baseline
+        else f"posterior {posterior_predicted.replace('under', '<').replace('over', '>')}"
     )
     if not path.has_finite_fit:
         aside = "no finite fit"
@@ -180,13 +183,13 @@ def _panel_row(path: RecalibrationPath, panels: int) -> dict[str, Any]:
         finding = f"{path.title}: no finite shift and slope maximize the likelihood. {moves} by {points} on average."
     elif path.baseline:
         finding = (
-            f"All classes are jointly calibrated with posterior probability {before}, and {after} after the best fit, "
-            f"which changes {path.title}{fit} by {points} on average."
+            f"All classes are jointly calibrated with posterior probability {posterior_predicted}, and "
+            f"{posterior_of_fit} after the best fit, which changes {path.title}{fit} by {points} on average."
         )
     else:
         finding = (
-            f"{path.title + ': c' if panels > 1 else 'C'}alibrated with posterior probability {before}, and {after}"
-            f" after the best fit{fit}, which changes a prediction by {points} on average."
+            f"{path.title + ': c' if panels > 1 else 'C'}alibrated with posterior probability {posterior_predicted},"
+            f" and {posterior_of_fit} after the best fit{fit}, which changes a prediction by {points} on average."
         )
     if len(std) > 2:
         level = f"{100 * path.posterior[-1]:.3g}\u00a0%"
@@ -246,40 +249,44 @@ class RecalibrationPath:
         deviation = self.probabilities - (self.probabilities @ self.w / n)[:, None]
         return np.asarray(np.sqrt(deviation**2 @ self.w / (n - 1))) if n > 1 else np.zeros(len(self.probabilities))
 
-    def line_table(self, max_lines: int, bold: Sequence[str]) -> tuple[dict[str, Array], bool]:
+    def line_table(self, max_lines: int, bold_levels: Sequence[str]) -> tuple[dict[str, Array], bool]:
         """The table of at most `max_lines` lines per outcome, and whether a line represents several predictions.
 
-        `bold` names the boldness path points of all panels, which follow the first two.
+        `bold_levels` names the boldness path points of all panels, which follow the first two.
         """
-        places = np.array([0, 1, *(2 + bold.index(name) for name in self.names[2:])])
+        path_positions = np.array([0, 1, *(2 + bold_levels.index(name) for name in self.names[2:])])
         parts, merged = [], False
         for outcome, share in ((True, self.y), (False, 1 - self.y)):
             has_weight = self.w * share > 0
             if not has_weight.any():
                 continue
             w = (self.w * share)[has_weight]
-            scores, where = np.unique(self.probabilities[0, has_weight], return_inverse=True)
-            first = group_starts(np.bincount(where, w), max_lines)
+            scores, score_index = np.unique(self.probabilities[0, has_weight], return_inverse=True)
+            first = group_starts(np.bincount(score_index, w), max_lines)
             merged |= len(first) < len(scores)
-            line = (np.searchsorted(first, np.arange(len(scores)), side="right") - 1)[where]
+            line = (np.searchsorted(first, np.arange(len(scores)), side="right") - 1)[score_index]
             line_weight = np.bincount(line, w)
             means = (
-                np.stack([np.bincount(line, w * at) for at in self.probabilities[:, has_weight]], axis=1)
+                np.stack(
+                    [np.bincount(line, w * probabilities) for probabilities in self.probabilities[:, has_weight]],
+                    axis=1,
+                )
                 / line_weight[:, None]
             )
             parts.append((outcome, np.bincount(line, (self.n * share)[has_weight]), line_weight, means))
-        largest = max(float(line_weight.max()) for _, _, line_weight, _ in parts)
+        max_line_weight = max(float(line_weight.max()) for _, _, line_weight, _ in parts)
         tables = [
-            self._line_columns(outcome, n, line_weight, means, largest, places)
+            self._line_columns(outcome, n, line_weight, means, max_line_weight, path_positions)
             for outcome, n, line_weight, means in parts
         ]
         return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}, merged
 
     def _line_columns(
-        self, outcome: bool, n: Array, line_weight: Array, means: Array, largest: float, places: Array
+        self, outcome: bool, n: Array, line_weight: Array, means: Array, max_line_weight: float, path_positions: Array
     ) -> dict[str, Array]:
+        """The points of the lines of one outcome, with an opacity by their weight."""
         m, s = means.shape
-        part = np.sqrt(line_weight / largest)  # so that rare outcomes are visible
+        relative_width = np.sqrt(line_weight / max_line_weight)  # so that rare outcomes are visible
         return {
             "view": np.full(m * s, self.view, dtype=object),
             "line": np.repeat(np.arange(m), s),
@@ -287,12 +294,12 @@ class RecalibrationPath:
             "weight": np.repeat(line_weight, s),
             "outcome": np.full(m * s, outcome),
             "path_point": np.tile(np.array(self.names, dtype=object), m),
-            "place": np.tile(places, m),
+            "place": np.tile(path_positions, m),
             "posterior": np.tile(self.posterior, m),
             "probability": means.ravel(),
             "share": np.repeat(line_weight / self.w.sum(), s),
-            "opacity": np.repeat(_MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * part, s),
-            "width": np.repeat(_MIN_LINE_WIDTH + (_MAX_LINE_WIDTH - _MIN_LINE_WIDTH) * part, s),
+            "opacity": np.repeat(_MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * relative_width, s),
+            "width": np.repeat(_MIN_LINE_WIDTH + (_MAX_LINE_WIDTH - _MIN_LINE_WIDTH) * relative_width, s),
         }
 
 
@@ -307,19 +314,21 @@ def binary_path(
     x, title = log_ratio(P, min_prob), view.name.removeprefix("class:")
 
     def path_point(tau: float, gamma: float) -> tuple[Array, float]:
+        """Probabilities recalibrated by this shift and slope, and the posterior probability of it."""
         # With the lower bound of the fit; without it, exact zeros would stay at zero.
         return expit(tau + gamma * x), float(
             likelihood.posterior(likelihood.log_likelihood_drop(np.array([tau, gamma])))
         )
 
-    after, p = path_point(calibration_map.tau, calibration_map.gamma)
+    fitted_probabilities, p = path_point(calibration_map.tau, calibration_map.gamma)
     path_to_fit = RecalibrationPath(
-        view.name, title, np.stack([view.P[view.w > 0, 1], after]), Y[:, 1], w, view.n[view.w > 0],
+        view.name, title, np.stack([view.P[view.w > 0, 1], fitted_probabilities]), Y[:, 1], w, view.n[view.w > 0],
         ("predicted", "best_fit" if calibration_map.converged else "fit"), np.array([path_point(0.0, 1.0)[1], p]),
         calibration_map.delta, calibration_map.gamma, calibration_map.converged,
     )  # fmt: skip
 
     def add_boldest(notes: list[Note]) -> RecalibrationPath:
+        """Append the boldest recalibration at each posterior probability to the path, and its notes to `notes`."""
         notes += spec.notes(calibration_map, P, Y, w)
         if posteriors and not likelihood.has_finite_maximum:
             text = (
@@ -331,7 +340,7 @@ def binary_path(
         names, parts = list(path_to_fit.names), []
         for level in posteriors:
             try:
-                bold = likelihood.boldest_map(level, min_prob)
+                boldest = likelihood.boldest_map(level, min_prob)
             except InputError:  # the settings were checked, so there are too few rows
                 text = (
                     f"With {w.sum():,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
@@ -340,7 +349,7 @@ def binary_path(
                 notes.append(Note("TN250", text))
                 continue
             names.append(f"{level:g}")
-            parts.append(path_point(bold.tau, bold.gamma))
+            parts.append(path_point(boldest.tau, boldest.gamma))
         return replace(
             path_to_fit,
             probabilities=np.stack([*path_to_fit.probabilities, *(probabilities for probabilities, _ in parts)]),
@@ -355,28 +364,31 @@ def class_paths(
     view: View, names: Sequence[str], baseline: int | None, prior: float, min_prob: float, notes: list[Note]
 ) -> list[RecalibrationPath]:
     """Paths with predicted probabilities and the best fit against the baseline, for each class."""
-    (P, Y, w), stated, min_prob = rows_with_weight(view), view.P[view.w > 0], resolve_min_prob(view, min_prob)
+    (P, Y, w), P_with_weight, min_prob = rows_with_weight(view), view.P[view.w > 0], resolve_min_prob(view, min_prob)
     spec = MclloSpec(baseline=baseline, min_prob=min_prob)
     calibration_map = spec.fit(P, Y, w)
     assert isinstance(calibration_map, MclloMap)
     notes += spec.notes(calibration_map, P, Y, w)
     k, c = P.shape[1], calibration_map.baseline
-    others = np.delete(np.arange(k), c)
+    other_classes = np.delete(np.arange(k), c)
     tau, gamma = np.insert(calibration_map.tau, c, 0.0), np.insert(calibration_map.gamma, c, 1.0)
     log_p = floored_logs(P, min_prob)
     eta = (log_p - log_p[:, [c]]) * gamma + tau
-    before, after = (float(w @ (Y * log_softmax(logits, axis=1)).sum(axis=1)) for logits in (log_p, eta))
-    finite = calibration_map.converged and -after > SUPREMUM_TOLERANCE * float(
-        w.sum()
-    )  # all outcomes correct at the lower bounds is no fit
-    posterior = expit((k - 1) * np.log(w.sum()) + logit(prior) - np.array([max(after - before, 0.0), 0.0]))
+    loglik_predicted, loglik_recalibrated = (
+        float(w @ (Y * log_softmax(logits, axis=1)).sum(axis=1)) for logits in (log_p, eta)
+    )
+    # A fit with all outcomes correct, at the lower bounds of the probabilities, is none.
+    has_finite_fit = calibration_map.converged and -loglik_recalibrated > SUPREMUM_TOLERANCE * float(w.sum())
+    posterior = expit(
+        (k - 1) * np.log(w.sum()) + logit(prior) - np.array([max(loglik_recalibrated - loglik_predicted, 0.0), 0.0])
+    )
     delta, slope = np.full(k, np.nan), np.full(k, np.nan)
-    delta[others], slope[others] = np.exp(np.minimum(calibration_map.tau, 700)), calibration_map.gamma
-    rows, Q, point_names = view.n[view.w > 0], softmax(eta), ("predicted", "best_fit" if finite else "fit")
+    delta[other_classes], slope[other_classes] = np.exp(np.minimum(calibration_map.tau, 700)), calibration_map.gamma
+    rows, Q, point_names = view.n[view.w > 0], softmax(eta), ("predicted", "best_fit" if has_finite_fit else "fit")
     return [
         RecalibrationPath(
-            f"class:{names[j]}", names[j], np.stack([stated[:, j], Q[:, j]]), Y[:, j], w, rows, point_names, posterior,
-            float(delta[j]), float(slope[j]), finite, names[c],
+            f"class:{names[j]}", names[j], np.stack([P_with_weight[:, j], Q[:, j]]), Y[:, j], w, rows, point_names,
+            posterior, float(delta[j]), float(slope[j]), has_finite_fit, names[c],
         )
         for j in range(k)
     ]  # fmt: skip

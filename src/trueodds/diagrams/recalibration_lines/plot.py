@@ -40,11 +40,11 @@ class LinePlot(Diagram):
 
         if not self.has("lines"):
             return []
-        event_label, missed = ("correct", "incorrect") if self.lens == "confidence" else ("event", "no event")
+        event_label, non_event_label = ("correct", "incorrect") if self.lens == "confidence" else ("event", "no event")
         outcomes = self.table["outcome"]
         return [
             *([(Line2D([], [], linewidth=1.6, **_EVENT_LINE_STYLE), event_label)] if outcomes.any() else []),
-            *([(Line2D([], [], linewidth=1.6, **_NONEVENT_LINE_STYLE), missed)] if not outcomes.all() else []),
+            *([(Line2D([], [], linewidth=1.6, **_NONEVENT_LINE_STYLE), non_event_label)] if not outcomes.all() else []),
         ]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
@@ -52,7 +52,7 @@ class LinePlot(Diagram):
         from matplotlib.collections import LineCollection
 
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size, wide = styling.font_size(ax), styling.size_in_inches(ax)[0]
+        size, width = styling.font_size(ax), styling.size_in_inches(ax)[0]
         styling.style_axes(ax, size)
         count = int(view["path_points"])
         ax.set_ylim(-0.02, 1.02)
@@ -60,17 +60,17 @@ class LinePlot(Diagram):
         ax.set_yticks(ticks, [f"{100 * tick:.0f}\u00a0%" for tick in ticks])
         ax.grid(False, axis="x")
         if self.has("path_points"):
-            for place in rows["place"][:count]:
-                ax.axvline(place, color=styling.INSIDE_BAR_COLOR, linewidth=1.2, zorder=1, label="path points")
+            for position in rows["place"][:count]:
+                ax.axvline(position, color=styling.INSIDE_BAR_COLOR, linewidth=1.2, zorder=1, label="path points")
         # Panels share their axes, so all have the ticks of the panel with the most path points; labels prefer own rows.
-        places, first = np.unique(np.concatenate([rows["place"], self.table["place"]]), return_index=True)
+        path_positions, first = np.unique(np.concatenate([rows["place"], self.table["place"]]), return_index=True)
         point_columns = {
             name: np.concatenate([rows[name], self.table[name]])[first] for name in ("path_point", "posterior")
         }
         names = np.array(point_columns["path_point"], dtype=object)
         if (self.table["path_point"] == "fit").any():
             names[1] = "fit"  # correct for all panels
-        self._label_path_points(ax, places, names, point_columns["posterior"])
+        self._label_path_points(ax, path_positions, names, point_columns["posterior"])
         if not self.has("lines"):
             return
         points = np.stack([rows["place"], rows["probability"]], axis=1).reshape(-1, count, 2)
@@ -80,7 +80,7 @@ class LinePlot(Diagram):
         marks = [_EVENT_LINE_STYLE if event else _NONEVENT_LINE_STYLE for event in outcomes[order]]
         lines = LineCollection(
             list(points[order]),
-            linewidths=(rows["width"][::count][order] * (1.0 if wide > 3.4 else 0.75)).tolist(),
+            linewidths=(rows["width"][::count][order] * (1.0 if width > 3.4 else 0.75)).tolist(),
             colors=[mark["color"] for mark in marks],
             linestyles=[mark["linestyle"] for mark in marks],
             alpha=opacity[order].tolist(),
@@ -89,45 +89,46 @@ class LinePlot(Diagram):
         )
         ax.add_collection(lines, autolim=False)
 
-    def _label_path_points(self, ax: Any, places: Any, names: Any, posteriors: Any) -> None:
+    def _label_path_points(self, ax: Any, path_positions: Any, names: Any, posteriors: Any) -> None:
         """Label each path point with its name and posterior probability, on one line if there is no room for two."""
         texts, words = (
             [_format_posterior(float(p)) for p in posteriors],
             [_PATH_POINT_LABELS.get(name, "boldest") for name in names],
         )
-        short = [_SHORT_LABELS[word] for word in words]
+        short_names = [_SHORT_LABELS[word] for word in words]
         # If posteriors differ between panels, those of the lowest panel must not label all.
-        one = [p if word == "bold" else word for word, p in zip(short, texts, strict=True)]
-        tries = [one]
+        mixed_labels = [p if word == "bold" else word for word, p in zip(short_names, texts, strict=True)]
+        label_choices = [mixed_labels]
         if self._has_shared_posteriors:
-            tries = [
-                [f"{word} {p}" for word, p in zip(word_list, texts, strict=True)] for word_list in (words, short)
-            ] + tries
+            label_choices = [
+                [f"{word} {p}" for word, p in zip(word_list, texts, strict=True)] for word_list in (words, short_names)
+            ] + label_choices
         if len(self.panels["view"]) == 1 and ax.figure.get_layout_engine() is not None:
-            tries = [
+            label_choices = [
                 _two_line_labels(words, texts),
-                _two_line_labels(short, texts),
-                *tries,
+                _two_line_labels(short_names, texts),
+                *label_choices,
             ]  # the engine makes room for a second line
         size = styling.font_size(ax) - 0.5
-        labels = next((candidate for candidate in tries if _labels_fit(ax, candidate, size)), tries[-1])
+        labels = next((candidate for candidate in label_choices if _labels_fit(ax, candidate, size)), label_choices[-1])
         while size > 5 and not _labels_fit(ax, labels, size):
             size -= 0.5
         if not _labels_fit(ax, labels, size):
             labels = [labels[0], *[""] * (len(labels) - 2), labels[-1]]
         # Two invisible ticks beyond the ends, so that the layout does not move the outer labels.
-        ax.set_xticks([-2, *places, len(places) + 1], ["", *labels, ""], fontsize=size)
-        ax.set_xlim(-_SIDE_MARGIN, len(places) - 1 + _SIDE_MARGIN)
+        ax.set_xticks([-2, *path_positions, len(path_positions) + 1], ["", *labels, ""], fontsize=size)
+        ax.set_xlim(-_SIDE_MARGIN, len(path_positions) - 1 + _SIDE_MARGIN)
 
     @property
     def _has_shared_posteriors(self) -> bool:
         """Whether all panels have the same posteriors, so that the tick labels of the lowest panel can show them."""
-        both = np.stack([self.panels["posterior_predicted"], self.panels["posterior_best_fit"]])
-        return len(self.panels["view"]) == 1 or bool(((both == both[:, :1]) | np.isnan(both)).all())
+        posteriors = np.stack([self.panels["posterior_predicted"], self.panels["posterior_best_fit"]])
+        return len(self.panels["view"]) == 1 or bool(((posteriors == posteriors[:, :1]) | np.isnan(posteriors)).all())
 
 
-def _two_line_labels(words: list[str], texts: list[str]) -> list[str]:
-    return [f"{word}\n{p}" for word, p in zip(words, texts, strict=True)]
+def _two_line_labels(names: list[str], posteriors: list[str]) -> list[str]:
+    """Labels with the name of each point and its posterior probability below."""
+    return [f"{name}\n{p}" for name, p in zip(names, posteriors, strict=True)]
 
 
 def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:
@@ -139,6 +140,7 @@ def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:
 
 
 def _format_posterior(p: float) -> str:
+    """Format a posterior probability in a few characters."""
     if p < 1e-3:
         return "< 0.1\u00a0%"
     return "> 99.9\u00a0%" if p > 0.999 else f"{100 * p:.1f}".removesuffix(".0") + "\u00a0%"

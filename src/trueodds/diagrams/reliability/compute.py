@@ -116,9 +116,9 @@ class Reliability(BinnedRecipe):
         jointly_outside: list[bool] = []
         methods: list[str] = []
         for view_bins in binned:
-            table, beyond, method = self._add_bars(view_bins, level, joint_level, rng)
+            table, is_outside, method = self._add_bars(view_bins, level, joint_level, rng)
             tables.append(table)
-            jointly_outside.append(beyond)
+            jointly_outside.append(is_outside)
             methods += method
         partition = binned[0].partition
         return ReliabilityDiagram(
@@ -145,9 +145,11 @@ class Reliability(BinnedRecipe):
 
     @property
     def _resamples_labels(self) -> bool:
+        """Whether the bars are computed by resampling labels."""
         return self.bars == "consistency" and self.by == "redraw"
 
     def _select_bar_function(self, rng: np.random.Generator) -> bins.BarFunction:
+        """The function that computes the bars for these settings."""
         if self._resamples_labels:
             return partial(bin_intervals.resampled_consistency_bars, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
@@ -162,20 +164,21 @@ class Reliability(BinnedRecipe):
         columns = binned.columns
         if self.bars is None:
             return columns, False, ()
-        bars, wide = binned.intervals_by_level(self._select_bar_function(rng), (level, joint_level))
-        tested = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
+        bars, joint_bars = binned.intervals_by_level(self._select_bar_function(rng), (level, joint_level))
+        compared_rates = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
         # Compare rates, not differences: equal counts must compare as equal in any order of summation.
-        outside, jointly_outside = (ranges.excludes(tested) for ranges in (bars, wide))
+        outside, jointly_outside = (ranges.excludes(compared_rates) for ranges in (bars, joint_bars))
         columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
         return columns, bool(jointly_outside.any()), bars.method
 
     def _collect_notes(self, binned: list[bins.BinnedView], level: float, flipped: bool) -> list[Note]:
+        """Notes on the bins, on how the bars were computed, and on views that are not drawn."""
         views = len(binned)
         notes = layout.panel_limit_notes(views, ReliabilityDiagram.view_order)
         crowded = sum(_is_crowded(view_bins) for view_bins in binned)
         if crowded:
-            who = "All predictions lie" if views == 1 else f"In {crowded} of {views} views all predictions lie"
-            text = f"{who} in one or two bins, which hide the differences between them"
+            subject = "All predictions lie" if views == 1 else f"In {crowded} of {views} views all predictions lie"
+            text = f"{subject} in one or two bins, which hide the differences between them"
             notes.append(Note("TN267", f'{text}. partition="equal-mass" separates them.'))
         if self.bars == "consistency" and not self.simultaneous:
             notes.append(
@@ -186,12 +189,16 @@ class Reliability(BinnedRecipe):
                 )
             )
         if self._resamples_labels:
-            beyond = self.resamples * (1 - level) / 2
+            draws_beyond_limit = self.resamples * (1 - level) / 2
             text = (
-                f"The bars are quantiles of {self.resamples:,} resamples of the labels; {beyond:.3g} lie beyond"
-                " each end"
+                f"The bars are quantiles of {self.resamples:,} resamples of the labels; {draws_beyond_limit:.3g} lie"
+                " beyond each end"
             )
-            text += "." if beyond >= _MIN_DRAWS_BEYOND_END else ", too few for stable ends: increase resamples."
+            text += (
+                "."
+                if draws_beyond_limit >= _MIN_DRAWS_BEYOND_LIMIT
+                else ", too few for stable ends: increase resamples."
+            )
             if flipped:
                 text += " For shares of votes the signs of residuals were flipped, which is approximate."
             notes.append(Note("TN266", text))
@@ -200,9 +207,7 @@ class Reliability(BinnedRecipe):
 
 _INTERVAL_FUNCTIONS = {"wilson": chance.wilson_intervals, "clopper-pearson": chance.clopper_pearson_intervals}
 _MIN_CROWDED_PREDICTIONS = 20  # distinct predictions, which more bins would separate
-_MIN_DRAWS_BEYOND_END = (
-    10  # resamples beyond an end that fix its distance from the mean of a normal distribution to a tenth
-)
+_MIN_DRAWS_BEYOND_LIMIT = 10  # resamples beyond a limit; 10 determine its distance from a normal mean to a tenth
 
 
 def _is_crowded(binned: bins.BinnedView) -> bool:
@@ -218,25 +223,28 @@ def _panel_columns(
     """One row per view; the range of y is shared, so that panels can be compared."""
     low, high = y_limits(recipe.style, tables[: layout.MAX_PANELS])
     rows: list[dict[str, Any]] = []
-    even = all(view_bins.has_equal_widths for view_bins in binned)
+    has_equal_widths = all(view_bins.has_equal_widths for view_bins in binned)
     strips = [
-        table["share"] if even else view_bins.strip_shares for view_bins, table in zip(binned, tables, strict=True)
+        table["share"] if has_equal_widths else view_bins.strip_shares
+        for view_bins, table in zip(binned, tables, strict=True)
     ]
-    tallest = max(float(strip.max()) for strip in strips[: layout.MAX_PANELS])
-    for view_bins, table, beyond, strip in zip(binned, tables, jointly_outside, strips, strict=True):
+    max_share = max(float(strip.max()) for strip in strips[: layout.MAX_PANELS])
+    for view_bins, table, is_outside, strip in zip(binned, tables, jointly_outside, strips, strict=True):
         total = bins.pool_rows(view_bins.view)
         count = len(table["bin"])
-        outside = int(table["outside"].sum()) if "outside" in table else None
-        place = ""
-        if outside is not None:
-            how = {"simultaneous": recipe.simultaneous, "around_rate": recipe.bars == "confidence"}
-            place = describe_outside_bins(table, outside, beyond, recipe.level, name=view_bins.view.name, **how)
+        n_outside = int(table["outside"].sum()) if "outside" in table else None
+        segment_text = ""
+        if n_outside is not None:
+            text_settings = {"simultaneous": recipe.simultaneous, "around_rate": recipe.bars == "confidence"}
+            segment_text = describe_outside_bins(
+                table, n_outside, is_outside, recipe.level, name=view_bins.view.name, **text_settings
+            )
         rows.append(
             {
                 "view": view_bins.view.name,
                 "title": view_bins.view.name.removeprefix("class:"),
-                "aside": f"{count} bins" if outside is None else f"{outside} of {count} outside",
-                "finding": describe_finding(view_bins, total, place, views=len(binned), largest=not rows),
+                "aside": f"{count} bins" if n_outside is None else f"{n_outside} of {count} outside",
+                "finding": describe_finding(view_bins, total, segment_text, views=len(binned), largest=not rows),
                 "n": int(total.n[0]),
                 "weight": float(total.w[0]),
                 "mean_prediction": float(total.p[0]),
@@ -245,13 +253,13 @@ def _panel_columns(
                 "bins": count,
                 "y_low": low,
                 "y_high": high,
-                "tallest": tallest,
+                "tallest": max_share,
             }
         )
-        if not even:
+        if not has_equal_widths:
             rows[-1]["strip"] = strip
-        if outside is not None:
-            rows[-1]["bins_outside"] = outside
+        if n_outside is not None:
+            rows[-1]["bins_outside"] = n_outside
             rows[-1]["bins_by_chance"] = (1 - recipe.level) * (1 if recipe.simultaneous else count)
-    kinds = {"view": object, "title": object, "aside": object, "finding": object}
-    return {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
+    column_types = {"view": object, "title": object, "aside": object, "finding": object}
+    return {name: np.array([row[name] for row in rows], dtype=column_types.get(name)) for name in rows[0]}

@@ -33,13 +33,13 @@ class ReliabilityDiagram(BinnedPlot):
         from matplotlib.patches import Patch
 
         entries: list[tuple[Any, str]] = []
-        kind = self.settings["bars"]
+        bar_kind = self.settings["bars"]
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         if self.settings["simultaneous"]:
             level += " simultaneous"
-        crosses, bars = self.has("crosses"), self.has("bars") and kind is not None
+        crosses, bars = self.has("crosses"), self.has("bars") and bar_kind is not None
         inside_drawn, _ = self._drawn_sides()
-        if bars and kind == "consistency":
+        if bars and bar_kind == "consistency":
             # If every cross is outside, no gray bar is drawn.
             color = styling.INSIDE_BAR_COLOR if inside_drawn else styling.OUTSIDE_BAR_COLOR
             label = f"{level} consistency bar" if self.has_long_labels else f"{level} consistency"
@@ -63,29 +63,29 @@ class ReliabilityDiagram(BinnedPlot):
 
     def _cross_labels(self, level: str, *, bars: bool) -> list[tuple[str, dict[str, Any], str]]:
         """Color, mark and label of the crosses that are drawn; the label names the level if no bar does."""
-        kind = self.settings["bars"]
-        if kind is None:
+        bar_kind = self.settings["bars"]
+        if bar_kind is None:
             labels = "observed", ""
         elif not self.has_long_labels:
-            suffix = "" if kind == "consistency" and bars else f" ({level})"
+            suffix = "" if bar_kind == "consistency" and bars else f" ({level})"
             labels = f"inside{suffix}", f"outside{suffix}"
-        elif kind == "confidence" and bars:
+        elif bar_kind == "confidence" and bars:
             labels = f"observed ({level} interval)", f"{level} interval excludes predicted"
-        elif kind == "confidence":
+        elif bar_kind == "confidence":
             labels = f"observed, {level} interval includes predicted", f"observed, {level} interval excludes predicted"
         else:
             suffix = "" if bars else f" the {level} consistency bar"
             labels = f"observed, inside{suffix}", f"observed, outside{suffix}"
-        looks = (styling.INSIDE_COLOR, _INSIDE_CROSS_STYLE), (styling.OUTSIDE_COLOR, _OUTSIDE_CROSS_STYLE)
-        candidates = zip(looks, labels, self._drawn_sides(), strict=True)
-        return [(color, style, label) for (color, style), label, drawn in candidates if drawn]
+        styles = (styling.INSIDE_COLOR, _INSIDE_CROSS_STYLE), (styling.OUTSIDE_COLOR, _OUTSIDE_CROSS_STYLE)
+        candidates = zip(styles, labels, self._drawn_sides(), strict=True)
+        return [(color, style, label) for (color, style), label, is_drawn in candidates if is_drawn]
 
     def _drawn_sides(self) -> tuple[bool, bool]:
         """Whether any cross lies inside its bar, and whether any lies outside, in the panels drawn."""
         if "bins_outside" not in self.panels:
             return True, False
-        bins, outside = (self.panels[name][: layout.MAX_PANELS] for name in ("bins", "bins_outside"))
-        return bool((bins > outside).any()), bool(outside.sum())
+        bins, n_outside = (self.panels[name][: layout.MAX_PANELS] for name in ("bins", "bins_outside"))
+        return bool((bins > n_outside).any()), bool(n_outside.sum())
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
@@ -98,18 +98,20 @@ class ReliabilityDiagram(BinnedPlot):
         y, bar_low, bar_high = self.marker_positions(rows)
         if self.settings["bars"] is not None and self.has("bars"):
             _draw_cut_bars(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
-            thick = styling.bar_line_width(ax, len(rows["low"]))
+            line_width = styling.bar_line_width(ax, len(rows["low"]))
             consistency = self.settings["bars"] == "consistency"
-            _draw_bars(ax, rows["mean_prediction"], bar_low, bar_high, rows["outside"], thick, consistency=consistency)
-        wide = styling.size_in_inches(ax)[0] > 3.4
+            _draw_bars(
+                ax, rows["mean_prediction"], bar_low, bar_high, rows["outside"], line_width, consistency=consistency
+            )
+        is_wide = styling.size_in_inches(ax)[0] > 3.4
         if self.has("crosses"):
-            outside = rows.get("outside", np.zeros(len(y), dtype=bool))
-            _draw_crosses(ax, rows["mean_prediction"], y, outside, wide=wide)
+            is_outside = rows.get("outside", np.zeros(len(y), dtype=bool))
+            _draw_crosses(ax, rows["mean_prediction"], y, is_outside, is_wide=is_wide)
         if self.has("strip"):
             styling.draw_strip(
-                ax, *_strip_edges_and_shares(rows, view), view["tallest"], styling.font_size(ax), label=wide
+                ax, *_strip_edges_and_shares(rows, view), view["tallest"], styling.font_size(ax), label=is_wide
             )
-        if wide and self.shows_deviation and self.has("sides"):
+        if is_wide and self.shows_deviation and self.has("sides"):
             _label_sides(ax, styling.font_size(ax), low, high, confident=self.lens == "confidence")
 
 
@@ -132,52 +134,62 @@ def _strip_edges_and_shares(rows: Mapping[str, Array], view: Mapping[str, Any]) 
 
 
 def _draw_gaps(ax: Any, rows: Mapping[str, Array]) -> None:
+    """Draw a line from each mark to the diagonal."""
     style = {"facecolor": styling.GAP_COLOR, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
     styling.draw_boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
 
 
-def _draw_crosses(ax: Any, x: Array, y: Array, outside: Array, *, wide: bool) -> None:
-    scale = 1.0 if wide and len(x) <= 30 else 0.7
-    for which, color, mark in (
-        (~outside, styling.INSIDE_COLOR, _INSIDE_CROSS_STYLE),
-        (outside, styling.OUTSIDE_COLOR, _OUTSIDE_CROSS_STYLE),
+def _draw_crosses(ax: Any, x: Array, y: Array, is_outside: Array, *, is_wide: bool) -> None:
+    """Draw a mark per bin, in a color of its own if it is outside of its bar."""
+    scale = 1.0 if is_wide and len(x) <= 30 else 0.7
+    for mask, color, mark in (
+        (~is_outside, styling.INSIDE_COLOR, _INSIDE_CROSS_STYLE),
+        (is_outside, styling.OUTSIDE_COLOR, _OUTSIDE_CROSS_STYLE),
     ):
         sizes = {name: mark[name] * scale for name in ("markersize", "markeredgewidth")}
-        ax.plot(x[which], y[which], linestyle="none", color=color, zorder=4, label="crosses", **(mark | sizes))
+        ax.plot(x[mask], y[mask], linestyle="none", color=color, zorder=4, label="crosses", **(mark | sizes))
 
 
-def _draw_bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: float, *, consistency: bool) -> None:
+def _draw_bars(
+    ax: Any, x: Array, low: Array, high: Array, is_outside: Array, line_width: float, *, consistency: bool
+) -> None:
+    """Draw the bar of each bin, thick for consistency bars and with caps for intervals."""
     if consistency:
-        colors = np.where(outside, styling.OUTSIDE_BAR_COLOR, styling.INSIDE_BAR_COLOR)
-        ax.vlines(x, low, high, colors=colors, linewidth=thick, zorder=2, label="bars")
+        colors = np.where(is_outside, styling.OUTSIDE_BAR_COLOR, styling.INSIDE_BAR_COLOR)
+        ax.vlines(x, low, high, colors=colors, linewidth=line_width, zorder=2, label="bars")
         # The ends mark a bar of length zero, as at predictions of 0 and 1.
         for end in (low, high):
-            ax.scatter(x, end, marker="_", s=(thick + 2) ** 2, c=colors, linewidths=1.2, zorder=2.1)
+            ax.scatter(x, end, marker="_", s=(line_width + 2) ** 2, c=colors, linewidths=1.2, zorder=2.1)
         return
-    colors = np.where(outside, styling.OUTSIDE_COLOR, styling.INSIDE_COLOR)
+    colors = np.where(is_outside, styling.OUTSIDE_COLOR, styling.INSIDE_COLOR)
     ax.vlines(x, low, high, colors=colors, linewidth=1.3, zorder=3, label="bars")
     for end in (low, high):
-        ax.scatter(x, end, marker="_", s=(0.6 * thick + 3) ** 2, c=colors, linewidths=1.3, zorder=3)
+        ax.scatter(x, end, marker="_", s=(0.6 * line_width + 3) ** 2, c=colors, linewidths=1.3, zorder=3)
 
 
 def _draw_cut_bars(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: float, high: float) -> None:
     """Draw small arrows where a bar continues beyond the axes."""
-    for edge, marker, beyond in ((high, "^", bar_high > high), (low, "v", bar_low < low)):
-        at = x[beyond]
+    for edge, marker, is_cut in ((high, "^", bar_high > high), (low, "v", bar_low < low)):
+        x_cut = x[is_cut]
         ax.scatter(
-            at, np.full(len(at), edge), marker=marker, s=14, color=styling.MUTED_COLOR, zorder=3.5, clip_on=False
+            x_cut, np.full(len(x_cut), edge), marker=marker, s=14, color=styling.MUTED_COLOR, zorder=3.5, clip_on=False
         )
 
 
 def _label_sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
     """Write along the right edge, if there is room, what values above and below zero mean."""
     above, below = ("underconfident →", "← overconfident") if confident else ("underpredicts →", "← overpredicts")
-    points = (
-        72 * styling.size_in_inches(ax)[1] * 0.8 * (1 - styling.STRIP_HEIGHT) / (high - low)
-    )  # title and labels take about a fifth
-    for text, extent, sign, where in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
-        if styling.text_width(text, size - 1.5) < points * extent:
-            style = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "rotation": 90, "ha": "left", "va": where}
+    # Title and labels take about a fifth of the height.
+    points = 72 * styling.size_in_inches(ax)[1] * 0.8 * (1 - styling.STRIP_HEIGHT) / (high - low)
+    for text, height_of_side, sign, vertical_alignment in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
+        if styling.text_width(text, size - 1.5) < points * height_of_side:
+            style = {
+                "fontsize": size - 1.5,
+                "color": styling.MUTED_COLOR,
+                "rotation": 90,
+                "ha": "left",
+                "va": vertical_alignment,
+            }
             ax.annotate(
                 text,
                 (1.015, 0),

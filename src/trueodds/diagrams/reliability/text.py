@@ -27,7 +27,7 @@ class BinSegment:
     error_share: float  # Σ share · |deviation|
 
 
-def find_segments(deviation: Array, share: Array, outside: Array) -> list[BinSegment]:
+def find_segments(deviation: Array, share: Array, is_outside: Array) -> list[BinSegment]:
     """Return the runs of neighboring bins that lie outside on the same side, those with the largest error first.
 
     >>> deviation, outside = np.array([0.1, -0.1, -0.2, 0.0]), np.array([True, True, True, False])
@@ -35,12 +35,12 @@ def find_segments(deviation: Array, share: Array, outside: Array) -> list[BinSeg
     >>> [(segment.first, segment.last, segment.above, round(segment.error_share, 3)) for segment in segments]
     [(1, 2, False, 0.075), (0, 0, True, 0.025)]
     """
-    side = np.where(outside, np.where(deviation > 0, 1, -1), 0)
+    side = np.where(is_outside, np.where(deviation > 0, 1, -1), 0)
     starts = np.flatnonzero(np.diff(side, prepend=0) != 0)
-    ends = np.append(starts[1:], len(side)) - 1
+    last_bins = np.append(starts[1:], len(side)) - 1
     segments = [
         BinSegment(int(a), int(b), bool(side[a] > 0), float(share[a : b + 1] @ np.abs(deviation[a : b + 1])))
-        for a, b in zip(starts, ends, strict=True)
+        for a, b in zip(starts, last_bins, strict=True)
         if side[a]
     ]
     return sorted(segments, key=lambda segment: -segment.error_share)
@@ -59,15 +59,15 @@ def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
     """
     segments = find_segments(table["deviation"], table["share"], table["outside"])
     total = sum(segment.error_share for segment in segments)
-    heaviest = [segment for segment in segments[:2] if segment.error_share >= _MIN_ERROR_SHARE * total]
-    words = ("underconfident", "overconfident") if confident else ("underpredicts", "overpredicts")
-    ordered = sorted(heaviest, key=lambda segment: segment.first)
+    largest_segments = [segment for segment in segments[:2] if segment.error_share >= _MIN_ERROR_SHARE * total]
+    bias_verbs = ("underconfident", "overconfident") if confident else ("underpredicts", "overpredicts")
+    ordered = sorted(largest_segments, key=lambda segment: segment.first)
     phrases: list[str] = []
     for i, current in enumerate(ordered):
-        word = words[0] if current.above else words[1]
+        verb = bias_verbs[0] if current.above else bias_verbs[1]
         if i and current.above == ordered[i - 1].above:
-            word = ""  # overconfident below 10 % and above 70 %
-        phrases.append(f"{word} {_segment_range(table, current)}".strip())
+            verb = ""  # overconfident below 10 % and above 70 %
+        phrases.append(f"{verb} {_segment_range(table, current)}".strip())
     return " and ".join(phrases)
 
 
@@ -88,11 +88,12 @@ def expected_outside_text(n_bins: int, level: float) -> str:
     >>> expected_outside_text(11, 0.9), expected_outside_text(3, 0.9)
     ('about 1', 'about 0.3')
     """
-    many = (1 - level) * n_bins
-    return f"about {many:.0f}" if many >= 0.95 else f"about {many:.1g}"
+    expected_count = (1 - level) * n_bins
+    return f"about {expected_count:.0f}" if expected_count >= 0.95 else f"about {expected_count:.1g}"
 
 
 def _segment_range(table: Mapping[str, Array], segment: BinSegment) -> str:
+    """The scores that a segment of bins spans, as a phrase such as `below 20 %`."""
     low, high = format_edge(float(table["low"][segment.first])), format_edge(float(table["high"][segment.last]))
     first, last = segment.first == 0, segment.last == len(table["low"]) - 1
     if first and last:
@@ -118,7 +119,7 @@ def format_edge(x: float) -> str:
 
 def describe_outside_bins(
     table: Mapping[str, Array],
-    outside: int,
+    n_outside: int,
     jointly_outside: bool,
     level: float,
     *,
@@ -129,39 +130,42 @@ def describe_outside_bins(
     """Describe how many bins lie outside, and where; `jointly_outside` means outside a Bonferroni bar."""
     count = len(table["low"])
     bins = f"{count} {'bins' if count != 1 else 'bin'}"
-    many, lies = f"{outside} of {bins}", "lies" if outside <= 1 else "lie"
-    text = f"in {many} the interval excludes the mean prediction" if around_rate else f"{many} {lies} outside"
-    if outside == 0 and around_rate:
-        which = "the only bin" if count == 1 else f"all {bins}"
-        return f"In {which} the interval contains the mean prediction."
-    if outside == 0:
+    count_text, verb = f"{n_outside} of {bins}", "lies" if n_outside <= 1 else "lie"
+    text = (
+        f"in {count_text} the interval excludes the mean prediction" if around_rate else f"{count_text} {verb} outside"
+    )
+    if n_outside == 0 and around_rate:
+        bins_text = "the only bin" if count == 1 else f"all {bins}"
+        return f"In {bins_text} the interval contains the mean prediction."
+    if n_outside == 0:
         return (
             "The only bin lies inside its consistency bar."
             if count == 1
             else f"All {bins} lie inside their consistency bars."
         )
     as_many = f"{expected_outside_text(count, level)} expected if calibrated"
-    if not jointly_outside and not simultaneous and is_explained_by_chance(count, outside, level):
+    if not jointly_outside and not simultaneous and is_explained_by_chance(count, n_outside, level):
         return f"{_capitalize_first(text)} ({as_many})."
-    place = _capitalize_first(describe_segments(table, confident=name == "confidence"))
+    segment_text = _capitalize_first(describe_segments(table, confident=name == "confidence"))
     if not jointly_outside and not simultaneous:
-        return f"{place}: {text} ({as_many})."
+        return f"{segment_text}: {text} ({as_many})."
     if around_rate:
-        return f"{place}: {text}."
-    bars = "its consistency bar" if outside == 1 else "their consistency bars"
-    return f"{place}: {many} {lies} outside {bars}."
+        return f"{segment_text}: {text}."
+    bars = "its consistency bar" if n_outside == 1 else "their consistency bars"
+    return f"{segment_text}: {count_text} {verb} outside {bars}."
 
 
-def describe_finding(binned: BinnedView, total: View, place: str, *, views: int, largest: bool) -> str:
+def describe_finding(binned: BinnedView, total: View, segment_text: str, *, views: int, largest: bool) -> str:
     """Describe where the view is miscalibrated, and its mean prediction and event rate."""
     name = binned.view.name
     predicted, observed = ("confidence", "accuracy") if name == "confidence" else ("predicted", "observed")
     text = f"Mean {predicted} {format_percent(float(total.p[0]))}, {observed} {format_percent(float(total.y[0]))}."
-    text = f"{place} {text}" if place else text
+    text = f"{segment_text} {text}" if segment_text else text
     if views == 1:
         return text
     return f"{'Largest error: ' if largest else ''}{name.removeprefix('class:')}, ECE\u00a0{binned.error:.4f}. {text}"
 
 
 def _capitalize_first(text: str) -> str:
+    """Capitalize the first letter and leave the others as they are."""
     return text[:1].upper() + text[1:]

@@ -142,19 +142,19 @@ class ReliabilityCurve(Recipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
-        panels = [CurvePanel.of(view, self.bandwidth, self.scale, self.range) for view in views]
+        panels = [CurvePanel.from_view(view, self.bandwidth, self.scale, self.range) for view in views]
         panels = [panels[i] for i in decreasing_order(panel.mean_local_error for panel in panels)]
-        drawn = panels[: layout.MAX_PANELS]
+        drawn_panels = panels[: layout.MAX_PANELS]
         if self.band is not None:
-            drawn = [
+            drawn_panels = [
                 panel.with_band(self.band, self.level, self.resamples, rng if self.simultaneous else None)
-                for panel in drawn
+                for panel in drawn_panels
             ]
-            panels[: layout.MAX_PANELS] = drawn
-        count = self.bins or drawn[0].strip_bins
+            panels[: layout.MAX_PANELS] = drawn_panels
+        count = self.bins or drawn_panels[0].strip_bins
         strips = [score_histogram(panel.view, count) for panel in panels]
-        tallest = max(float(shares["share"].max()) for shares in strips[: layout.MAX_PANELS])
-        rows = [panel.panel_row(len(panels), self.band, tallest, first=panel is panels[0]) for panel in panels]
+        max_share = max(float(shares["share"].max()) for shares in strips[: layout.MAX_PANELS])
+        rows = [panel.panel_row(len(panels), self.band, max_share, first=panel is panels[0]) for panel in panels]
         text_columns = {"view", "title", "aside", "finding", "scale"}
         return ReliabilityCurveDiagram(
             name=self.name,
@@ -173,13 +173,17 @@ class ReliabilityCurve(Recipe):
         )
 
     def _collect_notes(self, panels: Sequence[CurvePanel]) -> list[Note]:
+        """Notes on the bandwidth, the band and views that are not drawn."""
         notes = []
-        drawn = panels[: layout.MAX_PANELS]
-        narrowest = [panel.title for panel in drawn if panel.smoother.is_narrowest and isinstance(self.bandwidth, str)]
+        drawn_panels = panels[: layout.MAX_PANELS]
+        narrowest = [
+            panel.title for panel in drawn_panels if panel.smoother.is_narrowest and isinstance(self.bandwidth, str)
+        ]
         if narrowest:
             text = (
                 f"The scores of {', '.join(narrowest[:5])} are so concentrated that the bandwidth is the smallest"
-                f" allowed, {drawn[0].smoother.bandwidth:g}. Where scores are sparse, the curve follows single rows."
+                f" allowed, {drawn_panels[0].smoother.bandwidth:g}. Where scores are sparse, the curve follows single"
+                " rows."
             )
             notes.append(Note("TN258", text))
         text = (
@@ -200,7 +204,7 @@ class ReliabilityCurve(Recipe):
                 " band. The table contains the curves of all."
             )
             notes.append(Note("TN245", text))
-        if self.band is not None and any(panel.scores.has_vote_shares for panel in drawn):
+        if self.band is not None and any(panel.scores.has_vote_shares for panel in drawn_panels):
             notes.append(
                 Note("TN243", "Outcomes are shares of votes; limits use their observed variance around the curve.")
             )
@@ -240,34 +244,35 @@ class CurvePanel:
     columns: dict[str, Array]  # of the curve, by place
 
     @classmethod
-    def of(cls, view: View, bandwidth: float | str, scale: str, range: RangeSetting | None) -> Self:
-        """The curve without a band."""
+    def from_view(cls, view: View, bandwidth: float | str, scale: str, range: RangeSetting | None) -> Self:
+        """Compute the curve of a view, without a band."""
         return cls(view, *smooth_view(view, bandwidth, scale, range))
 
     def with_band(self, band: str, level: float, draws: int, rng: np.random.Generator | None) -> Self:
         """Return the curve with a band, simultaneous if `rng` is not None."""
-        own, limits = self.columns, SmootherBand.of(self.scores, self.smoother, self.columns)
-        ends = (
+        columns, limits = self.columns, SmootherBand.from_curve(self.scores, self.smoother, self.columns)
+        limits_of_band = (
             limits.confidence_limits(level, draws, rng)
             if band == "confidence"
             else limits.consistency_limits(level, draws, rng)
         )
-        tested = own["reference"] if band == "confidence" else own["rate"]
+        compared_curve = columns["reference"] if band == "confidence" else columns["rate"]
         tolerance = 1e-12  # equal counts must compare as equal
-        more = {
-            "low": ends[0],
-            "high": ends[1],
+        band_columns = {
+            "low": limits_of_band[0],
+            "high": limits_of_band[1],
             "effective": limits.effective_n,
             "mass": limits.kernel_weight_sum,
-            "outside": (tested < ends[0] - tolerance) | (tested > ends[1] + tolerance),
+            "outside": (compared_curve < limits_of_band[0] - tolerance)
+            | (compared_curve > limits_of_band[1] + tolerance),
         }
         if band == "confidence":
-            score = own["score"]
-            low, high = (correct_smoothing_bias(end, score, own["reference"]) for end in ends)
+            score = columns["score"]
+            low, high = (correct_smoothing_bias(limit, score, columns["reference"]) for limit in limits_of_band)
             # At a score of 0 all rates up to the reference map to 0, which must not give limits of zero width.
-            more["probability_low"] = np.where(score == 1, np.minimum(low, ends[0]), low)
-            more["probability_high"] = np.where(score == 0, np.maximum(high, ends[1]), high)
-        return replace(self, columns=own | more)
+            band_columns["probability_low"] = np.where(score == 1, np.minimum(low, limits_of_band[0]), low)
+            band_columns["probability_high"] = np.where(score == 0, np.maximum(high, limits_of_band[1]), high)
+        return replace(self, columns=columns | band_columns)
 
     @property
     def title(self) -> str:
@@ -311,7 +316,7 @@ class CurvePanel:
         outside = self.columns.get("outside", np.zeros(k, dtype=bool))
         return table | {"outside": np.concatenate([outside, np.zeros(bins, dtype=bool)])}
 
-    def panel_row(self, views: int, band: str | None, tallest: float, *, first: bool) -> dict[str, Any]:
+    def panel_row(self, views: int, band: str | None, max_share: float, *, first: bool) -> dict[str, Any]:
         """The numbers and texts of the panel."""
         total, text = (
             self.scores.w.sum(),
@@ -333,5 +338,5 @@ class CurvePanel:
             "bandwidth": self.smoother.bandwidth,
             "range_low": self.smoother.low,
             "share_outside": sum(segment.share for segment in self.miscalibrated_segments),
-            "tallest": tallest,
+            "tallest": max_share,
         }

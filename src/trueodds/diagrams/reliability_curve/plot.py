@@ -115,6 +115,7 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         return entries + self.shared_legend_entries()
 
     def _band_label(self) -> str:
+        """The label of the band in the legend."""
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         consistent = self.settings["band"] == "consistency"
         if not self.has_long_labels:
@@ -125,18 +126,20 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one view."""
         rows, size = self.rows(panel), styling.font_size(ax)
-        wide = self.draw_axes(ax, size)
+        is_wide = self.draw_axes(ax, size)
         if self.has("strip"):
             shares = select_part(rows, "strip")
-            tallest = float(self.panels["tallest"][panel])
-            styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["share"], tallest, size, label=wide)
+            max_share = float(self.panels["tallest"][panel])
+            styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["share"], max_share, size, label=is_wide)
         curve = select_part(rows, "curve")
         for piece in np.unique(curve["piece"]):
-            self._draw_piece(ax, {name: column[curve["piece"] == piece] for name, column in curve.items()}, wide=wide)
+            self._draw_piece(
+                ax, {name: column[curve["piece"] == piece] for name, column in curve.items()}, is_wide=is_wide
+            )
 
-    def _draw_piece(self, ax: Any, rows: Mapping[str, Array], *, wide: bool) -> None:
+    def _draw_piece(self, ax: Any, rows: Mapping[str, Array], *, is_wide: bool) -> None:
         """Draw one piece of the curve without gaps."""
-        x, thick = rows["score"], 1.8 if wide else 1.3
+        x, line_width = rows["score"], 1.8 if is_wide else 1.3
         if self.settings["band"] and self.has("band"):
             # A band based on a row or two must look less certain than one based on thousands.
             strength = min(float(np.nanmax(rows["effective"])) / MIN_OPAQUE_EFFECTIVE_N, 1.0)
@@ -149,18 +152,26 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
                     rows["low"][:1],
                     rows["high"][:1],
                     colors=styling.INSIDE_BAR_COLOR,
-                    linewidth=(0.7 + 1.3 * strength) * thick,
+                    linewidth=(0.7 + 1.3 * strength) * line_width,
                     **style,
                 )
         if self.has("reference"):
             ax.plot(x, rows["reference"], zorder=2.5, label="reference", **_REFERENCE_LINE_STYLE)
         if self.has("curve"):
-            dot = {"marker": "o", "markersize": 2.2 * thick} if x[-1] - x[0] < 0.004 else {}
-            ax.plot(x, rows["rate"], color=styling.INSIDE_COLOR, linewidth=thick, zorder=3, label="curve", **dot)
+            dot_style = {"marker": "o", "markersize": 2.2 * line_width} if x[-1] - x[0] < 0.004 else {}
+            ax.plot(
+                x, rows["rate"], color=styling.INSIDE_COLOR, linewidth=line_width, zorder=3, label="curve", **dot_style
+            )
             if rows["outside"].any():
-                outside = np.where(rows["outside"], rows["rate"], np.nan)
+                outside_rate = np.where(rows["outside"], rows["rate"], np.nan)
                 ax.plot(
-                    x, outside, color=styling.OUTSIDE_COLOR, linewidth=1.8 * thick, zorder=3.1, label="outside", **dot
+                    x,
+                    outside_rate,
+                    color=styling.OUTSIDE_COLOR,
+                    linewidth=1.8 * line_width,
+                    zorder=3.1,
+                    label="outside",
+                    **dot_style,
                 )
 
 

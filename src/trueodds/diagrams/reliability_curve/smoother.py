@@ -76,10 +76,10 @@ class CurveSmoother:
         radius = math.floor(self.bandwidth / step + 1e-9)
         grid_index = _neighborhood(np.unique(np.rint(x / step).astype(np.int64)), radius)
         if self.reflects:
-            lowest = math.ceil(self.low * steps_per_unit - 1e-9)
-            grid_index = grid_index[(grid_index >= lowest - 1) & (grid_index <= steps_per_unit)]
+            first_step = math.ceil(self.low * steps_per_unit - 1e-9)
+            grid_index = grid_index[(grid_index >= first_step - 1) & (grid_index <= steps_per_unit)]
             # 1/K need not be a multiple of the step: it replaces the multiple below it.
-            grid_index = grid_index[(grid_index >= lowest) | (self.low < lowest / steps_per_unit - 1e-12)]
+            grid_index = grid_index[(grid_index >= first_step) | (self.low < first_step / steps_per_unit - 1e-12)]
             point = np.maximum(grid_index / steps_per_unit, self.low)
         else:
             integer_percentages = np.arange(1, 100) / 100
@@ -150,11 +150,12 @@ def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array
     """
     with np.errstate(divide="ignore", invalid="ignore"):  # in the branch that np.where discards
         below, above = rate * score / reference, 1 - (1 - rate) * (1 - score) / (1 - reference)
-    moved = np.where(rate > reference, above, below)
-    return np.asarray(np.clip(np.where(np.minimum(reference, 1 - reference) > 0, moved, rate), 0.0, 1.0))
+    corrected = np.where(rate > reference, above, below)
+    return np.asarray(np.clip(np.where(np.minimum(reference, 1 - reference) > 0, corrected, rate), 0.0, 1.0))
 
 
 def _range_start(view: View, scores: DistinctScoreSums, range: RangeSetting | None) -> float:
+    """The lower end of the range of scores: 0, or 1/K for the largest of K probabilities."""
     if range == "auto":
         known = view.name == "confidence" and view.classes >= 2
         return 1 / view.classes if known and scores.score[0] >= 1 / view.classes - MAX_RANGE_SHORTFALL else 0.0
@@ -169,9 +170,7 @@ def _neighborhood(numbers: Array, radius: int) -> Array:
     return first + np.arange(counts.sum())
 
 
-MIN_NORMAL_VARIANCE = (
-    1e6  # variance of a count beyond which the normal approximation of its quantiles is accurate to 1e-6
-)
+MIN_NORMAL_VARIANCE = 1e6  # variance of a count from which on normal quantiles are accurate to 1e-6
 
 
 @dataclass(frozen=True)
@@ -184,7 +183,7 @@ class SmootherBand:
     reference: Array  # (points,), the curve expected under calibration
 
     @classmethod
-    def of(cls, scores: DistinctScoreSums, smoother: CurveSmoother, columns: dict[str, Array]) -> SmootherBand:
+    def from_curve(cls, scores: DistinctScoreSums, smoother: CurveSmoother, columns: dict[str, Array]) -> SmootherBand:
         """The band of a curve and its scores."""
         score_groups = smoother.score_groups(scores)
         kernel = pairwise_kernel_weights(

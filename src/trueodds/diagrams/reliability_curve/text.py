@@ -27,25 +27,30 @@ class CurveSegment:
 
 
 def find_segments_outside(columns: dict[str, Array], score_of_row_group: Array, w: Array) -> list[CurveSegment]:
-    """The segments outside the band, by increasing score; `at` and `w` are the scores and their weights."""
+    """Find the segments outside the band, by increasing score, from the columns of the curve.
+
+    The distinct scores (m,) of the rows and their weights `w` (m,) determine how much a segment matters.
+    """
     score, error, piece = columns["score"], columns["error"], columns["piece"]
     segments = []
     for overpredicts in (True, False):
-        outside = columns["outside"] & ((error < 0) if overpredicts else (error > 0))
-        run = np.flatnonzero(outside)
+        is_outside = columns["outside"] & ((error < 0) if overpredicts else (error > 0))
+        run = np.flatnonzero(is_outside)
         if not len(run):
             continue
-        for part in np.split(run, np.flatnonzero((np.diff(run) > 1) | (np.diff(piece[run]) > 0)) + 1):
-            low, high = float(score[part[0]]), float(score[part[-1]])
-            within = slice(
+        for segment_points in np.split(run, np.flatnonzero((np.diff(run) > 1) | (np.diff(piece[run]) > 0)) + 1):
+            low, high = float(score[segment_points[0]]), float(score[segment_points[-1]])
+            in_segment = slice(
                 np.searchsorted(score_of_row_group, low, "left"), np.searchsorted(score_of_row_group, high, "right")
             )
-            share = w[within] / w.sum()
-            local_error = float(share @ np.abs(np.interp(score_of_row_group[within], score, error)))
+            share = w[in_segment] / w.sum()
+            local_error = float(share @ np.abs(np.interp(score_of_row_group[in_segment], score, error)))
             # Report a round score if possible, 90 % rather than 89.6 %.
-            weighted_error = columns["mass"][part] * np.abs(error[part])
-            is_round = np.abs(100 * score[part] - np.rint(100 * score[part])) < 1e-6
-            peak = part[np.argmax(np.where(is_round, weighted_error, 0.0) if is_round.any() else weighted_error)]
+            weighted_error = columns["mass"][segment_points] * np.abs(error[segment_points])
+            is_round = np.abs(100 * score[segment_points] - np.rint(100 * score[segment_points])) < 1e-6
+            peak = segment_points[
+                np.argmax(np.where(is_round, weighted_error, 0.0) if is_round.any() else weighted_error)
+            ]
             segments.append(CurveSegment(low, high, overpredicts, float(share.sum()), local_error, int(peak)))
     return sorted(segments, key=lambda segment: segment.low)
 
@@ -60,9 +65,11 @@ def describe_finding(
         return mean_text
     if not segments:
         return f"The {'curve' if band == 'consistency' else 'reference curve'} lies inside the {band} band. {mean_text}"
-    much, little = ("overconfident", "underconfident") if view == "confidence" else ("overpredicts", "underpredicts")
+    overpredicted, underpredicted = (
+        ("overconfident", "underconfident") if view == "confidence" else ("overpredicts", "underpredicts")
+    )
     by_loss = sorted(segments, key=lambda segment: -segment.local_error)
-    shown = sorted(
+    shown_segments = sorted(
         (
             segment
             for segment in by_loss[:MAX_SEGMENTS]
@@ -70,24 +77,24 @@ def describe_finding(
         ),
         key=lambda segment: segment.low,
     )
-    words = []
-    for segment in shown:
+    segment_texts = []
+    for segment in shown_segments:
         i = segment.peak_index
-        ends, (at,) = (
-            [format_probabilities(end)[0] for end in (segment.low, segment.high)],
+        end_texts, (peak_text,) = (
+            [format_probabilities(values)[0] for values in (segment.low, segment.high)],
             format_probabilities(float(columns["score"][i])),
         )
         names = ("probability", "probability_low", "probability_high")
         rate, *limits = format_probabilities(
             *(float(columns[name][i]) for name in (names if band == "confidence" else names[:1]))
         )
-        is_wide = segment.high - segment.low > MIN_NAMED_WIDTH and ends[0] != ends[1]
-        where = f"between {ends[0]} and {ends[1]}" if is_wide else f"near {at}"
-        text = f"{much if segment.overpredicts else little} {where}: {observed} {rate}"
+        is_wide = segment.high - segment.low > MIN_NAMED_WIDTH and end_texts[0] != end_texts[1]
+        range_text = f"between {end_texts[0]} and {end_texts[1]}" if is_wide else f"near {peak_text}"
+        text = f"{overpredicted if segment.overpredicts else underpredicted} {range_text}: {observed} {rate}"
         if band == "confidence":
             text += f" [{', '.join(limits)}]"
-        words.append(f"{text} at {at}")
-    n_omitted = len(segments) - len(shown)
+        segment_texts.append(f"{text} at {peak_text}")
+    n_omitted = len(segments) - len(shown_segments)
     rest = f", and {n_omitted} shorter {'segment' if n_omitted == 1 else 'segments'}" if n_omitted else ""
-    body = "; ".join(words)
+    body = "; ".join(segment_texts)
     return f"{body[0].upper()}{body[1:]}{rest}. {mean_text}"

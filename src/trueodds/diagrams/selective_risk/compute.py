@@ -109,18 +109,19 @@ class RiskCoverage(Recipe):
         return self._evaluate_diagram(views, None, rng)
 
     def _evaluate_diagram(self, views: tuple[View, ...], cluster: Array | None, rng: np.random.Generator) -> Diagram:
+        """Compute the curve of the only view, with resampled clusters if there are any."""
         if len(views) != 1 or views[0].joint or views[0].name != "confidence":
             got = views[0].name if len(views) == 1 else f"{len(views)} views"
-            why = f"The diagram {self.name} requires the confidence in the predicted class."
-            raise InputError("TO205", why, f"lens {got!r}", "Use lens='confidence' or omit it.")
+            problem = f"The diagram {self.name} requires the confidence in the predicted class."
+            raise InputError("TO205", problem, f"lens {got!r}", "Use lens='confidence' or omit it.")
         (view,) = views
         curve = selective_risk_of_view(
             view, cluster, n_queries=self.n_queries, at=None, resamples=self.resamples, level=self.level, rng=rng
         )  # fmt: skip
         table = {"view": np.full(len(curve.at["coverage"]), view.name, dtype=object), **curve.at}
         row = _panel_row(view, curve)
-        words = {"view", "title", "aside", "finding"}
-        panels = {key: np.array([value], dtype=object if key in words else None) for key, value in row.items()}
+        text_columns = {"view", "title", "aside", "finding"}
+        panels = {key: np.array([value], dtype=object if key in text_columns else None) for key, value in row.items()}
         return RiskPlot(
             name=self.name,
             lens=view.name,
@@ -135,12 +136,15 @@ class RiskCoverage(Recipe):
         )
 
 
+MIN_SCALED_COVERAGE = 0.1  # share of the largest coverage from which on the limits of the risk set the scale of y
+
+
 def _panel_row(view: View, curve: SelectiveRisk) -> dict[str, Any]:
+    """The row of `panels` for this curve."""
     assert curve.interval is not None
-    settled = (
-        curve.at["coverage"] >= 0.1 * curve.at["coverage"][-1]
-    )  # at low coverage, few answers have upper limits near 1
-    tallest = max(float(curve.at["high"][settled].max()), float(curve.at["risk"].max()), curve.random, 0.01)
+    # At low coverage, few answers have upper limits near 1.
+    has_enough_answers = curve.at["coverage"] >= MIN_SCALED_COVERAGE * curve.at["coverage"][-1]
+    max_risk = max(float(curve.at["high"][has_enough_answers].max()), float(curve.at["risk"].max()), curve.random, 0.01)
     return {
         "view": view.name,
         "title": view.name,
@@ -156,16 +160,17 @@ def _panel_row(view: View, curve: SelectiveRisk) -> dict[str, Any]:
         "answered": curve.answered,
         "n_queries": curve.n_queries,
         "coverage": curve.answered / curve.n_queries,
-        "y_high": min(1.08 * tallest, 1.02),
+        "y_high": min(1.08 * max_risk, 1.02),
     }
 
 
 def _describe_finding(curve: SelectiveRisk) -> str:
+    """State the error rate, that of the more confident half, and AURC with its interval."""
     assert curve.interval is not None
-    half = int(np.argmin(np.abs(curve.at["coverage"] - curve.at["coverage"][-1] / 2)))
-    surer = styling.format_percent(float(curve.at["risk"][half]))
+    half_index = int(np.argmin(np.abs(curve.at["coverage"] - curve.at["coverage"][-1] / 2)))
+    risk_text = styling.format_percent(float(curve.at["risk"][half_index]))
     overall = styling.format_percent(curve.random)
-    text = f"The error rate is {overall} over all predictions and {surer} over the more confident half"
+    text = f"The error rate is {overall} over all predictions and {risk_text} over the more confident half"
     if curve.n_queries > curve.answered:
         text += f"; {curve.n_queries - curve.answered:,} of {curve.n_queries:,} cases have no prediction"
     limits = f"{format_number(curve.interval.low)} to {format_number(curve.interval.high)}"

@@ -44,8 +44,8 @@ class RiskPlot(Diagram):
             entries.append((Line2D([], [], color=styling.INSIDE_COLOR, linewidth=1.8), "most confident first"))
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            more = ", pointwise" if self.has_long_labels else ""
-            entries.append((Patch(facecolor=styling.STRIP_COLOR, alpha=0.45), f"{level} band{more}"))
+            scope = ", pointwise" if self.has_long_labels else ""
+            entries.append((Patch(facecolor=styling.STRIP_COLOR, alpha=0.45), f"{level} band{scope}"))
         if self.has("random"):
             label = f"random order: {styling.format_percent(float(self.panels['random'][0]))}"
             entries.append((Line2D([], [], color=styling.OUTSIDE_COLOR, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
@@ -59,7 +59,7 @@ class RiskPlot(Diagram):
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
         styling.set_probability_axis(ax)
-        high, end = float(view["y_high"]), float(view["coverage"])
+        high, max_coverage = float(view["y_high"]), float(view["coverage"])
         ax.set_ylim(-high * self.strip_height / (1 - self.strip_height), high)
         ax.set_yticks(_risk_ticks(ax, high))
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
@@ -72,19 +72,20 @@ class RiskPlot(Diagram):
                 "linewidth": 0,
                 "zorder": 0.6,
             }
-            ax.fill_between([end, 1.0], 0, high, label="unanswered", **style)
+            ax.fill_between([max_coverage, 1.0], 0, high, label="unanswered", **style)
         if self.has("band"):
             style = {"color": styling.STRIP_COLOR, "alpha": 0.45, "linewidth": 0, "zorder": 1, "label": "band"}
             ax.fill_between(x, rows["low"], rows["high"], **style)
         if self.has("random"):
             style = {"colors": styling.OUTSIDE_COLOR, "linewidth": 1.6, "linestyles": (0, (4, 1.5)), "zorder": 2}
-            ax.hlines([float(view["random"])], 0, end, label="random", **style)
+            ax.hlines([float(view["random"])], 0, max_coverage, label="random", **style)
         if self.has("curve"):
             ax.plot(x, rows["risk"], color=styling.INSIDE_COLOR, linewidth=1.8, zorder=3, label="curve")
         if self.has("thresholds"):
             _draw_axis_strip(ax, x, rows["threshold"], size)
 
     def _shows_unanswered(self) -> bool:
+        """Whether the curve ends below a coverage of 1, because some questions have no answer."""
         return float(self.panels["coverage"][0]) < 1
 
 
@@ -93,20 +94,20 @@ def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) ->
     strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.MUTED_COLOR, "va": "center", "gid": "threshold"}
-    word = "confidence:"
-    free = first + (styling.text_width(word, size - 1.5) + 12) / points
-    strip.text(first + 4 / points, 0.42, word, ha="left", **style)
+    strip_label = "confidence:"
+    label_end = first + (styling.text_width(strip_label, size - 1.5) + 12) / points
+    strip.text(first + 4 / points, 0.42, strip_label, ha="left", **style)
     for tick in np.arange(1, 11) / 10:
-        place = int(np.searchsorted(coverage, tick - 1e-9))
-        if place == len(coverage):
+        step = int(np.searchsorted(coverage, tick - 1e-9))
+        if step == len(coverage):
             break
-        label = _format_confidence(float(threshold[place]))
-        half = (styling.text_width(label, size - 1.5) / 2 + 3) / points
-        at = min(float(tick), last - half)
-        if at - half >= free:
-            free = at + half
+        label = _format_confidence(float(threshold[step]))
+        half_width = (styling.text_width(label, size - 1.5) / 2 + 3) / points
+        tick_position = min(float(tick), last - half_width)
+        if tick_position - half_width >= label_end:
+            label_end = tick_position + half_width
             strip.plot([tick, tick], [0.76, 1], color=AXIS_LINE_COLOR, linewidth=0.8, label="tick")
-            strip.text(at, 0.42, label, ha="center", **style)
+            strip.text(tick_position, 0.42, label, ha="center", **style)
 
 
 def _format_confidence(confidence: float) -> str:
@@ -116,8 +117,9 @@ def _format_confidence(confidence: float) -> str:
 
 
 def _risk_ticks(ax: Any, high: float) -> list[float]:
+    """Round ticks of the risk axis, few in low axes."""
     from matplotlib.ticker import MaxNLocator
 
-    room = styling.size_in_inches(ax)[1]
-    ticks = MaxNLocator(6 if room > 2.5 else 4 if room > 1 else 2, steps=[1, 2, 2.5, 5, 10]).tick_values(0, high)
+    height = styling.size_in_inches(ax)[1]
+    ticks = MaxNLocator(6 if height > 2.5 else 4 if height > 1 else 2, steps=[1, 2, 2.5, 5, 10]).tick_values(0, high)
     return [float(tick) for tick in ticks if 0 <= tick <= high]

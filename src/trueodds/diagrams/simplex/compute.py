@@ -17,10 +17,8 @@ from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_p
 from trueodds.diagrams.simplex_recipe import SimplexRecipe
 from trueodds.lenses.view import View
 
-N_BINS_PER_AXIS, N_BINS_PER_AXIS_OF_MANY = (
-    10,
-    5,
-)  # per axis of the grid: 100 triangles, and 25 in the small triangles of many classes
+# Bins per axis of the grid: 100 triangles, and 25 in the small triangles of more than three classes.
+N_BINS_PER_AXIS, N_BINS_PER_AXIS_OF_MANY = 10, 5
 
 
 @dataclass(frozen=True)
@@ -109,8 +107,8 @@ class Simplex(SimplexRecipe):
         cells = sum(len(table["cell"]) for table in tables)
         cell_level = 1 - (1 - self.level) / cells if self.simultaneous else self.level
         if self.ellipses:
-            made = (body.with_ellipses(cell_level) for body in arrows)
-            tables = [{**table, **ellipse} for table, ellipse in zip(tables, made, strict=True)]
+            arrows_with_ellipses = (body.with_ellipses(cell_level) for body in arrows)
+            tables = [{**table, **ellipse} for table, ellipse in zip(tables, arrows_with_ellipses, strict=True)]
         settings = {
             "partition": str(arrows[0].partition),
             "level": self.level,
@@ -132,6 +130,7 @@ class Simplex(SimplexRecipe):
         )
 
     def _evaluate_triangles(self, view: View, names: tuple[str, ...] | None) -> list[Arrows]:
+        """Evaluate one triangle for three outcomes, else one of each outcome, its closest rival and the rest."""
         simplex_recipe.check_joint(view, self.name)
         labels = simplex_recipe.label_outcomes(view, names)
         partition = self.partition or default_partition(
@@ -139,10 +138,10 @@ class Simplex(SimplexRecipe):
         )
         if len(labels) == 3:
             return [Arrows(view, partition, labels, view.name, self.level)]
-        made = []
+        triangles = []
         rest = simplex_recipe.label_rest(labels)
         sums = simplex_recipe.row_totals(view)
         for j, c in enumerate(simplex_recipe.closest_rivals(view)):
-            three = simplex_recipe.rival_view(view, j, int(c), f"class:{labels[j]}", sums)
-            made.append(Arrows(three, partition, (labels[j], labels[c], rest), labels[j], self.level))
-        return made
+            view_of_three = simplex_recipe.rival_view(view, j, int(c), f"class:{labels[j]}", sums)
+            triangles.append(Arrows(view_of_three, partition, (labels[j], labels[c], rest), labels[j], self.level))
+        return triangles

@@ -44,59 +44,71 @@ class SimplexDiagram(Diagram):
         """The arrows, shades and ellipses."""
         from matplotlib.lines import Line2D
 
-        made = simplex_marks.legend_entries(self, {name: column[0] for name, column in self.panels.items()})
+        entries = simplex_marks.legend_entries(self, {name: column[0] for name, column in self.panels.items()})
         if "ellipse_long" in self.table and self.has("ellipses") and simplex_marks.significance_shown(self)[0]:
             level = f"{100 * self.settings['level_of_each_ellipse']:.4g}\u00a0%"
             handle = Line2D(
                 [], [], linestyle="none", marker="o", markerfacecolor="none", markeredgecolor=styling.TEXT_COLOR
             )
-            made.append((handle, f"head if calibrated ({level})"))
-        return made or [(Line2D([], [], linestyle="none"), "")]
+            entries.append((handle, f"head if calibrated ({level})"))
+        return entries or [(Line2D([], [], linestyle="none"), "")]
 
     def draw_panel(self, ax: Any, panel: int) -> None:
         """Draw one triangle."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size, alone = styling.font_size(ax), len(self.panels["view"]) == 1
-        keyed = alone and self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
+        size, is_single_view = styling.font_size(ax), len(self.panels["view"]) == 1
+        has_key = is_single_view and self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
         simplex_marks.hide_axes(ax)
-        around = np.vstack([simplex_geometry.TRIANGLE, simplex_geometry.TRIANGLE[:1]])
-        ax.fill(*around.T, facecolor="#FBFBFB", edgecolor="none", zorder=0.8)
-        ax.plot(*around.T, color="#7A7A7A", linewidth=1.0, zorder=1.5, label="edge")
+        outline = np.vstack([simplex_geometry.TRIANGLE, simplex_geometry.TRIANGLE[:1]])
+        ax.fill(*outline.T, facecolor="#FBFBFB", edgecolor="none", zorder=0.8)
+        ax.plot(*outline.T, color="#7A7A7A", linewidth=1.0, zorder=1.5, label="edge")
         if self.has("cells"):
             _draw_cells(ax, rows, view)
-        if keyed:
+        if has_key:
             simplex_marks.draw_key(ax, view, (1.1, 0.36, 0.045, 0.4), size)
         tail, head = (
             simplex_geometry.to_triangle(stack_outcomes(dict(rows), name))
             for name in ("mean_prediction", "outcome_frequency")
         )
-        beyond = rows["beyond"]
-        if "ellipse_long" in rows and self.has("ellipses") and beyond.any():
-            _draw_ellipses(ax, {name: column[beyond] for name, column in rows.items()}, tail[beyond])
-        for layer, which, kind, z in (("faded", ~beyond, "faded", 2.2), ("arrows", beyond, "beyond", 3)):
-            if self.has(layer) and which.any():
-                drawn = simplex_marks.draw_arrows(ax, tail[which], head[which], kind, zorder=z)
-                drawn.set_alpha(simplex_marks.arrow_opacity(rows, view)[which] if kind == "faded" else 1.0)
-        left, right = (-0.2, 1.36 if keyed else 1.2) if alone else (-0.06, 1.06)
+        is_significant = rows["beyond"]
+        if "ellipse_long" in rows and self.has("ellipses") and is_significant.any():
+            _draw_ellipses(ax, {name: column[is_significant] for name, column in rows.items()}, tail[is_significant])
+        for layer, mask, arrow_kind, z in (
+            ("faded", ~is_significant, "faded", 2.2),
+            ("arrows", is_significant, "beyond", 3),
+        ):
+            if self.has(layer) and mask.any():
+                artist = simplex_marks.draw_arrows(ax, tail[mask], head[mask], arrow_kind, zorder=z)
+                artist.set_alpha(simplex_marks.arrow_opacity(rows, view)[mask] if arrow_kind == "faded" else 1.0)
+        left, right = (-0.2, 1.36 if has_key else 1.2) if is_single_view else (-0.06, 1.06)
         # In a smaller figure, names take a larger part of the side.
-        line = 1.35 * size / simplex_marks.points_per_unit(ax, wide=right - left, tall=1.12, alone=alone)
+        line = (
+            1.35
+            * size
+            / simplex_marks.points_per_unit(
+                ax, width_in_units=right - left, height_in_units=1.12, is_single_panel=is_single_view
+            )
+        )
         low, high = (left, -0.02 - line), (right, 0.885 + line)
-        side = simplex_marks.points_per_unit(ax, wide=right - left, tall=high[1] - low[1], alone=alone)
-        _draw_names(ax, simplex_marks.corner_names(view), size, side, alone=alone)
+        side = simplex_marks.points_per_unit(
+            ax, width_in_units=right - left, height_in_units=high[1] - low[1], is_single_panel=is_single_view
+        )
+        _draw_names(ax, simplex_marks.corner_names(view), size, side, is_single_panel=is_single_view)
         simplex_marks.EqualAspect(ax, low, high)
 
 
 def _draw_cells(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any]) -> None:
+    """Draw the cells in the color of their share of rows; those without area as dots."""
     from matplotlib.collections import PolyCollection
 
     colors = np.array(simplex_marks.cell_colors(rows, view))
     low, high = (stack_outcomes(dict(rows), name) for name in ("low", "high"))
     shapes = [simplex_geometry.cell_outline(a, b) for a, b in zip(low, high, strict=True)]
-    flat = np.array([len(shape) == 0 for shape in shapes])
+    is_empty = np.array([len(shape) == 0 for shape in shapes])
     width = 0.5 if len(shapes) <= MAX_CELLS_WITH_WIDE_EDGES else 0.25
     cells = PolyCollection(
         [simplex_geometry.to_triangle(shape) for shape in shapes if len(shape)],
-        facecolors=colors[~flat].tolist(),
+        facecolors=colors[~is_empty].tolist(),
         edgecolors="#B9C4CE",
         linewidths=width,
         zorder=1,
@@ -104,14 +116,15 @@ def _draw_cells(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any]) -> 
     )
     ax.add_collection(cells, autolim=False)
     # A cell without area, such as a vertex of the grid, is drawn as a dot at its mean prediction.
-    dots = simplex_geometry.to_triangle(stack_outcomes(dict(rows), "mean_prediction")[flat])
-    if flat.any():
+    dots = simplex_geometry.to_triangle(stack_outcomes(dict(rows), "mean_prediction")[is_empty])
+    if is_empty.any():
         ax.scatter(
-            *dots.T, s=26, c=colors[flat].tolist(), edgecolors="#7A8794", linewidths=0.6, zorder=1.6, label="dots"
+            *dots.T, s=26, c=colors[is_empty].tolist(), edgecolors="#7A8794", linewidths=0.6, zorder=1.6, label="dots"
         )
 
 
 def _draw_ellipses(ax: Any, rows: Mapping[str, Array], tail: Array) -> None:
+    """Draw the confidence ellipse of the observed frequencies of each cell."""
     from matplotlib.collections import EllipseCollection
 
     shapes = EllipseCollection(
@@ -139,13 +152,13 @@ def _triangle_clip(ax: Any) -> Any:
     return Polygon(simplex_geometry.TRIANGLE, transform=ax.transData)
 
 
-def _draw_names(ax: Any, names: tuple[str, ...], size: float, side: float, *, alone: bool) -> None:
+def _draw_names(ax: Any, names: tuple[str, ...], size: float, side: float, *, is_single_panel: bool) -> None:
     """Write each outcome at its corner, shortened to avoid overlap; in a grid within the width of the triangle."""
-    left, right = ("center", "center") if alone else ("left", "right")
-    part = 0.92 if alone else 0.5
+    left, right = ("center", "center") if is_single_panel else ("left", "right")
+    width_share = 0.92 if is_single_panel else 0.5
     for name, x, y, ha, va, max_width in zip(
         names, (0.0, 1.0, 0.5), (-0.02, -0.02, 0.885), (left, right, "center"), ("top", "top", "bottom"),
-        (part, part, 1.1), strict=True,
+        (width_share, width_share, 1.1), strict=True,
     ):  # fmt: skip
         ax.text(
             x,

@@ -21,11 +21,8 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import stack_outcomes
 
 CIRCUMRADIUS = float(np.sqrt(6) / 4)  # distance of a corner from the center
-MAX_WIDTH_WITH_NAMES, MAX_HEIGHT_WITH_NAMES, MAX_NAME_WIDTH = (
-    1.88,
-    1.28,
-    0.6,
-)  # size of the tetrahedron with its names, and of a name, in sides
+# Largest size of the tetrahedron with its names, and largest width of a name, in lengths of an edge.
+MAX_WIDTH_WITH_NAMES, MAX_HEIGHT_WITH_NAMES, MAX_NAME_WIDTH = 1.88, 1.28, 0.6
 DOT_AREAS = (10.0, 90.0)  # in square points, of the least and the most frequent cell
 
 
@@ -63,15 +60,15 @@ class TetrahedronDiagram(Diagram):
         rows, view = dict(self.rows(panel)), self.view()
         corners = simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
         size = styling.font_size(ax)
-        keyed = self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
+        has_key = self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
         simplex_marks.hide_axes(ax)
-        for (a, b), behind in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners), strict=True):
-            style: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.8} if behind else {"linewidth": 1.1}
-            label = "hidden edge" if behind else "edge"
-            ax.plot(*corners[[a, b], :2].T, color="#7A7A7A", zorder=1 if behind else 1.5, label=label, **style)
+        for (a, b), is_hidden in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners), strict=True):
+            style: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.8} if is_hidden else {"linewidth": 1.1}
+            label = "hidden edge" if is_hidden else "edge"
+            ax.plot(*corners[[a, b], :2].T, color="#7A7A7A", zorder=1 if is_hidden else 1.5, label=label, **style)
         tail, head = (stack_outcomes(rows, name) @ corners for name in ("mean_prediction", "outcome_frequency"))
         order = np.argsort(tail[:, 2], kind="stable")  # near cells are drawn over far ones
-        near = 0.4 + 0.6 * (tail[:, 2] + CIRCUMRADIUS) / (2 * CIRCUMRADIUS)
+        opacity = 0.4 + 0.6 * (tail[:, 2] + CIRCUMRADIUS) / (2 * CIRCUMRADIUS)
         if self.has("cells"):
             colors = np.array(simplex_marks.cell_colors(rows, view))
             ax.scatter(
@@ -83,29 +80,28 @@ class TetrahedronDiagram(Diagram):
                 zorder=2,
                 label="cells",
             )
-        for layer, which, kind, z in (
+        for layer, mask, arrow_kind, z in (
             ("faded", ~rows["beyond"], "faded", 2.2),
             ("arrows", rows["beyond"], "beyond", 3),
         ):
-            selected = order[which[order]]
+            selected = order[mask[order]]
             if self.has(layer) and len(selected):
-                drawn = simplex_marks.draw_arrows(ax, tail[selected, :2], head[selected, :2], kind, zorder=z)
-                drawn.set_alpha(
-                    near[selected] * (simplex_marks.arrow_opacity(rows, view)[selected] if kind == "faded" else 1.0)
+                artist = simplex_marks.draw_arrows(ax, tail[selected, :2], head[selected, :2], arrow_kind, zorder=z)
+                artist.set_alpha(
+                    opacity[selected]
+                    * (simplex_marks.arrow_opacity(rows, view)[selected] if arrow_kind == "faded" else 1.0)
                 )
         names = simplex_marks.corner_names(view)
         low, high = _view_limits(ax, names, corners, size)
-        if keyed:
+        if has_key:
             simplex_marks.draw_key(ax, view, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
-            high = (
-                high[0]
-                + 0.06
-                + 4
-                * size
-                / simplex_marks.points_per_unit(ax, wide=MAX_WIDTH_WITH_NAMES, tall=MAX_HEIGHT_WITH_NAMES, alone=True),
-                high[1],
+            points = simplex_marks.points_per_unit(
+                ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
             )
-        side = simplex_marks.points_per_unit(ax, wide=high[0] - low[0], tall=high[1] - low[1], alone=True)
+            high = high[0] + 0.06 + 4 * size / points, high[1]
+        side = simplex_marks.points_per_unit(
+            ax, width_in_units=high[0] - low[0], height_in_units=high[1] - low[1], is_single_panel=True
+        )
         _draw_names(ax, names, corners, size, side)
         simplex_marks.EqualAspect(ax, low, high)
 
@@ -141,14 +137,22 @@ def dot_areas(rows: dict[str, Array], view: dict[str, Any]) -> Array:
 
 def _view_limits(ax: Any, names: tuple[str, ...], corners: Array, size: float) -> tuple[tuple[float, float], ...]:
     """The lower and upper limits of the axes that contain the tetrahedron with its names."""
-    side = simplex_marks.points_per_unit(ax, wide=MAX_WIDTH_WITH_NAMES, tall=MAX_HEIGHT_WITH_NAMES, alone=True)
+    side = simplex_marks.points_per_unit(
+        ax, width_in_units=MAX_WIDTH_WITH_NAMES, height_in_units=MAX_HEIGHT_WITH_NAMES, is_single_panel=True
+    )
     line = (1.35 * size + 5) / side
     low, high = corners[:, :2].min(axis=0) - line, corners[:, :2].max(axis=0) + line
     for name, (x, y, _) in zip(names, corners, strict=True):
-        words = min(styling.text_width(name, size, "bold") / side, MAX_NAME_WIDTH)
-        across = _outward_direction(x, y)[0]
-        beside = words + 7 / side
-        left, right = (0.0, beside) if across > 0.5 else (beside, 0.0) if across < -0.5 else (words / 2, words / 2)
+        name_width = min(styling.text_width(name, size, "bold") / side, MAX_NAME_WIDTH)
+        x_direction = _outward_direction(x, y)[0]
+        beside = name_width + 7 / side
+        left, right = (
+            (0.0, beside)
+            if x_direction > 0.5
+            else (beside, 0.0)
+            if x_direction < -0.5
+            else (name_width / 2, name_width / 2)
+        )
         low[0], high[0] = min(low[0], x - left), max(high[0], x + right)
     return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
 
@@ -161,7 +165,7 @@ def _outward_direction(x: float, y: float) -> tuple[float, float]:
 
 def _draw_names(ax: Any, names: tuple[str, ...], corners: Array, size: float, side: float) -> None:
     """Write each outcome outside its corner; names behind the tetrahedron are paler."""
-    for name, (x, y, near) in zip(names, corners, strict=True):
+    for name, (x, y, depth) in zip(names, corners, strict=True):
         dx, dy = _outward_direction(x, y)
         ax.annotate(
             styling.shorten_text(name, MAX_NAME_WIDTH * side, size, "bold"),
@@ -172,7 +176,7 @@ def _draw_names(ax: Any, names: tuple[str, ...], corners: Array, size: float, si
             va="bottom" if dy > 0.5 else "top" if dy < -0.5 else "center",
             fontsize=size,
             fontweight="bold",
-            color=styling.TEXT_COLOR if near > -0.5 * CIRCUMRADIUS else styling.MUTED_COLOR,
+            color=styling.TEXT_COLOR if depth > -0.5 * CIRCUMRADIUS else styling.MUTED_COLOR,
             zorder=5,
             parse_math=False,
         )
@@ -256,11 +260,11 @@ def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
         dot_areas(rows, view),
     )
     names = simplex_marks.corner_names(view)
-    shown = diagram.has("arrows"), diagram.has("faded")
+    shown_layers = diagram.has("arrows"), diagram.has("faded")
     cells = [
         {
             "predicted": predicted[i].tolist(),
-            "observed": observed[i].tolist() if shown[0 if rows["beyond"][i] else 1] else predicted[i].tolist(),
+            "observed": observed[i].tolist() if shown_layers[0 if rows["beyond"][i] else 1] else predicted[i].tolist(),
             "color": colors[i] if diagram.has("cells") else "none",
             "radius": round(float(np.sqrt(areas[i] / np.pi)) * 4 / 3, 2) if diagram.has("cells") else 0,
             "beyond": bool(rows["beyond"][i]),
@@ -286,38 +290,41 @@ def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
 def _static_svg(data: dict[str, Any]) -> str:
     """The static SVG, shown before the script runs or without it."""
     corners = simplex_geometry.projection_matrix(data["azimuth"], data["elevation"]) * SVG_SCALE * [1, -1, 1]
-    made = []
-    for (a, b), behind in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners * [1, -1, 1]), strict=True):
-        dash = ' stroke-dasharray="5 4"' if behind else ""
+    elements = []
+    for (a, b), is_hidden in zip(
+        simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners * [1, -1, 1]), strict=True
+    ):
+        dash = ' stroke-dasharray="5 4"' if is_hidden else ""
         (x1, y1), (x2, y2) = corners[a, :2], corners[b, :2]
-        made.append(
+        elements.append(
             f'<line class="edge" x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" stroke="#7a7a7a"{dash}/>'
         )
-    for beyond in (False, True):
+    for is_significant in (False, True):
         for cell in data["cells"]:
-            if cell["beyond"] is not beyond:
+            if cell["beyond"] is not is_significant:
                 continue
             (x1, y1, _), (x2, y2, _) = np.array(cell["predicted"]) @ corners, np.array(cell["observed"]) @ corners
-            color, width = (data["beyond"], 2.6) if beyond else (data["faded"], 1.1)
-            made.append(
+            color, width = (data["beyond"], 2.6) if is_significant else (data["faded"], 1.1)
+            elements.append(
                 f'<circle class="cell" cx="{x1:.2f}" cy="{y1:.2f}" r="{cell["radius"]}" fill="{cell["color"]}"/>'
-                f'<line class="{"beyond" if beyond else "faded"}" x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" '
+                f'<line class="{"beyond" if is_significant else "faded"}" x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" '
                 f'y2="{y2:.2f}" stroke="{color}" stroke-width="{width}" stroke-opacity="{cell["opacity"]}"/>'
             )
     for name, (x, y, _) in zip(data["names"], corners, strict=True):
-        made.append(f'<text x="{x:.2f}" y="{y - 8:.2f}" text-anchor="middle" font-size="15">{escape(name)}</text>')
-    return "".join(made)
+        elements.append(f'<text x="{x:.2f}" y="{y - 8:.2f}" text-anchor="middle" font-size="15">{escape(name)}</text>')
+    return "".join(elements)
 
 
 def _html_legend(diagram: TetrahedronDiagram) -> str:
+    """The legend of the interactive picture as HTML."""
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
-    how = "Holm correction over all cells" if diagram.settings["simultaneous"] else "unadjusted"
+    correction = "Holm correction over all cells" if diagram.settings["simultaneous"] else "unadjusted"
     view = diagram.view()
     low, high = styling.format_share(view["share_low"]), styling.format_share(view["share_high"])
     text = (
         "Each arrow goes from the mean prediction to the observed frequency of a cell. "
         "Closer to a corner means a higher probability of its outcome. "
-        f"Thick and orange: significant ({level}, {how}). Thin and gray: not significant. "
+        f"Thick and orange: significant ({level}, {correction}). Thin and gray: not significant. "
         f"Larger and darker dots: larger share of the predictions ({low} to {high})."
     )
     return f"<p>{escape(text)}</p>"
@@ -345,6 +352,7 @@ def _html_table(diagram: TetrahedronDiagram) -> str:
 
 
 def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p: float) -> str:
+    """What the pointer shows at a cell: both probabilities of each class, rows and p-value."""
     parts = (
         f"{a}: {styling.format_percent(float(x))} → {styling.format_percent(float(y))}"
         for a, x, y in zip(names, predicted, observed, strict=True)
@@ -354,8 +362,10 @@ def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p:
 
 @cache
 def _read_asset(name: str) -> str:
+    """The text of a file beside this module."""
     return files("trueodds.diagrams.tetrahedron").joinpath(name).read_text(encoding="utf-8").strip()
 
 
 def _script_hash(text: str) -> str:
+    """The hash by which a content security policy allows a script."""
     return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

@@ -106,14 +106,14 @@ class Training(BinnedRecipe):
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
         """The diagram of models named by their epochs."""
-        named = {parse_epoch(name): rows for name, rows in models.items()}
-        check_epochs(models, named)
+        rows_by_epoch = {parse_epoch(name): rows for name, rows in models.items()}
+        check_epochs(models, rows_by_epoch)
         seed = stream_key(rng) if isinstance(rng, np.random.Generator) else rng
-        order = sorted(named, key=lambda key: key[1])
-        runs = list(dict.fromkeys(run for run, _ in named))
+        order = sorted(rows_by_epoch, key=lambda key: key[1])
+        runs = list(dict.fromkeys(run for run, _ in rows_by_epoch))
         keys = [key for run in runs for key in order if key[0] == run]
         notes: list[Note] = []
-        rows = [self._epoch_row(lens, key, named[key], seed, notes) for key in keys]
+        rows = [self._epoch_row(lens, key, rows_by_epoch[key], seed, notes) for key in keys]
         table = {name: np.array([row[name] for row in rows], dtype=_COLUMN_DTYPES.get(name)) for name in rows[0]}
         table["lowest_log_loss"] = _lowest_loss(table)
         if table["lowest_log_loss"].any():
@@ -140,28 +140,33 @@ class Training(BinnedRecipe):
     def _epoch_row(
         self, lens: Lens, epoch: Epoch, rows: Predictions | Tally, seed: int, notes: list[Note]
     ) -> dict[str, Any]:
+        """Evaluate one epoch: its log loss, accuracy and ECE, each with its uncertainty. Adds to `notes`."""
         test = Consistency(statistic=BinnedError(self.partition), resamples=self.resamples)
-        chance = as_generator(seed)
-        verdict = test.from_tally(rows, [lens], chance) if isinstance(rows, Tally) else test(rows, [lens], chance)
+        generator = as_generator(seed)
+        verdict = test.from_tally(rows, [lens], generator) if isinstance(rows, Tally) else test(rows, [lens], generator)
         notes += verdict.notes
         loss, error = mean_log_loss(rows)
         if isinstance(rows, Predictions) and math.isinf(loss):
-            when = f"{epoch[0]}/{epoch[1]:g}".removeprefix("/")
-            notes += [replace(note, text=f"Epoch {when}: {note.text}") for note in infinite_loss_notes(rows)]
-        half = float(ndtri((1 + self.level) / 2)) * error
-        right = correctness_view(rows)
+            epoch_text = f"{epoch[0]}/{epoch[1]:g}".removeprefix("/")
+            notes += [replace(note, text=f"Epoch {epoch_text}: {note.text}") for note in infinite_loss_notes(rows)]
+        half_width = float(ndtri((1 + self.level) / 2)) * error
+        correctness = correctness_view(rows)
         accuracy, low, high = (math.nan,) * 3
-        if right is not None:
-            bars = wilson_intervals(right, np.zeros(len(right.w), dtype=np.intp), 1, self.level)
-            accuracy, low, high = float(right.w @ right.y / right.total), float(bars.low[0]), float(bars.high[0])
+        if correctness is not None:
+            bars = wilson_intervals(correctness, np.zeros(len(correctness.w), dtype=np.intp), 1, self.level)
+            accuracy, low, high = (
+                float(correctness.w @ correctness.y / correctness.total),
+                float(bars.low[0]),
+                float(bars.high[0]),
+            )
         return {
             "view": str(lens),
             "run": epoch[0],
             "epoch": epoch[1],
             "n": rows.n,
             "log_loss": loss,
-            "log_loss_low": max(loss - half, 0.0),
-            "log_loss_high": loss + half,
+            "log_loss_low": max(loss - half_width, 0.0),
+            "log_loss_high": loss + half_width,
             "accuracy": accuracy,
             "accuracy_low": low,
             "accuracy_high": high,
@@ -171,6 +176,7 @@ class Training(BinnedRecipe):
         }
 
     def _panel_columns(self, lens: str, table: Mapping[str, Array]) -> dict[str, Array]:
+        """The single row of `panels`, as columns."""
         lowest_loss = np.flatnonzero(table["lowest_log_loss"])
         n_miscalibrated = int(is_significant(table["pvalue"][lowest_loss], self.level).sum())
         runs, epochs = len(set(table["run"])), len(table["run"])
@@ -198,13 +204,14 @@ def _lowest_loss(table: Mapping[str, Array]) -> Array:
     """The first epoch of each run with the lowest finite log loss."""
     mask = np.zeros(len(table["run"]), dtype=bool)
     for run in dict.fromkeys(table["run"]):
-        own = np.flatnonzero((table["run"] == run) & np.isfinite(table["log_loss"]))
-        if len(own):
-            mask[own[np.argmin(table["log_loss"][own])]] = True
+        run_rows = np.flatnonzero((table["run"] == run) & np.isfinite(table["log_loss"]))
+        if len(run_rows):
+            mask[run_rows[np.argmin(table["log_loss"][run_rows])]] = True
     return mask
 
 
 def _describe_finding(table: Mapping[str, Array], lowest_loss: Array, n_miscalibrated: int, level: float) -> str:
+    """Describe whether the epochs with the lowest log loss, given by their rows, are miscalibrated."""
     if not len(lowest_loss):
         return "No epoch has a finite log loss."
     alpha = f"{100 * (1 - level):.3g}\u00a0%"
@@ -215,10 +222,10 @@ def _describe_finding(table: Mapping[str, Array], lowest_loss: Array, n_miscalib
             f" (p\u00a0≤\u00a0{alpha}){chance}."
         )
     i = int(lowest_loss[0])
-    where = "the ECE is significant" if n_miscalibrated else "the ECE is consistent with calibration"
+    significance_text = "the ECE is significant" if n_miscalibrated else "the ECE is consistent with calibration"
     ece, noise_floor, p = (format_number(float(table[name][i])) for name in ("ece", "noise_floor", "pvalue"))
     return (
-        f"The log loss is lowest at epoch {table['epoch'][i]:g}, where {where}: {ece} "
+        f"The log loss is lowest at epoch {table['epoch'][i]:g}, where {significance_text}: {ece} "
         f"(noise\u00a0floor\u00a0{noise_floor}, p\u00a0=\u00a0{p})."
     )
 
@@ -260,16 +267,16 @@ def epoch_name_error(got: str) -> InputError:
     return InputError("TO205", "The diagram training requires models named by their epoch, or by run/epoch.", got, fix)
 
 
-def check_epochs(models: Mapping[str, Predictions | Tally], named: Mapping[Epoch, Predictions | Tally]) -> None:
+def check_epochs(models: Mapping[str, Predictions | Tally], rows_by_epoch: Mapping[Epoch, Predictions | Tally]) -> None:
     """Raise an error for duplicate epochs, a mix of named and unnamed runs, and models with different outcomes."""
     fix = "Give each run and epoch a unique name."
-    if len(named) < len(models):
+    if len(rows_by_epoch) < len(models):
         raise InputError("TO205", "Two models have the same run and epoch.", ", ".join(models), fix)
-    if len({run == "" for run, _ in named}) > 1:
+    if len({run == "" for run, _ in rows_by_epoch}) > 1:
         raise InputError("TO205", "Some model names have a run and some do not.", ", ".join(models), fix)
-    kinds = {(rows.kind, tuple(map(str, rows.classes))) for rows in models.values()}
-    if len(kinds) > 1:
-        got = " and ".join(sorted(f"{kind} of {len(classes)}" for kind, classes in kinds))
+    layouts = {(rows.kind, tuple(map(str, rows.classes))) for rows in models.values()}
+    if len(layouts) > 1:
+        got = " and ".join(sorted(f"{kind} of {len(classes)}" for kind, classes in layouts))
         raise InputError("TO205", "All epochs must predict the same outcomes.", got, "Draw them in separate diagrams.")
 
 

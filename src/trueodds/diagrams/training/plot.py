@@ -70,65 +70,68 @@ class TrainingPlot(Diagram):
         ax.set_axis_off()
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)
-        wide, high = styling.size_in_inches(ax)
-        gap_x, gap_y = min(_GAP_X / wide, 0.3), min(_GAP_Y / high, 0.25)
+        axes_width, axes_height = styling.size_in_inches(ax)
+        gap_x, gap_y = min(_GAP_X / axes_width, 0.3), min(_GAP_Y / axes_height, 0.25)
         # Titles of the upper parts and the axis label below stay inside; only tick labels are outside the axes.
-        top, bottom_margin = min(0.22 / high, 0.15), min(0.17 / high, 0.12)
-        width, height = (1 - gap_x) / 2, (1 - gap_y - top - bottom_margin) / 2
+        top_margin, bottom_margin = min(0.22 / axes_height, 0.15), min(0.17 / axes_height, 0.12)
+        width, height = (1 - gap_x) / 2, (1 - gap_y - top_margin - bottom_margin) / 2
         for i, (column, title) in enumerate(_PART_TITLES):
-            row, place = divmod(i, 2)
-            left, bottom = place * (width + gap_x), bottom_margin + (1 - row) * (height + gap_y)
+            row, column_number = divmod(i, 2)
+            left, bottom = column_number * (width + gap_x), bottom_margin + (1 - row) * (height + gap_y)
             # In data coordinates: where a legend is put above, the limits grow and the parts make room.
-            part = ax.inset_axes((left, bottom, width, height), transform=ax.transData)
-            part.set_label(column)
-            self._draw_part(part, rows, column, title)
+            part_axes = ax.inset_axes((left, bottom, width, height), transform=ax.transData)
+            part_axes.set_label(column)
+            self._draw_part(part_axes, rows, column, title)
             if row == 0:
-                part.tick_params(labelbottom=False)
+                part_axes.tick_params(labelbottom=False)
             else:
-                part.set_xlabel("Epoch", fontsize=styling.font_size(ax), color=styling.TEXT_COLOR, labelpad=2)
+                part_axes.set_xlabel("Epoch", fontsize=styling.font_size(ax), color=styling.TEXT_COLOR, labelpad=2)
 
     def _draw_part(self, ax: Any, rows: dict[str, Array], column: str, title: str) -> None:
+        """Draw the column of the table that one part shows, for all runs."""
         size = styling.font_size(ax)
         styling.style_axes(ax, size)
-        room = 72 * styling.size_in_inches(ax)[0]
-        ax.set_title(styling.shorten_text(title, room, size + 0.5, "bold"), loc="left", pad=3, fontsize=size + 0.5,
+        max_width = 72 * styling.size_in_inches(ax)[0]
+        ax.set_title(styling.shorten_text(title, max_width, size + 0.5, "bold"), loc="left", pad=3, fontsize=size + 0.5,
                      fontweight="bold", color=styling.TEXT_COLOR)  # fmt: skip
         runs = self.runs
         for i, run in enumerate(runs):
-            own = {name: values[rows["run"] == run] for name, values in rows.items()}
-            self._draw_run(ax, own, column, _run_style(i, len(runs)))
+            run_rows = {name: values[rows["run"] == run] for name, values in rows.items()}
+            self._draw_run(ax, run_rows, column, _run_style(i, len(runs)))
         if column == "pvalue" and self.has("threshold"):
             ax.axhline(1 - self.settings["level"], zorder=2, label="threshold", **_THRESHOLD_STYLE)
         _set_scales(ax, rows, column)
 
-    def _draw_run(self, ax: Any, own: dict[str, Array], column: str, style: dict[str, Any]) -> None:
+    def _draw_run(self, ax: Any, run_rows: dict[str, Array], column: str, style: dict[str, Any]) -> None:
+        """Draw one run: its line, interval, noise floor and the epoch with the lowest log loss."""
         # Infinite and missing values leave a gap in the line.
-        values = np.where(np.isfinite(own[column]), own[column], np.nan)
+        values = np.where(np.isfinite(run_rows[column]), run_rows[column], np.nan)
         with_markers = len(values) <= 25
         ax.plot(
-            own["epoch"],
+            run_rows["epoch"],
             values,
             label="run",
             zorder=3,
             **(style | ({"markersize": 3} if with_markers else {"marker": ""})),
         )
-        if self.has("intervals") and f"{column}_low" in own:
-            ends = [
-                np.where(np.isfinite(own[f"{column}_{end}"]), own[f"{column}_{end}"], np.nan) for end in ("low", "high")
+        if self.has("intervals") and f"{column}_low" in run_rows:
+            limits = [
+                np.where(np.isfinite(run_rows[f"{column}_{end}"]), run_rows[f"{column}_{end}"], np.nan)
+                for end in ("low", "high")
             ]
-            ax.fill_between(own["epoch"], *ends, color=style["color"], alpha=0.15, linewidth=0, label="interval")
+            ax.fill_between(run_rows["epoch"], *limits, color=style["color"], alpha=0.15, linewidth=0, label="interval")
         if self.has("noise_floor") and column == "ece":
             ax.plot(
-                own["epoch"],
-                own["noise_floor"],
+                run_rows["epoch"],
+                run_rows["noise_floor"],
                 zorder=2,
                 label="noise floor",
                 **(_NOISE_FLOOR_STYLE | {"color": style["color"]}),
             )
         if self.has("lowest_log_loss"):
             ax.plot(
-                own["epoch"][own["lowest_log_loss"]],
-                values[own["lowest_log_loss"]],
+                run_rows["epoch"][run_rows["lowest_log_loss"]],
+                values[run_rows["lowest_log_loss"]],
                 linestyle="none",
                 zorder=5,
                 clip_on=False,
@@ -145,10 +148,12 @@ _THRESHOLD_STYLE: dict[str, Any] = {"color": styling.MUTED_COLOR, "linestyle": (
 
 
 def _short_name(run: str) -> str:
+    """Cut the name of a run to the width of a legend entry."""
     return styling.shorten_text(run, _MAX_NAME_WIDTH, 8.5)
 
 
 def _run_style(i: int, runs: int) -> dict[str, Any]:
+    """The line style of run number i; many runs share one style."""
     if runs > len(_RUN_COLORS):
         return {"color": styling.INSIDE_COLOR, "linewidth": 0.8, "alpha": 0.7, "marker": ""}
     return {"color": _RUN_COLORS[i], "linewidth": 1.3, "marker": _RUN_MARKERS[i]}
@@ -159,23 +164,23 @@ def _set_scales(ax: Any, rows: dict[str, Array], column: str) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
     epochs = rows["epoch"]
-    wide, high = styling.size_in_inches(ax)
-    span = float(np.ptp(epochs)) or 1.0
-    ax.set_xlim(float(epochs.min()) - 0.04 * span, float(epochs.max()) + 0.04 * span)
+    width, height = styling.size_in_inches(ax)
+    epoch_range = float(np.ptp(epochs)) or 1.0
+    ax.set_xlim(float(epochs.min()) - 0.04 * epoch_range, float(epochs.max()) + 0.04 * epoch_range)
     all_integer = bool((epochs == np.round(epochs)).all())
-    ax.xaxis.set_major_locator(MaxNLocator(6 if wide > 1.6 else 3, integer=all_integer, steps=[1, 2, 5, 10]))
+    ax.xaxis.set_major_locator(MaxNLocator(6 if width > 1.6 else 3, integer=all_integer, steps=[1, 2, 5, 10]))
     if column == "pvalue":
-        lowest = min(float(rows["pvalue"].min()), 0.01)
+        lowest_pvalue = min(float(rows["pvalue"].min()), 0.01)
         ax.set_yscale("log")
-        ax.set_ylim(lowest / 1.6, 1.6)
+        ax.set_ylim(lowest_pvalue / 1.6, 1.6)
         ax.yaxis.set_minor_formatter(NullFormatter())
-        ticks = [10.0**k for k in range(int(np.ceil(np.log10(lowest) - 1e-9)), 1)]
-        ax.set_yticks(ticks if len(ticks) <= 4 or high > 1 else ticks[:: len(ticks) - 1], minor=False)
+        ticks = [10.0**k for k in range(int(np.ceil(np.log10(lowest_pvalue) - 1e-9)), 1)]
+        ax.set_yticks(ticks if len(ticks) <= 4 or height > 1 else ticks[:: len(ticks) - 1], minor=False)
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.yaxis.set_minor_locator(MaxNLocator(1))
         ax.set_yticks([], minor=True)
         return
-    ax.yaxis.set_major_locator(MaxNLocator(5 if high > 1 else 3, steps=[1, 2, 2.5, 5, 10]))
+    ax.yaxis.set_major_locator(MaxNLocator(5 if height > 1 else 3, steps=[1, 2, 2.5, 5, 10]))
     if column == "ece":
         ax.set_ylim(bottom=0)
     if column == "accuracy":

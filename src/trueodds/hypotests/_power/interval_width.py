@@ -38,7 +38,7 @@ def rows_for_width(
     """Number of rows for which the interval of an error has the mean total width `width`.
 
     >>> from trueodds.estimators import ESTIMATORS
-    >>> from trueodds.lenses.lens import as_lens
+    >>> from trueodds.lenses.lens_by_name import as_lens
     >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.6, 0.4] * 50)
     >>> brier, positive = ESTIMATORS.make("brier", {}), as_lens("positive")
     >>> 300 < rows_for_width(preds, brier, positive, "mean", 0.01, 0.05, np.random.default_rng(0)).required < 500

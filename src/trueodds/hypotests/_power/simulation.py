@@ -99,7 +99,7 @@ class Population:
     def view_probabilities(self, P: Array) -> list[Array]:
         """True probabilities of each view."""
         if self.preds.kind == "multilabel":
-            return [P[:, c] for c in self.lens.columns(self._rows)]
+            return [P[:, c] for c in self.lens.class_columns(self._rows)]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
         return [outcomes.outcome_shares(P, m) for outcomes, m in zip(self._outcomes, widths, strict=True)]
 

@@ -31,13 +31,13 @@ class GroupErrors:
 
     def error_of_group(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
         """The error of a subgroup, from its rows only."""
-        rows = preds[group.rows(preds)]
+        rows = preds[group.row_mask(preds)]
         estimand = Estimand.from_predictions(self.estimator, self.lens, rows, self.aggregate)
         return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number], [2**20 + number])
 
     def error_with_shared_clusters(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
         """The error of a subgroup that shares clusters with others; all use the same resamples of whole clusters."""
-        estimand = Estimand.from_predictions(self.estimator, group.of(self.lens), preds, self.aggregate)
+        estimand = Estimand.from_predictions(self.estimator, group.restrict_lens(self.lens), preds, self.aggregate)
         return ComparedModel(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30], [2**20 + number])
 
 
@@ -71,8 +71,8 @@ def gaps_to_rest(
     pairs: list[ErrorDifference] = []
     index_pairs: list[tuple[int, int]] = []
     for i, (group, side) in enumerate(zip(groups, sides, strict=True)):
-        rest = Subgroup(group.values, rest=True)
-        if not (preds.w[rest.rows(preds)] > 0).any():
+        rest = Subgroup(group.values, is_complement=True)
+        if not (preds.w[rest.row_mask(preds)] > 0).any():
             continue
         if splits_clusters(preds, [group, rest]):
             pairs.append(
@@ -107,7 +107,7 @@ def splits_clusters(preds: Predictions, groups: Sequence[Subgroup]) -> bool:
     """Whether rows of one cluster belong to several of these subgroups."""
     if preds.cluster is None:
         return False
-    clusters = [np.unique(preds.cluster[group.rows(preds)]) for group in groups]
+    clusters = [np.unique(preds.cluster[group.row_mask(preds)]) for group in groups]
     return bool(clusters) and len(np.unique(np.concatenate(clusters))) < sum(map(len, clusters))
 
 

@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds_studies.common.data_files import hash_file, load_npz
@@ -105,9 +105,9 @@ def score_binnings(preds: Predictions, redraws: int, seed: int) -> list[dict[str
         Estimand.from_predictions(ESTIMATORS.make("ece", settings), as_lens(LENS), preds)
         for _, _, settings in configurations
     ]
-    drawn = noise_floor_draws(preds, estimands, np.random.default_rng([seed, 7]), redraws)
+    null_draws = noise_floor_draws(preds, estimands, np.random.default_rng([seed, 7]), redraws)
     rows = []
-    for (scheme, k, settings), draws in zip(configurations, drawn, strict=True):
+    for (scheme, k, settings), draws in zip(configurations, null_draws, strict=True):
         row: dict[str, Any] = {"scheme": scheme, "bins": k}
         for norm, name in NORMS.items():
             answer = measure(preds, name, lens=LENS, interval=None, **settings)
@@ -155,33 +155,33 @@ def largest_jump(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, An
     not always the largest.
     """
     steps = [abs(b["TACE"] - a["TACE"]) for a, b in pairwise(grid)]
-    at = int(np.argmax(steps))
-    low, high = grid[at]["threshold"], grid[at + 1]["threshold"]
+    index = int(np.argmax(steps))
+    low, high = grid[index]["threshold"], grid[index + 1]["threshold"]
     scores = np.sort(preds.P.astype(np.float64, copy=False), axis=None)
 
     def passed(a: float, b: float) -> int:
         return int(np.searchsorted(scores, b, "right") - np.searchsorted(scores, a, "right"))
 
-    before, after = _tace(preds, low), _tace(preds, high)
+    tace_before, tace_after = _tace(preds, low), _tace(preds, high)
     while passed(low, high) > 1 and (middle := (low + high) / 2) not in (low, high):
         between = _tace(preds, middle)
-        if abs(between[0] - before[0]) >= abs(after[0] - between[0]):
-            high, after = middle, between
+        if abs(between[0] - tace_before[0]) >= abs(tace_after[0] - between[0]):
+            high, tace_after = middle, between
         else:
-            low, before = middle, between
-    moves = {name: after[1][name] - before[1][name] for name in before[1]}
-    which = max(moves, key=lambda name: abs(moves[name]))
-    column = [str(name) for name in preds.classes].index(which.removeprefix("class:"))
+            low, tace_before = middle, between
+    moves = {name: tace_after[1][name] - tace_before[1][name] for name in tace_before[1]}
+    largest_move = max(moves, key=lambda name: abs(moves[name]))
+    column = [str(name) for name in preds.classes].index(largest_move.removeprefix("class:"))
     counts = [int((preds.P[:, column].astype(np.float64, copy=False) > threshold).sum()) for threshold in (low, high)]
     return {
-        "step of the grid": steps[at],
+        "step of the grid": steps[index],
         "threshold": high,
         "scores passed": passed(low, high),
-        "before": before[0],
-        "after": after[0],
-        "class": which,
-        "class before": before[1][which],
-        "class after": after[1][which],
+        "before": tace_before[0],
+        "after": tace_after[0],
+        "class": largest_move,
+        "class before": tace_before[1][largest_move],
+        "class after": tace_after[1][largest_move],
         "kept before": counts[0],
         "kept after": counts[1],
     }
@@ -238,7 +238,7 @@ def load_predictions(net: str, data: str | None, rows: int | None = None, seed: 
 @lru_cache(maxsize=len(NETWORKS))
 def _load_predictions(net: str, data: str | None, _stamp: str) -> Predictions:
     """Cached by the hash of the file."""
-    one = NETWORKS[net]
-    stored = load_npz(one.file, data, one.labels, one.key)
-    labels = stored[one.labels].astype(np.int64)
-    return (Predictions.from_logits if one.logits else Predictions)(labels, stored[one.key])
+    network = NETWORKS[net]
+    stored = load_npz(network.file, data, network.labels, network.key)
+    labels = stored[network.labels].astype(np.int64)
+    return (Predictions.from_logits if network.logits else Predictions)(labels, stored[network.key])

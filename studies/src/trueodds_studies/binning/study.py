@@ -70,10 +70,12 @@ def binning(
     sections 2 and 3.2; Vennos, Xin & Guthrie (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, place = make_folder(out), None if data is None else str(data)
+    folder, data_folder = make_folder(out), None if data is None else str(data)
     names = [nets.check_network(name) for name in methods or (nets.QUICK_NETWORKS if quick else nets.NETWORKS)]
-    read = nets.hash_network_files(names, place)
-    cells = run_cells("binning", [NetworkCell(net, place) for net in names], measure_cell, plan, where, progress, read)
+    read = nets.hash_network_files(names, data_folder)
+    cells = run_cells(
+        "binning", [NetworkCell(net, data_folder) for net in names], measure_cell, plan, folder, progress, read
+    )
     also = (
         StudyResult(
             "binning.steady",
@@ -98,13 +100,13 @@ def binning(
         ),
     )
     finding = StudyResult("binning", summarize(cells), range_table(cells), plan.__dict__, RANGE_LEGEND, also)
-    if where is not None:
-        finding.save(where)
-        StudyResult("binning.curves", "Every value.", curve_table(cells), plan.__dict__).save(where)
-        StudyResult("binning.thresholds", "TACE by threshold.", threshold_table(cells), plan.__dict__).save(where)
+    if folder is not None:
+        finding.save(folder)
+        StudyResult("binning.curves", "Every value.", curve_table(cells), plan.__dict__).save(folder)
+        StudyResult("binning.thresholds", "TACE by threshold.", threshold_table(cells), plan.__dict__).save(folder)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            draw_bins(cells, where / "binning.svg")
-            draw_thresholds(cells, where / "binning.tace.svg")
+            draw_bins(cells, folder / "binning.svg")
+            draw_thresholds(cells, folder / "binning.tace.svg")
     return finding
 
 
@@ -259,9 +261,9 @@ def draw_bins(cells: Sequence[Row], path: Path) -> None:
     for ax, cell in zip(axes, cells, strict=False):
         for scheme, color in zip(BINNING_SCHEMES, COLORS, strict=False):
             rows = [row for row in cell["curve"] if row["scheme"] == scheme]
-            at = [row["bins"] for row in rows]
-            ax.plot(at, [row["ECE"] for row in rows], "-", lw=1.4, color=color, label=scheme)
-            ax.plot(at, [row["floor"] for row in rows], "--", lw=0.9, color=color, alpha=0.8)
+            bin_counts = [row["bins"] for row in rows]
+            ax.plot(bin_counts, [row["ECE"] for row in rows], "-", lw=1.4, color=color, label=scheme)
+            ax.plot(bin_counts, [row["floor"] for row in rows], "--", lw=0.9, color=color, alpha=0.8)
         ax.set_xscale("log")
         ax.set_xlim(BIN_COUNTS[0], BIN_COUNTS[-1])
         ax.set_ylim(bottom=0)
@@ -283,8 +285,8 @@ def draw_thresholds(cells: Sequence[Row], path: Path) -> None:
     ax = figure.subplots()
     for cell, color in zip(cells, COLORS, strict=False):
         rows = cell["thresholds"]
-        at, values = [row["threshold"] for row in rows], [row["TACE"] for row in rows]
-        ax.plot(at, values, "-", lw=1.1, color=color, label=cell["net"])
+        thresholds, values = [row["threshold"] for row in rows], [row["TACE"] for row in rows]
+        ax.plot(thresholds, values, "-", lw=1.1, color=color, label=cell["net"])
         ax.plot(cell["jump"]["threshold"], cell["jump"]["after"], "o", ms=4, color=color)
     ax.set_xscale("log")
     ax.set_xlabel("threshold (dot: jump in the largest step)", fontsize=9)

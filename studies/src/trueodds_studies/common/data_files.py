@@ -42,13 +42,13 @@ def find_file(name: str, data: str | Path | None) -> Path:
 
     If the file does not exist, TO802 is raised with its source.
     """
-    where = Path(data) if data is not None else Path(os.environ.get("TRUEODDS_REFERENCE", "../shared")) / "data"
-    path = where / name
+    folder = Path(data) if data is not None else Path(os.environ.get("TRUEODDS_REFERENCE", "../shared")) / "data"
+    path = folder / name
     if not path.is_file():
         raise InputError(
             "TO802",
             "A file that the study needs is missing.",
-            f"no {name} in {str(where)!r}",
+            f"no {name} in {str(folder)!r}",
             f"{_describe_source(name)} Name its folder with --data.",
         )
     return path

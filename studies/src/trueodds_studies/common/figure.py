@@ -68,14 +68,14 @@ def save_dot_plot(
 
 def draw_dots(ax: Any, rows: Sequence[Mapping[str, Any]], place: Mapping[str, int], shade: Any, name: str) -> None:
     """Draw the values of the column `name` by estimator, with one color per sample size."""
-    shown = [row for row in rows if row.get(name) is not None]
+    complete_rows = [row for row in rows if row.get(name) is not None]
     step = 0.5 / max(1, len(shade))
-    up = {n: (i - (len(shade) - 1) / 2) * step for i, n in enumerate(shade)}
+    offset_of_n = {n: (i - (len(shade) - 1) / 2) * step for i, n in enumerate(shade)}
     ax.scatter(
-        [row[name] for row in shown],
-        [place[row["estimator"]] + up[row["n"]] for row in shown],
+        [row[name] for row in complete_rows],
+        [place[row["estimator"]] + offset_of_n[row["n"]] for row in complete_rows],
         s=12,
-        color=[shade[row["n"]] for row in shown],
+        color=[shade[row["n"]] for row in complete_rows],
         alpha=0.8,
         lw=0,
     )
@@ -128,13 +128,13 @@ def _draw_split_panel(ax: Any, values: Any, mark: float | None) -> None:
         ax.set_xscale("log")
         ax.set_xlim(MIN_PVALUE / 1.5, 1.6)
         values = np.maximum(values, MIN_PVALUE)
-    middle = np.median(values, axis=0) if mark is not None else values.mean(axis=0)
-    ax.axvline(mark if mark is not None else middle[0], color=RED, lw=1)
-    up = np.linspace(-0.22, 0.22, runs) if runs > 1 else np.zeros(1)
+    centers = np.median(values, axis=0) if mark is not None else values.mean(axis=0)
+    ax.axvline(mark if mark is not None else centers[0], color=RED, lw=1)
+    offsets = np.linspace(-0.22, 0.22, runs) if runs > 1 else np.zeros(1)
     for m in range(methods):
-        at = methods - 1 - m
-        ax.scatter(values[:, m], at + up, s=10, color=BLUE, alpha=0.6, lw=0)
-        ax.plot([middle[m]] * 2, [at - 0.36, at + 0.36], color="#123a63", lw=2)
+        position = methods - 1 - m
+        ax.scatter(values[:, m], position + offsets, s=10, color=BLUE, alpha=0.6, lw=0)
+        ax.plot([centers[m]] * 2, [position - 0.36, position + 0.36], color="#123a63", lw=2)
     ax.set_ylim(-0.7, methods - 0.3)
     ax.grid(axis="x", color="#dddddd", lw=0.6)
     ax.set_axisbelow(True)

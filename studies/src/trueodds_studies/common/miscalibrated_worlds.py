@@ -13,7 +13,7 @@ from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.binned import BinnedError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds_studies.common.simulated_worlds import SimulatedWorld
 
@@ -219,10 +219,10 @@ def _swapped(k: int, scale: float, share: float) -> Simulator:
 
 def _table1(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     """The 2019 paper's example: confidence and every class are right, the vectors are not; smeared a little."""
-    stated = np.array([[1, 3, 6], [1, 6, 3], [3, 1, 6], [3, 6, 1], [6, 1, 3], [6, 3, 1]]) / 10
+    vectors = np.array([[1, 3, 6], [1, 6, 3], [3, 1, 6], [3, 6, 1], [6, 1, 3], [6, 3, 1]]) / 10
     true = np.array([[2, 2, 6], [0, 7, 3], [2, 2, 6], [4, 5, 1], [7, 0, 3], [5, 4, 1]]) / 10
-    which, noise = rng.integers(0, 6, n), 0.25 * (rng.dirichlet(np.full(3, 60.0), n) - 1 / 3)
-    P, Q = np.clip(stated[which] + noise, 1e-3, 1), np.clip(true[which] + noise, 0, 1)
+    vector_index, noise = rng.integers(0, 6, n), 0.25 * (rng.dirichlet(np.full(3, 60.0), n) - 1 / 3)
+    P, Q = np.clip(vectors[vector_index] + noise, 1e-3, 1), np.clip(true[vector_index] + noise, 0, 1)
     return P / P.sum(axis=1, keepdims=True), Q / Q.sum(axis=1, keepdims=True)
 
 

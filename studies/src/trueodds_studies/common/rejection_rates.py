@@ -80,17 +80,17 @@ def _test_row(name: str, null: str, cells: Sequence[Row]) -> Row:
     for level in LEVELS:
         count, sets = _pooled_counts(cells, level)
         entry[f"size at {level} %"] = _format_limits(count / sets, *clopper_pearson(count, sets))
-        worst = max(cells, key=itemgetter(f"low{level}"))
-        limits = _format_limits(*(worst[f"{name}{level}"] for name in ("size", "low", "high")))
-        entry[f"largest at {level} %"] = f"{limits} {worst['design']}, n = {worst['n']:,}"
+        largest_size = max(cells, key=itemgetter(f"low{level}"))
+        limits = _format_limits(*(largest_size[f"{name}{level}"] for name in ("size", "low", "high")))
+        entry[f"largest at {level} %"] = f"{limits} {largest_size['design']}, n = {largest_size['n']:,}"
     entry["exceeds, noted"], entry["exceeds, not noted"] = (
         _count_verdicts(cells, "exceeds, noted"),
         _count_verdicts(cells, "exceeds"),
     )
     entry["undefined"] = _format_percent(sum(row["undefined"] for row in cells) / len(cells))
-    shown = min(POWER_ROWS, max(row["n"] for row in cells))
+    power_rows = min(POWER_ROWS, max(row["n"] for row in cells))
     for kind in ("overconfident", "shift"):
-        powers = [row[f"power_{kind}"] for row in cells if row["n"] == shown]
+        powers = [row[f"power_{kind}"] for row in cells if row["n"] == power_rows]
         entry[f"power: {kind}"] = f"{_format_percent(min(powers))} … {_format_percent(max(powers))}"
     return entry
 
@@ -103,28 +103,28 @@ noted: the note TN212 warns of it. undefined: share of data sets without a p-val
 
 def summarize_sizes(rows: Sequence[Row]) -> str:
     """Summary of the table in words."""
-    drawn = [row for row in rows if row["null"] == "redraw"]
+    redraw_rows = [row for row in rows if row["null"] == "redraw"]
     asymptotic = [row for row in rows if row["null"] not in ("redraw", "both")]
     noted, unnoted = (_count_verdicts(asymptotic, what) for what in ("exceeds, noted", "exceeds"))
-    words = []
-    if drawn:
-        wrong = _count_verdicts(drawn, "exceeds") + _count_verdicts(drawn, "exceeds, noted")
+    sentences = []
+    if redraw_rows:
+        wrong = _count_verdicts(redraw_rows, "exceeds") + _count_verdicts(redraw_rows, "exceeds, noted")
         pools = [
-            _pooled_counts([row for row in drawn if row["test"] == name], "5")
-            for name in {row["test"] for row in drawn}
+            _pooled_counts([row for row in redraw_rows if row["test"] == name], "5")
+            for name in {row["test"] for row in redraw_rows}
         ]
-        beyond = sum(exceeds_level(*pool, LEVELS["5"], len(pools)) for pool in pools)
+        n_beyond = sum(exceeds_level(*pool, LEVELS["5"], len(pools)) for pool in pools)
         shares = [count / sets for count, sets in pools]
-        words.append(
-            f"Redrawn labels: the size exceeds 5 or 1 % beyond Monte Carlo error in {wrong} of {len(drawn)} cells. Over"
-            f" all cells, {_describe_rejections(shares, beyond)}."
+        sentences.append(
+            f"Redrawn labels: the size exceeds 5 or 1 % beyond Monte Carlo error in {wrong} of {len(redraw_rows)}"
+            f" cells. Over all cells, {_describe_rejections(shares, n_beyond)}."
         )
     if asymptotic:
-        words.append(
+        sentences.append(
             f"Other null distributions: the size exceeds the level in {noted + unnoted} of {len(asymptotic)} cells;"
             f" {noted} of these have the note TN212, and {unnoted} do not."
         )
-    return " ".join(words)
+    return " ".join(sentences)
 
 
 def _describe_rejections(shares: Sequence[float], beyond: int) -> str:
@@ -133,8 +133,8 @@ def _describe_rejections(shares: Sequence[float], beyond: int) -> str:
             f"the test rejects {_format_percent(shares[0])} at the 5 % level, {'' if beyond else 'not '}beyond Monte"
             " Carlo error"
         )
-    ends = f"{_format_percent(min(shares))} to {_format_percent(max(shares))}"
-    return f"the {len(shares)} tests reject {ends} at the 5 % level, beyond Monte Carlo error in {beyond} of them"
+    range_text = f"{_format_percent(min(shares))} to {_format_percent(max(shares))}"
+    return f"the {len(shares)} tests reject {range_text} at the 5 % level, beyond Monte Carlo error in {beyond} of them"
 
 
 def _pooled_counts(cells: Iterable[Row], name: str) -> tuple[int, int]:

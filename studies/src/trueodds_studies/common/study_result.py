@@ -50,15 +50,15 @@ class StudyResult:
 
     def save(self, folder: str | Path) -> list[Path]:
         """The table as CSV and as text, and the further ones; returns the files."""
-        where = Path(folder)
+        folder_path = Path(folder)
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows([dict(row) for row in self.rows])
-        table, words = where / f"{self.name}.csv", where / f"{self.name}.md"
-        json_files.write_text(table, text.getvalue(), "TO801")
-        json_files.write_text(words, f"{self.sentence}\n\n{self.markdown()}\n{self.legend}\n", "TO801")
-        return [table, words, *(path for finding in self.also for path in finding.save(folder))]
+        csv_path, markdown_path = folder_path / f"{self.name}.csv", folder_path / f"{self.name}.md"
+        json_files.write_text(csv_path, text.getvalue(), "TO801")
+        json_files.write_text(markdown_path, f"{self.sentence}\n\n{self.markdown()}\n{self.legend}\n", "TO801")
+        return [csv_path, markdown_path, *(path for finding in self.also for path in finding.save(folder))]
 
     def to_dict(self) -> dict[str, Any]:
         """The study as JSON holds it."""
@@ -110,11 +110,11 @@ def format_change(before: float, after: float, digits: int = 3) -> str:
 def align_columns(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """The table as text whose columns line up: words to the left, numbers to the right."""
     cells = [[_format_cell(row.get(name)) for name in columns] for row in rows]
-    words = [any(isinstance(row.get(name), str) for row in rows) for name in columns]
+    is_text_column = [any(isinstance(row.get(name), str) for row in rows) for name in columns]
     widths = [max(len(name), *(len(line[c]) for line in cells)) for c, name in enumerate(columns)]
 
     def line(texts: Sequence[str]) -> str:
-        placed = zip(texts, widths, words, strict=True)
+        placed = zip(texts, widths, is_text_column, strict=True)
         return "  ".join(text.ljust(w) if left else text.rjust(w) for text, w, left in placed).rstrip()
 
     return "\n".join([line(list(columns)), *(line(texts) for texts in cells)])
@@ -130,9 +130,9 @@ def make_folder(out: str | Path | None) -> Path | None:
     """The folder for what a study keeps, made if it is not there."""
     if out is None:
         return None
-    where = Path(out)
+    folder = Path(out)
     try:
-        where.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise InputError("TO801", "The folder cannot be created.", str(problem), "Choose another --out.") from None
-    return where
+    return folder

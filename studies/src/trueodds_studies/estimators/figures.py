@@ -26,8 +26,8 @@ SHOWN = {
 
 def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> None:
     """A panel per lens, a line per estimator of the paper; a band has the limits of the best on average; 0 is red."""
-    made = _make_figure((11, 5.6))
-    axes = made.subplots(1, 2)
+    figure = _make_figure((11, 5.6))
+    axes = figure.subplots(1, 2)
     for ax, lens in zip(axes, LENSES, strict=True):
         lens_rows = [row for row in rows if row["lens"] == lens]
         for row in lens_rows:
@@ -48,20 +48,20 @@ def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> N
         ax.set_yscale("log")
         ax.set_yticks([0.01, 0.02, 0.05, 0.1, 0.2, 0.5], ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5"], minor=False)
         ax.minorticks_off()
-    made.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
-    _save_figure(made, path)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    _save_figure(figure, path)
 
 
 def draw_errors(rows: Sequence[Row], path: Path) -> None:
     """Rows of panels by lens: bias, RMSE with the line of the constant 0, pairs of models in order, power at 5 %."""
-    made = _make_figure((12, 6.4))
+    figure = _make_figure((12, 6.4))
     panels = (
         ("bias", "bias"),
         ("RMSE", "RMSE"),
         ("in order", "two models in order"),
         ("power", "told from calibrated"),
     )
-    axes = made.subplots(len(LENSES), len(panels), squeeze=False)
+    axes = figure.subplots(len(LENSES), len(panels), squeeze=False)
     for line, lens in zip(axes, LENSES, strict=True):
         for ax, (name, title) in zip(line, panels, strict=True):
             for label, color in SHOWN.items():
@@ -79,14 +79,14 @@ def draw_errors(rows: Sequence[Row], path: Path) -> None:
     for ax in axes.ravel():
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    made.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    _save_figure(made, path)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    _save_figure(figure, path)
 
 
 def draw_bin_counts(rows: Sequence[Row], path: Path) -> None:
     """The best number of bins by size; dotted: the square root of n, and n to the power 2/5."""
-    made = _make_figure((7, 4))
-    ax = made.subplots()
+    figure = _make_figure((7, 4))
+    ax = figure.subplots()
     sizes = [int(name.removeprefix("n = ")) for name in rows[0] if name.startswith("n = ")]
     for row in rows:
         color = BLUE if row["lens"] == LENSES[0] else "#7d5ba6"
@@ -100,8 +100,8 @@ def draw_bin_counts(rows: Sequence[Row], path: Path) -> None:
     ax.minorticks_off()
     ax.set_ylabel("number of bins with the least RMSE", fontsize=9)
     _set_size_axis(ax)
-    made.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
-    _save_figure(made, path)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+    _save_figure(figure, path)
 
 
 def _draw_band(ax: Any, row: Row, sizes: Sequence[int], color: str) -> None:

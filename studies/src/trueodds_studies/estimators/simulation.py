@@ -109,9 +109,9 @@ def measure_cell(cell: Cell, plan: Any) -> Mapping[str, Any]:
         models.append(
             {"model": name, "right": _round_values(float((P.argmax(axis=1) == holdout.y).mean())), "lenses": lenses}
         )
-    where = {"k": cell.k, "d": cell.d, "number": cell.number, "split": cell.split, "world": cell.world}
+    cell_columns = {"k": cell.k, "d": cell.d, "number": cell.number, "split": cell.split, "world": cell.world}
     return {
-        **where,
+        **cell_columns,
         "models": models,
         "ranks": {lens: list(_ranking_rates(lens, ours, variants, plan)) for lens in LENSES},
     }

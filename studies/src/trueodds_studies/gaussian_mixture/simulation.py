@@ -21,7 +21,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
 from trueodds_studies.common.simulated_worlds import GaussianMixtureWorld
 

@@ -17,7 +17,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human_calibration import DistributionError, EntropyError, RankAgreement
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.noise_floor import noise_floor_draws
 from trueodds_studies.common.data_files import hash_file, load_npz

@@ -115,63 +115,80 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     return {"net": cell.net, "split": cell.split, **measure_split(learn, held_out)}
 
 
+NamedTable = tuple[str, str, Sequence[Mapping[str, Any]], str]  # name, sentence, rows and legend of a table
+
+
 def _further_tables(
     cells: Sequence[Mapping[str, Any]], nets: Sequence[str], data: str | None, plan: Plan
 ) -> tuple[tuple[StudyResult, ...], Sequence[Mapping[str, Any]]]:
     """The other tables of the study, and the single images for their figure."""
-    made: list[tuple[str, str, Sequence[Mapping[str, Any]], str]] = []
-    if PAPER_NETWORK in nets:
-        own = [cell for cell in cells if cell["net"] == PAPER_NETWORK]
-        rows = split_results.compare_with_paper(own)
-        inside = sum(row["within"] for row in rows)
-        words = (
-            f"Of the paper's {len(rows)} numbers {inside} lie within the range over {format_count(len(own), 'split')}"
-            f" of {PAPER_NETWORK}."
-        )
-        made.append(
-            (
-                "paper",
-                words,
-                rows,
-                (
-                    "least, most: minimum and maximum over the splits; within: whether the published number lies"
-                    " between them."
-                ),
-            )
-        )
-        words = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
-        made.append(("paper.parameters", words, split_results.compare_parameters(own), ""))
+    single_images, sentence = image_rows(nets[0], data, plan.seed)
+    legend = (
+        "The five most probable classes for single images of the test set, numbered from 0; map of the first split."
+    )
+    tables: list[NamedTable] = [
+        *(_paper_tables(cells) if PAPER_NETWORK in nets else ()),
+        _parameter_table(cells),
+        _rejected_class_table(cells),
+        _min_prob_table(cells),
+        ("single", sentence, single_images, legend),
+    ]
+    results = tuple(
+        StudyResult(f"images.{name}", sentence, tuple(rows), plan.__dict__, legend)
+        for name, sentence, rows, legend in tables
+    )
+    return results, single_images
+
+
+def _paper_tables(cells: Sequence[Mapping[str, Any]]) -> tuple[NamedTable, NamedTable]:
+    """Tables that compare the network of the paper with the published numbers and parameters."""
+    paper_cells = [cell for cell in cells if cell["net"] == PAPER_NETWORK]
+    rows = split_results.compare_with_paper(paper_cells)
+    n_within = sum(row["within"] for row in rows)
+    sentence = (
+        f"Of the paper's {len(rows)} numbers {n_within} lie within the range over"
+        f" {format_count(len(paper_cells), 'split')} of {PAPER_NETWORK}."
+    )
+    legend = "least, most: minimum and maximum over the splits; within: whether the published number lies between them."
+    parameter_sentence = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
+    parameters = split_results.compare_parameters(paper_cells)
+    return ("paper", sentence, rows, legend), ("paper.parameters", parameter_sentence, parameters, "")
+
+
+def _parameter_table(cells: Sequence[Mapping[str, Any]]) -> NamedTable:
+    """Parameters of the first split of each network, and the range of the slopes over the splits."""
     rows = split_results.parameter_table(cells)
     legend = (
         "First split, baseline truck; ±: standard error; least γ, most γ: minimum and maximum over the splits for the"
         " rows used for fitting."
     )
-    made.append(("parameters", split_results.summarize_slopes(rows), rows, legend))
-    words = (
+    return "parameters", split_results.summarize_slopes(rows), rows, legend
+
+
+def _rejected_class_table(cells: Sequence[Mapping[str, Any]]) -> NamedTable:
+    """How often each class is still rejected after recalibration."""
+    sentence = (
         "Share of splits in which a class is still rejected at 5 % after recalibration, by the Wald test of its δ and γ"
         " with Holm's correction."
     )
-    made.append(("left", words, split_results.rejected_class_table(cells), "Held-out rows; each class against truck."))
+    return (
+        "left", sentence, split_results.rejected_class_table(cells), "Held-out rows; each class against truck.",
+    )  # fmt: skip
+
+
+def _min_prob_table(cells: Sequence[Mapping[str, Any]]) -> NamedTable:
+    """Exact zeros and small values among the recalibrated probabilities of each method."""
     rows = split_results.min_prob_table(cells)
-    own_zeros, made_zeros = (sum(row["zeros"] for row in rows if row["method"] == name) for name in WITH_ZEROS)
-    words = (
-        f"On the held-out rows, softmax values contain {format_count(own_zeros, 'exact zero')}, and those after"
-        f" histogram binning {made_zeros:,}."
+    softmax_zeros, histogram_zeros = (sum(row["zeros"] for row in rows if row["method"] == name) for name in WITH_ZEROS)
+    sentence = (
+        f"On the held-out rows, softmax values contain {format_count(softmax_zeros, 'exact zero')}, and those after"
+        f" histogram binning {histogram_zeros:,}."
     )
     legend = (
         "First split, held-out rows. zeros: values that are exactly 0; outcomes at 0: number of them whose class was"
         f" observed; rows below: rows with a value below {MIN_PROB:g}, the smallest probability used."
     )
-    made.append(("floors", words, rows, legend))
-    single, words = image_rows(nets[0], data, plan.seed)
-    legend = (
-        "The five most probable classes for single images of the test set, numbered from 0; map of the first split."
-    )
-    made.append(("single", words, single, legend))
-    return (
-        tuple(StudyResult(f"images.{name}", words, tuple(rows), plan.__dict__, why) for name, words, rows, why in made),
-        single,
-    )
+    return "floors", sentence, rows, legend
 
 
 TOP_CLASSES = 5

@@ -36,6 +36,17 @@ score too); silent5, silent1: size among the others. verdict: exceeds if the low
 correction for all {rates} rates, is above the level; exceeds, noted: if most of those rejections have the note and the
 other data sets keep the level."""
 
+DESIGN_LEGEND = (
+    "Percent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte Carlo error, with"
+    " Bonferroni's correction for the {rates} rates of the table; noted: data sets with the note TN212 on χ²."
+)
+
+POWER_COLUMNS = (
+    "n", "delta", "sets", "lrt5", "lrt5_low", "lrt5_high", "predicted5", "score5",
+    "lrt1", "lrt1_low", "lrt1_high", "predicted1", "score1", "ncp",
+)  # fmt: skip
+ECE_COLUMNS = ("n", "delta", "before", "after", "new", "lowered", "lowered_new")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -81,13 +92,58 @@ def mcllo_power(
     ([1.0, 3.0], ['mcllo_power.parameters', 'mcllo_power.ece', 'mcllo_power.size'])
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = make_folder(out)
-    shifts = [
-        power.PowerCell(n, delta) for n in sorted(plan.rows, reverse=True) for delta in plan.deltas
-    ]  # the most expensive first
+    folder = make_folder(out)
+    rows, sizes = _run_simulations(plan, folder, data, progress)
+    legend_values = plan.__dict__ | {"rates": 2 * len(sizes)}
+    tables = (
+        StudyResult(
+            "mcllo_power.parameters",
+            _summarize_parameters(rows),
+            _parameter_table(rows),
+            plan.__dict__,
+            PARAMETERS_LEGEND,
+        ),
+        StudyResult(
+            "mcllo_power.ece",
+            _summarize_ece(rows),
+            _columns(rows, ECE_COLUMNS),
+            plan.__dict__,
+            ECE_LEGEND.format(**legend_values),
+        ),
+        StudyResult(
+            "mcllo_power.size", size.summarize_size(sizes), sizes, plan.__dict__, SIZE_LEGEND.format(**legend_values)
+        ),
+    )
+    finding = StudyResult(
+        "mcllo_power",
+        summarize(rows, sizes),
+        _columns(rows, POWER_COLUMNS),
+        plan.__dict__,
+        POWER_LEGEND.format(**legend_values),
+        also=tables,
+    )
+    if folder is not None:
+        finding.save(folder)
+        StudyResult(
+            "mcllo_power.by_design",
+            size.summarize_size(sizes),
+            size.world_table(sizes),
+            plan.__dict__,
+            DESIGN_LEGEND.format(**legend_values),
+        ).save(folder)
+        _draw_if_possible(rows, sizes, folder)
+    return finding
+
+
+def _run_simulations(
+    plan: Plan, folder: Path | None, data: str | Path | None, progress: Progress | None
+) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Run the simulations of power and of size, and return the rows of both tables."""
+    # The most expensive cells first.
+    shifts = [power.PowerCell(n, delta) for n in sorted(plan.rows, reverse=True) for delta in plan.deltas]
     designs = list(size.size_cells(plan.sized_rows, plan.classes, data))
     share = len(shifts) / (len(shifts) + len(designs))
-    rows = run_cells("mcllo_power", shifts, power.measure_power, plan, where, _further_table(progress, 0.0, share))
+    rows = run_cells("mcllo_power", shifts, power.measure_power, plan, folder, _further_table(progress, 0.0, share))
     rows = tuple(sorted(rows, key=lambda row: (row["n"], row["delta"])))
     sizes = size.add_form_verdicts(
         run_cells(
@@ -95,74 +151,12 @@ def mcllo_power(
             designs,
             size.measure_size,
             plan,
-            where,
+            folder,
             _further_table(progress, share, 1 - share),
             size.hash_data_files(designs),
         )
     )
-    legend_values = plan.__dict__ | {"rates": 2 * len(sizes)}
-    finding = StudyResult(
-        "mcllo_power",
-        summarize(rows, sizes),
-        _columns(
-            rows,
-            (
-                "n",
-                "delta",
-                "sets",
-                "lrt5",
-                "lrt5_low",
-                "lrt5_high",
-                "predicted5",
-                "score5",
-                "lrt1",
-                "lrt1_low",
-                "lrt1_high",
-                "predicted1",
-                "score1",
-                "ncp",
-            ),
-        ),
-        plan.__dict__,
-        POWER_LEGEND.format(**legend_values),
-        also=(
-            StudyResult(
-                "mcllo_power.parameters",
-                _summarize_parameters(rows),
-                _parameter_table(rows),
-                plan.__dict__,
-                PARAMETERS_LEGEND,
-            ),
-            StudyResult(
-                "mcllo_power.ece",
-                _summarize_ece(rows),
-                _columns(rows, ("n", "delta", "before", "after", "new", "lowered", "lowered_new")),
-                plan.__dict__,
-                ECE_LEGEND.format(**legend_values),
-            ),
-            StudyResult(
-                "mcllo_power.size",
-                size.summarize_size(sizes),
-                sizes,
-                plan.__dict__,
-                SIZE_LEGEND.format(**legend_values),
-            ),
-        ),
-    )
-    if where is not None:
-        finding.save(where)
-        shown = (
-            "Percent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte Carlo error, with"
-            " Bonferroni's"
-        )
-        shown += (
-            f" correction for the {legend_values['rates']} rates of the table; noted: data sets with the note TN212"
-            " on χ²."
-        )
-        table = size.world_table(sizes)
-        StudyResult("mcllo_power.by_design", size.summarize_size(sizes), table, plan.__dict__, shown).save(where)
-        _draw_if_possible(rows, sizes, where)
-    return finding
+    return rows, sizes
 
 
 def summarize(rows: Sequence[Row], sizes: Sequence[Row]) -> str:
@@ -180,17 +174,23 @@ def summarize(rows: Sequence[Row], sizes: Sequence[Row]) -> str:
 
 
 def _rates_beyond(sizes: Sequence[Row], form: str) -> str:
-    own = [row["verdict"].startswith("exceeds") for row in sizes if row["test"] == form]
-    return f"{sum(own)} of {len(own)}"
+    exceeds = [row["verdict"].startswith("exceeds") for row in sizes if row["test"] == form]
+    return f"{sum(exceeds)} of {len(exceeds)}"
 
 
 def _parameter_table(rows: Sequence[Row]) -> tuple[Row, ...]:
     """One row per cell, bias and coverage of each parameter side by side."""
     table = []
     for row in rows:
-        estimates = {f"{what}_{name}": row.get(f"{what}_{name}") for what in ("bias", "covers") for name in PARAMETERS}
-        ends = {end: [row[f"{end}_{name}"] for name in PARAMETERS if f"{end}_{name}" in row] for end in ("low", "high")}
-        limits = {"low": min(ends["low"], default=None), "high": max(ends["high"], default=None)}
+        estimates = {
+            f"{statistic}_{name}": row.get(f"{statistic}_{name}")
+            for statistic in ("bias", "covers")
+            for name in PARAMETERS
+        }
+        values_by_end = {
+            end: [row[f"{end}_{name}"] for name in PARAMETERS if f"{end}_{name}" in row] for end in ("low", "high")
+        }
+        limits = {"low": min(values_by_end["low"], default=None), "high": max(values_by_end["high"], default=None)}
         table.append({key: row[key] for key in ("n", "delta", "finite")} | estimates | limits)
     return tuple(table)
 
@@ -217,19 +217,19 @@ def _summarize_parameters(rows: Sequence[Row]) -> str:
 
 
 def _summarize_ece(rows: Sequence[Row]) -> str:
-    still = [row for row in rows if row["delta"] == min(row["delta"] for row in rows)]
-    moved = [row for row in rows if row["delta"] == max(row["delta"] for row in rows)]
+    smallest_shift = [row for row in rows if row["delta"] == min(row["delta"] for row in rows)]
+    largest_shift = [row for row in rows if row["delta"] == max(row["delta"] for row in rows)]
     text = "; ".join(
-        f"at delta = {part[0]['delta']:g} its mean changes by {_range(part, 'after')} on the rows of the fit and by"
-        f" {_range(part, 'new')} on new rows"
-        for part in (still, moved)
+        f"at delta = {shifted_rows[0]['delta']:g} its mean changes by {_range(shifted_rows, 'after')} on the rows of"
+        f" the fit and by {_range(shifted_rows, 'new')} on new rows"
+        for shifted_rows in (smallest_shift, largest_shift)
     )
     return f"ECE after the map, over all n: {text}."
 
 
 def _range(rows: Sequence[Row], name: str) -> str:
-    steps = [row[name] - row["before"] for row in rows if row.get(name) is not None]
-    return f"{min(steps):+.4f} to {max(steps):+.4f}"
+    changes = [row[name] - row["before"] for row in rows if row.get(name) is not None]
+    return f"{min(changes):+.4f} to {max(changes):+.4f}"
 
 
 def _columns(rows: Sequence[Row], names: Sequence[str]) -> tuple[Row, ...]:
@@ -240,12 +240,12 @@ def _further_table(progress: Progress | None, start: float, share: float) -> Pro
     return None if progress is None else lambda done, what: progress(start + share * done, what)
 
 
-def _draw_if_possible(rows: Sequence[Row], sizes: Sequence[Row], where: Path) -> None:
+def _draw_if_possible(rows: Sequence[Row], sizes: Sequence[Row], folder: Path) -> None:
     """Draw the figures if matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is not None:
         from trueodds_studies.mcllo_power import power_simulation, size_simulation
 
-        power_simulation.draw_power(rows, where / "mcllo_power.svg")
-        power_simulation.draw_parameters(rows, where / "mcllo_power.parameters.svg")
-        power_simulation.draw_ece(rows, where / "mcllo_power.ece.svg")
-        size_simulation.draw_size(sizes, where / "mcllo_power.size.svg")
+        power_simulation.draw_power(rows, folder / "mcllo_power.svg")
+        power_simulation.draw_parameters(rows, folder / "mcllo_power.parameters.svg")
+        power_simulation.draw_ece(rows, folder / "mcllo_power.ece.svg")
+        size_simulation.draw_size(sizes, folder / "mcllo_power.size.svg")

@@ -11,7 +11,7 @@ from trueodds.api.draw import draw
 from trueodds.api.measure import measure
 from trueodds.api.test import test
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.common.network_predictions import NETWORKS, StoredNetwork, groups_lens
 from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.common.study_result import format_count, format_range

@@ -11,7 +11,7 @@ from trueodds.api.test import test
 from trueodds.binning.uniform import Uniform
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.binned import BinnedError
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.ranked import accuracy
 from trueodds_studies.common.study_result import format_count
 from trueodds_studies.pathologies.toy import (

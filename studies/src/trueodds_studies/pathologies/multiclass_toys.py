@@ -10,6 +10,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.ranked import accuracy
+from trueodds_studies.common.resumable_runs import Row
 from trueodds_studies.pathologies.toy import (
     Panel,
     Toy,
@@ -230,7 +231,28 @@ def other_classes_toy() -> Toy:
             **errors,
             "log loss": measure_value(preds, "log_loss"),
         }
-    rows = (
+    lines = [{"case": name, **result} for name, result in results.items()]
+    sentence = (
+        f"Two models with ECE {results[PERSON]['confidence']:g} for the confidence; one of them has the remaining"
+        f" probability on the wrong class, which the classwise error ({results[ANIMAL]['classwise']:.3f}) and the"
+        f" canonical one ({results[ANIMAL]['canonical']:.1f}) detect."
+    )
+    panel = Panel(
+        "Same confidence, different vectors",
+        "error",
+        {lens: {name: results[name][lens] for name in results} for lens in VECTOR_LENSES},
+    )
+    return Toy(
+        "only the maximum",
+        _other_classes_rows(results),
+        (toy_table("vectors", sentence, lines, VECTORS_LEGEND),),
+        panel,
+    )
+
+
+def _other_classes_rows(results: Mapping[str, Mapping[str, Any]]) -> tuple[Row, ...]:
+    """The errors of the cases, given by name, beside the published ones."""
+    return (
         toy_row(
             "only the maximum",
             f"confidence: {PERSON}",
@@ -274,18 +296,6 @@ def other_classes_toy() -> Toy:
             "The class frequencies are (0.1, 0.5, 0.4): 0.3 of the probability is on the wrong class.",
         ),
     )
-    lines = [{"case": name, **result} for name, result in results.items()]
-    sentence = (
-        f"Two models with ECE {results[PERSON]['confidence']:g} for the confidence; one of them has the remaining"
-        f" probability on the wrong class, which the classwise error ({results[ANIMAL]['classwise']:.3f}) and the"
-        f" canonical one ({results[ANIMAL]['canonical']:.1f}) detect."
-    )
-    panel = Panel(
-        "Same confidence, different vectors",
-        "error",
-        {lens: {name: results[name][lens] for name in results} for lens in VECTOR_LENSES},
-    )
-    return Toy("only the maximum", rows, (toy_table("vectors", sentence, lines, VECTORS_LEGEND),), panel)
 
 
 def _format_list(numbers: Sequence[float]) -> str:
@@ -321,8 +331,27 @@ def vote_scores(predicted: tuple[float, ...]) -> dict[str, float]:
 def votes_toy() -> Toy:
     """Section 3.3.3 of the paper."""
     scores = {name: vote_scores(predicted) for name, predicted in VOTE_PREDICTIONS.items()}
-    agrees, swapped, turned, surer = (scores[name] for name in list(VOTE_PREDICTIONS)[:4])
-    rows = (
+    lines: list[dict[str, Any]] = [
+        {"case": name, "predicted": str(VOTE_PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
+    ]
+    undetected_by_entropy = [case["DistCE"] for case in scores.values() if case["EntCE"] == 0 and case["DistCE"] > 0]
+    undetected_by_rank = [case["DistCE"] for case in scores.values() if case["RankCS"] == 1 and case["DistCE"] > 0]
+    sentence = (
+        f"Predictions with EntCE 0 are up to {max(undetected_by_entropy):g} from the votes, and predictions in the"
+        f" order of the votes up to {max(undetected_by_rank):g}: DistCE detects both."
+    )
+    panel = Panel(
+        "Agreement with annotators",
+        "EntCE, RankCS, DistCE",
+        {m: {name: case_scores[m] for name, case_scores in scores.items()} for m in VOTE_MEASURES},
+    )
+    return Toy("people", _vote_rows(scores), (toy_table("people", sentence, lines, VOTES_LEGEND),), panel)
+
+
+def _vote_rows(scores: Mapping[str, Mapping[str, float]]) -> tuple[Row, ...]:
+    """The scores of the predictions, given by name, beside the published ones."""
+    as_people, swapped, reversed_order, overconfident = (scores[name] for name in list(VOTE_PREDICTIONS)[:4])
+    return (
         toy_row(
             "people",
             "EntCE: two swapped",
@@ -337,54 +366,31 @@ def votes_toy() -> Toy:
             "people",
             "EntCE: reversed",
             0.0,
-            turned["EntCE"],
+            reversed_order["EntCE"],
             "The least likely class according to people is predicted as the most likely, and entropy does not"
             " detect it.",
         ),
-        toy_row("people", "DistCE: reversed", None, turned["DistCE"], "Six tenths are on other classes."),
+        toy_row("people", "DistCE: reversed", None, reversed_order["DistCE"], "Six tenths are on other classes."),
         toy_row(
             "people",
             "RankCS: same order, overconfident",
             1.0,
-            surer["RankCS"],
+            overconfident["RankCS"],
             "The order is correct, so the score is 1, whatever the confidence.",
         ),
         toy_row(
             "people",
             "DistCE: same order, overconfident",
             None,
-            surer["DistCE"],
+            overconfident["DistCE"],
             "A quarter is on other classes: the model is overconfident.",
         ),
-        toy_row("people", "DistCE: as people", 0.0, agrees["DistCE"], "Calibrated to human uncertainty."),
+        toy_row("people", "DistCE: as people", 0.0, as_people["DistCE"], "Calibrated to human uncertainty."),
         toy_row(
             "people",
             "ECE against the majority: as people",
             None,
-            agrees["against the majority"],
+            as_people["against the majority"],
             "If the majority is taken as the truth, the model that agrees with people appears underconfident by 0.3.",
         ),
     )
-    lines: list[dict[str, Any]] = [
-        {"case": name, "predicted": str(VOTE_PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
-    ]
-    blind = [
-        case_scores["DistCE"]
-        for case_scores in scores.values()
-        if case_scores["EntCE"] == 0 and case_scores["DistCE"] > 0
-    ]
-    ranked = [
-        case_scores["DistCE"]
-        for case_scores in scores.values()
-        if case_scores["RankCS"] == 1 and case_scores["DistCE"] > 0
-    ]
-    sentence = (
-        f"Predictions with EntCE 0 are up to {max(blind):g} from the votes, and predictions in the order of the votes"
-        f" up to {max(ranked):g}: DistCE detects both."
-    )
-    panel = Panel(
-        "Agreement with annotators",
-        "EntCE, RankCS, DistCE",
-        {m: {name: case_scores[m] for name, case_scores in scores.items()} for m in VOTE_MEASURES},
-    )
-    return Toy("people", rows, (toy_table("people", sentence, lines, VOTES_LEGEND),), panel)

@@ -18,7 +18,7 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
 from trueodds_studies.pathologies.multiclass_toys import CALIBRATED_LENSES, OTHER_LENSES, SIX_PREDICTIONS
 from trueodds_studies.pathologies.toy import distinct_ece, round_sum
 

@@ -1,4 +1,4 @@
-"""Sums of one block of rows that a tally adds up: cells, proper scores, null covariance and counts of special rows."""
+"""Sums of one block of rows, which a tally adds up: cells, proper scores, null covariance, counts of special rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAXIMUM_FIELDS = ("excess", "worst_sum")  # of `SpecialRowCounts`: combined by t
 
 @dataclass(frozen=True, slots=True)
 class SpecialRowCounts:
-    """Counts of special rows, which can be added and from which notes are made.
+    """Counts of special rows, such as rows with tied probabilities, which can be added and from which notes are made.
 
     >>> both = SpecialRowCounts(zeros=2, excess=1e-7) + SpecialRowCounts(zeros=1, excess=3e-7)
     >>> both.zeros, both.excess
@@ -34,7 +34,7 @@ class SpecialRowCounts:
     """
 
     zeros: int = 0  # probabilities that are exactly 0, over all classes
-    ones: int = 0
+    ones: int = 0  # probabilities that are exactly 1
     above: int = 0  # probabilities above 1 by rounding
     inexact_sums: int = 0  # rows off from sum 1 by more than the rounding of their dtype
     ties: int = 0  # rows with several largest probabilities
@@ -74,7 +74,7 @@ class SpecialRowCounts:
 COUNT_FIELDS = tuple(field.name for field in fields(SpecialRowCounts))
 
 
-MAX_CLASSES_IN_ONE_PASS = 32  # number of classes whose cells are in memory together: 5 MB
+MAX_CLASSES_IN_ONE_PASS = 32  # largest number of classes whose cells are in memory together: 5 MB
 VALUES_PER_TASK = 2**22  # number of values per thread task
 EMPTY_ARRAY = as_plain_array(np.empty(0))  # stands for no weights, or for squares that are not needed
 
@@ -131,13 +131,12 @@ class RowSurvey:
 
     ranked_columns: Array  # (n, ranks) columns of the largest values
     squares: Array  # (n,) Σp²
-    counts: (
-        Array  # (5,) exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest
-    )
+    # (5,) exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest values
+    counts: Array
     extremes: Array  # (2,) the largest excess over 1 and distance from sum 1
 
     def special_rows(self, rows: TallyRows, true_zeros: int) -> SpecialRowCounts:
-        """The special rows."""
+        """Return the counts of special rows; `true_zeros` is the number of rows with an infinite log loss."""
         zeros, ones, above, inexact, ties = self.counts.tolist()
         if rows.logits is not None:
             zeros, ones = (int(counts.sum()) for counts in count_zeros_and_ones(rows.logits))
@@ -178,18 +177,21 @@ def _sum_block_in_one_pass(rows: TallyRows, ranks: int, bins: int | None) -> Blo
 
 
 def _survey_block(rows: TallyRows, ranks: int) -> RowSurvey:
-    """The largest values and the special rows of a block."""
+    """Find the largest values and the special rows of a block, with its rows split over threads."""
     n, k = rows.P.shape
-    which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
+    ranked_columns, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
 
-    def work(a: int, b: int) -> tuple[Array, Array]:
+    def survey_task(a: int, b: int) -> tuple[Array, Array]:
+        """Survey the rows a to b − 1."""
         P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
         bits = P.view(np.int32 if rows.has_exact_cells else np.int64)
-        row_statistics.survey_rows(P, bits, rows.rounding_tolerance, which[a:b], squares[a:b], counts, extremes)
+        row_statistics.survey_rows(
+            P, bits, rows.rounding_tolerance, ranked_columns[a:b], squares[a:b], counts, extremes
+        )
         return counts, extremes
 
-    counts, extremes = zip(*map_blocks(work, n, max(1, VALUES_PER_TASK // k)), strict=True)
-    return RowSurvey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
+    counts, extremes = zip(*map_blocks(survey_task, n, max(1, VALUES_PER_TASK // k)), strict=True)
+    return RowSurvey(ranked_columns, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
 
 
 def count_zeros_and_ones(logits: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Read tallies from versioned strict JSON, with every field validated."""
+"""TallyReader: read a saved tally from versioned strict JSON, with every field validated."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.kernels.fine_grid import CELL_EDGES, N_CELLS
-from trueodds.lenses.lens import as_lens
+from trueodds.lenses.lens_by_name import as_lens
+from trueodds.tallies.block_sums import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.cells import UNWEIGHTED_SUMS, WEIGHTED_SUMS, Cells
 from trueodds.tallies.proper_score_sums import ProperScoreSums
-from trueodds.tallies.row_counts import MAXIMUM_FIELDS, SpecialRowCounts
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.stored_views import default_views, view_names
 from trueodds.tallies.tally import Tally
@@ -48,8 +48,8 @@ def load(path: str | Path) -> Tally:
 
 
 PREDICTION_KINDS = ("classes", "confidence", "multilabel")
-SUM_TOLERANCE = 1e-6  # relative; what rounding in long sums may do to an inequality between them
-MAX_ROUNDING_EXCESS = 0.5  # how far above 1 a mean may lie: float16 tables of many classes
+SUM_TOLERANCE = 1e-6  # relative: rounding of long sums may violate an inequality between them by so much
+MAX_ROUNDING_EXCESS = 0.5  # largest excess of a mean over 1 by rounding, for float16 tables of many classes
 
 
 class TallyReader:
@@ -61,47 +61,29 @@ class TallyReader:
             raise_invalid_field(path_prefix.rstrip(".") or "content", repr(value)[:80])
         self.value, self.path_prefix = value, path_prefix
 
-    def read_tally(self, group_of: TallyReader | None = None) -> Tally:
-        """The whole tally, or the tally of a group."""
+    def read_tally(self, parent: TallyReader | None = None) -> Tally:
+        """Read the whole tally, or the tally of a group in the tally that `parent` reads."""
         kind = self.read_text("kind")
         self.require(kind in PREDICTION_KINDS, "kind", kind)
         classes = self.read_classes(kind)
         bins, n = self.read_integer("bins", 1), self.read_integer("n", 1)
         grid = None if self.require_value("grid") is None else self.read_integer("grid", 1)
-        slots = self.read_view_names(kind, classes, group=group_of is not None)
+        names = self.read_view_names(kind, classes, group=parent is not None)
         weight = self.read_number("weight")
         counts = self.child_reader("counts").read_record(SpecialRowCounts)
-        cells = self.child_reader("cells").read_cells(len(slots), n, counts)
-        joint = {
-            name: self.child_reader("joint").child_reader(name).read_simplex_cells(grid, n)
-            for name in self.read_keys("joint")
-        }
-        for name in joint:
-            self.require(_is_lens_name(name), "joint", repr(name))
-        scores = {
-            name: self.child_reader("scores").child_reader(name).read_record(ProperScoreSums)
-            for name in self.read_keys("scores")
-        }
-        self.require(set(scores) == {"brier", "log_loss"}, "scores", str(sorted(scores)))
-        groups: dict[str, dict[str, Tally]] = {}
-        for column in self.read_keys("groups"):
-            reader = self.child_reader("groups")
-            values = reader.child_reader(column)
-            groups[column] = {value: values.child_reader(value).read_tally(self) for value in reader.read_keys(column)}
-            rows = sum(part.n for part in groups[column].values())
-            self.require(rows == n and group_of is None, f"groups.{column}", f"{rows:,} rows of {n:,}")
-            for value, part in groups[column].items():
-                same = (part.kind, part.classes, part.bins) == (kind, classes, bins)
-                self.require(same, f"groups.{column}.{value}", "other classes or bins")
+        cells = self.child_reader("cells").read_cells(len(names), n, counts)
+        joint = self.read_joint_lenses(grid, n)
+        scores = self.read_scores()
+        groups = self.read_groups(kind, classes, bins, n, is_group=parent is not None)
         null = self.read_null_covariance(len(classes) * bins)
-        self.require(null is None or (kind == "classes" and group_of is None), "null", "a covariance without classes")
+        self.require(null is None or (kind == "classes" and parent is None), "null", "a covariance without classes")
         return Tally(
             kind=kind,
             classes=classes,
             dtype=self.read_text("dtype"),
             bins=bins,
             grid=grid,
-            view_names=slots,
+            view_names=names,
             n=n,
             weight=weight,
             cells=cells,
@@ -112,8 +94,46 @@ class TallyReader:
             groups=groups,
         )
 
+    def read_joint_lenses(self, grid: int | None, n: int) -> dict[str, SimplexCells]:
+        """Read the cells of each joint lens, by its name."""
+        joint = {
+            name: self.child_reader("joint").child_reader(name).read_simplex_cells(grid, n)
+            for name in self.read_keys("joint")
+        }
+        for name in joint:
+            self.require(_is_lens_name(name), "joint", repr(name))
+        return joint
+
+    def read_scores(self) -> dict[str, ProperScoreSums]:
+        """Read the sums of the proper scores, by name."""
+        scores = {
+            name: self.child_reader("scores").child_reader(name).read_record(ProperScoreSums)
+            for name in self.read_keys("scores")
+        }
+        self.require(set(scores) == {"brier", "log_loss"}, "scores", str(sorted(scores)))
+        return scores
+
+    def read_groups(
+        self, kind: str, classes: tuple[Any, ...], bins: int, n: int, *, is_group: bool
+    ) -> dict[str, dict[str, Tally]]:
+        """Read the tallies of the groups, by column and value; those of a column hold all n rows.
+
+        The tally of a group (`is_group`) holds no groups.
+        """
+        groups: dict[str, dict[str, Tally]] = {}
+        for column in self.read_keys("groups"):
+            reader = self.child_reader("groups")
+            values = reader.child_reader(column)
+            groups[column] = {value: values.child_reader(value).read_tally(self) for value in reader.read_keys(column)}
+            n_rows = sum(tally.n for tally in groups[column].values())
+            self.require(n_rows == n and not is_group, f"groups.{column}", f"{n_rows:,} rows of {n:,}")
+            for value, tally in groups[column].items():
+                has_same_layout = (tally.kind, tally.classes, tally.bins) == (kind, classes, bins)
+                self.require(has_same_layout, f"groups.{column}.{value}", "other classes or bins")
+        return groups
+
     def read_classes(self, kind: str) -> tuple[Any, ...]:
-        """Names of the classes, which must be distinct as text."""
+        """Read the names of the classes, which must be distinct as text."""
         names = self.read_list("classes")
         is_valid = len(names) >= (1 if kind == "multilabel" else 2) and all(
             isinstance(x, (str, int, float)) for x in names
@@ -122,25 +142,25 @@ class TallyReader:
         return tuple(names)
 
     def read_view_names(self, kind: str, classes: tuple[Any, ...], *, group: bool) -> tuple[str, ...]:
-        """The default views, followed by the named ones."""
-        slots = self.read_list("slots")
-        always = list(view_names(*default_views(kind, len(classes), group=group)))
-        extra = slots[len(always) :]
-        is_valid = slots[: len(always)] == always and len(set(map(str, slots))) == len(slots)
+        """Read the names of the views: the default ones, followed by those of additional lenses."""
+        names = self.read_list("slots")
+        default_names = list(view_names(*default_views(kind, len(classes), group=group)))
+        extra_names = names[len(default_names) :]
+        is_valid = names[: len(default_names)] == default_names and len(set(map(str, names))) == len(names)
         self.require(
-            is_valid and all(isinstance(x, str) and _is_lens_name(x) for x in extra), "slots", repr(slots)[:80]
+            is_valid and all(isinstance(x, str) and _is_lens_name(x) for x in extra_names), "slots", repr(names)[:80]
         )
-        return tuple(slots)
+        return tuple(names)
 
-    def read_cells(self, slots: int, n: int, counts: SpecialRowCounts) -> Cells:
-        """Sums per cell, validated: ordered, complete in every view, each mean inside its cell."""
+    def read_cells(self, n_views: int, n: int, counts: SpecialRowCounts) -> Cells:
+        """Read the sums per cell: cells are in order, every view has all n rows, each mean is inside its cell."""
         index = self.read_integers("index")
         rows = self.read_integers("n")
         self.require(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
-        increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < slots * N_CELLS
+        increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < n_views * N_CELLS
         self.require(increasing, "index", "cells out of order or range")
         self.require(bool((rows > 0).all()), "n", "an empty cell")
-        rows_per_view = np.bincount(index // N_CELLS, rows, slots)
+        rows_per_view = np.bincount(index // N_CELLS, rows, n_views)
         self.require(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
         sums = self.child_reader("sums")
         names = WEIGHTED_SUMS if "w" in sums.value else UNWEIGHTED_SUMS
@@ -159,7 +179,7 @@ class TallyReader:
         return Cells(index, rows, np.stack(list(columns.values()), axis=1))
 
     def read_simplex_cells(self, grid: int | None, n: int) -> SimplexCells:
-        """The sums per cell of a grid on the simplex."""
+        """Read the sums per cell of a grid on the simplex, with this number of bins per axis."""
         self.require(grid is not None, "", "no grid")
         assert grid is not None
         rows = self.read_integers("n")
@@ -171,116 +191,117 @@ class TallyReader:
         is_valid = is_valid and width > 1 and all(a < b for a, b in itertools.pairwise(keys))
         self.require(is_valid, "keys", "grid cells out of order or range")
         self.require(int(rows.sum()) == n and bool((rows > 0).all()), "n", f"{int(rows.sum()):,} rows of {n:,}")
-        flat = {name: self.read_floats(name, len(rows)) for name in ("w", "ww")}
-        wide = {name: self.read_floats(name, len(rows), width) for name in ("wp", "wy")}
-        for name, column in {**flat, **wide}.items():
+        weight_sums = {name: self.read_floats(name, len(rows)) for name in ("w", "ww")}
+        coordinate_sums = {name: self.read_floats(name, len(rows), width) for name in ("wp", "wy")}
+        for name, column in {**weight_sums, **coordinate_sums}.items():
             self.require(bool((column >= 0).all()), name, f"{column.min()} below 0")
-        return SimplexCells(grid, np.array(keys, dtype=np.int32), rows, **flat, **wide)
+        return SimplexCells(grid, np.array(keys, dtype=np.int32), rows, **weight_sums, **coordinate_sums)
 
     def read_null_covariance(self, size: int) -> Array | None:
-        """The upper triangle of the null covariance."""
+        """Read the upper triangle of the null covariance, (size, size); None if the tally has none."""
         if self.require_value("null") is None:
             return None
         self.require(size <= MAX_NULL_SIZE, "null", f"{size} report cells")
         reader = self.child_reader("null")
-        index = reader.read_integers("index", empty=True)
+        index = reader.read_integers("index", may_be_empty=True)
         value = reader.read_floats("value", len(index))
-        line, column = np.divmod(index, size)
+        row, column = np.divmod(index, size)
         is_valid = bool(
-            (np.diff(index) > 0).all() and (index >= 0).all() and (line < size).all() and (line <= column).all()
+            (np.diff(index) > 0).all() and (index >= 0).all() and (row < size).all() and (row <= column).all()
         )
         reader.require(is_valid, "index", "report cells out of order or range")
         null = np.zeros((size, size))
-        null[line, column] = value
+        null[row, column] = value
         return null
 
-    def read_record(self, kind: type[Any]) -> Any:
-        """Sums or counts in the types of their class, with integers for integer fields."""
-        names = [field.name for field in fields(kind)]
+    def read_record(self, record_type: type[Any]) -> Any:
+        """Read a dataclass of sums or counts, with integers for integer fields."""
+        names = [field.name for field in fields(record_type)]
         self.require(set(self.value) == set(names), "", str(sorted(self.value)))
         integers = (
-            ("infinite",) if kind is ProperScoreSums else tuple(name for name in names if name not in MAXIMUM_FIELDS)
+            ("infinite",)
+            if record_type is ProperScoreSums
+            else tuple(name for name in names if name not in MAXIMUM_FIELDS)
         )
         signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
-        return kind(
+        return record_type(
             **{
                 name: self.read_integer(name, 0) if name in integers else self.read_number(name, signed=name in signed)
                 for name in names
             }
         )
 
-    def require(self, is_valid: bool, key: str, got: str) -> None:
+    def require(self, is_valid: bool, key: str, received: str) -> None:
         """Raise TO402 unless the condition holds."""
         if not is_valid:
-            raise_invalid_field((self.path_prefix + key).rstrip("."), got)
+            raise_invalid_field((self.path_prefix + key).rstrip("."), received)
 
     def require_value(self, key: str) -> Any:
-        """Value of a required field."""
+        """Return the value of a field, or raise TO402 if it is missing."""
         self.require(key in self.value, key, "nothing")
         return self.value[key]
 
     def child_reader(self, key: str) -> TallyReader:
-        """The object in a field."""
+        """Return a reader of the object in a field."""
         return TallyReader(self.require_value(key), f"{self.path_prefix}{key}.")
 
     def read_keys(self, key: str) -> list[str]:
-        """The names in an object."""
+        """Read the keys of the object in a field."""
         return list(self.child_reader(key).value)
 
     def read_text(self, key: str) -> str:
-        """A text."""
+        """Read a text."""
         value = self.require_value(key)
         self.require(isinstance(value, str), key, repr(value)[:80])
         return str(value)
 
-    def read_integer(self, key: str, low: int) -> int:
-        """An integer that fits into 64 bits."""
+    def read_integer(self, key: str, minimum: int) -> int:
+        """Read an integer of at least `minimum` that fits into 64 bits."""
         value = self.require_value(key)
-        self.require(type(value) is int and low <= value < 2**63, key, repr(value)[:80])
+        self.require(type(value) is int and minimum <= value < 2**63, key, repr(value)[:80])
         return int(value)
 
     def read_number(self, key: str, *, signed: bool = False) -> float:
-        """A finite number."""
+        """Read a finite number, which is not negative unless `signed`."""
         value = self.require_value(key)
         is_valid = _is_finite_number(value) and (signed or value >= 0)
         self.require(is_valid, key, repr(value)[:80])
         return float(value)
 
     def read_list(self, key: str) -> list[Any]:
-        """A list."""
+        """Read a list."""
         value = self.require_value(key)
         self.require(isinstance(value, list), key, repr(value)[:80])
         return list(value)
 
     def check_integers(self, key: str, value: Any) -> list[int]:
-        """A list of integers."""
+        """Return the value if it is a list of integers, else raise TO402."""
         self.require(isinstance(value, list) and all(type(x) is int for x in value), key, repr(value)[:80])
         return list(value)
 
-    def read_integers(self, key: str, *, empty: bool = False) -> Array:
-        """A list of integers as int64."""
+    def read_integers(self, key: str, *, may_be_empty: bool = False) -> Array:
+        """Read a list of integers as an int64 array."""
         value = self.check_integers(key, self.read_list(key))
-        self.require(empty or len(value) > 0, key, "no cells")
+        self.require(may_be_empty or len(value) > 0, key, "no cells")
         self.require(all(-(2**63) <= x < 2**63 for x in value), key, "a number beyond 64 bits")
         return np.array(value, dtype=np.int64)
 
     def read_floats(self, key: str, length: int, width: int | None = None) -> Array:
-        """A list of finite numbers, or of lists of them, as float64."""
+        """Read a list of finite numbers as float64, (length,); with `width` a list of lists, (length, width)."""
         value = self.read_list(key)
-        lines = value if width is not None else [value]
+        rows = value if width is not None else [value]
         is_valid = len(value) == length and all(
-            isinstance(line, list) and len(line) == (width or length) and all(map(_is_finite_number, line))
-            for line in lines
+            isinstance(row, list) and len(row) == (width or length) and all(map(_is_finite_number, row)) for row in rows
         )
         self.require(is_valid, key, f"{len(value)} values for {length}, or one that is no finite number")
         return np.array(value, dtype=np.float64)
 
 
 def raise_invalid_field(
-    field: str, got: str, fix: str = "The file was modified or truncated. Tally the rows again."
+    field: str, received: str, remedy: str = "The file was modified or truncated. Tally the rows again."
 ) -> NoReturn:
     """Raise TO402 for an invalid field, given by its path in the file."""
-    raise InputError("TO402", f"The tally's {field} is not valid.", got, fix)
+    raise InputError("TO402", f"The tally's {field} is not valid.", received, remedy)
 
 
 def _is_finite_number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Probabilities, outcomes and bin sums of the rows behind a binary view, computed without copying columns."""
+"""Row sources of a binary view: its probabilities, outcomes and bin sums, computed without copying columns."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class SelectedRows:
 
 
 def outcome_logs(exact: ExactProbabilities | None, P: Array) -> Array:
-    """Log-probabilities if known, else the logarithms of the probabilities (n, m)."""
+    """Return log-probabilities (n, m) if known, else the logarithms of the probabilities P (n, m)."""
     logs = None if exact is None else exact.logs(P.shape[1])
     if logs is not None:
         return logs
@@ -108,24 +108,27 @@ def outcome_logs(exact: ExactProbabilities | None, P: Array) -> Array:
 
 
 class LargestProbability:
-    """The largest probability of each row and whether its class was observed. `tied` receives the number of ties."""
+    """The largest probability of each row and whether its class was observed.
 
-    def __init__(self, P: Array, y: Array, tied: Callable[[int], None]) -> None:
-        self.P, self.y, self.n, self._tied = P, y, len(P), tied
-        self._observed: Array | None = None
+    `record_ties` is called with the number of rows that have several largest probabilities.
+    """
+
+    def __init__(self, P: Array, y: Array, record_ties: Callable[[int], None]) -> None:
+        self.P, self.y, self.n, self._record_ties = P, y, len(P), record_ties
+        self._is_correct: Array | None = None
 
     def probabilities(self) -> Array:
         """The largest probabilities. Correctness is computed in the same pass."""
-        top, self._observed, ties = confidence_and_correctness(self.P, self.y)
-        self._tied(ties)
-        return top
+        confidence, self._is_correct, ties = confidence_and_correctness(self.P, self.y)
+        self._record_ties(ties)
+        return confidence
 
     def events(self) -> Array:
         """Whether the lowest class with the largest probability was observed."""
-        if self._observed is None:
+        if self._is_correct is None:
             self.probabilities()
-        assert self._observed is not None
-        return self._observed
+        assert self._is_correct is not None
+        return self._is_correct
 
     def sort_keys(self) -> Array:
         """Probability and outcome as one sortable number."""
@@ -136,18 +139,18 @@ class LargestProbability:
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
         table, ties = confidence_sums(self.P, self.y, edges, closed)
-        self._tied(ties)
-        return by_outcome(table)
+        self._record_ties(ties)
+        return combine_outcome_sums(table)
 
     def moments(self, cells: int, powers: int) -> Array:
         """Moments of the residuals in each cell."""
         table, ties = confidence_moments(self.P, self.y, cells, powers)
-        self._tied(ties)
+        self._record_ties(ties)
         return table
 
 
 class ViewColumn:
-    """One column of probabilities against whether its label was observed."""
+    """One column of probabilities p (n,) against whether the labels y (n,) equal `label`."""
 
     def __init__(self, p: Array, y: Array, label: int) -> None:
         self.p, self.y, self.label, self.n = p, y, label, len(p)
@@ -168,7 +171,7 @@ class ViewColumn:
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
-        return by_outcome(label_sums(self.p, self.y, self.label, edges, closed))
+        return combine_outcome_sums(label_sums(self.p, self.y, self.label, edges, closed))
 
     def moments(self, cells: int, powers: int) -> Array:
         """Moments of the residuals in each cell."""
@@ -176,14 +179,14 @@ class ViewColumn:
 
 
 class ClassColumns:
-    """Each class against the rest, with sums computed in one pass for all classes."""
+    """Probabilities P (n, K) and labels y (n,), with the bin sums of all classes computed in one pass."""
 
     def __init__(self, P: Array, y: Array) -> None:
         self.P, self.y = P, y
         self._cache: dict[tuple[bytes, str], Array] = {}
 
     def sums(self, edges: Array, closed: str) -> Array:
-        """n, Σp, Σy and Σpy, (K, bins, 4)."""
+        """Return n, Σp, Σy and Σpy of each class and bin, (K, bins, 4)."""
         key = (edges.tobytes(), closed)
         if key not in self._cache:
             self._cache[key] = class_sums(self.P, self.y, edges, closed)
@@ -191,18 +194,18 @@ class ClassColumns:
 
 
 class ClassColumn(ViewColumn):
-    """One of the classes whose sums are computed together."""
+    """One class against the rest, whose bin sums are computed together with those of the other classes."""
 
-    def __init__(self, classes: ClassColumns, c: int) -> None:
-        super().__init__(classes.P[:, c], classes.y, c)
-        self.classes = classes
+    def __init__(self, class_columns: ClassColumns, c: int) -> None:
+        super().__init__(class_columns.P[:, c], class_columns.y, c)
+        self.class_columns = class_columns
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
-        return dict(zip(("n", "wp", "wy", "wpy"), self.classes.sums(edges, closed)[self.label].T, strict=True))
+        return dict(zip(("n", "wp", "wy", "wpy"), self.class_columns.sums(edges, closed)[self.label].T, strict=True))
 
 
-def by_outcome(table: Array) -> Mapping[str, Array]:
-    """n, wp, wy, wpy and wpp from n, Σp and Σp² of the rows without and with the event, (bins, 2, 3)."""
+def combine_outcome_sums(table: Array) -> Mapping[str, Array]:
+    """Return n, wp, wy, wpy and wpp (bins,) from n, Σp and Σp² of the rows without and with the event (bins, 2, 3)."""
     n, wp, wpp = table.sum(axis=1).T
     return {"n": n, "wp": wp, "wy": table[:, 1, 0], "wpy": table[:, 1, 1], "wpp": wpp}

@@ -1,4 +1,4 @@
-"""Look up a lens by name or callable, and choose the default lens for predictions."""
+"""Look up a lens by its name, make one from a callable, and choose the default lens for predictions."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         raise InputError(
             "TO204", "`lens` must be a name, a Lens or a callable.", describe(lens), f"Names: {', '.join(LENS_NAMES)}."
         )
-    plain: dict[str, type[Lens]] = {
+    types_by_name: dict[str, type[Lens]] = {
         "canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise,
         "top-label": TopLabel,
     }  # fmt: skip
-    if lens in plain:
-        return plain[lens]()
-    for prefix, kind in (("top-", TopK), ("rank:", Rank)):
-        if lens.startswith(prefix) and (number := parse_digits(lens.removeprefix(prefix))) is not None:
-            return kind(number)
+    if lens in types_by_name:
+        return types_by_name[lens]()
+    for prefix, lens_type in (("top-", TopK), ("rank:", Rank)):
+        if lens.startswith(prefix) and (size := parse_digits(lens.removeprefix(prefix))) is not None:
+            return lens_type(size)
     if match := re.fullmatch(r"class:(.+)", lens, re.DOTALL):
         return Class(match[1])
     if lens.startswith("groups:"):
@@ -58,7 +58,7 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
 
 
 def _parse_blocks(text: str) -> tuple[tuple[Any, ...], ...]:
-    """Blocks of classes from a name such as `groups:[[0,1],[2]]`."""
+    """Parse the blocks of classes in a name such as `groups:[[0,1],[2]]`."""
     try:
         blocks = json.loads(text.removeprefix("groups:"))
         return check("groups:", blocks, tuple[tuple[ClassName, ...], ...])
@@ -73,7 +73,7 @@ class HasClasses(Protocol):
 
     @property
     def kind(self) -> str:
-        """`classes`, `confidence` or `multilabel`."""
+        """Kind of the predictions: `classes`, `confidence` or `multilabel`."""
         ...
 
     @property

@@ -1,0 +1,153 @@
+"""Sizes of a grid of panels with its margins and header, chosen for a new figure or fitted into a given size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trueodds.diagrams._style.title_and_legend import Header, fit_headers, fit_legend
+from trueodds.diagrams.diagram_content import DiagramContent
+
+DEFAULT_FONT_SIZE = 9.5  # points of ordinary text in a figure of usual size
+FULL_MARGIN_WIDTH = 3.6  # inches of width from which on margins have their full size
+WIDE_FIGURE_WIDTH = 6.4  # inches of a figure with three or more columns of panels
+HEADER_GAP = 0.08  # inches between the header and the panels of a grid
+LEGEND_GAP = 0.04  # the same for a legend in given axes
+
+# Inches around and between the panels of a grid.
+LEFT_MARGIN, RIGHT_MARGIN, BOTTOM_MARGIN, PANEL_GAP_X, PANEL_GAP_Y, PANEL_HEIGHT = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
+MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in given axes: smaller ones are illegible
+MAX_SQUARE_PANEL_HEIGHT = 1.7  # largest height in inches of a panel with equal units
+AMPLE_SIZE_RATIO = 1.5  # multiple of MIN_PANEL_SIZE beyond which the usual number of columns beats larger panels
+
+
+@dataclass(frozen=True)
+class PanelGrid:
+    """Number of columns of panels, and the inches around and between the panels."""
+
+    columns: int
+    left: float  # margin
+    right: float  # margin
+    bottom: float  # margin
+    gap_x: float  # between columns
+    gap_y: float  # between rows
+
+    @classmethod
+    def for_width(cls, width: float, columns: int, *, hides_axes: bool) -> PanelGrid:
+        """Choose the margins for a figure width; panels that hide their axes need no room for tick labels."""
+        scale = margin_scale(width)
+        left, bottom = (LEFT_MARGIN * scale, BOTTOM_MARGIN * scale)
+        if hides_axes:
+            left, bottom = RIGHT_MARGIN, 0.6 * BOTTOM_MARGIN
+        return cls(columns, left, RIGHT_MARGIN * scale, bottom, PANEL_GAP_X * scale, PANEL_GAP_Y * max(scale, 0.8))
+
+    def panel_size(self, width: float, height: float, count: int) -> tuple[float, float]:
+        """Width and height of each of `count` panels in a figure of this width, of which they fill this height."""
+        rows = -(-count // self.columns)
+        panel_width = (width - self.left - self.right - (self.columns - 1) * self.gap_x) / self.columns
+        return panel_width, (height - self.bottom) / rows - self.gap_y
+
+
+@dataclass(frozen=True)
+class GridLayout:
+    """Arrangement of a grid of panels in a figure or in given axes; lengths are in inches."""
+
+    grid: PanelGrid
+    header: Header
+    width: float  # of the figure or the given axes
+    height: float
+    top: float  # height of everything above the panels
+    font_size: float  # points of ordinary text
+
+    def panel_rectangle(self, panel: int, count: int) -> tuple[float, float, float, float]:
+        """Left, bottom, width and height of one of `count` panels."""
+        width, height = self.panel_size(count)
+        row, column = divmod(panel, self.grid.columns)
+        left = self.grid.left + column * (width + self.grid.gap_x)
+        bottom = self.height - self.top - (row + 1) * (height + self.grid.gap_y)
+        return left, bottom, width, height
+
+    def panel_size(self, count: int) -> tuple[float, float]:
+        """Width and height of each of `count` panels."""
+        return self.grid.panel_size(self.width, self.height - self.top, count)
+
+
+def layout_for_usual_panels(diagram: DiagramContent, count: int, summary: str) -> GridLayout:
+    """Choose the height of a new figure so that its panels have the usual size."""
+    columns = _usual_column_count(count, equal=diagram.has_equal_units)
+    width = max(diagram.figure_size[0], WIDE_FIGURE_WIDTH) if columns > 2 else diagram.figure_size[0]
+    font_size = grid_font_size(width)
+    grid = PanelGrid.for_width(width, columns, hides_axes=diagram.hides_axes)
+    header = fit_headers(diagram, summary, 72 * (width - grid.left - grid.right), font_size)[0]
+    top = header.height / 72 + HEADER_GAP
+    rows = -(-count // columns)
+    panel_height = PANEL_HEIGHT
+    if diagram.aspect_ratio:
+        panel_height = min(
+            diagram.aspect_ratio * grid.panel_size(width, 0, count)[0],
+            MAX_SQUARE_PANEL_HEIGHT if rows > 2 else 1.3 * MAX_SQUARE_PANEL_HEIGHT,
+        )
+    height = top + rows * (panel_height + grid.gap_y) + grid.bottom
+    return GridLayout(grid, header, width, height, top, font_size)
+
+
+def layout_for_size(
+    diagram: DiagramContent, count: int, width: float, height: float, summary: str | None
+) -> GridLayout | None:
+    """Fit a grid into a given size; None if every panel would be illegible.
+
+    If `summary` is None, as in given axes, only the legend stands above the panels.
+    """
+    font_size = grid_font_size(width)
+    arrangement = _fit_panel_grid(diagram, count, width, height, font_size, summary)
+    if arrangement is None:
+        return None
+    grid, header = arrangement
+    return GridLayout(grid, header, width, height, _height_above_panels(header, summary), font_size)
+
+
+def _usual_column_count(count: int, *, equal: bool) -> int:
+    """Number of columns of panels in a figure of its own."""
+    return {2: 2, 4: 2}.get(count, 4 if equal and count > 6 else 3)
+
+
+def margin_scale(width: float) -> float:
+    """Size of margins relative to the usual ones: 1 from `FULL_MARGIN_WIDTH` inches on, less in narrower figures."""
+    return min(max(width / FULL_MARGIN_WIDTH, 0.7), 1.0)
+
+
+def grid_font_size(width: float) -> float:
+    """Points of ordinary text in a grid of this width in inches."""
+    return DEFAULT_FONT_SIZE if width > 4.5 else 8.0 if width > 2.6 else 7.0
+
+
+def _fit_panel_grid(
+    diagram: DiagramContent, count: int, width: float, height: float, font_size: float, summary: str | None
+) -> tuple[PanelGrid, Header] | None:
+    """The grid with the largest panels for a given height; None if every panel would be illegible.
+
+    If `summary` is None, as in given axes, only the legend stands above the panels.
+    """
+    usual = _usual_column_count(count, equal=False)
+    choice: tuple[float, PanelGrid, Header] | None = None
+    other_counts = (n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual and n_columns <= count)
+    for columns in (usual, *other_counts):
+        grid = PanelGrid.for_width(width, columns, hides_axes=diagram.hides_axes)
+        max_width = 72 * (width - grid.left - grid.right)
+        if max_width <= 0:
+            continue
+        headers = (
+            [fit_legend(diagram, max_width, font_size)]
+            if summary is None
+            else fit_headers(diagram, summary, max_width, font_size)
+        )
+        for header in headers:
+            panel_size = grid.panel_size(width, height - _height_above_panels(header, summary), count)
+            size_ratio = min(size / minimum for size, minimum in zip(panel_size, MIN_PANEL_SIZE, strict=True))
+            if size_ratio >= 1 and (choice is None or min(size_ratio, AMPLE_SIZE_RATIO) > choice[0]):
+                choice = min(size_ratio, AMPLE_SIZE_RATIO), grid, header
+    return None if choice is None else choice[1:]
+
+
+def _height_above_panels(header: Header, summary: str | None) -> float:
+    """Inches above the panels: those of the legend if there is no summary, else of the whole header."""
+    return header.legend_height / 72 + LEGEND_GAP if summary is None else header.height / 72 + HEADER_GAP

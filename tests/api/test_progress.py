@@ -80,6 +80,13 @@ def test_anything_else_is_refused(verb: str) -> None:
         call(verb, "yes")
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_function_that_cannot_be_called_with_fraction_and_step_is_refused(verb: str) -> None:
+    """`progress=len` raised TypeError."""
+    with pytest.raises(to.InputError, match="TO203.*progress could not be called"):
+        call(verb, len)
+
+
 @pytest.mark.parametrize("verb", [to.audit, to.by_group, to.test, to.power, to.tally])
 def test_it_is_refused_before_any_data_are_read(verb: Callable[..., object]) -> None:
     with pytest.raises(to.InputError, match="TO203"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -30,3 +30,47 @@ def format_percent(level: float) -> str:
 def format_settings(settings: Mapping[str, Any]) -> list[str]:
     """Describe the settings that affect the value in a few words; `to_dict` has all of them."""
     return [str(settings[key]) for key in ("partition", "distance", "aggregate") if settings.get(key) is not None]
+
+
+def format_pvalue(p: float, min_pvalue: float) -> str:
+    """Format a p-value, with ≤ if it is the smallest that the null draws can give.
+
+    >>> format_pvalue(0.001, 0.001), format_pvalue(0.42, 0.001)
+    ('≤ 0.001', '0.42')
+    """
+    return f"≤ {format_number(p)}" if p <= min_pvalue * (1 + 1e-9) else format_number(p)
+
+
+def format_column(column: Sequence[float | None]) -> list[str]:
+    """Format numbers with the same number of decimals: four, or more if all of them are tiny.
+
+    >>> format_column([0.25, 0.0, None]), format_column([0.0004, 0.00012])
+    (['0.2500', '0.0000', '–'], ['0.00040', '0.00012'])
+    """
+    largest = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)
+    places = 4 if largest < 1e-12 else min(max(4, 1 - math.floor(math.log10(largest))), 9)
+    return [
+        format_number(x) if x is None or not math.isfinite(x) or abs(x) >= 10 else f"{x:.{places}f}" for x in column
+    ]
+
+
+def format_intervals(limits: Sequence[tuple[float, float] | None]) -> list[str]:
+    """Format the lower and upper limits of intervals with the same number of decimals.
+
+    >>> format_intervals([(0.1, 0.25), None])
+    ['[0.1000, 0.2500]', '–']
+    """
+    ends = iter(format_column([end for pair in limits if pair is not None for end in pair]))
+    return [f"[{next(ends)}, {next(ends)}]" if pair is not None else "–" for pair in limits]
+
+
+def align_columns(columns: Sequence[Sequence[str]]) -> list[str]:
+    """Align the columns of a table: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in columns]
+    return [
+        "  ".join(
+            cell.ljust(width) if i in (0, len(columns) - 1) else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in zip(*columns, strict=True)
+    ]

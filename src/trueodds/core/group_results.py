@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueodds.core.errors import Note
-from trueodds.core.group_results_text import format_column, format_groups
+from trueodds.core.formatting import (
+    align_columns,
+    format_column,
+    format_intervals,
+    format_number,
+    format_pvalue,
+    format_settings,
+)
 from trueodds.core.json_files import strict_json
+from trueodds.core.printable import to_printable
 from trueodds.core.results import Estimate, Interval, Result, undefined_note
+
+MAX_LISTED_GAPS = 5  # gaps of one column printed, the significant and largest first; `gaps` has all of them
+INTERVAL_FROM_ZERO_TEXT = (
+    "The interval of a miscalibrated group can start at 0 ({}): the test assumes calibration and simulates labels,"
+    " while the interval makes no such assumption and is wider."
+)
 
 
 class ReportableResult(Protocol):
@@ -226,7 +240,7 @@ class ByGroup(Result):
 
     def describe(self) -> str:
         """The table of subgroups, then the gaps between them."""
-        return format_groups(self)
+        return _format_groups(self)
 
     def frame(self) -> Any:
         """Return a table with a row per subgroup: a pandas or Polars data frame, else a dict of columns."""
@@ -262,3 +276,97 @@ class ByGroup(Result):
             "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
+
+
+def _format_groups(by_group: ByGroup) -> str:
+    """The table of subgroups, then the gaps between them."""
+    worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
+    family_pvalue = _with_equals_sign(format_pvalue(by_group.pvalue, min_pvalue))
+    joint_pvalue = _with_equals_sign(format_pvalue(worst.joint, min_pvalue))
+    heading = (
+        f"{by_group.estimator} by group · family-wise p {family_pvalue} ·"
+        f" {len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided ·"
+        f" worst: {_format_group_label(worst)}; joint p {joint_pvalue} · n={by_group.n:,} ·"
+        f" {', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"
+    )
+    lines = [heading, *_format_table(by_group)]
+    from_zero_labels = [
+        group.label
+        for group in by_group.miscalibrated
+        if group.estimate.interval and group.estimate.interval.low <= 0 and "best_value" not in by_group.settings
+    ]
+    lines += (
+        [INTERVAL_FROM_ZERO_TEXT.format("; ".join(from_zero_labels))]
+        if from_zero_labels and by_group.overall.interval
+        else []
+    )
+    has_rest_gaps = by_group.settings.get("against") == "rest"  # the gaps below are others: each group's from the rest
+    lines += [
+        _describe_largest_gap(gap, by_group.level, "of two groups of" if has_rest_gaps else "of")
+        for gap in by_group.widest
+    ]
+    for column in dict.fromkeys(gap.column for gap in by_group.gaps):
+        gaps = [gap for gap in by_group.gaps if gap.column == column]
+        lines += _format_gaps(gaps, column, by_group.level, has_rest_gaps=has_rest_gaps)
+    if by_group.multicalibration is not None:
+        lines.append(str(by_group.multicalibration))
+    return "\n".join(map(to_printable, lines))
+
+
+def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gaps: bool) -> list[str]:
+    """The gaps of one column, the significant and largest first; `has_rest_gaps` says that they are from the rest."""
+    gaps = sorted(gaps, key=lambda gap: (not gap.settled, -abs(gap.difference)))
+    lines = []
+    if has_rest_gaps:
+        separated = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
+        lines.append(f"significantly different from the rest of {column}: {separated}")
+    lines.append(f"gaps of {column}, with simultaneous {_format_percent(level)} intervals:")
+    lines += [f"  {gap.describe()}" for gap in gaps[:MAX_LISTED_GAPS]]
+    if len(gaps) > MAX_LISTED_GAPS:
+        lines.append(f"  {len(gaps) - MAX_LISTED_GAPS} more in `.gaps` and in the JSON")
+    return lines
+
+
+def _format_table(by_group: ByGroup) -> list[str]:
+    """A row per subgroup, and one for all rows."""
+    min_pvalue, estimates = by_group.settings["min_pvalue"], [group.estimate for group in by_group.groups]
+    all_rows = [*estimates, by_group.overall]
+    limits = [None if one.interval is None else (one.interval.low, one.interval.high) for one in all_rows]
+    has_means = any(group.mean_prob is not None for group in by_group.groups)
+    columns = [
+        ["group", *(to_printable(group.label) for group in by_group.groups), "all rows"],
+        ["n", *(f"{one.n:,}" for one in all_rows)],
+        *([["predicted", *format_column([group.mean_prob for group in by_group.groups]), ""]] if has_means else []),
+        *([["observed", *format_column([group.event_rate for group in by_group.groups]), ""]] if has_means else []),
+        [by_group.estimator, *format_column([one.value for one in all_rows])],
+        [f"{_format_percent(by_group.level)} interval", *format_intervals(limits)],
+        ["noise floor", *format_column([one.noise_floor for one in all_rows])],
+        ["p", *(format_pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
+        ["joint p", *(format_pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
+        ["detectable from", *format_column([group.min_detectable for group in by_group.groups]), ""],
+        ["status", *(group.status for group in by_group.groups), ""],
+    ]
+    return align_columns(columns)
+
+
+def _with_equals_sign(pvalue_text: str) -> str:
+    return pvalue_text if pvalue_text.startswith("≤") else f"= {pvalue_text}"
+
+
+def _describe_largest_gap(gap: Gap, level: float, column_prefix: str) -> str:
+    """Describe the largest gap of a column; two groups are named only if they differ significantly."""
+    pair = f"{gap.first} − {gap.second}, {format_number(gap.difference)}"
+    text = f"widest gap {column_prefix} {gap.column}: {pair if gap.settled else 'no significant difference'}"
+    if gap.interval is None:
+        return text
+    limits = f"[{format_number(gap.interval.low)}, {format_number(gap.interval.high)}]"
+    return f"{text}; {_format_percent(level)} interval of the largest true difference: {limits}"
+
+
+def _format_group_label(group: Group) -> str:
+    """Name a subgroup; the values of a crossing are joined as its columns are."""
+    return group.label.replace(", ", " × ") if " × " in group.column else group.label
+
+
+def _format_percent(level: float) -> str:
+    return f"{100 * level:.6g} %"

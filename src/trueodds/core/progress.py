@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from trueodds.core.printable import to_printable
@@ -21,18 +22,18 @@ def report_progress(progress: Progress | bool | None) -> AbstractContextManager[
     """Return a context manager that yields the function to which a call reports its progress.
 
     `progress` is a function of the caller, None or True for a bar, or False for nothing. InputError TO203 is raised for
-    anything else, at once, so that a call can check it before its work begins.
+    anything else, at once, so that a call can check it before its work begins, and if the function cannot be called.
 
     >>> with report_progress(lambda share, step: print(f"{share:.0%} {step}")) as say:
     ...     say(0.5, "simulating labels")
     50% simulating labels
     """
-    from trueodds.core.settings import check  # not needed before a call, and it imports numpy
+    from trueodds.core.settings import call_user_function, check  # not needed before a call, and it imports numpy
 
     check("progress", progress, Callable[..., Any] | bool | None)
     if progress is False:
         return nullcontext(_ignore_progress)
-    return nullcontext(progress) if callable(progress) else ProgressBar()
+    return nullcontext(partial(call_user_function, "progress", progress)) if callable(progress) else ProgressBar()
 
 
 def report_in_rows(report: Progress, end: float = 1.0) -> Callable[[int, int | None], None]:

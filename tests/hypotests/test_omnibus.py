@@ -1,5 +1,7 @@
 """The omnibus test: component statistics by their formulas, level, and power."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
@@ -8,7 +10,14 @@ from scipy.stats import binom
 import trueodds as to
 from trueodds.binning.median_variance import nested_cells
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.nested_cells import NODE_COUNTS, BinaryCells, Component, VectorLeaves
+from trueodds.hypotests.nested_cells import (
+    BINARY_COMPONENTS,
+    NODE_COUNTS,
+    BinaryCells,
+    Component,
+    VectorLeaves,
+    vector_components,
+)
 from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_pvalues, negative_log_harmonic_mean, surprisal
 from trueodds.lenses.lens_by_name import as_lens
 from trueodds.lenses.view import View
@@ -245,3 +254,12 @@ def test_a_tally_answers_too():
     preds = two_classes(0, n=2000, temperature=0.7)
     rows, cells = (to.test(data, "omnibus", resamples=199).pvalue for data in (preds, to.tally(preds)))
     assert rows == cells == 0.005
+
+
+@pytest.mark.parametrize("component", [*BINARY_COMPONENTS, *vector_components(3)], ids=lambda component: component.name)
+def test_p_values_of_components_do_not_depend_on_their_scale(component):
+    """The squares of statistics of 1e200, of an outcome that was almost impossible, overflowed."""
+    pool = np.append(np.random.default_rng(0).random(40), 7.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(log_pvalues(1e200 * pool, component), log_pvalues(pool, component), rtol=1e-9)

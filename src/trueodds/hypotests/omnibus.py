@@ -30,12 +30,18 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 
 
+MAX_SQUARED = 1e150  # larger statistics, of outcomes that are almost impossible, overflow when they are squared
+
+
 def log_pvalues(pool: Array, component: Component) -> Array:
     """Log p-value of each entry of the pool (B,), which contains the observed value and the draws.
 
     The distribution is normal or χ² with the mean and variance of the pool. It only needs to be approximately correct,
-    because the combined p-value is compared with those of the same draws.
+    because the combined p-value is compared with those of the same draws. It does not depend on the scale of the pool.
     """
+    largest = np.abs(pool).max()
+    if MAX_SQUARED < largest < np.inf:
+        pool = pool / largest
     if component.is_centered:
         scale = pool.std()
         u = (pool - pool.mean()) / scale if scale > 0 else np.zeros_like(pool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compile_reordering
+from trueodds.kernels import compile_kernel, compile_reordering
 
 
 @compile_reordering
@@ -32,6 +32,25 @@ def _add_squares(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
                 scale += 1
 
 
+@compile_kernel
+def _add_squares_of_one_column(cells, is_last, weights, out):  # type: ignore[no-untyped-def]
+    """The same for cells (draws, cells) and weights (scales, cells) of a single column, without inner loops."""
+    scales = is_last.shape[0]
+    sums = np.empty(scales)
+    for draw in range(cells.shape[0]):
+        sums[:] = 0.0
+        for cell in range(cells.shape[1]):
+            sums[0] += cells[draw, cell]
+            scale = 0
+            while scale < scales and is_last[scale, cell]:
+                node_sum = sums[scale]
+                out[draw, scale] += node_sum * node_sum * weights[scale, cell]
+                sums[scale] = 0.0
+                scale += 1
+                if scale < scales:
+                    sums[scale] += node_sum
+
+
 def nested_squares(x: Array, is_last: Array, weights: Array) -> Array:
     """Return Σ over nodes and columns of weight · (sum of x in the node)², for each draw and scale, (draws, scales).
 
@@ -45,6 +64,8 @@ def nested_squares(x: Array, is_last: Array, weights: Array) -> Array:
     array([[ 58., 100.]])
     """
     out = np.zeros((len(x), len(is_last)))
-    if len(is_last):
+    if len(is_last) and x.shape[2] == 1:
+        _add_squares_of_one_column(np.ascontiguousarray(x[..., 0]), is_last, np.ascontiguousarray(weights[..., 0]), out)
+    elif len(is_last):
         _add_squares(np.ascontiguousarray(x), is_last, weights, out)
     return out

@@ -90,7 +90,7 @@ _add_cells = compile_kernel(_sum_cells, fastmath={"contract"})  # allow fused mu
 _ROWS_PER_TILE = 64  # number of rows whose multiplicities are transposed at a time
 
 
-def _sort_rows_by_cell(cell: Array, w: Array, size: int) -> tuple[Array, Array]:
+def sort_rows_by_cell(cell: Array, w: Array, size: int) -> tuple[Array, Array]:
     """Return the rows of nonzero weight in the order of their cells, and the start of each cell, (size + 1,)."""
     nonzero = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
     rows = nonzero[argsort_bins(cell[nonzero], size)]
@@ -107,7 +107,7 @@ class VectorResampler:
     """
 
     def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
-        rows, self.first = _sort_rows_by_cell(cell, w, size)
+        rows, self.first = sort_rows_by_cell(cell, w, size)
         self.unit = (rows if unit is None else unit[rows]).astype(np.uint32)
         self.vectors = np.concatenate([w[rows, None], wp[rows], wy[rows]], axis=1, dtype=np.float64)
 
@@ -173,7 +173,7 @@ class ResidualResampler:
     """
 
     def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
-        rows, self.first = _sort_rows_by_cell(cell, w, size)
+        rows, self.first = sort_rows_by_cell(cell, w, size)
         self.unit = (rows if unit is None else unit[rows]).astype(np.uint32)
         self.columns = np.concatenate([w[rows, None], wp[rows] - wy[rows]], axis=1, dtype=np.float64)
         sums = np.stack([np.bincount(cell[rows], column, size) for column in self.columns.T], axis=1)

@@ -35,7 +35,7 @@ def _add_weights(labels, w, tables, out):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _add_where_between(out, integers, low, width, weight):  # type: ignore[no-untyped-def]
+def add_where_between(out, integers, low, width, weight):  # type: ignore[no-untyped-def]
     """Add `weight` to `out` (draws,) where low ≤ integer < low + width, by one comparison in unsigned arithmetic."""
     for r in range(integers.shape[0]):
         out[r] += weight if np.uint32(integers[r] - low) < width else weight - weight
@@ -70,7 +70,7 @@ def _add_weights_vectorized(P, w, tables, key, start, stop, out):  # type: ignor
                     for r in range(integers.shape[0]):
                         out[cell, r] += weight
                 else:
-                    _add_where_between(out[cell], integers, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
+                    add_where_between(out[cell], integers, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
 
 
 @compile_kernel
@@ -173,6 +173,7 @@ def sum_label_weights(
     *,
     independent: bool = False,
     row_numbers: Array | None = None,
+    allow_short_integers: bool = True,
     cluster: Array | None = None,
     cluster_probability: float = 0.0,
 ) -> Array:
@@ -194,6 +195,8 @@ def sum_label_weights(
         Draw each class independently of the others (multilabel).
     row_numbers : ndarray of shape (n,), optional
         Numbers of the rows, if they are sorted by cell for locality.
+    allow_short_integers : bool, default=True
+        Whether many unweighted rows are drawn with 16-bit integers, which gives other labels than `draw_labels`.
     cluster, cluster_probability : ndarray of shape (n,) and float
         As in `draw_labels`.
 
@@ -212,7 +215,7 @@ def sum_label_weights(
     assert row_numbers is None or not independent
     numbers = np.arange(len(P)) if row_numbers is None else row_numbers
     is_unweighted = bool((w == 1).all())
-    if vectorized and is_unweighted and len(P) >= MIN_ROWS_OF_SHORT_INTEGERS:
+    if vectorized and is_unweighted and allow_short_integers and len(P) >= MIN_ROWS_OF_SHORT_INTEGERS:
         return _count_labels_in_blocks(P, tables, size, key, start, stop)
     dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory
 

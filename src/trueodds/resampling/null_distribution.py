@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,14 @@ from trueodds.data.predictions import Predictions
 from trueodds.kernels import random_labels, sign_flips
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_cells import can_draw_by_bin, draw_by_bin
-from trueodds.resampling.null_labels import draw_label_sums, draw_row_labels, draw_sign_flips, reads_labels
+from trueodds.resampling.null_labels import (
+    draw_label_sums,
+    draw_row_labels,
+    draw_sign_flips,
+    draw_total_variation,
+    has_total_variation,
+    reads_labels,
+)
 
 MAX_SHARED_CELLS = 2**14  # cells of one estimand up to which estimands share the memory of their draws
 
@@ -67,7 +75,12 @@ def null_draws(
     ]
     remaining = [i for i in range(len(estimands)) if draws[i] is None and i not in by_votes]
     by_labels = [] if flips_signs else [i for i in remaining if reads_labels(preds, estimands[i])]
-    by_bins = [i for i in remaining if i not in by_labels and estimands[i].cell_statistics is not None]
+    by_distances = (
+        [] if flips_signs or cluster_share else [i for i in remaining if has_total_variation(preds, estimands[i])]
+    )
+    by_bins = [
+        i for i in remaining if i not in (*by_labels, *by_distances) and estimands[i].cell_statistics is not None
+    ]
     by_rows = [i for i in remaining if estimands[i].cell_statistics is None]
     # An estimand with many cells fills the memory shared by the draws, so it is drawn separately.
     large_estimands = (
@@ -80,10 +93,13 @@ def null_draws(
         ]
     )
     small_estimands = [i for i in by_bins if i not in large_estimands]
-    draw_binned = draw_sign_flips if flips_signs else draw_label_sums
+    # Joint draws require the same labels in all groups.
+    has_several_groups = joint and len(small_estimands) < len(remaining)
+    draw_binned = draw_sign_flips if flips_signs else partial(draw_label_sums, share_integers=has_several_groups)
     groups = [
         (small_estimands, draw_binned),
         *(([i], draw_binned) for i in large_estimands),
+        (by_distances, draw_total_variation),
         (by_labels, draw_row_labels),
         (by_rows, _draw_row_statistics),
         (by_votes, _draw_vote_statistics),

@@ -9,8 +9,9 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_blocks, random_label_sums, sign_flips
-from trueodds.kernels.bootstrap_sums import argsort_bins
+from trueodds.kernels.bootstrap_sums import argsort_bins, sort_rows_by_cell
 from trueodds.kernels.random_labels import draw_labels_by_row
+from trueodds.kernels.total_variation import drawn_total_variation
 from trueodds.lenses.base import OutcomeCodes
 from trueodds.resampling.estimand import AccumulatorLayout, Estimand, stack_by_estimand
 
@@ -24,8 +25,13 @@ def draw_label_sums(
     key: int,
     progress: Callable[[float], None] | None,
     cluster_share: float | None,
+    *,
+    share_integers: bool = False,
 ) -> list[Array]:
-    """Null draws of statistics on bin sums, with labels drawn from the predicted probabilities."""
+    """Null draws of statistics on bin sums, with labels drawn from the predicted probabilities.
+
+    With `share_integers`, the labels are those of the other functions of this module with the same key.
+    """
     layout = AccumulatorLayout(estimands)
     outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcome_codes_of_views(preds, estimands)
     tables = _label_accumulator_tables(layout, outcomes, preds, estimands)
@@ -51,11 +57,48 @@ def draw_label_sums(
             stop,
             independent=is_multilabel,
             row_numbers=rows,
+            allow_short_integers=not share_integers,
             cluster=cluster,
             cluster_probability=cluster_share or 0.0,
         )
 
     return _evaluate_in_blocks(estimands, layout, resamples, w, wp, draw_sums, progress)
+
+
+def has_total_variation(preds: Predictions, estimand: Estimand) -> bool:
+    """Whether the statistic of each view is the mean total variation distance of its cells, with one label per row."""
+    if preds.kind == "multilabel" or estimand.cell_statistics is None:
+        return False
+    return all(
+        getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics
+    )
+
+
+def draw_total_variation(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    _cluster_share: float | None,
+) -> list[Array]:
+    """Null draws of mean total variation distances, for independent rows."""
+    statistics = []
+    for i, estimand in enumerate(estimands):
+        outcomes = estimand.lens.outcome_codes(preds)
+        per_view = []
+        for view, cell_statistic, outcome in zip(
+            estimand.views, estimand.cell_statistics or (), outcomes, strict=True
+        ):
+            rows, first = sort_rows_by_cell(cell_statistic.index, view.w, cell_statistic.size)
+            wp = np.stack(
+                [np.bincount(cell_statistic.index, view.w * p, cell_statistic.size) for p in view.p.T], axis=1
+            )
+            per_view.append(drawn_total_variation(preds.P, outcome.code, view.w, wp, rows, first, key, resamples))
+        statistics.append(np.stack(per_view))
+        if progress:
+            progress((i + 1) / len(estimands))
+    return statistics
 
 
 def reads_labels(preds: Predictions, estimand: Estimand) -> bool:

@@ -1,0 +1,104 @@
+"""Mean total variation distance of cells for drawn labels, one cell at a time, without the sums of each draw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compile_kernel, sum_blocks
+from trueodds.kernels.random_labels import (
+    MAX_COMPARED_CLASSES,
+    fill_guide,
+    fill_thresholds,
+    find_class,
+    n_guide_bits,
+)
+from trueodds.kernels.random_label_sums import add_where_between
+from trueodds.kernels.random_streams import DRAW_RANGE, fill_uniform_words, row_dither, row_stream_key
+
+CELLS_PER_BLOCK = 16  # minimum number of cells per thread task
+MAX_PARTIAL_SUMS = 2**19  # number of partial sums, one per draw and thread task, in memory
+
+
+@compile_kernel
+def _add_drawn_weights(integers, cumulative, outcomes, weight, sums):  # type: ignore[no-untyped-def]
+    """Add the weight of one row to the outcome of each draw's label, for sums (outcomes, draws) and few classes."""
+    low = 0.0
+    for c in range(cumulative.shape[0]):
+        width = cumulative[c] - low
+        if width > 0:
+            outcome_sums = sums[outcomes[c]]
+            if width == DRAW_RANGE:
+                for r in range(integers.shape[0]):
+                    outcome_sums[r] += weight
+            else:
+                add_where_between(outcome_sums, integers, np.uint32(low), np.uint32(width), weight)
+        low = cumulative[c]
+
+
+@compile_kernel
+def _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out):  # type: ignore[no-untyped-def]
+    """Add Σ|Σw(p − y)| of the cells start..stop−1 to `out` (draws,), with labels drawn from the predictions."""
+    k, m = P.shape[1], wp.shape[1]
+    shift = 32 - n_guide_bits(k)
+    cumulative, guide = np.empty(k), np.empty(1 << (32 - shift), dtype=np.int32)
+    words = np.empty((draws + 1) >> 1, dtype=np.uint64)
+    integers = words.view(np.uint32)[:draws]
+    for cell in range(start, stop):
+        sums[:] = 0
+        for i in rows[first[cell] : first[cell + 1]]:
+            stream = row_stream_key(key, i)
+            fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
+            fill_uniform_words(stream, 0, words)
+            outcome, weight = outcomes[i % outcomes.shape[0]], sums.dtype.type(w[i])
+            if is_searched:
+                fill_guide(cumulative, shift, guide)
+                for r in range(draws):
+                    sums[outcome[find_class(cumulative, guide, shift, integers[r])], r] += weight
+            else:
+                _add_drawn_weights(integers, cumulative, outcome, weight, sums)
+        for j in range(m):
+            outcome_sums, expected = sums[j], wp[cell, j]
+            for r in range(draws):
+                out[r] += abs(expected - outcome_sums[r])
+
+
+def drawn_total_variation(
+    P: Array, outcomes: Array, w: Array, wp: Array, rows: Array, first: Array, key: int, draws: int
+) -> Array:
+    """Return the weighted mean total variation distance of the cells in each draw of the labels, (draws,).
+
+    Parameters
+    ----------
+    P : array of shape (n, K)
+        Probabilities from which the labels are drawn.
+    outcomes : array of shape (1, K) or (n, K)
+        Outcome of the view, 0..m−1, for each label, of all rows or of each one.
+    w : array of shape (n,)
+        Weights.
+    wp : array of shape (cells, m)
+        Sums of the weighted predictions.
+    rows : array of shape (rows,)
+        Rows of positive weight, sorted by cell.
+    first : array of shape (cells + 1,)
+        Start of each cell in `rows`.
+    key : int
+        Key of the random numbers. The label of a row depends only on the key, the row and the draw.
+    draws : int
+        Number of draws.
+
+    Returns
+    -------
+    array of shape (draws,)
+        Distances.
+    """
+    is_unweighted, is_searched = bool((w == 1).all()), P.shape[1] > MAX_COMPARED_CLASSES
+    dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory
+    P, outcomes, wp = np.ascontiguousarray(P), np.ascontiguousarray(outcomes, dtype=np.int32), np.ascontiguousarray(wp)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        sums = np.empty((wp.shape[1], draws), dtype=dtype)
+        _add_residual_norms(P, outcomes, w, wp, rows, first, start, stop, key, draws, is_searched, sums, out)
+
+    norms = sum_blocks(add, len(wp), (draws,), block=CELLS_PER_BLOCK, room=MAX_PARTIAL_SUMS)
+    return norms / (2 * w.sum())

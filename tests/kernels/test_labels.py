@@ -1,14 +1,13 @@
-"""Are labels row by row the labels that are drawn draw by draw?"""
+"""Are labels row by row those of a plain loop over rows and draws?"""
 
 import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import rows
+from tests.kernels.test_draws import KEY, by_loops
 from trueodds.kernels import random_labels
 from trueodds.kernels.random_labels import ROWS_PER_BLOCK, draw_labels_by_row
-
-KEY = 2**62 + 12_345
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +28,13 @@ def test_they_are_the_labels_of_draws(k, dtype, layout, start):
     P, _ = rows(9, k, dtype)
     labels = draw_labels_by_row(layout(P), KEY, start, start + 5)
     assert labels.dtype == np.uint8
-    assert labels.tolist() == random_labels.draw_labels(P, KEY, start, start + 5).T.tolist()
+    assert labels.tolist() == by_loops(P, start, start + 5).T.tolist()
 
 
 @pytest.mark.parametrize("n", [1, ROWS_PER_BLOCK - 1, ROWS_PER_BLOCK, ROWS_PER_BLOCK + 1])
 def test_at_the_boundaries_of_blocks_of_rows(n):
     P, _ = rows(n, 3)
-    assert draw_labels_by_row(P, KEY, 0, 2).tolist() == random_labels.draw_labels(P, KEY, 0, 2).T.tolist()
+    assert draw_labels_by_row(P, KEY, 0, 2).tolist() == by_loops(P, 0, 2).T.tolist()
 
 
 def test_more_classes_than_a_byte_counts_and_rows_of_clusters():
@@ -43,6 +42,4 @@ def test_more_classes_than_a_byte_counts_and_rows_of_clusters():
     assert draw_labels_by_row(P, KEY, 0, 3).dtype == np.uint16
     cluster = np.arange(6) // 3
     labels = draw_labels_by_row(P, KEY, 0, 9, cluster=cluster, cluster_probability=0.5)
-    assert (
-        labels.tolist() == random_labels.draw_labels(P, KEY, 0, 9, cluster=cluster, cluster_probability=0.5).T.tolist()
-    )
+    assert labels.tolist() == by_loops(P, 0, 9, cluster, 0.5).T.tolist()

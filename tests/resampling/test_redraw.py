@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests import reference
+from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.uniform import Uniform
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
@@ -240,3 +242,17 @@ def test_thresholds_draw_the_labels_that_a_search_draws(weighted, monkeypatch):
     np.testing.assert_allclose(
         by_thresholds, random_label_sums.sum_label_weights(P, w, tables, 90, 7, 0, 50), rtol=1e-12, atol=1e-12
     )
+
+
+def test_a_joint_null_distribution_has_the_same_labels_for_every_lens():
+    """Of many rows, the confidence had labels drawn with 16-bit integers, and the vector others with 32 bits."""
+    n = random_label_sums.MIN_ROWS_OF_SHORT_INTEGERS
+    p = np.linspace(0.6, 0.8, n)
+    preds = Predictions(np.zeros(n, dtype=int), np.stack([p, 1 - p, np.zeros(n)], axis=1))
+    # In one bin, both errors are |mean(p) − share of the first label|.
+    estimands = [
+        Estimand.from_predictions(BinnedError(partition=partition), as_lens(lens), preds)
+        for lens, partition in (("confidence", Uniform(1)), ("canonical", MedianVariance(max_bins=1)))
+    ]
+    confidence, vector = null_draws(preds, estimands, 25, np.random.default_rng(1))
+    np.testing.assert_allclose(confidence, vector, rtol=1e-9)

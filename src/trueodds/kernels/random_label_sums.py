@@ -8,7 +8,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import compile_kernel, draws_per_block, map_blocks
-from trueodds.kernels.random_labels import MAX_COMPARED_CLASSES, _draw_label_tiles, fill_thresholds, label_threshold
+from trueodds.kernels.random_labels import MAX_COMPARED_CLASSES, draw_labels_by_row, fill_thresholds, label_threshold
 from trueodds.kernels.random_streams import (
     DRAW_RANGE,
     SHORT_RANGE,
@@ -157,7 +157,8 @@ def _add_independent_weights(P, w, tables, key, start, stop, out):  # type: igno
 
 
 MAX_VECTORIZED_CELLS = 2**16  # number of cells above which labels are drawn one by one, best for rows sorted by cell
-ROWWISE_DRAWS_PER_BLOCK = 256  # of labels drawn row by row, so that the tables of a row serve many draws
+ROWWISE_DRAWS_PER_BLOCK = 256  # of labels drawn row by row, so that the cells of a row serve many draws
+MAX_LABELS = 2**26  # number of labels, drawn row by row, in memory
 MIN_ROWS_OF_SHORT_INTEGERS = 2**16  # rows from which on thresholds of 16 bits are used: twice as many draws at a time
 ROWS_PER_COUNT = 2**16 - 1  # rows that one table counts at a time, so that 16-bit counts do not overflow
 
@@ -204,41 +205,90 @@ def sum_label_weights(
     -------
     sums : ndarray of shape (stop − start, size)
     """
-    P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
-    vectorized = (
-        P.shape[1] <= MAX_COMPARED_CLASSES
-        and size <= MAX_VECTORIZED_CELLS
-        and cluster_probability == 0
-        and not independent
-        and row_numbers is None
-    )
     assert row_numbers is None or not independent
-    numbers = np.arange(len(P)) if row_numbers is None else row_numbers
+    P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
+    if not independent and (row_numbers is not None or needs_single_labels(P.shape[1], size, cluster_probability)):
+        drawn = DrawnLabels(
+            P, key, stop, row_numbers=row_numbers, cluster=cluster, cluster_probability=cluster_probability
+        )
+        return sum_weights_of_labels(drawn.labels(start, stop), w, tables, size)
     is_unweighted = bool((w == 1).all())
-    if vectorized and is_unweighted and allow_short_integers and len(P) >= MIN_ROWS_OF_SHORT_INTEGERS:
+    if not independent and is_unweighted and allow_short_integers and len(P) >= MIN_ROWS_OF_SHORT_INTEGERS:
         return _count_labels_in_blocks(P, tables, size, key, start, stop)
-    dtype = np.int32 if is_unweighted else np.float64  # integer counts are exact and take half the memory
+    add = _add_independent_weights if independent else _add_weights_vectorized
+    sums = np.empty((stop - start, size))
 
-    def work(first: int, last: int) -> Array:
-        out = np.zeros((size, last - first), dtype=dtype)
-        if vectorized:
-            _add_weights_vectorized(P, w, tables, key, first + start, last + start, out)
-        elif independent:
-            _add_independent_weights(P, w, tables, key, first + start, last + start, out)
-        else:
-            for tile, labels in _draw_label_tiles(
-                P, numbers, cluster, cluster_probability, key, first + start, last + start
-            ):
-                _add_weights(labels, w[tile], tables[:, tile], out)
-        return out.T
+    def work(first: int, last: int) -> None:
+        out = np.zeros((size, last - first), dtype=_dtype_of_sums(w))
+        add(P, w, tables, key, first + start, last + start, out)
+        sums[first:last] = out.T
 
-    if vectorized or independent:
-        block = draws_per_block(size)
-        block = max(block, min(MAX_DRAWS_PER_BLOCK, 2**19 // max(1, size))) if vectorized else block
-    else:
-        block = max(8, min(ROWWISE_DRAWS_PER_BLOCK, 2**24 // max(1, size)))
-    parts = map_blocks(work, stop - start, min(block, max(1, -(-(stop - start) // 2))))  # for two threads at least
-    return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)
+    block = draws_per_block(size)
+    block = block if independent else max(block, min(MAX_DRAWS_PER_BLOCK, 2**19 // max(1, size)))
+    map_blocks(work, stop - start, min(block, max(1, -(-(stop - start) // 2))))  # for two threads at least
+    return sums
+
+
+def needs_single_labels(k: int, size: int, cluster_probability: float) -> bool:
+    """Whether labels of K classes are drawn one by one before their weights are added to so many cells."""
+    return k > MAX_COMPARED_CLASSES or size > MAX_VECTORIZED_CELLS or cluster_probability > 0
+
+
+def sum_weights_of_labels(labels: Array, w: Array, tables: Array, size: int) -> Array:
+    """Return the sums of `sum_label_weights` for given labels (n, draws)."""
+    draws = labels.shape[1]
+    sums = np.empty((draws, size))
+
+    def work(first: int, last: int) -> None:
+        out = np.zeros((size, last - first), dtype=_dtype_of_sums(w))
+        _add_weights(labels[:, first:last], w, tables, out)
+        sums[first:last] = out.T
+
+    block = max(8, min(ROWWISE_DRAWS_PER_BLOCK, 2**24 // max(1, size)))
+    map_blocks(work, draws, min(block, max(1, -(-draws // 2))))  # for two threads at least
+    return sums
+
+
+def _dtype_of_sums(w: Array) -> type:
+    """Return the type of sums of these weights: integer counts are exact and take half the memory."""
+    return np.int32 if bool((w == 1).all()) else np.float64
+
+
+class DrawnLabels:
+    """Labels that are drawn row by row, for as many draws at once as fit into memory.
+
+    The arguments are those of `draw_labels`; `draws` is the total number of draws.
+    """
+
+    def __init__(
+        self,
+        P: Array,
+        key: int,
+        draws: int,
+        *,
+        row_numbers: Array | None = None,
+        cluster: Array | None = None,
+        cluster_probability: float = 0.0,
+    ) -> None:
+        self.P, self.key, self.draws = P, key, draws
+        self.row_numbers, self.cluster, self.cluster_probability = row_numbers, cluster, cluster_probability
+        self.first, self.block = 0, np.empty((len(P), 0), dtype=np.uint8)
+
+    def labels(self, start: int, stop: int) -> Array:
+        """Return the labels of the draws start..stop−1, (n, stop − start)."""
+        if not self.first <= start <= stop <= self.first + self.block.shape[1]:
+            last = min(self.draws, max(stop, start + MAX_LABELS // max(1, len(self.P))))
+            self.first, self.block = start, np.empty((len(self.P), 0), dtype=np.uint8)  # frees the previous block
+            self.block = draw_labels_by_row(
+                self.P,
+                self.key,
+                start,
+                last,
+                row_numbers=self.row_numbers,
+                cluster=self.cluster,
+                cluster_probability=self.cluster_probability,
+            )
+        return self.block[:, start - self.first : stop - self.first]
 
 
 def _count_labels_in_blocks(P: Array, tables: Array, size: int, key: int, start: int, stop: int) -> Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from trueodds.core.typing import Array
@@ -96,7 +94,7 @@ def _draw_labels(P, numbers, cluster, share, key, start, labels):  # type: ignor
 
 
 MAX_COMPARED_CLASSES = 32  # number of classes up to which comparison with all thresholds is faster than a guided search
-LABELS_PER_TILE = 2**17  # number of labels of a tile, which stays in the cache while its weights are added up
+ROWS_PER_BLOCK = 256  # number of rows per thread task
 _NO_CLUSTERS = np.empty(0, dtype=np.int64)  # stands for clusters that are not used, with the same dtype
 
 
@@ -108,41 +106,19 @@ def draw_labels(
     With probability `cluster_probability`, a row uses the random number of its cluster in a draw, otherwise its own.
     The result for a draw depends only on `key` and the number of the draw.
     """
-    out = np.empty((stop - start, len(P)), dtype=np.int64)
-    for rows, labels in _draw_label_tiles(P, np.arange(len(P)), cluster, cluster_probability, key, start, stop):
-        out[:, rows] = labels.T
-    return out
-
-
-def _draw_label_tiles(
-    P: Array, numbers: Array, cluster: Array | None, cluster_probability: float, key: int, start: int, stop: int
-) -> Iterator[tuple[slice, Array]]:
-    """Yield the labels (rows, draws) of one tile of rows after the other."""
-    clusters = _NO_CLUSTERS if cluster is None else cluster
-    rows_per_tile = max(1, LABELS_PER_TILE // max(1, stop - start))
-    labels = np.empty((min(rows_per_tile, len(P)), stop - start), dtype=np.min_scalar_type(max(P.shape[1] - 1, 0)))
-    for first in range(0, len(P), rows_per_tile):
-        rows = slice(first, min(first + rows_per_tile, len(P)))
-        tile = labels[: rows.stop - first]
-        _draw_labels(P[rows], numbers[rows], clusters[rows], cluster_probability, key, start, tile)
-        yield rows, tile
-
-
-ROWS_PER_BLOCK = 256  # number of rows per thread task of `draw_labels_by_row`
+    labels = draw_labels_by_row(P, key, start, stop, cluster=cluster, cluster_probability=cluster_probability)
+    return np.ascontiguousarray(labels.T, dtype=np.int64)
 
 
 @compile_kernel
-def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
-    """Write the labels of the rows from number `row` on to `out` (rows, draws).
-
-    A label is the number of cumulative thresholds at or below the random integer.
-    """
+def _compare_with_thresholds(P, numbers, key, start, out):  # type: ignore[no-untyped-def]
+    """Write labels (rows, draws) as `_draw_labels` does: the number of thresholds at or below the random integer."""
     cumulative = np.empty(P.shape[1])
     skipped = start & 1
     words = np.empty((out.shape[1] + skipped + 1) >> 1, dtype=np.uint64)
     integers = words.view(np.uint32)[skipped : skipped + out.shape[1]]
     for i in range(P.shape[0]):
-        stream = row_stream_key(key, row + i)
+        stream = row_stream_key(key, numbers[i])
         fill_thresholds(P, i, row_dither(stream), DRAW_RANGE, cumulative)
         fill_uniform_words(stream, start >> 1, words)
         labels = out[i]
@@ -156,18 +132,30 @@ def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
 
 
 def draw_labels_by_row(
-    P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, cluster_probability: float = 0.0
+    P: Array,
+    key: int,
+    start: int,
+    stop: int,
+    *,
+    row_numbers: Array | None = None,
+    cluster: Array | None = None,
+    cluster_probability: float = 0.0,
 ) -> Array:
-    """Return the labels of `draw_labels` as (n, stop − start), in the smallest suitable integer type."""
-    dtype = np.min_scalar_type(P.shape[1] - 1)
-    if P.shape[1] > MAX_COMPARED_CLASSES or cluster_probability > 0:
-        labels = draw_labels(P, key, start, stop, cluster=cluster, cluster_probability=cluster_probability)
-        return np.ascontiguousarray(labels.T, dtype=dtype)
-    P = as_plain_array(P)
-    out = np.empty((len(P), stop - start), dtype=dtype)
+    """Return the labels of `draw_labels` as (n, stop − start), in the smallest suitable integer type.
 
-    def work(first_row: int, stop_row: int) -> None:
-        _draw_row_labels(P[first_row:stop_row], first_row, key, start, out[first_row:stop_row])
+    `row_numbers` (n,) are the numbers of the rows in the random streams, 0..n−1 by default.
+    """
+    P = as_plain_array(P)
+    numbers = np.arange(len(P)) if row_numbers is None else row_numbers
+    clusters = _NO_CLUSTERS if cluster is None else cluster
+    out = np.empty((len(P), stop - start), dtype=np.min_scalar_type(max(P.shape[1] - 1, 0)))
+
+    def work(first: int, last: int) -> None:
+        if P.shape[1] > MAX_COMPARED_CLASSES or cluster_probability > 0:
+            of_rows = clusters[first:last]
+            _draw_labels(P[first:last], numbers[first:last], of_rows, cluster_probability, key, start, out[first:last])
+        else:
+            _compare_with_thresholds(P[first:last], numbers[first:last], key, start, out[first:last])
 
     map_blocks(work, len(P), ROWS_PER_BLOCK)
     return out

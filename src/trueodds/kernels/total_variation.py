@@ -6,6 +6,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import compile_kernel, sum_blocks
+from trueodds.kernels.random_label_sums import add_where_between
 from trueodds.kernels.random_labels import (
     MAX_COMPARED_CLASSES,
     fill_guide,
@@ -13,7 +14,6 @@ from trueodds.kernels.random_labels import (
     find_class,
     n_guide_bits,
 )
-from trueodds.kernels.random_label_sums import add_where_between
 from trueodds.kernels.random_streams import DRAW_RANGE, fill_uniform_words, row_dither, row_stream_key
 
 CELLS_PER_BLOCK = 16  # minimum number of cells per thread task

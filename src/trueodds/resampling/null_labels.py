@@ -8,8 +8,15 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.kernels import map_blocks, random_label_sums, sign_flips
+from trueodds.kernels import map_blocks, sign_flips
 from trueodds.kernels.bootstrap_sums import argsort_bins, sort_rows_by_cell
+from trueodds.kernels.random_label_sums import (
+    MAX_VECTORIZED_CELLS,
+    DrawnLabels,
+    needs_single_labels,
+    sum_label_weights,
+    sum_weights_of_labels,
+)
 from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.kernels.total_variation import drawn_total_variation
 from trueodds.lenses.base import OutcomeCodes
@@ -40,27 +47,34 @@ def draw_label_sums(
     P, weights, cluster, rows = preds.P, preds.w, preds.cluster, None
     is_multilabel = preds.kind == "multilabel"
     # Sorting the rows by cell makes consecutive rows add to the same accumulators.
-    if layout.n_accumulators > random_label_sums.MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
+    if layout.n_accumulators > MAX_VECTORIZED_CELLS and all(view.joint for view in layout.views):
         rows = argsort_bins(layout.cell_statistics[0].index, layout.cell_statistics[0].size)
         P, weights, tables = P[rows], weights[rows], tables[:, rows]
         cluster = None if cluster is None else cluster[rows]
 
-    def draw_sums(start: int, stop: int) -> Array:
-        """Σwy (draws, accumulators) of the draws from start to stop."""
-        return random_label_sums.sum_label_weights(
-            P,
-            weights,
-            tables,
-            layout.n_accumulators,
-            key,
-            start,
-            stop,
-            independent=is_multilabel,
-            row_numbers=rows,
-            allow_short_integers=not share_integers,
-            cluster=cluster,
-            cluster_probability=cluster_share or 0.0,
-        )
+    share = cluster_share or 0.0
+    if not is_multilabel and (rows is not None or needs_single_labels(P.shape[1], layout.n_accumulators, share)):
+        drawn = DrawnLabels(P, key, resamples, row_numbers=rows, cluster=cluster, cluster_probability=share)
+
+        def draw_sums(start: int, stop: int) -> Array:
+            """Σwy (draws, accumulators) of the draws from start to stop."""
+            return sum_weights_of_labels(drawn.labels(start, stop), weights, tables, layout.n_accumulators)
+
+    else:
+
+        def draw_sums(start: int, stop: int) -> Array:
+            """The same, without the labels of single rows."""
+            return sum_label_weights(
+                P,
+                weights,
+                tables,
+                layout.n_accumulators,
+                key,
+                start,
+                stop,
+                independent=is_multilabel,
+                allow_short_integers=not share_integers,
+            )
 
     return _evaluate_in_blocks(estimands, layout, resamples, w, wp, draw_sums, progress)
 
@@ -69,9 +83,7 @@ def has_total_variation(preds: Predictions, estimand: Estimand) -> bool:
     """Whether the statistic of each view is the mean total variation distance of its cells, with one label per row."""
     if preds.kind == "multilabel" or estimand.cell_statistics is None:
         return False
-    return all(
-        getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics
-    )
+    return all(getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics)
 
 
 def draw_total_variation(
@@ -87,9 +99,7 @@ def draw_total_variation(
     for i, estimand in enumerate(estimands):
         outcomes = estimand.lens.outcome_codes(preds)
         per_view = []
-        for view, cell_statistic, outcome in zip(
-            estimand.views, estimand.cell_statistics or (), outcomes, strict=True
-        ):
+        for view, cell_statistic, outcome in zip(estimand.views, estimand.cell_statistics or (), outcomes, strict=True):
             rows, first = sort_rows_by_cell(cell_statistic.index, view.w, cell_statistic.size)
             wp = np.stack(
                 [np.bincount(cell_statistic.index, view.w * p, cell_statistic.size) for p in view.p.T], axis=1

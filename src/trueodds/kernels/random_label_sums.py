@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -249,9 +250,9 @@ def sum_weights_of_labels(labels: Array, w: Array, tables: Array, size: int) -> 
     return sums
 
 
-def _dtype_of_sums(w: Array) -> type:
+def _dtype_of_sums(w: Array) -> np.dtype[Any]:
     """Return the type of sums of these weights: integer counts are exact and take half the memory."""
-    return np.int32 if bool((w == 1).all()) else np.float64
+    return np.dtype(np.int32 if bool((w == 1).all()) else np.float64)
 
 
 class DrawnLabels:

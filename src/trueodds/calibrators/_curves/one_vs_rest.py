@@ -166,8 +166,8 @@ def map_classes(
 ) -> tuple[T, ...]:
     """Results for the second of two classes, or for every class, from the rows with positive weight.
 
-    `fit_keys(keys)` gets sorted keys (see `kernels.class_keys`) if every row has weight 1 and a single outcome; otherwise
-    `fit_rows(x, y, w)`. Y is (n, K) shares, or class numbers (n,).
+    `fit_keys(keys)` gets sorted keys (see `kernels.class_keys`) if every row has weight 1 and a single outcome.
+    Otherwise `fit_rows(x, y, w)` is called. Y is (n, K) shares, or class numbers (n,).
     """
     if not w.all():
         has_weight = w > 0

@@ -24,12 +24,15 @@ class BootstrapMultiplicities:
     A multinomial resample is generated from Poisson counts. The mean is slightly below 1, and the missing draws up to n
     are added one by one. If the total exceeds n (one resample in 700), it is drawn again, which preserves the
     conditional distribution given the total. All numbers depend only on (key, row, resample). The Poisson distribution
-    is exact to 48 bits.
+    is exact to 48 bits. The multiplicities are returned in the given `order` of the rows, (n,), by default 0..n−1.
     """
 
-    def __init__(self, n: int, key: int) -> None:
+    def __init__(self, n: int, key: int, order: Array | None = None) -> None:
         self.n, self.key = n, key
-        self.rows = _random_words(key, np.arange(n, dtype=np.uint64))
+        order = np.arange(n) if order is None else order
+        self.rows = _random_words(key, order.astype(np.uint64))
+        self.position = np.empty(n, dtype=np.uint32)
+        self.position[order] = np.arange(n, dtype=np.uint32)
         self.levels, self.tail = _count_thresholds(n)
 
     def draw(self, start: int, stop: int) -> Array:
@@ -43,7 +46,7 @@ class BootstrapMultiplicities:
                 attempt += 1
                 retry, retry_total = self._draw_poisson(pairs[r // 2 : r // 2 + 1], attempt)
                 out[:, r], total[r] = retry[:, r % 2], retry_total[r % 2]
-        _add_missing_draws(self._draw_words(pairs, -1), total, out)
+        _add_missing_draws(self._draw_words(pairs, -1), total, self.position, out)
         return out[:, start - 2 * first : stop - 2 * first]
 
     def _draw_poisson(self, pairs: Array, attempt: int) -> tuple[Array, Array]:
@@ -151,11 +154,14 @@ def _count_from_tail(bits, tail):  # type: ignore[no-untyped-def]
 
 
 @compile_kernel
-def _add_missing_draws(pairs, total, out):  # type: ignore[no-untyped-def]
-    """Draw random rows until the total of each resample is n, and add them to the multiplicities `out` (n, m)."""
+def _add_missing_draws(pairs, total, position, out):  # type: ignore[no-untyped-def]
+    """Draw random rows until the total of each resample is n, and add them to the multiplicities `out` (n, m).
+
+    `position` (n,) is the place of each row in `out`.
+    """
     n = out.shape[0]
     for r in range(out.shape[1]):
         for missing_draw in range(n - total[r]):
             bits = scramble(np.uint32(missing_draw), np.uint32(r % 2), pairs[0, r // 2], pairs[1, r // 2])
             i = (np.uint64(bits) * np.uint64(n)) >> np.uint64(32)
-            out[i, r] += np.uint8(1)
+            out[position[i], r] += np.uint8(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import CellStatistic, Mean
 from trueodds.kernels import map_blocks
 from trueodds.kernels.bootstrap_multiplicities import BootstrapMultiplicities
-from trueodds.kernels.bootstrap_sums import Resampler, ResidualResampler, VectorResampler
+from trueodds.kernels.bootstrap_sums import Resampler, ResidualResampler, VectorResampler, argsort_bins
 from trueodds.resampling.cell_bootstrap import BootstrapResult, bootstrap_cells
 from trueodds.resampling.estimand import AccumulatorLayout, Estimand
 
@@ -32,11 +32,13 @@ class SharedResamples:
     """Multiplicities of rows or clusters in each resample; all estimands share one set of resamples.
 
     A small number of draws comes from the generator one by one, which reference values rely on. A large number uses
-    multiplicities that depend only on the row, the resample and a key.
+    multiplicities that depend only on the row, the resample and a key. They are in the given `order` of the rows, (n,).
     """
 
-    def __init__(self, n: int, cluster: Array | None, resamples: int, rng: np.random.Generator) -> None:
-        self.n, self.cluster, self.n_resamples = n, cluster, resamples
+    def __init__(
+        self, n: int, cluster: Array | None, resamples: int, rng: np.random.Generator, order: Array | None = None
+    ) -> None:
+        self.n, self.cluster, self.n_resamples, self.order = n, cluster, resamples, order
         self.n_units = n if cluster is None else int(cluster.max()) + 1
         self._stored_multiplicities: Array | None = None
         if self.n_units * resamples <= MAX_SEQUENTIAL_DRAWS:
@@ -45,7 +47,16 @@ class SharedResamples:
             counts = np.bincount(flat_index.ravel(), minlength=flat_index.size).reshape(flat_index.shape).T
             self._stored_multiplicities = counts.astype(np.uint8)
         else:
-            self._multiplicity_generator = BootstrapMultiplicities(self.n_units, stream_key(rng))
+            self._multiplicity_generator = BootstrapMultiplicities(self.n_units, stream_key(rng), order)
+
+    @property
+    def unit(self) -> Array | None:
+        """Position of each row among the multiplicities, (n,); None if it is the number of the row."""
+        if self.cluster is not None or self.order is None:
+            return self.cluster
+        position = np.empty(self.n, dtype=np.int64)
+        position[self.order] = np.arange(self.n)
+        return position
 
     def multiplicities(self, start: int, stop: int) -> Array:
         """Multiplicities of each unit in the resamples start..stop−1, (units, stop − start) uint8."""
@@ -56,6 +67,7 @@ class SharedResamples:
     def row_indices(self, start: int, stop: int) -> list[Array]:
         """Row indices of these resamples, each sorted."""
         multiplicities = self.multiplicities(start, stop)
+        assert self.order is None
         row_multiplicities = multiplicities if self.cluster is None else multiplicities[self.cluster]
         return [np.repeat(np.arange(self.n), column) for column in row_multiplicities.T]
 
@@ -119,40 +131,69 @@ def bootstrap(
                 resampled[i] = bootstrap_cells(estimands[i], resamples, rng)
         cell_based = [i for i in cell_based if i not in resampled]
     if means or cell_based or row_based:
-        shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, rng)
+        vectors = [i for i in cell_based if estimands[i].views[0].joint]
+        order = None
+        if vectors and len(vectors) == len(cell_based) and not row_based:
+            order = _order_by_cell(preds, estimands[vectors[0]])
+        shared_resamples = SharedResamples(preds.n, preds.cluster, resamples, rng, order)
         resampled_units = "rows" if preds.cluster is None else "clusters"
-        for i in (*means, *cell_based):
-            views = [
-                _concatenate(shared_resamples.map_blocks(resampler.evaluate_draws, resampler.n_accumulators), axis=1)
-                for resampler in _create_resamplers(estimands[i], preds)
-            ]
-            resampled[i] = BootstrapResult(*_concatenate(views, axis=0), resampled_units)
+        together = [*means, *vectors]
+        results = _resample_means_and_vectors([estimands[i] for i in together], shared_resamples) if together else []
+        for i, result in zip(together, results, strict=True):
+            resampled[i] = BootstrapResult(*result, resampled_units)
+        for i in cell_based:
+            if i not in vectors:
+                resampled[i] = BootstrapResult(*_resample_bins(estimands[i], shared_resamples), resampled_units)
         for i in row_based:
             resampled[i] = BootstrapResult(_evaluate_from_rows(shared_resamples, estimands[i]), None, resampled_units)
     return [resampled[i] for i in range(len(estimands))]
 
 
-def _create_resamplers(estimand: Estimand, preds: Predictions) -> Iterator[_Resampler]:
-    """Resamplers of an estimand, for a few of its views at a time.
+def _order_by_cell(preds: Predictions, estimand: Estimand) -> Array | None:
+    """Rows sorted by the cell of a vector, so that those of a cell are neighbors in memory; None for few rows."""
+    if preds.cluster is not None or preds.n <= MAX_RESAMPLED_ROWS or estimand.cell_statistics is None:
+        return None
+    cell_statistic = estimand.cell_statistics[0]
+    return argsort_bins(cell_statistic.index, cell_statistic.size)
 
-    Each one is created when it is needed, because those of a thousand classes would not fit into memory.
-    """
+
+def _resample_means_and_vectors(
+    estimands: Sequence[Estimand], shared_resamples: SharedResamples
+) -> list[ValuesAndNorms]:
+    """Values and norms of each estimand. The multiplicities of a block are drawn once for all of them."""
+    resamplers = [_create_resampler(estimand, shared_resamples) for estimand in estimands]
+
+    def evaluate(multiplicities: Array) -> list[ValuesAndNorms]:
+        return [resampler.evaluate_draws(multiplicities) for resampler in resamplers]
+
+    blocks = shared_resamples.map_blocks(evaluate, max(resampler.n_accumulators for resampler in resamplers))
+    return [_concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)]
+
+
+def _create_resampler(estimand: Estimand, shared_resamples: SharedResamples) -> _Resampler:
+    """Resampler of a mean or a vector."""
     if isinstance(estimand.estimator, Mean):
-        yield ResampledMeans(estimand, preds.cluster)
-    elif all(
+        return ResampledMeans(estimand, shared_resamples)
+    if all(
         getattr(cell_statistic, "is_mean_total_variation", False) for cell_statistic in estimand.cell_statistics or ()
     ):
-        yield ResampledResiduals(estimand, preds.cluster)
-    elif estimand.views[0].joint:
-        yield ResampledVectors(estimand, preds.cluster)
-    else:
-        block = max(1, MAX_ROWS_TIMES_VIEWS // max(1, preds.n))
-        for first in range(0, len(estimand.views), block):
-            view_block = estimand.views[first : first + block]
-            yield ResampledBins(
-                estimand if len(view_block) == len(estimand.views) else replace(estimand, views=view_block),
-                preds.cluster,
-            )
+        return ResampledResiduals(estimand, shared_resamples.unit)
+    return ResampledVectors(estimand, shared_resamples.unit)
+
+
+def _resample_bins(estimand: Estimand, shared_resamples: SharedResamples) -> ValuesAndNorms:
+    """Values and norms of a statistic on bins, for a few views at a time: a thousand may not fit into memory."""
+    block = max(1, MAX_ROWS_TIMES_VIEWS // max(1, shared_resamples.n))
+    parts = []
+    for first in range(0, len(estimand.views), block):
+        view_block = estimand.views[first : first + block]
+        resampler = ResampledBins(
+            estimand if len(view_block) == len(estimand.views) else replace(estimand, views=view_block),
+            shared_resamples.unit,
+        )
+        draws = shared_resamples.map_blocks(resampler.evaluate_draws, resampler.n_accumulators)
+        parts.append(_concatenate(draws, axis=1))
+    return _concatenate(parts, axis=0)
 
 
 def _has_many_vector_cells(estimand: Estimand) -> bool:
@@ -181,16 +222,27 @@ def _evaluate_from_rows(shared_resamples: SharedResamples, estimand: Estimand) -
 class ResampledMeans:
     """Means of one score per row, resampled through their sums."""
 
-    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
+    def __init__(self, estimand: Estimand, shared_resamples: SharedResamples) -> None:
         assert isinstance(estimand.estimator, Mean)
         weights = np.stack([view.w for view in estimand.views], axis=1)
         score = np.stack([estimand.estimator.row_scores(view) for view in estimand.views], axis=1)
         finite = np.isfinite(score)  # an infinite score makes the mean of every resample with its row infinite
         finite_part = weights * np.where(finite, score, 0.0)
         infinite_part = weights * np.where(finite, 0.0, np.sign(score))
+        if shared_resamples.order is not None:
+            weights, finite_part, infinite_part = (
+                x[shared_resamples.order] for x in (weights, finite_part, infinite_part)
+            )
         self.n_accumulators = len(estimand.views)
         accumulator_index = np.broadcast_to(np.arange(self.n_accumulators), weights.shape)
-        self.resampler = Resampler(accumulator_index, weights, finite_part, infinite_part, self.n_accumulators, cluster)
+        self.resampler = Resampler(
+            accumulator_index,
+            weights,
+            finite_part,
+            infinite_part,
+            self.n_accumulators,
+            shared_resamples.cluster,
+        )
 
     def evaluate_draws(self, multiplicities: Array) -> ValuesAndNorms:
         """Means of these resamples."""
@@ -202,13 +254,13 @@ class ResampledMeans:
 class ResampledBins:
     """A statistic on fixed bins, resampled through one array of accumulators for all views."""
 
-    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
+    def __init__(self, estimand: Estimand, unit: Array | None) -> None:
         self.layout = AccumulatorLayout([estimand])
         self.n_accumulators = self.layout.n_accumulators
         predicted, observed = self.layout.predicted_and_observed()
         weights = np.stack([view.w for view in estimand.views], axis=1)
         self.resampler = Resampler(
-            self.layout.accumulator_index(), weights, predicted, observed, self.n_accumulators, cluster
+            self.layout.accumulator_index(), weights, predicted, observed, self.n_accumulators, unit
         )
         self.observed_sums = list(zip(*self.layout.observed_sums(), strict=True))
 
@@ -225,14 +277,12 @@ class ResampledVectors:
 
     n_accumulators = 1  # sums are computed for a few resamples at a time, so they do not limit the block
 
-    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
+    def __init__(self, estimand: Estimand, unit: Array | None) -> None:
         self.cell_statistics = estimand.cell_statistics or ()
         self.resamplers, self.observed_sums = [], []
         for view, cell_statistic in zip(estimand.views, self.cell_statistics, strict=True):
             w = view.w[:, None]
-            resampler = VectorResampler(
-                cell_statistic.index, view.w, w * view.p, w * view.y, cell_statistic.size, cluster
-            )
+            resampler = VectorResampler(cell_statistic.index, view.w, w * view.p, w * view.y, cell_statistic.size, unit)
             self.resamplers.append(resampler)
             self.observed_sums.append(resampler.sum_vectors(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
 
@@ -256,7 +306,7 @@ class ResampledResiduals:
 
     n_accumulators = 1  # no sums are kept, so they do not limit the block
 
-    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
+    def __init__(self, estimand: Estimand, unit: Array | None) -> None:
         self.resamplers = [
             ResidualResampler(
                 cell_statistic.index,
@@ -264,7 +314,7 @@ class ResampledResiduals:
                 view.w[:, None] * view.p,
                 view.w[:, None] * view.y,
                 cell_statistic.size,
-                cluster,
+                unit,
             )
             for view, cell_statistic in zip(estimand.views, estimand.cell_statistics or (), strict=True)
         ]

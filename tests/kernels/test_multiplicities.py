@@ -106,3 +106,9 @@ def test_the_bits_are_those_of_whole_numbers():
     rng = np.random.default_rng(0)
     for words in rng.integers(0, 2**32, (50, 4), dtype=np.uint32):
         assert int(scramble(*words)) == by_hand(*words.tolist())
+
+
+def test_the_order_of_the_rows_changes_only_the_order_of_their_multiplicities():
+    order = np.random.default_rng(0).permutation(5_000)
+    by_row = BootstrapMultiplicities(5_000, 29).draw(0, 900)
+    np.testing.assert_array_equal(BootstrapMultiplicities(5_000, 29, order).draw(0, 900), by_row[order])

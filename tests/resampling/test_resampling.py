@@ -226,3 +226,21 @@ def test_views_taken_a_few_at_a_time_have_the_same_resamples(count, monkeypatch)
             assert (one.centered_norms is None) == (other.centered_norms is None)
             if other.centered_norms is not None:
                 np.testing.assert_allclose(one.centered_norms, other.centered_norms, rtol=1e-12)
+
+
+@pytest.mark.parametrize("settings", [{}, {"order": 2}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_sorted_by_the_cells_of_a_vector_give_the_same_resamples(settings, weighted, monkeypatch):
+    preds = simulated(weight=WEIGHTS) if weighted else simulated()
+    estimands = [
+        make_estimand(preds, name, "canonical", **extra)
+        for name, extra in (("brier", {}), ("ece", settings), ("log_loss", {}))
+    ]
+    by_row = bootstrap(preds, estimands, MANY, np.random.default_rng(4))
+    monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_RESAMPLED_ROWS", 100)  # stands for many rows
+    monkeypatch.setattr("trueodds.resampling.bootstrap.MAX_VECTOR_CELLS", 1)
+    for sorted_result, result in zip(bootstrap(preds, estimands, MANY, np.random.default_rng(4)), by_row, strict=True):
+        assert sorted_result.resampled_units == result.resampled_units == "rows"
+        np.testing.assert_allclose(sorted_result.values, result.values, rtol=1e-12)
+        if result.centered_norms is not None:
+            np.testing.assert_allclose(sorted_result.centered_norms, result.centered_norms, rtol=1e-12)

@@ -196,6 +196,7 @@ def _sum_norms(times, unit, first, columns, weight, means, out):  # type: ignore
     """Add Σw, |Σw(p − y)| and the weighted norm of the centered residuals of every cell to `out` (3, resamples)."""
     draws, m = times.shape[1], columns.shape[1]
     sums, inverse_weight, deviation = np.empty((m, draws)), np.empty(draws), np.empty(draws)
+    counts0, counts1, counts2, counts3 = np.empty(draws), np.empty(draws), np.empty(draws), np.empty(draws)
     for cell in range(first.shape[0] - 1):
         sums[:] = 0.0
         i = first[cell]
@@ -205,22 +206,20 @@ def _sum_norms(times, unit, first, columns, weight, means, out):  # type: ignore
                 times1, row1 = times[unit[i + 1]], columns[i + 1]
                 times2, row2 = times[unit[i + 2]], columns[i + 2]
                 times3, row3 = times[unit[i + 3]], columns[i + 3]
+                for r in range(draws):  # all columns share the conversion to floating point
+                    counts0[r], counts1[r], counts2[r], counts3[r] = times0[r], times1[r], times2[r], times3[r]
                 for k in range(m):
                     row, x0, x1, x2, x3 = sums[k], row0[k], row1[k], row2[k], row3[k]
                     for r in range(draws):
-                        t0, t1, t2, t3 = (
-                            np.float64(times0[r]),
-                            np.float64(times1[r]),
-                            np.float64(times2[r]),
-                            np.float64(times3[r]),
-                        )
-                        row[r] = row[r] + t0 * x0 + t1 * x1 + t2 * x2 + t3 * x3
+                        row[r] = row[r] + counts0[r] * x0 + counts1[r] * x1 + counts2[r] * x2 + counts3[r] * x3
                 i += 4
             else:
+                for r in range(draws):
+                    counts0[r] = times0[r]
                 for k in range(m):
                     row, x0 = sums[k], row0[k]
                     for r in range(draws):
-                        row[r] += np.float64(times0[r]) * x0
+                        row[r] += counts0[r] * x0
                 i += 1
         for r in range(draws):
             out[0, r] += sums[0, r]

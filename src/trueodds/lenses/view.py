@@ -333,17 +333,17 @@ class View:
         """
         w = np.bincount(index, self.w, size)
         keep = np.flatnonzero(w > 0)
-        n = np.bincount(index, self.n, size)[keep]
-        mass = w[keep]
+        n, mass = np.bincount(index, self.n, size)[keep], w[keep]
         if self.joint:
             ww = np.bincount(index, self.sums("ww"), size)[keep]
-            p = self._sum_by_outcome(self.p, index, size)[keep] / mass[:, None]
-            y = self._sum_by_outcome(self.y, index, size)[keep] / mass[:, None]
+            p, y = (self._sum_by_outcome(x, index, size)[keep] / mass[:, None] for x in (self.p, self.y))
             return View(p, y, mass, n=n, sums={"ww": ww}, name=self.name, classes=self.classes, bin_index=keep)
-        sums = {name: np.bincount(index, self.sums(name), size)[keep] for name in SUMS}
-        p = np.bincount(index, self.w * self.p, size)[keep] / mass
-        y = np.bincount(index, self.w * self.y, size)[keep] / mass
+        p, y = (np.bincount(index, self.w * x, size)[keep] / mass for x in (self.p, self.y))
+        sums = partial(self._pool_sums, index, size, keep)  # often not needed
         return View(p, y, mass, n=n, sums=sums, name=self.name, classes=self.classes, bin_index=keep)
+
+    def _pool_sums(self, index: Array, size: int, keep: Array) -> dict[str, Array]:
+        return {name: np.bincount(index, self.sums(name), size)[keep] for name in SUMS}
 
     def _sum_by_outcome(self, x: Array, index: Array, size: int) -> Array:
         return np.stack([np.bincount(index, self.w * column, size) for column in x.T], axis=1)

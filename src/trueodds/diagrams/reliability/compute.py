@@ -20,6 +20,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import BinnedRecipe, lens_name
 from trueodds.diagrams.reliability.plot import ReliabilityDiagram
 from trueodds.diagrams.reliability.text import describe_finding, describe_outside_bins
+from trueodds.kernels import map_items
 from trueodds.lenses.view import View
 
 
@@ -107,7 +108,7 @@ class Reliability(BinnedRecipe):
 
     def compute(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """Compute the diagram of binary views."""
-        binned = [bins.BinnedView(view, self.partition) for view in views]
+        binned = map_items(lambda view: bins.BinnedView(view, self.partition), views)
         binned = [binned[i] for i in decreasing_order(view_bins.error for view_bins in binned)]
         count = sum(len(view_bins.columns["bin"]) for view_bins in binned)
         joint_level = 1 - (1 - self.level) / count  # Bonferroni
@@ -115,8 +116,10 @@ class Reliability(BinnedRecipe):
         tables: list[bins.Columns] = []
         jointly_outside: list[bool] = []
         methods: list[str] = []
-        for view_bins in binned:
-            table, is_outside, method = self._add_bars(view_bins, level, joint_level, rng)
+        # Random draws are made for one view after the other, so that they do not depend on the threads.
+        add_bars = partial(self._add_bars, level=level, joint_level=joint_level, rng=rng)
+        with_bars = [add_bars(one) for one in binned] if self._resamples_labels else map_items(add_bars, binned)
+        for table, is_outside, method in with_bars:
             tables.append(table)
             jointly_outside.append(is_outside)
             methods += method

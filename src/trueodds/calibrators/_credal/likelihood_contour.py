@@ -86,9 +86,9 @@ class LikelihoodSurface:
         return self.theta + beta @ self.turn.T
 
     def radii(self, angles: Array, loss_increase: float, start: Array | float = 1.0) -> Array:
-        """Distance along each angle at which F rises by `fall`, in units of √(2 fall), from the guess `start`.
+        """Distance along each angle at which F rises by `loss_increase`, in units of √(2 loss_increase).
 
-        F is convex, so Newton's method from outside is monotone.
+        `start` is a guess. F is convex, so Newton's method from outside is monotone.
         """
         directions = unit_vectors(angles)
         steps = directions @ self.eta_by_beta

@@ -35,7 +35,7 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
 
 
 def wrap_text(text: str, max_width: float, size: float, weight: str = "normal") -> str:
-    """Wrap text into lines of similar length, at most `room` points wide, never at a no-break space."""
+    """Wrap text into lines of similar length, at most `max_width` points wide, never at a no-break space."""
     text = on_one_line(text)
     lines = _fill_lines(text, max_width, size, weight)
     # Avoid a single word on the last line: use the narrowest column that needs no more lines.
@@ -66,7 +66,7 @@ def on_one_line(text: str) -> str:
 
 
 def shorten_text(text: str, max_width: float, size: float, weight: str = "normal") -> str:
-    """Put text on one line, cut with an ellipsis if it is wider than `room` points."""
+    """Put text on one line, cut with an ellipsis if it is wider than `max_width` points."""
     text = on_one_line(text)
     if text_width(text, size, weight) <= max_width:
         return text

@@ -24,11 +24,11 @@ class ResidualSegment(NamedTuple):
 
 
 def steepest_segment(x: Array, y: Array, null_change: float) -> ResidualSegment | None:
-    r"""The a < b with the largest :math:`(|y_b - y_a| - \text{chance}) / (x_b - x_a)`, or None if none is positive.
+    r"""The a < b with the largest :math:`(|y_b - y_a| - c) / (x_b - x_a)`, or None if none is positive.
 
-    If `chance` bounds the change over every segment under calibration with high probability, the result is the largest
-    significant slope. Dinkelbach's method: for a slope s, one pass finds the segment that maximizes
-    :math:`|y_b - y_a| - \text{chance} - s (x_b - x_a)`, which gives the next s. x must increase.
+    c is `null_change`. If it bounds the change over every segment under calibration with high probability, the result
+    is the largest significant slope. Dinkelbach's method: for a slope s, one pass finds the segment that maximizes
+    :math:`|y_b - y_a| - c - s (x_b - x_a)`, which gives the next s. x must increase.
     Cost: O(m) per pass, about 5 passes. Source: Dinkelbach (1967), Management Science 13.
 
     >>> steepest_segment(np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31]), 0.1)

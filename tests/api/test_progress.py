@@ -83,7 +83,7 @@ def test_anything_else_is_refused(verb: str) -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_function_that_cannot_be_called_with_fraction_and_step_is_refused(verb: str) -> None:
     """`progress=len` raised TypeError."""
-    with pytest.raises(to.InputError, match="TO203.*progress could not be called"):
+    with pytest.raises(to.InputError, match=r"TO203.*progress could not be called"):
         call(verb, len)
 
 

@@ -29,7 +29,6 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.pvalues import TIE_TOLERANCE, pvalue
 
-
 MAX_SQUARED = 1e150  # larger statistics, of outcomes that are almost impossible, overflow when they are squared
 
 

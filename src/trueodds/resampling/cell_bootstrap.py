@@ -19,10 +19,9 @@ Draws = tuple[Array, Array, Array]  # Σw (draws, bins), Σwp and Σwy (draws, b
 class BootstrapResult:
     """Bootstrap results of one estimand."""
 
-    values: Array  # (views, draws): the statistic of each view
-    centered_norms: (
-        Array | None
-    )  # (views, draws): norm of (residuals of the draw − observed residuals); None if no norm
+    values: Array  # (views, draws), the statistic of each view
+    # (views, draws), norm of the residuals of the draw minus the observed residuals; None if the error is not a norm
+    centered_norms: Array | None
     resampled_units: str  # what was drawn: "rows", "clusters" or "cells"
 
 
@@ -31,14 +30,15 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
 
     In weighted, fractional or joint bins the residual sums are normal with the observed (co)variance of the rows.
     """
-    values, norms = [], []
+    values: list[Array] = []
+    norms_by_view: list[Array | None] = []
     for view, cell_statistic in zip(estimand.views, estimand.cell_statistics or (), strict=True):
         binned = pooled_view(view, cell_statistic)
         observed = [
             scatter_to_bins(x[None], binned.bin_index, cell_statistic.size)[0] for x in _weighted_bin_sums(binned)
         ]
         block = max(1, MAX_BLOCK_ACCUMULATORS // (cell_statistic.size * (binned.p.shape[1] if view.joint else 1)))
-        statistics, noise = [], []
+        statistics, norms = [], []
         for start in range(0, resamples, block):
             n_draws = min(block, resamples - start)
             bin_draws = (
@@ -48,10 +48,12 @@ def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator
             )
             w, wp, wy = (scatter_to_bins(x, binned.bin_index, cell_statistic.size) for x in bin_draws)
             statistics.append(cell_statistic.statistic(w, wp, wy))
-            noise.append(cell_statistic.centered_norms(observed[0], observed[1], observed[2], (w, wp, wy)))
+            norms.append(cell_statistic.centered_norms(observed[0], observed[1], observed[2], (w, wp, wy)))
         values.append(np.concatenate(statistics))
-        norms.append(None if noise[0] is None else np.concatenate([norm for norm in noise if norm is not None]))
-    centered_norms = None if any(s is None for s in norms) else np.stack([s for s in norms if s is not None])
+        defined_norms = [norm for norm in norms if norm is not None]
+        norms_by_view.append(np.concatenate(defined_norms) if defined_norms else None)
+    defined_views = [norm for norm in norms_by_view if norm is not None]
+    centered_norms = np.stack(defined_views) if len(defined_views) == len(norms_by_view) else None
     return BootstrapResult(np.stack(values), centered_norms, "cells")
 
 
@@ -72,19 +74,35 @@ def scatter_to_bins(x: Array, bin_index: Array | None, size: int) -> Array:
 
 def _draw_binary_bins(binned: View, resamples: int, rng: np.random.Generator) -> Draws:
     """Bin sums of each resample: multinomial for counts of rows, otherwise normal with the observed variance."""
-    n, w, p, y = binned.n, binned.w, binned.p, binned.y
-    wy = w * y
-    is_count = np.array_equal(n, w) and np.allclose(wy, np.rint(wy), rtol=0, atol=1e-6)
-    if not is_count:
-        ww = binned.sums("ww")
-        drawn_weights = np.maximum(w + np.sqrt(ww) * rng.standard_normal((resamples, len(w))), 0.0)
-        residual = w * (y - p)
-        residual_variance = np.maximum(binned.sums("wwr") - residual**2 * ww / w**2, 0.0)
-        drawn_residuals = residual * drawn_weights / w + np.sqrt(residual_variance) * rng.standard_normal(
-            (resamples, len(w))
-        )
-        return drawn_weights, p * drawn_weights, p * drawn_weights + drawn_residuals
-    event_counts = np.rint(wy)
+    event_counts = binned.w * binned.y
+    is_count = np.array_equal(binned.n, binned.w) and np.allclose(
+        event_counts, np.rint(event_counts), rtol=0, atol=1e-6
+    )
+    return (_draw_counts if is_count else _draw_normal_sums)(binned, resamples, rng)
+
+
+def _draw_normal_sums(binned: View, resamples: int, rng: np.random.Generator) -> Draws:
+    """Normal Σw with variance Σw², and residual sums with their variance given Σw.
+
+    The covariance of Σw and Σw(y − p) is that of a residual proportional to the weight. Given Σw, the residual sum
+    therefore has the mean Σw(y − p) · (drawn Σw) / Σw and the variance Σw²(y − p)² − (Σw(y − p))² Σw² / (Σw)².
+    """
+    w, p, ww = binned.w, binned.p, binned.sums("ww")
+    shape = (resamples, len(w))
+    drawn_weights = np.maximum(w + np.sqrt(ww) * rng.standard_normal(shape), 0.0)
+    residual_sums = w * (binned.y - p)
+    residual_variance = np.maximum(binned.sums("wwr") - residual_sums**2 * ww / w**2, 0.0)
+    drawn_residuals = residual_sums * drawn_weights / w + np.sqrt(residual_variance) * rng.standard_normal(shape)
+    return drawn_weights, p * drawn_weights, p * drawn_weights + drawn_residuals
+
+
+def _draw_counts(binned: View, resamples: int, rng: np.random.Generator) -> Draws:
+    """Multinomial counts of events and nonevents per bin, and normal Σp given these counts.
+
+    Σp has the mean predictions of the events and nonevents of the bin, and the variance within these two groups.
+    """
+    n, w, p = binned.n, binned.w, binned.p
+    event_counts = np.rint(w * binned.y)
     nonevent_counts = n - event_counts
     total = round(float(n.sum()))
     counts = rng.multinomial(total, np.concatenate([event_counts, nonevent_counts]) / total, size=resamples).astype(
@@ -110,19 +128,21 @@ def _draw_binary_bins(binned: View, resamples: int, rng: np.random.Generator) ->
 def _draw_joint_bins(
     view: View, cell_statistic: CellStatistic, binned: View, resamples: int, rng: np.random.Generator
 ) -> Draws:
-    """Residual sums of each cell, normal with the covariance of the residuals of the rows."""
-    residual = view.w[:, None] * (view.y - view.p)
+    """Normal Σw, and Σwy whose residual sums are normal with the covariance of the residuals of the rows."""
+    row_residuals = view.w[:, None] * (view.y - view.p)
     order = np.flatnonzero(view.w > 0)
     order = order[np.argsort(cell_statistic.index[order], kind="stable")]
     starts = np.searchsorted(cell_statistic.index[order], np.asarray(binned.bin_index))
     w, ww = binned.w, binned.sums("ww")
     drawn_weights = np.maximum(w + np.sqrt(ww) * rng.standard_normal((resamples, len(w))), 0.0)
     wy = drawn_weights[..., None] * binned.p
-    for b, rows in enumerate(np.split(residual[order], starts[1:])):
-        mean = rows.sum(axis=0)
-        _, sizes, directions = np.linalg.svd(rows - mean / len(rows), full_matrices=False)
+    for b, bin_residuals in enumerate(np.split(row_residuals[order], starts[1:])):
+        residual_sum = bin_residuals.sum(axis=0)
+        _, singular_values, directions = np.linalg.svd(
+            bin_residuals - residual_sum / len(bin_residuals), full_matrices=False
+        )
         # Use the symmetric root because it is unique; the signs of singular vectors differ between processors.
-        root = (directions.T * sizes) @ directions
-        noise = rng.standard_normal((resamples, len(mean))) @ root
-        wy[:, b] += drawn_weights[:, b, None] / w[b] * mean + noise
+        root = (directions.T * singular_values) @ directions
+        noise = rng.standard_normal((resamples, len(residual_sum))) @ root
+        wy[:, b] += drawn_weights[:, b, None] / w[b] * residual_sum + noise
     return drawn_weights, drawn_weights[..., None] * binned.p, wy

@@ -12,6 +12,7 @@ from trueodds.calibrators._glm.newton import GRADIENT_TOLERANCE, Minimum, minimi
 from trueodds.calibrators._glm.row_sums import InMemory, SummableRows
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
+from trueodds.kernels.linear_algebra import cross_product, dot
 from trueodds.tallies.softmax_likelihood import Likelihood
 
 _ROWS_PER_BLOCK = 1 << 13  # rows per block: temporaries stay in cache, and linear algebra stays in one thread
@@ -296,13 +297,14 @@ class ColumnMoments:
     def from_rows(cls, rows: LogisticRows, intercept: bool = True) -> ColumnMoments:
         """The moments of some rows."""
         X, y, w, _ = rows
-        total, means = float(w.sum()), np.zeros(X.shape[1])
+        total, means, columns = float(w.sum()), np.zeros(X.shape[1]), np.ascontiguousarray(X.T, dtype=np.float64)
         if intercept and total > 0:
-            means[1:] = [w @ column / total for column in X.T[1:]]
-        Z = X.T - means[:, None]
-        squares = np.array([w @ column**2 for column in X.T])
-        products = np.array([[(w * one) @ other for other in Z] for one in Z])
-        return cls(total, float(w @ y), float(w @ (1 - y)), means, squares, products.reshape(len(Z), len(Z)))
+            means[1:] = [dot(w, column) / total for column in columns[1:]]
+        squares = np.array([dot(w, column**2) for column in columns])
+        centered = columns - means[:, None]
+        products = np.zeros((len(columns), len(columns)))
+        cross_product(w * centered, centered, False, products)
+        return cls(total, float(w @ y), float(w @ (1 - y)), means, squares, products)
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:
         total, difference = self.total_weight + other.total_weight, other.means - self.means

@@ -99,9 +99,9 @@ def _is_nested_field(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Return whether the first record has the field only inside another field, or has the words yes and no."""
     if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
         return all(file.lower().endswith(".json") for file in files)
-    from trueodds.io.records import records
+    from trueodds.io.records import iterate_records
 
-    first = next(records(files[0])).fields
+    first = next(iterate_records(files[0])).fields
     named = [columns["confidence"], columns["correct"]]
     dotted = any("." in name and name not in first for name in named)
     return dotted or (all(name in first for name in named) and isinstance(first[columns["correct"]], str))

@@ -186,9 +186,9 @@ class _ColumnFinder:
         if (
             name == "label"
             and name not in self.column_names
-            and (instead := _suggest_outcome_columns(self.table.columns))
+            and (suggestion := _suggest_outcome_columns(self.table.columns))
         ):
-            raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
+            raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", suggestion)
         return self.find_one(name, "label")
 
     def check_group(self, name: str) -> None:
@@ -291,7 +291,7 @@ def align_outcomes(
     probs: tuple[str, ...],
     suffixes: tuple[str, ...] | None,
     kind: str,
-    name: str,
+    table_name: str,
 ) -> tuple[str, ...]:
     """Return the outcome columns in the order of the probability columns: v_dog belongs to p_dog."""
     if len(truth) == 1:  # a column of lists, whose order is unknown
@@ -299,7 +299,7 @@ def align_outcomes(
     if len(truth) != len(probs):
         raise InputError(
             "TO313",
-            f"{kind} and probs of {name} must have equally many columns.",
+            f"{kind} and probs of {table_name} must have equally many columns.",
             f"{len(truth)} and {len(probs)}{_describe_unmatched(truth_names, suffixes, truth, probs)}",
             "Name one column of outcomes per column of probabilities.",
         )
@@ -314,7 +314,7 @@ def align_outcomes(
     unmatched = next(suffix for suffix in by_suffix if suffix not in classes)
     raise InputError(
         "TO313",
-        f"The columns of {kind} and probs of {name} must name the same classes.",
+        f"The columns of {kind} and probs of {table_name} must name the same classes.",
         f"{by_suffix[unmatched]!r} without a matching probability column",
         "Rename the columns, or list both in one order.",
     )

@@ -11,7 +11,7 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
 from trueodds.io.conversion import Place, to_array
-from trueodds.io.table import Batch, Table, unique_columns
+from trueodds.io.table import ColumnBatch, Table, unique_columns
 
 _decode_json = json.JSONDecoder(object_pairs_hook=unique_keys).decode
 
@@ -29,7 +29,7 @@ class JsonLinesTable(Table):
             raise InputError("TO312", f"{path} is empty.", "no line", "Write one JSON object per row.")
         self.columns = unique_columns(path, tuple(first[1]))
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the values of the named keys; other keys are ignored."""
         families: dict[str, str] = {}
         for start, records in self._batches_of_records(size):

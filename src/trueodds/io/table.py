@@ -12,7 +12,7 @@ from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
 from trueodds.io.conversion import Place, to_array
 
-Batch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
+ColumnBatch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
 
 
 class Table(ABC):
@@ -25,7 +25,7 @@ class Table(ABC):
     rows: int | None = None  # number of rows, if known without reading
 
     @abstractmethod
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Read the named columns in batches of at most `size` rows, in the order of the file.
 
         Text formats parse the columns of `numeric` as float64; the types of the others are determined by the first
@@ -61,7 +61,7 @@ def unique_columns(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def slice_batches(columns: Mapping[str, Array], size: int) -> Iterator[Batch]:
+def slice_batches(columns: Mapping[str, Array], size: int) -> Iterator[ColumnBatch]:
     """Yield batches of arrays in memory, as views."""
     n = max((len(column) for column in columns.values()), default=0)
     for start in range(0, n, size):

@@ -94,11 +94,13 @@ def _convert_long_integers(array: Array, name: str) -> Array:
     try:
         return array.astype(np.float64)
     except OverflowError:
-        bits, place = max((value.bit_length(), -i) for i, value in enumerate(array.ravel()) if isinstance(value, int))
+        bits, negative_index = max(
+            (value.bit_length(), -i) for i, value in enumerate(array.ravel()) if isinstance(value, int)
+        )
         raise InputError(
             "TO114",
             f"{name} holds an integer that is larger than every float.",
-            f"{bits:,} bits in row {_row_of_index(array, -place)}",
+            f"{bits:,} bits in row {_row_of_index(array, -negative_index)}",
             "Convert it first.",
         ) from None
 

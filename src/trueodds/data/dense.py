@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data import arrays
 
 
-class DenseRows(Protocol):
+class DensePredictions(Protocol):
     """The constructors and methods of `Predictions` that dense rows need."""
 
     def __init__(
@@ -44,11 +44,11 @@ class DenseRows(Protocol):
         """Return the same rows with additional notes."""
 
 
-T = TypeVar("T", bound=DenseRows)
+T = TypeVar("T", bound=DensePredictions)
 
 
 def from_dense(
-    kind: type[T],
+    predictions_class: type[T],
     labels: ArrayLike,
     probs: ArrayLike,
     *,
@@ -123,25 +123,37 @@ def from_dense(
             raise _shape_mismatch_error(
                 y, shape, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground."
             )
-    image = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
-    mask = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
-    if not mask.any():
+    image_of_position = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
+    is_kept = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
+    if not is_kept.any():
         raise InputError(
             "TO108", "Every label is an ignored value.", f"ignore={describe(ignore)}", "Pass labels of classes as well."
         )
-    one, predicted = y.reshape(-1)[mask], (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[mask]
+    kept_labels, kept_probs = (
+        y.reshape(-1)[is_kept],
+        (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[is_kept],
+    )
     try:
         if logits:
-            rows = kind.from_logits(one, predicted, cluster=image[mask], classes=classes)
+            rows = predictions_class.from_logits(
+                kept_labels, kept_probs, cluster=image_of_position[is_kept], classes=classes
+            )
         else:
-            rows = kind(one, predicted, cluster=image[mask], classes=classes, sum_tolerance=sum_tolerance)
+            rows = predictions_class(
+                kept_labels,
+                kept_probs,
+                cluster=image_of_position[is_kept],
+                classes=classes,
+                sum_tolerance=sum_tolerance,
+            )
     except InputError as problem:
-        raise _restate_by_image(problem, y, np.flatnonzero(mask), foreground=p.shape == y.shape) from None
-    if not mask.all():
+        raise _restate_by_image(problem, y, np.flatnonzero(is_kept), foreground=p.shape == y.shape) from None
+    if not is_kept.all():
         rows = rows.with_notes(
             Note(
                 "TN143",
-                f"{int((~mask).sum()):,} of {len(mask):,} labels are ignored values; their predictions are excluded.",
+                f"{int((~is_kept).sum()):,} of {len(is_kept):,} labels are ignored values; their predictions are"
+                " excluded.",
             )
         )
     return rows
@@ -157,9 +169,9 @@ def _look_one_hot(y: Array, p: Array, axis: int) -> bool:
 
 def _suggest_class_axis(y: Array, p: Array) -> str:
     """Suggest the axis of the classes from the shapes."""
-    fits = [i for i in range(1, p.ndim) if p.ndim == y.ndim + 1 and p.shape[:i] + p.shape[i + 1 :] == y.shape]
-    if fits:
-        return f"Pass axis={fits[0]}, the axis of the classes."
+    possible_axes = [i for i in range(1, p.ndim) if p.ndim == y.ndim + 1 and p.shape[:i] + p.shape[i + 1 :] == y.shape]
+    if possible_axes:
+        return f"Pass axis={possible_axes[0]}, the axis of the classes."
     return "Pass the axis of the classes, axis=1 or axis=-1; foreground probabilities need the shape of the labels."
 
 
@@ -173,11 +185,11 @@ def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fi
     )
 
 
-def _restate_by_image(problem: InputError, y: Array, indices: Array, *, foreground: bool) -> InputError:
+def _restate_by_image(problem: InputError, y: Array, kept_positions: Array, *, foreground: bool) -> InputError:
     """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean."""
 
     def position(row: re.Match[str]) -> str:
-        image, *pixel = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
+        image, *pixel = (int(i) for i in np.unravel_index(kept_positions[int(row[1])], y.shape))
         return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
 
     fix = arrays.restate_own_arguments(problem).fix

@@ -39,7 +39,7 @@ ARRAY_FIELDS = (
 class PredictionArrays:
     """Read-only arrays of predictions and their outcomes, one row per prediction."""
 
-    __slots__ = (*ARRAY_FIELDS, "_cache", "_tied")
+    __slots__ = (*ARRAY_FIELDS, "_cache", "_n_tied")
 
     n: int
     k: int
@@ -55,7 +55,7 @@ class PredictionArrays:
     cluster: Array | None  # (n,) int64
     classes: tuple[Any, ...]
     notes: tuple[Note, ...]
-    _tied: int | None
+    _n_tied: int | None
     _cache: dict[Hashable, Any]  # values computed once for these rows
 
     def _set_arrays(self, values: Mapping[str, Any]) -> None:
@@ -94,7 +94,7 @@ class PredictionArrays:
     @property
     def tied(self) -> int:
         """Number of rows with several largest probabilities."""
-        if self._tied is None:
+        if self._n_tied is None:
             if self.p.ndim == 1:
                 self.record_tied(int((self.p == 1 - self.p).sum()))
             else:
@@ -102,8 +102,8 @@ class PredictionArrays:
 
                 y = np.zeros(self.n, dtype=np.int64) if self.y is None or self.y.ndim == 2 else self.y
                 self.record_tied(confidence_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
-        assert self._tied is not None
-        return self._tied
+        assert self._n_tied is not None
+        return self._n_tied
 
     def record_tied(self, count: int | None) -> None:
         """Store the number of tied rows that a pass over the rows has counted.
@@ -113,7 +113,7 @@ class PredictionArrays:
         count : int or None
             The number; None if it is unknown.
         """
-        object.__setattr__(self, "_tied", count)
+        object.__setattr__(self, "_n_tied", count)
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Compute a value once and cache it with these rows.
@@ -141,7 +141,7 @@ class PredictionArrays:
     def __getitem__(self, rows: Any) -> Self:
         """Select rows by a mask, a slice or row numbers. Weights, groups and clusters are kept."""
         row_numbers = select_rows(rows, self.n)
-        new = type(self).__new__(type(self))
+        subset = type(self).__new__(type(self))
         values = {name: getattr(self, name) for name in ARRAY_FIELDS}
         for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
             if values[name] is not None:
@@ -156,8 +156,8 @@ class PredictionArrays:
         for labels in values["group"].values():
             labels.flags.writeable = False
         values["n"] = len(row_numbers)
-        new._set_arrays(values)
-        return new
+        subset._set_arrays(values)
+        return subset
 
     def with_notes(self, *notes: Note) -> Self:
         """Return the same rows with additional notes.

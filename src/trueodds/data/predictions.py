@@ -103,21 +103,21 @@ class Predictions(PredictionArrays):
     ) -> None:
         y_raw, p_raw = arrays.as_array(y_true, "y_true"), arrays.as_array(y_prob, "y_prob")
         argument_order.refuse_swapped(y_raw, p_raw)
-        classes, named = classes_from_columns(y_true, y_raw, y_prob, classes)
+        classes, column_notes = classes_from_columns(y_true, y_raw, y_prob, classes)
         p = arrays.as_float_array(p_raw, "y_prob")
         arrays.check_shape(p, "y_prob")
         k = 2 if p.ndim == 1 else p.shape[1]
         names = check_class_names(classes, k)
         arrays.check_same_length(y_raw, p, "y_true", "y_prob")
-        notes = named + check_probabilities(p, p_raw.dtype, sum_tolerance, sums=True)
+        notes = column_notes + check_probabilities(p, p_raw.dtype, sum_tolerance, check_sums=True)
         votes = counts = y = None
         if y_raw.ndim == 2:
             votes, counts = check_votes(y_raw, k)
         else:
             y = check_labels(y_raw, k, names, has_names=classes is not None, is_single=p.ndim == 1)
-        self._set("classes", p, y, votes, counts, names, p_raw.dtype.name, notes, weight, group, cluster)
+        self._set_checked("classes", p, y, votes, counts, names, p_raw.dtype.name, notes, weight, group, cluster)
 
-    def _set(
+    def _set_checked(
         self,
         kind: str,
         p: Array,
@@ -191,10 +191,10 @@ class Predictions(PredictionArrays):
         """
         z = arrays.as_float_array(arrays.as_array(logits, "logits"), "logits")
         arrays.check_shape(z, "logits")
-        classes, named = classes_from_columns(y_true, arrays.as_array(y_true, "y_true"), logits, classes)
-        new = cls(y_true, softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
-        new._set_arrays({"logits": z, "notes": (*named, *new.notes, *note_doubtful_logits(z))})
-        return new
+        classes, column_notes = classes_from_columns(y_true, arrays.as_array(y_true, "y_true"), logits, classes)
+        preds = cls(y_true, softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
+        preds._set_arrays({"logits": z, "notes": (*column_notes, *preds.notes, *note_doubtful_logits(z))})
+        return preds
 
     @classmethod
     @checks_arguments
@@ -237,11 +237,13 @@ class Predictions(PredictionArrays):
         c = arrays.as_float_array(c_raw, "confidence")
         arrays.check_one_dimensional(c, "confidence")
         arrays.check_same_length(z_raw, c, "correct", "confidence")
-        notes = check_probabilities(c, c_raw.dtype, None, sums=False)
+        notes = check_probabilities(c, c_raw.dtype, None, check_sums=False)
         z = check_correctness(z_raw)
-        new = cls.__new__(cls)
-        new._set("confidence", c, z, None, None, ("wrong", "correct"), c_raw.dtype.name, notes, weight, group, cluster)
-        return new
+        preds = cls.__new__(cls)
+        preds._set_checked(
+            "confidence", c, z, None, None, ("wrong", "correct"), c_raw.dtype.name, notes, weight, group, cluster
+        )
+        return preds
 
     @classmethod
     @checks_arguments
@@ -288,12 +290,12 @@ class Predictions(PredictionArrays):
         p = arrays.as_float_array(p_raw, "P")
         arrays.check_two_dimensional(p, "P")
         arrays.check_same_shape(y_raw, p)
-        notes = check_probabilities(p, p_raw.dtype, None, sums=False)
+        notes = check_probabilities(p, p_raw.dtype, None, check_sums=False)
         y = check_binary(y_raw)
         names = check_class_names(classes, p.shape[1])
-        new = cls.__new__(cls)
-        new._set("multilabel", p, y, None, None, names, p_raw.dtype.name, notes, weight, group, cluster)
-        return new
+        preds = cls.__new__(cls)
+        preds._set_checked("multilabel", p, y, None, None, names, p_raw.dtype.name, notes, weight, group, cluster)
+        return preds
 
     @staticmethod
     @checks_arguments
@@ -332,8 +334,8 @@ class Predictions(PredictionArrays):
         Predictions
             The validated predictions.
         """
-        how: dict[str, Any] = {"ignore": ignore, "classes": classes, "sum_tolerance": sum_tolerance}
-        return from_dense(Predictions, labels, probs, axis=axis, logits=logits, **how)
+        settings: dict[str, Any] = {"ignore": ignore, "classes": classes, "sum_tolerance": sum_tolerance}
+        return from_dense(Predictions, labels, probs, axis=axis, logits=logits, **settings)
 
     @classmethod
     @checks_arguments

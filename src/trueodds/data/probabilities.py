@@ -18,14 +18,14 @@ MAX_ROUNDING_DEVIATION = 0.1  # deviation from 1 up to which a row sum may come 
 SUM_TOLERANCE_OF_DTYPE = {"float16": 2e-3}  # rounding of a softmax row in this dtype; 1e-5 for the others
 
 
-def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, sums: bool) -> list[Note]:
+def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, check_sums: bool) -> list[Note]:
     """Check that probabilities are finite, in [0, 1] up to K roundings, and sum to 1; return notes."""
     k = 2 if p.ndim == 1 else p.shape[1]
     eps = float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
     sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, 1e-5)
     notes: list[Note] = []
-    low, high, rows = _summarize_probabilities(p, max(k * eps, NOTED_SUM_DEVIATION), sums=sums)
-    if not (np.isfinite(low) and np.isfinite(high)):
+    lowest, highest, rows = _summarize_probabilities(p, max(k * eps, NOTED_SUM_DEVIATION), check_sums=check_sums)
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
         refuse_first_invalid(
             p,
             ~np.isfinite(p),
@@ -33,50 +33,54 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
             "Every probability must be a finite number.",
             "Fill or remove those rows; rows are never dropped silently.",
         )
-    if low < 0 or high > 1 + k * eps:
+    if lowest < 0 or highest > 1 + k * eps:
         fix = (
             f"If these are logits, {LOGITS_REMEDY}."
-            if p.ndim == 2 or low < -1e-3 or high > 1.01
+            if p.ndim == 2 or lowest < -1e-3 or highest > 1.01
             else "Correct the values; nothing is clipped."
         )
-        if p.ndim == 1 and low >= -1 and high < 10 and (p == np.rint(p)).all():
+        if p.ndim == 1 and lowest >= -1 and highest < 10 and (p == np.rint(p)).all():
             fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
-        elif low >= 0 and 1 < high <= 100 and high > 2:
+        elif lowest >= 0 and 1 < highest <= 100 and highest > 2:
             fix = f"If these are percentages, divide by 100; if logits, {LOGITS_REMEDY}."
         refuse_first_invalid(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
-    if high > 1:
+    if highest > 1:
         count = int((p > 1).sum())
         notes.append(
             Note(
                 "TN102",
-                f"{count:,} {'value is' if count == 1 else 'values are'} above 1 by rounding (at most {high - 1:.1e});"
-                " kept as given, binned as 1.",
+                f"{count:,} {'value is' if count == 1 else 'values are'} above 1 by rounding (at most"
+                f" {highest - 1:.1e}); kept as given, binned as 1.",
             )
         )
-    if sums and p.ndim == 2:
+    if check_sums and p.ndim == 2:
         assert rows is not None
         notes += _check_row_sums(p, dtype, sum_tolerance, rows)
     return notes
 
 
 def _summarize_probabilities(
-    p: Array, exact: float, *, sums: bool
+    p: Array, max_exact_deviation: float, *, check_sums: bool
 ) -> tuple[float, float, tuple[int, float, int] | None]:
     """Return the smallest and largest value, the worst row sum and its row, and the number of inexact rows.
 
     Large tables are checked in one pass by a compiled loop.
     """
-    if not (sums and p.ndim == 2):
+    if not (check_sums and p.ndim == 2):
         return float(p.min()), float(p.max()), None
     if p.size >= MIN_COMPILED_SIZE:
         from trueodds.kernels.check_probabilities import check_table
 
-        summary = check_table(p, exact)
+        summary = check_table(p, max_exact_deviation)
         if summary.lowest >= 0 and np.isfinite(summary.highest):
             return summary.lowest, summary.highest, (summary.worst, summary.distance, summary.n_inexact)
     deviation = np.abs(_sum_rows(p) - 1)
     worst = int(np.argmax(deviation))
-    return float(p.min()), float(p.max()), (worst, float(deviation[worst]), int((deviation > exact).sum()))
+    return (
+        float(p.min()),
+        float(p.max()),
+        (worst, float(deviation[worst]), int((deviation > max_exact_deviation).sum())),
+    )
 
 
 def _check_row_sums(
@@ -90,13 +94,15 @@ def _check_row_sums(
     tolerance = SUM_TOLERANCE_OF_DTYPE.get(dtype.name, 1e-5) if sum_tolerance is None else sum_tolerance
     if distance > tolerance:
         n_invalid = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
-        rounded = f"If the table was rounded, pass {as_predictions_argument(f'sum_tolerance={round_up(distance):g}')}; "
+        rounding_hint = (
+            f"If the table was rounded, pass {as_predictions_argument(f'sum_tolerance={round_up(distance):g}')}; "
+        )
         fix = f"if these are logits, {LOGITS_REMEDY}; if labels are independent, use Predictions.from_multilabel."
         raise InputError(
             "TO104",
             f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
             f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({n_invalid:,} such rows)",
-            rounded + fix if distance <= MAX_ROUNDING_DEVIATION else f"I{fix[1:]}",
+            rounding_hint + fix if distance <= MAX_ROUNDING_DEVIATION else f"I{fix[1:]}",
         )
     if count == 0:
         return []

@@ -64,8 +64,12 @@ def weight_of_one_row(weight: Array) -> float | None:
     if are_counts(weight):
         return 1.0
     smallest = float(weight.min(where=weight > 0, initial=np.inf))
-    rows = weight / smallest
-    return smallest if are_counts(np.where(np.abs(rows - np.rint(rows)) <= 1e-12 * rows, np.rint(rows), rows)) else None
+    n_rows = weight / smallest
+    return (
+        smallest
+        if are_counts(np.where(np.abs(n_rows - np.rint(n_rows)) <= 1e-12 * n_rows, np.rint(n_rows), n_rows))
+        else None
+    )
 
 
 def repeat_rows(weight: Array) -> Array:

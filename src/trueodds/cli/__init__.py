@@ -37,12 +37,12 @@ EXIT_STOPPED, EXIT_CLOSED_PIPE = 130, 141  # 128 + the number of the signal: SIG
 class Program(click.Group):
     """The group of commands; it converts all exceptions to exit codes."""
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> NoReturn:  # type: ignore[override]
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **click_settings: Any) -> NoReturn:  # type: ignore[override]
         """Run and exit. An internal error must not exit with 1, which means that a gate failed."""
         _replace_unencodable_characters()
-        more["standalone_mode"] = False
+        click_settings["standalone_mode"] = False
         try:
-            code = super().main(args, "trueodds", **more)
+            code = super().main(args, "trueodds", **click_settings)
         except click.exceptions.NoArgsIsHelpError as problem:
             output.print_text(problem.format_message(), err=True)
             code = EXIT_INVALID_INPUT
@@ -89,7 +89,7 @@ def print_error(error: InputError) -> int:
     """Print an error as four labelled lines on stderr; return the exit code of invalid input."""
     error = restate_error(error)
     title = f"error {error.code}"
-    output.print_text(title if os.environ.get("NO_COLOR") else output.colorize(title, "bad"), err=True, painted=True)
+    output.print_text(title if os.environ.get("NO_COLOR") else output.colorize(title, "bad"), err=True, is_colored=True)
     for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):
         output.print_text(f"{name}: {text or '–'}", err=True)
     return EXIT_INVALID_INPUT
@@ -100,11 +100,11 @@ def as_input_error(problem: BaseException) -> InputError:
     if isinstance(problem, InputError):
         return problem
     if isinstance(problem, OSError):
-        where = f"{problem.filename}: " if problem.filename else ""
+        file_prefix = f"{problem.filename}: " if problem.filename else ""
         return InputError(
             "TO602",
             "A file cannot be read or written.",
-            f"{where}{problem.strerror or problem}",
+            f"{file_prefix}{problem.strerror or problem}",
             "Check the path, its permissions and the space left.",
         )
     if isinstance(problem, ImportError):
@@ -126,17 +126,19 @@ def _convert_usage_error(problem: click.UsageError) -> InputError:
     command = problem.ctx.command_path if problem.ctx else "trueodds"
     fix = f"See {command} --help."
     if isinstance(problem, click.NoSuchOption):
-        close, certain = find_near_options(problem)
+        near_options, are_synonyms = find_near_options(problem)
         if command == "trueodds apply" and problem.option_name in _RECORD_OPTIONS:
             fix = (
                 "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers"
                 " FILE … --out F."
             )
-        elif takers := _commands_with_option(problem):
-            fix = f"Leave it out: only {', '.join(takers)} {'takes' if len(takers) == 1 else 'take'} it."
-        elif close:
-            fix = f"Did you mean {' or '.join(close)}?"
-        if not certain and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
+        elif other_commands := _commands_with_option(problem):
+            fix = (
+                f"Leave it out: only {', '.join(other_commands)} {'takes' if len(other_commands) == 1 else 'take'} it."
+            )
+        elif near_options:
+            fix = f"Did you mean {' or '.join(near_options)}?"
+        if not are_synonyms and problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
             name = problem.option_name.lstrip("-").replace("-", "_")
             fix += f" Pass a setting of a method as --set {name}=VALUE."
         return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)

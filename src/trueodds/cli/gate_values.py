@@ -34,7 +34,7 @@ NOT_SUBTRACTED_REMARK = "far above its noise floor, so nothing is subtracted"
 def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Return the scope of `trueodds measure`: the one estimate."""
     return Scope(
-        "measure", estimators=(estimator,), lenses=True, omits_intervals=settings.get("interval", "auto") is None,
+        "measure", estimators=(estimator,), accepts_lens=True, omits_intervals=settings.get("interval", "auto") is None,
         estimator=make_estimator(estimator, settings), example=f"'{estimator}.high>0.05'",
     )  # fmt: skip
 
@@ -92,8 +92,8 @@ class GatedEstimate:
             return number, f"{_format_gate_number_name(gate, estimate.lens)}{remark}"
         if gate.lens in estimate.parts and gate.part == "value":
             return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
-        known = suggest_names(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
-        raise gate.not_evaluable_error(f"{estimate.estimator} through the lens {estimate.lens}", known)
+        lens_suggestion = suggest_names(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
+        raise gate.not_evaluable_error(f"{estimate.estimator} through the lens {estimate.lens}", lens_suggestion)
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Raise InputError, because an estimate decides nothing."""
@@ -136,7 +136,7 @@ class GatedComparison:
             _check_min_pvalue(gate, comparison.min_pvalue, gate.limit)
             return comparison.pvalue, gate.name
         name = f"{_format_gate_number_name(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
-        return comparison.difference if gate.part == "value" else _interval_end(comparison.interval, gate.part), name
+        return comparison.difference if gate.part == "value" else _end_of_interval(comparison.interval, gate.part), name
 
     def evaluate_condition(self, gate: Gate) -> tuple[bool, str]:
         """Return whether the models differ significantly at 5 %."""
@@ -233,7 +233,7 @@ def find_part_and_remark(estimate: Estimate, part: str) -> tuple[float | None, s
     An estimate has a debiased value only near its noise floor. Far above it, nothing is subtracted.
     """
     if part in ("low", "high"):
-        return _interval_end(estimate.interval, part), ""
+        return _end_of_interval(estimate.interval, part), ""
     if part != "debiased" or estimate.debiased is not None:
         number: float | None = getattr(estimate, part)
         return number, ""
@@ -259,8 +259,8 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
         raise gate.not_evaluable_error(f"no group {requested!r}", suggest_names(requested, [WORST_GROUP, *groups]))
     numbers = {label: find_part_and_remark(estimate, gate.part) for label, estimate in groups.items()}
     defined_numbers = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
-    extreme = max if gate.fails_above else min
-    label = extreme(defined_numbers, key=lambda name: defined_numbers[name]) if defined_numbers else None
+    nearest_to_failing = max if gate.fails_above else min
+    label = nearest_to_failing(defined_numbers, key=lambda name: defined_numbers[name]) if defined_numbers else None
     if label is None or (len(defined_numbers) < len(groups) and not gate.fails(defined_numbers[label])):
         undefined_labels = ", ".join(name for name in groups if name not in defined_numbers)
         raise gate.not_evaluable_error(
@@ -275,7 +275,7 @@ def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
     """The area under the risk-coverage curve, or the selective risk at the coverage of the gate."""
     if gate.name == "aurc":
         return (
-            risk.aurc if gate.part == "value" else _interval_end(risk.interval, gate.part)
+            risk.aurc if gate.part == "value" else _end_of_interval(risk.interval, gate.part)
         ), _format_gate_number_name(gate, None)
     column = "risk" if gate.part == "value" else gate.part
     index = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
@@ -303,7 +303,7 @@ def _check_min_pvalue(gate: Gate, min_pvalue: float | None, limit: float) -> Non
         )
 
 
-def _interval_end(interval: Interval | None, part: str) -> float | None:
+def _end_of_interval(interval: Interval | None, part: str) -> float | None:
     return None if interval is None else float(getattr(interval, part))
 
 

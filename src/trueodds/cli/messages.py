@@ -84,7 +84,7 @@ _PHRASE_REPLACEMENTS = tuple(
 _REPEATED_OPTION_PATTERN = re.compile(r"(--[\w-]+ \w+) \(\1\)")
 
 
-def restate_keywords(text: str, quoted: Iterable[str] = ()) -> str:
+def restate_keywords(text: str, quoted_texts: Iterable[str] = ()) -> str:
     """Replace keyword arguments in a remedy or note with options; text `quoted` from the data is unchanged.
 
     >>> restate_keywords("If these are logits, use Predictions.from_logits, or read(…, logits=True).")
@@ -94,7 +94,7 @@ def restate_keywords(text: str, quoted: Iterable[str] = ()) -> str:
     >>> restate_keywords("None for order=1; say order=2.", ["order=1"])
     'None for order=1; say --order 2.'
     """
-    if literals := sorted({word for word in quoted if word}, key=len, reverse=True):
+    if literals := sorted({word for word in quoted_texts if word}, key=len, reverse=True):
         pieces = re.split(rf"(?<!\w)({'|'.join(map(re.escape, literals))})(?!\w)", text)
         return "".join(piece if i % 2 else restate_keywords(piece) for i, piece in enumerate(pieces))
     for pattern, replacement in _PHRASE_REPLACEMENTS:
@@ -107,12 +107,17 @@ def restate_keywords(text: str, quoted: Iterable[str] = ()) -> str:
 
 def restate_error(error: InputError) -> InputError:
     """Return the same error with options in place of keywords; values quoted from data or paths are unchanged."""
-    missing = error.code.startswith("TO30")  # a column that is not there; those that are may be called label=1
-    got, fix = error.got, restate_keywords(error.fix, _LISTED_NAMES_PATTERN.findall(error.fix) if missing else ())
+    is_missing_column = error.code.startswith(
+        "TO30"
+    )  # a column that is not there; those that are may be called label=1
+    got, fix = (
+        error.got,
+        restate_keywords(error.fix, _LISTED_NAMES_PATTERN.findall(error.fix) if is_missing_column else ()),
+    )
     if keyword := _KEYWORD_PATTERN.fullmatch(got):
         option = _OPTION_OF_KEYWORD[keyword["name"]][0]
         got = _format_option(keyword)
-        if missing and option not in fix:
+        if is_missing_column and option not in fix:
             fix += f" Select one with {option}." if fix.startswith("The ") else f" Select it with {option}."
     # A problem may begin with the name of a file, and files may be called label=1.csv: only quoted values count.
     problem = (

@@ -27,9 +27,11 @@ def find_near_options(problem: click.NoSuchOption) -> tuple[list[str], bool]:
     word = normalize_name(problem.option_name)
     synonyms = [
         option
-        for option, words in _SYNONYMS_OF_OPTION.items()
-        if word in map(normalize_name, words) and option in options
+        for option, synonym_words in _SYNONYMS_OF_OPTION.items()
+        if word in map(normalize_name, synonym_words) and option in options
     ]
-    names = {option.lstrip("-").replace("-", "_"): option for option in options}
-    synonyms += [names[name] for name in resolve_synonym(problem.option_name, names) if name in names]
+    option_of_name = {option.lstrip("-").replace("-", "_"): option for option in options}
+    synonyms += [
+        option_of_name[name] for name in resolve_synonym(problem.option_name, option_of_name) if name in option_of_name
+    ]
     return (list(dict.fromkeys(synonyms)), True) if synonyms else (list(problem.possibilities or ()), False)

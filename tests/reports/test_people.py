@@ -184,7 +184,7 @@ def test_a_row_whose_crowd_thinks_as_the_model_says_is_seldom_named() -> None:
     for _ in range(200):
         P = rng.dirichlet([0.5, 0.5, 0.5], 12)
         furthest_rows, _ = select_furthest_rows(
-            Predictions(rng.multinomial(rng.integers(2, 15, 12), P), P), 0.1, rng, draws=19
+            Predictions(rng.multinomial(rng.integers(2, 15, 12), P), P), 0.1, rng, n_draws=19
         )
         named += furthest_rows["beyond"] > 0
         assert (furthest_rows["beyond"] > 0) == (furthest_rows["listed"][0]["pvalue"] <= 0.1)
@@ -195,7 +195,7 @@ def test_a_row_where_the_crowd_thinks_otherwise_is_named_and_first() -> None:
     Q, votes = crowd(n=300)
     votes[123] = [0, 0, 20]
     Q[123] = [0.9, 0.08, 0.02]
-    furthest_rows, _ = select_furthest_rows(Predictions(votes, Q), 0.05, np.random.default_rng(0), draws=99)
+    furthest_rows, _ = select_furthest_rows(Predictions(votes, Q), 0.05, np.random.default_rng(0), n_draws=99)
     assert furthest_rows["listed"][0]["row"] == 123
     assert furthest_rows["listed"][0]["pvalue"] == 1 / (1 + furthest_rows["draws"])
     assert furthest_rows["beyond"] == 1

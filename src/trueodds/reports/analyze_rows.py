@@ -179,8 +179,8 @@ def _estimate_scores_and_errors(
     ]
     draws_by_estimand: list[Array | None] = []
 
-    def draw_noise_floors(every: Sequence[Estimand]) -> Sequence[Array | None]:
-        draws_by_estimand[:] = noise_floor_draws(preds, every, rng, NOISE_FLOOR_DRAWS)
+    def draw_noise_floors(estimands_to_draw: Sequence[Estimand]) -> Sequence[Array | None]:
+        draws_by_estimand[:] = noise_floor_draws(preds, estimands_to_draw, rng, NOISE_FLOOR_DRAWS)
         return draws_by_estimand
 
     estimates = estimate_all(preds, [*scores, *estimands], IntervalSpec(level=level), rng, draw_noise_floors)

@@ -58,8 +58,8 @@ def analyze_tally(
     alpha_of_groups = group_alpha(tests[0], alpha)
     groups = _test_groups(tally, lenses[0], Consistency(resamples=n_draws), level, min_effect, alpha_of_groups, rng)
     if groups.groups:
-        joint = [group.joint for group in groups.groups]
-        tests = [add_groups_to_family(tests[0], joint, groups.min_pvalue), *tests[len(tests) > 1 :]]
+        joint_pvalues = [group.joint for group in groups.groups]
+        tests = [add_groups_to_family(tests[0], joint_pvalues, groups.min_pvalue), *tests[len(tests) > 1 :]]
     errors = reconcile_intervals(errors, tests, tally.k, alpha)
     in_the_large, z = _calibration_in_the_large_of_tally(tally, lenses[0])
     return AuditResults(scores, errors, tests, in_the_large, z, n_draws, [*notes, *groups.notes], groups)
@@ -82,9 +82,11 @@ def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
 def _family_by_holm(tests: Sequence[Verdict]) -> Verdict:
     """Return the family-wise test of several lenses, with the smallest Holm-adjusted p-value."""
     strongest = tests[int(np.argmin([test.pvalue for test in tests]))]
-    joint = min(holm([test.family_pvalue or test.pvalue for test in tests]))
+    joint_pvalue = min(holm([test.family_pvalue or test.pvalue for test in tests]))
     min_pvalue = min(1.0, len(tests) * min(test.min_pvalue or 0.0 for test in tests))
-    return replace(strongest, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=min_pvalue, parts={})
+    return replace(
+        strongest, lens="family", pvalue=joint_pvalue, family_pvalue=joint_pvalue, min_pvalue=min_pvalue, parts={}
+    )
 
 
 def _estimate_from_tally(

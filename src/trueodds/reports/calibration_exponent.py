@@ -8,7 +8,7 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import exact_zeros, log_probabilities
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_rows_in_blocks
-from trueodds.reports.wald_intervals import sum_variance
+from trueodds.reports.wald_intervals import variance_of_sum
 
 MAX_NEWTON_ITER = 60  # Newton steps of a concave function of one variable, which needs about ten
 MIN_LOG_PROB = -1e4  # lower limit of log-probabilities, such as that of an exact zero; the fit does not depend on it
@@ -23,17 +23,21 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
     finite maximum if every observed class is the most probable one of its row, or the least probable one, or if one has
     probability 0.
     """
-    counted = preds.w > 0
-    Y, w, cluster = preds.Y[counted], preds.w[counted], None if preds.cluster is None else preds.cluster[counted]
+    has_weight = preds.w > 0
+    Y, w, cluster = (
+        preds.Y[has_weight],
+        preds.w[has_weight],
+        None if preds.cluster is None else preds.cluster[has_weight],
+    )
     if contradicted_rows(preds).any():
         return float("nan"), float("nan")
-    log_probs = np.maximum(log_probabilities(preds)[counted], MIN_LOG_PROB)
+    log_probs = np.maximum(log_probabilities(preds)[has_weight], MIN_LOG_PROB)
     largest, smallest = log_probs.max(axis=1, keepdims=True), log_probs.min(axis=1, keepdims=True)
     is_largest, is_smallest = largest - log_probs <= LOG_PROB_TOLERANCE, log_probs - smallest <= LOG_PROB_TOLERANCE
     if is_largest[Y > 0].all() or is_smallest[Y > 0].all():
         return float("nan"), float("nan")
     beta, residual, curvature = _maximize_likelihood(log_probs, Y, w)
-    return beta, float(np.sqrt(sum_variance(w * residual, cluster)) / (w @ curvature))
+    return beta, float(np.sqrt(variance_of_sum(w * residual, cluster)) / (w @ curvature))
 
 
 def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, Array, Array]:

@@ -13,7 +13,7 @@ RECONCILED_METHOD = "reconciled"  # the method of an interval that was changed; 
 
 
 def reconcile_intervals(
-    errors: Sequence[Estimate], tests: Sequence[Verdict], classes: int, alpha: float
+    errors: Sequence[Estimate], tests: Sequence[Verdict], n_classes: int, alpha: float
 ) -> list[Estimate]:
     r"""Make the intervals of the errors consistent with the tests and with each other.
 
@@ -43,20 +43,24 @@ def reconcile_intervals(
     canonical = by_lens.get("canonical")
     if canonical is not None and canonical.interval is not None:
         rejected = pvalues.get("canonical", 0.0) <= alpha
-        by_lens["canonical"] = _raise_limits(canonical, canonical.interval, by_lens, classes, rejected=rejected)
+        by_lens["canonical"] = _raise_limits(canonical, canonical.interval, by_lens, n_classes, rejected=rejected)
     return list(by_lens.values())
 
 
 def _raise_limits(
-    canonical: Estimate, interval: Interval, by_lens: dict[str, Estimate], classes: int, *, rejected: bool
+    canonical: Estimate, interval: Interval, by_lens: dict[str, Estimate], n_classes: int, *, rejected: bool
 ) -> Estimate:
     """The canonical error with limits that are at least those of the confidence and class errors."""
-    factors = (("confidence", 1.0), ("classwise", classes / 2))
-    coarser = [(ends, factor) for lens, factor in factors if lens in by_lens and (ends := by_lens[lens].interval)]
+    factors = (("confidence", 1.0), ("classwise", n_classes / 2))
+    coarser_intervals = [
+        (ends, factor) for lens, factor in factors if lens in by_lens and (ends := by_lens[lens].interval)
+    ]
     low = (
-        min(max([interval.low, *(ends.low * factor for ends, factor in coarser)]), canonical.value) if rejected else 0.0
+        min(max([interval.low, *(ends.low * factor for ends, factor in coarser_intervals)]), canonical.value)
+        if rejected
+        else 0.0
     )
-    high = min(max([interval.high, *(ends.high * factor for ends, factor in coarser)]), 1.0)
+    high = min(max([interval.high, *(ends.high * factor for ends, factor in coarser_intervals)]), 1.0)
     if (low, high) == (interval.low, interval.high):
         return canonical
     text = (

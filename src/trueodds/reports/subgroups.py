@@ -79,14 +79,14 @@ class AuditGroups:
     multicalibration: MulticalibrationError | None = None  # None without joint null draws
     notes: tuple[Note, ...] = field(default=())  # on the subgroups and their tests
 
-    def entries(self) -> list[dict[str, Any]]:
+    def to_entries(self) -> list[dict[str, Any]]:
         """The subgroups as JSON objects."""
         return [
             _group_entry(group.to_dict(), strict_json(accuracy))
             for group, accuracy in zip(self.groups, self.accuracies, strict=True)
         ]
 
-    def summary(self) -> dict[str, Any] | None:
+    def to_summary(self) -> dict[str, Any] | None:
         """The joint results of all subgroups as a JSON object; None without subgroups."""
         if not self.groups:
             return None

@@ -16,7 +16,7 @@ from trueodds.resampling.intervals.normal import normal_interval, t_interval
 
 
 @dataclass(frozen=True)
-class Measure:
+class StandardMeasure:
     """A standard measure with its interval and the value of a calibrated model."""
 
     name: str
@@ -38,7 +38,7 @@ class Measure:
         return (self.value - point) * z / half_width if half_width > 0 else 0.0
 
 
-def measures_by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
+def measures_by_name(measures: tuple[StandardMeasure, ...]) -> Mapping[str, StandardMeasure]:
     """Return the measures by name."""
     return {measure.name: measure for measure in measures}
 
@@ -48,26 +48,26 @@ class WaldIntervals:
     """Wald intervals from standard errors: normal, or Student's t with clusters."""
 
     level: float  # confidence level
-    degrees: int | None  # number of clusters minus one; None if rows are independent
+    degrees_of_freedom: int | None  # number of clusters minus one; None if rows are independent
 
     def interval(self, value: float, se: float) -> Interval | None:
         """The interval; None if the standard error is unknown, or 0 because there are too few rows."""
-        if not np.isfinite(se) or se <= 0 or self.degrees == 0:
+        if not np.isfinite(se) or se <= 0 or self.degrees_of_freedom == 0:
             return None
         return (
             normal_interval(value, se, self.level)
-            if self.degrees is None
-            else t_interval(value, se, self.degrees, self.level)
+            if self.degrees_of_freedom is None
+            else t_interval(value, se, self.degrees_of_freedom, self.level)
         )
 
-    def measure(self, name: str, value: float, se: float, ideal: float | None) -> Measure:
+    def measure(self, name: str, value: float, se: float, ideal: float | None) -> StandardMeasure:
         """A measure with its interval."""
         if not np.isfinite(value):
-            return Measure(name, None, None, ideal)
-        return Measure(name, value, self.interval(value, se), ideal)
+            return StandardMeasure(name, None, None, ideal)
+        return StandardMeasure(name, value, self.interval(value, se), ideal)
 
 
-def sum_variance(terms: Array, cluster: Array | None) -> float:
+def variance_of_sum(terms: Array, cluster: Array | None) -> float:
     """Variance of a sum of terms (n,) of mean 0, independent by row or by cluster (n,); NaN for fewer than 2 units."""
     if cluster is not None:
         _, unit = np.unique(cluster, return_inverse=True)

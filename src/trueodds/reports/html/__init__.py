@@ -33,7 +33,7 @@ _STATE_ROLES = {
 
 
 def render_html(
-    audit: Mapping[str, Any], pictures: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
+    audit: Mapping[str, Any], svgs: Sequence[str | None] = (), widgets: Sequence[tuple[str, str] | None] = ()
 ) -> str:
     """Render the page of an audit dictionary (schema trueodds.audit/1).
 
@@ -89,7 +89,7 @@ def render_html(
             size=describe_size(audit["data"]),
             scale=_mean_scale(audit["data"]),
             facts=[*summary_lines(audit), *decision_costs.regret_lines(audit)],
-            figures=_figure_entries(audit, pictures, widgets),
+            figures=_figure_entries(audit, svgs, widgets),
             lists=lists,
             tables=tables,
             notes=data_and_settings.group_notes_by_code(audit),
@@ -182,14 +182,14 @@ def _interval_strip(mark: ErrorMark, scale: float) -> dict[str, str] | None:
 
 
 def _figure_entries(
-    audit: Mapping[str, Any], pictures: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
+    audit: Mapping[str, Any], svgs: Sequence[str | None], widgets: Sequence[tuple[str, str] | None]
 ) -> list[dict[str, Any]]:
     """What the template needs for each diagram: its texts, picture or interactive widget, and tables."""
-    no_pictures = [None] * len(audit["diagrams"])
+    missing_entries = [None] * len(audit["diagrams"])
     unit = "label" if audit["data"]["kind"] == "multilabel" else "class"
     figures = []
     for diagram, svg, widget in zip(
-        audit["diagrams"], [*pictures, *no_pictures], [*widgets, *no_pictures], strict=False
+        audit["diagrams"], [*svgs, *missing_entries], [*widgets, *missing_entries], strict=False
     ):
         name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
         texts = list((diagram.get("panels") or {}).get("finding") or ())

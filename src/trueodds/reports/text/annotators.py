@@ -76,13 +76,13 @@ def describe_comparison(people: AuditDict) -> str:
     `people` is that section of the audit.
     """
     distance = people["measures"][0]
-    first = (
+    opening = (
         f"{_describe_votes(people['votes'])}The mean total variation distance between predictions and vote shares is"
         f" {format_error(distance['value'])}"
     )
     if distance["noise_floor"] is not None:
-        first += f", of which vote noise alone would produce {format_error(distance['noise_floor'])}"
-    return ". ".join([first, *_compare_confidence(people["measures"])]) + "."
+        opening += f", of which vote noise alone would produce {format_error(distance['noise_floor'])}"
+    return ". ".join([opening, *_compare_confidence(people["measures"])]) + "."
 
 
 def _describe_votes(votes: Mapping[str, Any] | None) -> str:
@@ -204,14 +204,14 @@ def _describe_distances(summary: Mapping[str, Any]) -> str:
     )
     if summary["limit"] is None:
         return f"{text}. The number of votes is unknown, so vote noise is not subtracted and there are no p-values."
-    beyond = (
+    rows_beyond = (
         "No row exceeds" if not summary["beyond"] else format_count(summary["beyond"], "row exceeds", "rows exceed")
     )
     return (
         f"{text}; vote noise is subtracted. Pointwise limit: exceeded with probability at most 5 % if the votes of this"
         f" row are drawn from the predicted probabilities. p: adjusted for all {format_count(summary['n'], 'row')}."
-        f" {beyond} {format_decimals(summary['limit'])}, which vote noise alone exceeds in any row with probability"
-        f" {format_number(summary['alpha'])} at most."
+        f" {rows_beyond} {format_decimals(summary['limit'])}, which vote noise alone exceeds in any row with"
+        f" probability {format_number(summary['alpha'])} at most."
     )
 
 

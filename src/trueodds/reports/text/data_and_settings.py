@@ -93,7 +93,7 @@ def settings_table(audit: AuditDict) -> TextTable:
 
 def diagram_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "class") -> TextTable:
     """The numbers of a diagram, at most `max_rows` rows of them; `unit` is what a view is called."""
-    return _numbers_table("Numbers of the diagram", diagram["table"], max_rows, _corner_classes(diagram), unit)
+    return _numbers_table("Numbers of the diagram", diagram["table"], max_rows, _classes_of_corners(diagram), unit)
 
 
 def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "class") -> TextTable:
@@ -101,16 +101,16 @@ def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000, unit: str = "c
     columns = {
         name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
     }
-    return _numbers_table("Numbers of the panels", columns, max_rows, _corner_classes(diagram), unit)
+    return _numbers_table("Numbers of the panels", columns, max_rows, _classes_of_corners(diagram), unit)
 
 
-def _corner_classes(diagram: Mapping[str, Any]) -> dict[str, str]:
+def _classes_of_corners(diagram: Mapping[str, Any]) -> dict[str, str]:
     """The class names of a joint diagram, by the number at the end of its column names."""
     columns = (diagram.get("panels") or {}).items()
     return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
 
 
-def _column_heading(name: str, corners: Mapping[str, str]) -> str:
+def _column_heading(name: str, class_names: Mapping[str, str]) -> str:
     """The heading of a column.
 
     >>> _column_heading("outcome_frequency_1", {"0": "cat", "1": "dog"})
@@ -118,9 +118,9 @@ def _column_heading(name: str, corners: Mapping[str, str]) -> str:
     >>> _column_heading("bar_low", {}), _column_heading("pvalue", {})
     ('bar low', 'p')
     """
-    stem, _, end = name.rpartition("_")
-    if end in corners and stem in _CORNER_HEADINGS:
-        return _CORNER_HEADINGS[stem].format(corners[end])
+    quantity, _, class_number = name.rpartition("_")
+    if class_number in class_names and quantity in _CORNER_HEADINGS:
+        return _CORNER_HEADINGS[quantity].format(class_names[class_number])
     return _COLUMN_HEADINGS.get(name, name.replace("_", " "))
 
 
@@ -134,7 +134,7 @@ _CORNER_HEADINGS = {
 
 
 def _numbers_table(
-    title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str], unit: str
+    title: str, columns: Mapping[str, Any], max_rows: int, class_names: Mapping[str, str], unit: str
 ) -> TextTable:
     """The columns of a diagram as a table, predicted and observed first; weights that equal the counts are left out.
 
@@ -145,18 +145,18 @@ def _numbers_table(
     row_classes = tuple(views) if len(set(views)) > 1 else ()  # for a single view the heading names it
     if columns_shown.get("weight") == columns_shown.get("n"):
         columns_shown.pop("weight", None)
-    columns_shown = {name: columns_shown[name] for name in sorted(columns_shown, key=_column_order)}
+    columns_shown = {name: columns_shown[name] for name in sorted(columns_shown, key=_column_position)}
     if row_classes:
         columns_shown = {unit: list(row_classes), **columns_shown}
     headings = tuple(
-        TableColumn(_column_heading(name, corners), not any(isinstance(value, str) for value in values))
+        TableColumn(_column_heading(name, class_names), not any(isinstance(value, str) for value in values))
         for name, values in columns_shown.items()
     )
     rows = tuple(zip(*(_format_cells(name, values) for name, values in columns_shown.items()), strict=True))
     return TextTable(title, headings, rows, row_classes=row_classes).without_empty_columns().head(max_rows)
 
 
-def _column_order(name: str) -> int:
+def _column_position(name: str) -> int:
     """The position of a column: predicted and observed first, bin edges and derived columns last."""
     last = ("distance", "statistic", "df", "distribution", "bin", "cell", "low", "high", "share", "weight")
     first = ("mean_prediction", "outcome_rate", "outcome_frequency", "deviation", "error", "bar_low", "bar_high", "n")

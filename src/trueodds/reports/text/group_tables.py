@@ -26,10 +26,12 @@ def group_table(audit: AuditDict) -> TextTable:
     subgroups = audit.get("groups") or []
     among_groups = audit.get("among_groups") or {}
     min_pvalue = among_groups.get("min_pvalue")
-    binary, votes = is_binary(audit["data"]), audit["data"].get("votes")
-    has_event_rates = binary or audit["data"]["kind"] == "multilabel"  # otherwise the event rate is the accuracy
+    has_two_classes, has_votes = is_binary(audit["data"]), audit["data"].get("votes")
+    has_event_rates = (
+        has_two_classes or audit["data"]["kind"] == "multilabel"
+    )  # otherwise the event rate is the accuracy
     predicted_label = "predicted" if has_event_rates else "confidence"
-    outcome_label = "observed" if has_event_rates else "vote share" if votes else "accuracy"
+    outcome_label = "observed" if has_event_rates else "vote share" if has_votes else "accuracy"
     columns = (
         TableColumn("group", numeric=False),
         TableColumn("n"),

@@ -20,8 +20,12 @@ from trueodds.reports.text.formatting import (
 )
 from trueodds.reports.text.tables import LABEL_AND_TEXT, AuditDict, TableColumn, TextTable
 
-EQUAL_LOSS = 1e-9  # nats per row by which the log losses of equivalent candidates may differ because of rounding
-CONSTANT_RATIO = 0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
+LOG_LOSS_TOLERANCE = (
+    1e-9  # nats per row by which the log losses of equivalent candidates may differ because of rounding
+)
+MIN_RATIO_TO_CONSTANT_LOSS = (
+    0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
+)
 
 INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
 # Whose gain was estimated: that of one method, or of the choice among methods if the folds chose different ones.
@@ -70,7 +74,7 @@ def calibrator_with_parameters(recalibration: Mapping[str, Any]) -> str:
     return f"{name}, {summary}" if summary and summary != recalibration["chosen"] else name
 
 
-def format_log_loss(recalibration: Mapping[str, Any], when: str) -> str:
+def format_log_loss(recalibration: Mapping[str, Any], time: str) -> str:
     """The log loss `before` or `after` the recalibration, as in the table of scores.
 
     >>> format_log_loss({"candidates": [0], "log_loss_before": None}, "before")
@@ -78,7 +82,7 @@ def format_log_loss(recalibration: Mapping[str, Any], when: str) -> str:
     >>> format_log_loss({"log_loss_after": 0.5}, "after")
     '0.5'
     """
-    loss = recalibration.get(f"log_loss_{when}")
+    loss = recalibration.get(f"log_loss_{time}")
     return "infinite" if loss is None and recalibration.get("candidates") else format_number(loss)
 
 
@@ -122,14 +126,14 @@ def describe_constant_prediction(recalibration: Mapping[str, Any], data: Mapping
     """
     after, accuracy = recalibration.get("log_loss_after"), recalibration.get("accuracy_before")
     if data["kind"] != "confidence":
-        constant, constant_text = math.log(data["k"]), "equal probabilities for every row have"
+        constant_loss, constant_text = math.log(data["k"]), "equal probabilities for every row have"
     elif accuracy is not None:
-        constant, constant_text = _entropy(accuracy), f"predicting {format_share(accuracy)} for every row has"
+        constant_loss, constant_text = _entropy(accuracy), f"predicting {format_share(accuracy)} for every row has"
     else:
         return ""
-    if after is None or after < CONSTANT_RATIO * constant:
+    if after is None or after < MIN_RATIO_TO_CONSTANT_LOSS * constant_loss:
         return ""
-    return f"{constant_text} log loss {format_number(round(constant, 4))}"
+    return f"{constant_text} log loss {format_number(round(constant_loss, 4))}"
 
 
 def _entropy(q: float) -> float:
@@ -247,7 +251,7 @@ def _select_by_one_standard_error(entries: Sequence[Mapping[str, Any]]) -> str |
         difference, se = candidate.get("difference"), candidate.get("se")
         if candidate["method"] == "identity" or difference is None or se is None or gain is None:
             continue
-        if difference <= min(se, gain / 2) + EQUAL_LOSS:
+        if difference <= min(se, gain / 2) + LOG_LOSS_TOLERANCE:
             return str(candidate["method"])
     return None
 
@@ -303,11 +307,11 @@ def recalibration_table(audit: AuditDict) -> TextTable:
         ("weight of the uniform distribution mixed in", format_number(recalibration.get("mixing"))),
         ("minimum probability in a logarithm", format_number(recalibration.get("min_prob"))),
     ]
-    filled = tuple(row for row in entries if row[1] != "–")
+    known_entries = tuple(row for row in entries if row[1] != "–")
     return TextTable(
         "Recalibration",
         LABEL_AND_TEXT,
-        filled if recalibration else (),
+        known_entries if recalibration else (),
     )
 
 

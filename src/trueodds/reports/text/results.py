@@ -68,10 +68,12 @@ def _explain_dashes(estimates: Sequence[Mapping[str, Any]]) -> str:
 def _explain_reconciled_intervals(estimates: Sequence[Mapping[str, Any]]) -> str:
     """Which intervals were changed to agree with the tests and with each other."""
     lenses = [measure["lens"] for measure in estimates if any(note["code"] == "TN269" for note in measure["notes"])]
-    several = len(lenses) > 1
+    has_several = len(lenses) > 1
     names = " and ".join(lenses)
     return (
-        f" The {names} interval{'s were' if several else ' was'} reconciled with the others (TN269)." if lenses else ""
+        f" The {names} interval{'s were' if has_several else ' was'} reconciled with the others (TN269)."
+        if lenses
+        else ""
     )
 
 
@@ -108,8 +110,10 @@ def standard_measure_table(audit: AuditDict) -> TextTable:
         strict=True,
     )
     names = {measure["name"] for measure in measures}
-    several = audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2
-    slope = "1/T of the best temperature T" if several else "slope of the observed on the predicted log odds"
+    has_several_classes = audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2
+    slope = (
+        "1/T of the best temperature T" if has_several_classes else "slope of the observed on the predicted log odds"
+    )
     intro = (
         f"Calibration slope: {slope}; below 1 predictions are too extreme, above 1 too moderate, and below 0 their"
         " ranking is reversed."
@@ -177,7 +181,7 @@ class _LensTest(NamedTuple):
 
     p: str  # p-value
     holm: str  # Holm-adjusted p-value of the family
-    expected: float | None  # expected statistic if the model is calibrated
+    expected_statistic: float | None  # expected statistic if the model is calibrated
 
 
 def _test_of_lens(audit: AuditDict, lens: str) -> _LensTest:
@@ -194,8 +198,10 @@ def _test_of_lens(audit: AuditDict, lens: str) -> _LensTest:
 
 def _format_holm(p: float | None, holm: float | None, min_pvalue: float | None) -> str:
     """The Holm-adjusted p-value; an upper bound if the unadjusted p-value is the smallest possible one."""
-    bound = p is not None and min_pvalue is not None and p <= min_pvalue * (1 + 1e-9) and holm is not None and holm < 1
-    return format_pvalue(holm, holm if bound else None)
+    is_upper_bound = (
+        p is not None and min_pvalue is not None and p <= min_pvalue * (1 + 1e-9) and holm is not None and holm < 1
+    )
+    return format_pvalue(holm, holm if is_upper_bound else None)
 
 
 def smallest_pvalue(audit: AuditDict) -> float | None:
@@ -276,7 +282,7 @@ def test_table(audit: AuditDict) -> TextTable:
     )
     tests = audit["tests"]
     family_parts: Mapping[str, Any] = next((test["parts"] for test in tests if test["lens"] == "family"), {})
-    expected = [_test_of_lens(audit, test["lens"]).expected for test in tests]
+    expected = [_test_of_lens(audit, test["lens"]).expected_statistic for test in tests]
     numbers = zip(
         format_column([test.get("statistic") for test in tests]),
         format_column(expected),

@@ -83,10 +83,10 @@ def summary_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
 
 def _event_rate_line(data: Mapping[str, Any]) -> SummaryLine:
     """The observed event rate, with calibration-in-the-large as its difference from the mean prediction."""
-    label, what = ("Observed vote share", "votes for ") if data.get("votes") else ("Observed event rate", "")
+    label, votes_prefix = ("Observed vote share", "votes for ") if data.get("votes") else ("Observed event rate", "")
     difference = f"{100 * (data['event_rate'] - data['mean_prediction']):+.1f}".replace("-", "−")
     weighted = ", weighted" if data.get("weighted") else ""
-    rows = f"{what}{describe_event(data)} in {format_count(data['n'], 'row')}{weighted}"
+    rows = f"{votes_prefix}{describe_event(data)} in {format_count(data['n'], 'row')}{weighted}"
     remark = f"{rows}; calibration-in-the-large {difference} percentage points"
     return SummaryLine(label, format_share(data["event_rate"]), remark)
 
@@ -136,12 +136,12 @@ def _test_line(audit: Mapping[str, Any]) -> SummaryLine:
             label, "rejected", f"by outcomes of predicted probability 0; not by the test, {remark}", "bad"
         )
     error = default_lens_ece(audit)
-    overall = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
-    if overall is None or overall.get("pvalue") is None or overall["pvalue"] <= alpha:
+    default_test = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
+    if default_test is None or default_test.get("pvalue") is None or default_test["pvalue"] <= alpha:
         return SummaryLine(label, "rejected", remark, "bad")
     source = "in subgroups" if worst_group(audit.get("groups") or ()) else "by other tests"
-    p_overall = format_pvalue_clause(overall["pvalue"], overall.get("min_pvalue"))
-    alone = f"the test through the {overall['lens']} lens alone has {p_overall}"
+    default_p = format_pvalue_clause(default_test["pvalue"], default_test.get("min_pvalue"))
+    alone = f"the test through the {default_test['lens']} lens alone has {default_p}"
     return SummaryLine(label, f"rejected {source}", f"{remark}; {alone}", "bad")
 
 
@@ -236,12 +236,12 @@ def _group_lines(audit: Mapping[str, Any]) -> list[SummaryLine]:
         sum(group["status"] == name for group in groups) for name in ("miscalibrated", "undecided")
     )
     if worst is None and (among_groups.get("min_pvalue") or 0.0) > audit["verdict"]["alpha"]:
-        draws = data.get("clusters") is None or among_groups.get("correction") == HOLM
+        needs_more_resamples = data.get("clusters") is None or among_groups.get("correction") == HOLM
         return [
             SummaryLine(
                 label,
                 "not tested",
-                f"too few {'resamples' if draws else 'clusters'} for {group_count}; see the notes",
+                f"too few {'resamples' if needs_more_resamples else 'clusters'} for {group_count}; see the notes",
             )
         ]
     undecided_text = f"{n_undecided:,} undecided" if n_undecided else "none undecided"

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from trueodds.diagrams.recipe import Recipe
 
 
-def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, Any]) -> Any:
+def resolve_method(registry: Any, base_class: type, method: Any, settings: dict[str, Any]) -> Any:
     """Return the method with this name and these settings; an instance is returned as it is."""
     is_name = isinstance(method, str) and method in registry.names()
     for name in settings:
         hint = describe_row_argument(name)
         if hint is not None and not (is_name and registry.has_setting(method, name)):
             raise InputError("TO202", f"`{name}` is not a setting of this call.", "", hint)
-    if isinstance(method, kind):
+    if isinstance(method, base_class):
         if settings:
             raise InputError(
                 "TO202",
@@ -48,7 +48,9 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
             )
         return method
     if not isinstance(method, str):
-        is_list_of_methods = isinstance(method, (list, tuple)) and all(isinstance(one, (str, kind)) for one in method)
+        is_list_of_methods = isinstance(method, (list, tuple)) and all(
+            isinstance(one, (str, base_class)) for one in method
+        )
         if is_list_of_methods:
             fix = f"Call it once per {registry.kind}."
         elif is_array(method):
@@ -103,7 +105,7 @@ def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
     return select_region(rows, region)
 
 
-def call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
+def reported_call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
     """Return the arguments of the call that the settings of its result report: seed, region and weight kind."""
     settings: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if region is not None:
@@ -188,7 +190,9 @@ _EXAMPLE_CALLS = {
 }
 
 
-def _accept_reordered_arguments(function: PublicFunction, pair: Callable[..., tuple[Any, ...]]) -> PublicFunction:
+def _accept_reordered_arguments(
+    function: PublicFunction, combine_arrays: Callable[..., tuple[Any, ...]]
+) -> PublicFunction:
     """Wrap a public function so that `pair` combines the arrays among its positional arguments."""
     signature, name = inspect.signature(function), getattr(function, "__name__", "")
     keywords = keyword_names(signature.parameters.values())
@@ -198,16 +202,16 @@ def _accept_reordered_arguments(function: PublicFunction, pair: Callable[..., tu
     @wraps(function)
     def with_paired_arrays(*args: Any, **settings: Any) -> Any:
         """Pair the arrays, check the arguments, and adapt the remedies of errors to this call."""
-        for place, array in enumerate(("y_true", "y_prob")):
+        for position, array in enumerate(("y_true", "y_prob")):
             if array in settings:
-                args = (*args[:place], settings.pop(array), *args[place:])
-        positional = pair(*args)
+                args = (*args[:position], settings.pop(array), *args[position:])
+        positional = combine_arrays(*args)
         if len(positional) > len(positional_names):
             fix = "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name."
             raise too_many_arguments_error(name, positional_names, len(positional), fix)
         if not positional and positional_names[0] not in settings:
             raise InputError(
-                "TO202", f"{name} needs predictions.", "no argument", _EXAMPLE_CALLS[pair].format(name=name)
+                "TO202", f"{name} needs predictions.", "no argument", _EXAMPLE_CALLS[combine_arrays].format(name=name)
             )
         try:
             signature.bind(*positional, **settings)
@@ -217,12 +221,12 @@ def _accept_reordered_arguments(function: PublicFunction, pair: Callable[..., tu
             return function(*positional, **settings)
         except InputError as problem:
             order = f"{name} takes (y_true, y_prob): swap the two arguments."
-            hinted = argument_order.with_called_order(_add_hint(problem, settings, keywords), order)
+            restated = argument_order.restate_called_order(_add_keyword_hint(problem, settings, keywords), order)
             if positional and isinstance(positional[0], Tally):
-                hinted = _restate_for_tally(hinted)
-            if hinted is problem:
+                restated = _restate_for_tally(restated)
+            if restated is problem:
                 raise
-            raise hinted from None
+            raise restated from None
 
     return cast(PublicFunction, with_paired_arrays)
 
@@ -232,7 +236,7 @@ def _is_method(x: Any) -> bool:
     return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "make_spec")
 
 
-def _add_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
+def _add_keyword_hint(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
     """Add to the error of an unknown setting the hint that a keyword of the function may be meant."""
     unknown = next((name for name in settings if problem.code == "TO202" and repr(name) in problem.problem), None)
     if unknown is None:

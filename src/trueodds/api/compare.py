@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import add_seed, call_settings, pairs_models, resolve_lens, resolve_method
+from trueodds.api.arguments import add_seed, pairs_models, reported_call_settings, resolve_lens, resolve_method
 from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.comparison_results import Comparison, Ranking
 from trueodds.core.errors import InputError, Note
@@ -143,8 +143,8 @@ def compare(
     >>> to.compare([to.Predictions(y, p), to.Predictions(y, [0.5] * 100)], "brier").order
     ('a', 'b')
     """
-    columns = has_label(a) and models_by_name(a) is None  # of one model
-    is_ranking = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not columns
+    is_one_table = has_label(a) and models_by_name(a) is None  # of one model
+    is_ranking = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not is_one_table
     names = check("names", names, Sequence[str | int | float] | None)
     if is_ranking and isinstance(b, Mapping):
         fix = "For instance compare(y_true, {'a': p_a, 'b': p_b}, 'brier')."
@@ -160,9 +160,9 @@ def compare(
     generator = as_generator(rng)
     has_estimator, estimator = estimator is not None, DEFAULT_ESTIMATOR if estimator is None else estimator
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
-    models = _resolve_rows(_models_by_name(a, b, names, is_ranking=is_ranking), weight_kind)
-    first = next(iter(models.values()))
-    resolved_lens = resolve_lens(first, lens, method)
+    models = _resolve_rows_of_models(_models_by_name(a, b, names, is_ranking=is_ranking), weight_kind)
+    first_model = next(iter(models.values()))
+    resolved_lens = resolve_lens(first_model, lens, method)
     _check_same_classes(models, resolved_lens)
     swaps = DEFAULT_SWAPS if resamples is None else resamples
     comparison_settings = ModelComparison(
@@ -177,28 +177,32 @@ def compare(
     ]
     if is_ranking:
         return add_call_settings(
-            comparison_settings.rank_models(models, seed), call_settings(rng, first, weight_kind), doubt_notes
+            comparison_settings.rank_models(models, seed),
+            reported_call_settings(rng, first_model, weight_kind),
+            doubt_notes,
         )
-    one, other = models
-    comparison = comparison_settings.compare_pair(models[one], models[other], (one, other), seed)
+    first_name, second_name = models
+    comparison = comparison_settings.compare_pair(
+        models[first_name], models[second_name], (first_name, second_name), seed
+    )
     if not has_estimator:
         doubt_notes.append(_note_brier_difference(comparison_settings, models, seed))
-    return add_call_settings(comparison, call_settings(rng, first, weight_kind), doubt_notes)
+    return add_call_settings(comparison, reported_call_settings(rng, first_model, weight_kind), doubt_notes)
 
 
 def _note_brier_difference(settings: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
     """Return a note on the difference of the Brier scores, which also reflects resolution."""
-    one, other = models
+    first_name, second_name = models
     score = resolve_method(ESTIMATORS, Estimator, "brier", {})
-    lens = resolve_lens(models[one], None, score)
+    lens = resolve_lens(models[first_name], None, score)
     interval_spec = replace(settings.interval_spec, interval="auto")
-    brier = replace(
+    brier_comparison = replace(
         settings, estimator=score, lens=lens, aggregate=lens.aggregate, interval_spec=interval_spec, null="auto"
     )
-    comparison = brier.compare_pair(models[one], models[other], (one, other), seed)
+    comparison = brier_comparison.compare_pair(models[first_name], models[second_name], (first_name, second_name), seed)
     interval, p = (f" {comparison.interval}" if comparison.interval else ""), comparison.pvalue
     text = (
-        f"Brier score (lens {lens}), which measures calibration and sharpness together: {one} − {other} "
+        f"Brier score (lens {lens}), which measures calibration and sharpness together: {first_name} − {second_name} "
         f"{format_number(comparison.difference)}{interval}"
     )
     return Note("TN239", text + ("." if p is None else f", p={format_number(p)}."))
@@ -246,7 +250,7 @@ def _default_model_name(number: int) -> str:
     return chr(ord("a") + number) if number < 26 else f"m{number + 1}"
 
 
-def _resolve_rows(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
+def _resolve_rows_of_models(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
     """Return the rows of each model; if one of them is a tally, the others are tallied too."""
     mode = "tally" if any(isinstance(model, Tally) for model in models.values()) else "exact"
     return {name: resolve_data(model, mode, weight_kind) for name, model in models.items()}

@@ -45,10 +45,10 @@ class Scorer:
             estimator = ESTIMATORS.make(estimator, self.settings)
         score = -float(estimator.as_loss(np.float64(estimate.value)))
         if not np.isfinite(score):
-            warnings.warn(self._explain(score, estimate), stacklevel=2)
+            warnings.warn(self._explain_infinite_score(score, estimate), stacklevel=2)
         return score
 
-    def _explain(self, score: float, estimate: Estimate) -> str:
+    def _explain_infinite_score(self, score: float, estimate: Estimate) -> str:
         """Explain why the score is not finite, and how to make it finite."""
         notes_text = " ".join(str(note) for note in estimate.notes)
         has_min_prob = isinstance(self.estimator, str) and ESTIMATORS.has_setting(self.estimator, "min_prob")

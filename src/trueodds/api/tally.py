@@ -83,12 +83,12 @@ def tally(
     """
     check("lenses", lenses, str | Lens | Sequence[Any])
     check("resume", resume, str | os.PathLike | None)
-    reporting = report_progress(progress)
+    progress_context = report_progress(progress)
     if isinstance(data, Tally):
         return data
     source = data if isinstance(data, Source) else read(data)
     step = partial(Tally.from_predictions, lenses=lenses, grid=grid, bins=bins)
-    with reporting as report:
+    with progress_context as report:
         if resume is not None:
             settings = {"lenses": [str(as_lens(lens)) for lens in lenses], "grid": grid, "bins": bins}
             return resume_tally(source, step, resume, settings, report_in_rows(report))
@@ -103,7 +103,7 @@ SECONDS_BETWEEN_SAVES = 10.0  # seconds of work that a machine's end may cost
 def resume_tally(
     source: Source,
     step: Callable[[Predictions], Tally],
-    state: str | Path,
+    state_file: str | Path,
     settings: Mapping[str, Any],
     progress: RowProgress | None = None,
     seconds_between_saves: float | None = None,
@@ -119,7 +119,7 @@ def resume_tally(
     if not isinstance(source, TableSource):
         fix = "Leave it out: an engine repeats failed tasks, and rows in memory take no time."
         raise InputError("TO205", "`resume` is available only for files that this process reads.", repr(source), fix)
-    state_path, settings = Path(state), {**source.reading_settings(), **settings}
+    state_path, settings = Path(state_file), {**source.reading_settings(), **settings}
     identity = {"files": source.file_stamps(), "settings": settings, "version": trueodds.__version__}
     total, n_done = _load_state(state_path, identity, source) if state_path.exists() else (None, 0)
     n_saved, last_save_time, seconds_between_saves = (

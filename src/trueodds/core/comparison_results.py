@@ -169,14 +169,14 @@ class Ranking(Result):
     @property
     def settled(self) -> tuple[tuple[str, str], ...]:
         """The pairs (better, worse) that differ significantly, at a joint level."""
-        winners = [(comparison.better, comparison.names) for comparison in self.pairs]
-        return tuple((better, names[names[0] == better]) for better, names in winners if better is not None)
+        better_models = [(comparison.better, comparison.names) for comparison in self.pairs]
+        return tuple((better, names[names[0] == better]) for better, names in better_models if better is not None)
 
     @property
     def unsettled(self) -> tuple[tuple[str, str], ...]:
         """The pairs whose order is not settled by the intervals, each with the better model first."""
-        place = self.order.index
-        open_pairs = [sorted(comparison.names, key=place) for comparison in self.pairs if comparison.better is None]
+        rank = self.order.index
+        open_pairs = [sorted(comparison.names, key=rank) for comparison in self.pairs if comparison.better is None]
         return tuple((first, second) for first, second in open_pairs)
 
     def describe(self) -> str:

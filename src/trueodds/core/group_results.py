@@ -289,7 +289,7 @@ def _format_groups(by_group: ByGroup) -> str:
         f" worst: {_format_group_label(worst)}; joint p {joint_pvalue} · n={by_group.n:,} ·"
         f" {', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"
     )
-    lines = [heading, *_format_table(by_group)]
+    lines = [heading, *_format_group_table(by_group)]
     from_zero_labels = [
         group.label
         for group in by_group.miscalibrated
@@ -318,8 +318,8 @@ def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gap
     gaps = sorted(gaps, key=lambda gap: (not gap.settled, -abs(gap.difference)))
     lines = []
     if has_rest_gaps:
-        separated = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
-        lines.append(f"significantly different from the rest of {column}: {separated}")
+        differing_groups = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
+        lines.append(f"significantly different from the rest of {column}: {differing_groups}")
     lines.append(f"gaps of {column}, with simultaneous {_format_percent(level)} intervals:")
     lines += [f"  {gap.describe()}" for gap in gaps[:MAX_LISTED_GAPS]]
     if len(gaps) > MAX_LISTED_GAPS:
@@ -327,7 +327,7 @@ def _format_gaps(gaps: Sequence[Gap], column: str, level: float, *, has_rest_gap
     return lines
 
 
-def _format_table(by_group: ByGroup) -> list[str]:
+def _format_group_table(by_group: ByGroup) -> list[str]:
     """A row per subgroup, and one for all rows."""
     min_pvalue, estimates = by_group.settings["min_pvalue"], [group.estimate for group in by_group.groups]
     all_rows = [*estimates, by_group.overall]

@@ -56,7 +56,7 @@ def describe_json_error(problem: Exception) -> str:
     return str(problem)[:200]
 
 
-def parse_json(text: str, code: str, what: str = "the text") -> Any:
+def parse_json(text: str, code: str, source: str = "the text") -> Any:
     """Parse a strict JSON text.
 
     >>> parse_json('{"n": 1}', "TO402")
@@ -66,7 +66,7 @@ def parse_json(text: str, code: str, what: str = "the text") -> Any:
         return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as problem:
         raise InputError(
-            code, f"{what} is not JSON.", describe_json_error(problem), "Give a file that trueodds saved."
+            code, f"{source} is not JSON.", describe_json_error(problem), "Give a file that trueodds saved."
         ) from None
 
 

@@ -24,8 +24,8 @@ def call_by_name(method: type, setting: str = "") -> str | None:
     'to.measure(y_true, y_prob, "ece", bins=…)'
     """
     package, name = method.__module__, getattr(method, "name", None)
-    for verb, where in METHOD_FAMILIES.values():
-        if name is not None and package.startswith(where.partition(":")[0] + "."):
+    for verb, location in METHOD_FAMILIES.values():
+        if name is not None and package.startswith(location.partition(":")[0] + "."):
             data = (
                 '{"a": preds_a, "b": preds_b}' if getattr(method, "accepts_several_models", False) else "y_true, y_prob"
             )

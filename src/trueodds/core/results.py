@@ -85,16 +85,16 @@ class Interval:
         }
 
 
-def drop_undefined(result: Any, value: str, other_fields: tuple[str, ...] = ()) -> None:
+def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] = ()) -> None:
     """Remove the interval of an undefined value and add a note; called when a result is created."""
     interval: Interval | None = getattr(result, "interval", None)
-    undefined = [name for name in (value, *other_fields) if _is_nan(getattr(result, name))]
-    if interval is not None and (value in undefined or _is_nan(interval.low) or _is_nan(interval.high)):
+    undefined_fields = [name for name in (value_field, *other_fields) if _is_nan(getattr(result, name))]
+    if interval is not None and (value_field in undefined_fields or _is_nan(interval.low) or _is_nan(interval.high)):
         object.__setattr__(result, "interval", None)
-        undefined = undefined or ["interval"]
-    names = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in undefined)
-    note = undefined_note(f"The {names} {'is' if len(undefined) == 1 else 'are'}")
-    if undefined and note not in result.notes:
+        undefined_fields = undefined_fields or ["interval"]
+    names = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in undefined_fields)
+    note = undefined_note(f"The {names} {'is' if len(undefined_fields) == 1 else 'are'}")
+    if undefined_fields and note not in result.notes:
         object.__setattr__(result, "notes", (*result.notes, note))
 
 

@@ -136,10 +136,10 @@ PHRASES_OF_SYNONYM = {
     for phrase, others in _SYNONYMS_OF_PHRASE.items()
     for other in others
 }
-_TEXT_OF_UNRELATED = {normalize_name(word): text for word, text in UNRELATED_MEASURES.items()}
+_TEXT_OF_UNRELATED_MEASURE = {normalize_name(word): text for word, text in UNRELATED_MEASURES.items()}
 
 
-def first_word(phrase: str) -> str:
+def name_of_phrase(phrase: str) -> str:
     """Return the name that a phrase refers to: its first word."""
     return phrase.partition(" ")[0]
 
@@ -152,12 +152,12 @@ def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
     """
     if other_spellings := [name for name in known if normalize_name(name) == normalize_name(word)]:
         return other_spellings
-    return [phrase for phrase in PHRASES_OF_SYNONYM.get(normalize_name(word), ()) if first_word(phrase) in known]
+    return [phrase for phrase in PHRASES_OF_SYNONYM.get(normalize_name(word), ()) if name_of_phrase(phrase) in known]
 
 
 def explain_unrelated_measure(word: str) -> str | None:
     """Return the explanation for the name of a measure that does not measure calibration."""
-    return _TEXT_OF_UNRELATED.get(normalize_name(word))
+    return _TEXT_OF_UNRELATED_MEASURE.get(normalize_name(word))
 
 
 def suggest_names(word: str, known: Iterable[str]) -> str:
@@ -176,8 +176,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("n_bootstrap", ["level", "resamples"]), did_you_mean("eggs", ["level", "resamples"])
     ('Did you mean resamples?', '')
     """
-    close = find_near_names(word, known)
-    return f"Did you mean {' or '.join(close)}?" if close else ""
+    near_names = find_near_names(word, known)
+    return f"Did you mean {' or '.join(near_names)}?" if near_names else ""
 
 
 def find_near_names(word: str, known: Iterable[str]) -> list[str]:

@@ -250,7 +250,10 @@ def _samples_by_question(
             field_as_name(record, question), _QuestionSamples(record, [], None if correct is None else [], truth)
         )
         if truth != question_samples.correct_text:
-            got = f"{truth!r} in {record.location}, after {question_samples.correct_text!r} in row {question_samples.record.row}"
+            got = (
+                f"{truth!r} in {record.location}, after {question_samples.correct_text!r} in row"
+                f" {question_samples.record.row}"
+            )
             raise InputError(
                 "TO318",
                 "A question must have a single correct answer.",

@@ -280,8 +280,8 @@ def _predict_from_options(
         y = labels if names is None else np.array(names)[labels]
         return Predictions.from_logits(y, np.array(log_probs_by_question), classes=names, **extras), notes
     text = (
-        f"Questions have {min(option_counts)} to {max(option_counts)} options, so only the confidence in the most likely one"
-        " and its correctness are kept."
+        f"Questions have {min(option_counts)} to {max(option_counts)} options, so only the confidence in the most"
+        " likely one and its correctness are kept."
     )
     preds = Predictions.from_confidence(*top_option_confidence(log_probs_by_question, labels), **extras)
     return preds, [*notes, Note("TN145", text)]

@@ -85,7 +85,7 @@ class Block:
         if problem.code == "TO106" and self.y is not None and self.y.dtype.kind == "U":
             single = len(roles.probs) == 1 and self.p.ndim == 1
             fix = suggest_classes(
-                self.y, self.p.shape[1] if self.p.ndim == 2 else 2, single=single, column=roles.probs[0]
+                self.y, self.p.shape[1] if self.p.ndim == 2 else 2, is_single=single, column=roles.probs[0]
             )
             problem = InputError(problem.code, problem.problem, problem.got, fix)
         return restate_own_arguments(problem, f"logits={column_pattern(roles.probs)!r}").fix

@@ -250,7 +250,8 @@ def check_same_columns(
     if unmatched:
         raise InputError(
             "TO309",
-            f"Files that are read together must have the same columns, but those of {first_name} and {other_name} differ.",
+            f"Files that are read together must have the same columns, but those of {first_name} and {other_name}"
+            " differ.",
             f"{sorted(unmatched)[0]!r} in only one of them",
             "Read them separately, or name the columns that both have.",
         )

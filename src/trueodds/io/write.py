@@ -251,7 +251,7 @@ def check_and_convert_probabilities(
     if roles.logits:
         values = softmax(values)
     else:
-        check_probabilities(values, p.dtype, sum_tolerance, sums=roles.kind in ("classes", "votes"))
+        check_probabilities(values, p.dtype, sum_tolerance, check_sums=roles.kind in ("classes", "votes"))
     values = values.astype(np.float64)
     return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
 

@@ -130,7 +130,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool, i
 def suggest_classes(y: Array, k: int, *, is_single: bool, column: str | None = None) -> str:
     """Return the remedy for labels that are names: the classes to pass, in the order that the columns must have.
 
-    >>> suggest_classes(np.array(["yes", "no"]), 2, single=True, column="p_yes")
+    >>> suggest_classes(np.array(["yes", "no"]), 2, is_single=True, column="p_yes")
     "Pass Predictions(y_true, y_prob, classes=['no', 'yes']): p_yes is the probability of the second class."
     """
     labels = sorted({str(label) for label in np.unique(y)})

@@ -12,7 +12,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.typing import Array
-from trueodds.io.conversion import is_readable
+from trueodds.io.conversion import QUOTED_CHARACTERS, is_readable
 from trueodds.io.records import Record, field_as_name
 
 MAX_LOG_PROB_ROUNDING = 1e-3  # how far above 0 a sum of low-precision log-probabilities may be by rounding
@@ -97,7 +97,7 @@ def _option_log_probs(record: Record, field: str) -> list[float]:
             "TO315",
             "A question must have at least two options." if len(options) < 2 else "Options must be log-probabilities.",
             (
-                f"{options[0][:40]!r} in the field {field!r} in {record.location}"
+                f"{options[0][:QUOTED_CHARACTERS]!r} in the field {field!r} in {record.location}"
                 if are_texts
                 else f"{len(options)} in the field {field!r} in {record.location}"
             ),
@@ -159,7 +159,7 @@ def _correct_index(record: Record, field: str, choices: str | None, k: int) -> i
             fix = f"Numbers count from 0.{f' If this is the name of an option: {choices_hint}' if is_name else ''}"
         else:
             fix = choices_hint if names is None else "It must name exactly one option."
-        text = record.to_text(field, value)[:40]
+        text = record.to_text(field, value)[:QUOTED_CHARACTERS]
         got = text if isinstance(value, int) else repr(text)
         raise InputError(
             "TO318", f"The answer must be one of the {k} options, 0 to {k - 1}, or its name.",
@@ -213,7 +213,7 @@ def sample_agreement(
 
 
 def _samples_of_record(record: Record, samples: str, answer: str, correct: str | None) -> _QuestionSamples:
-    """The samples of a question whose record lists them all."""
+    """Return the samples of a question whose record lists them all."""
     values = record.list_value(samples)
     if len(values) == 1 and isinstance(values[0], list):  # one request whose repeats are a nested list
         values = values[0]
@@ -235,7 +235,7 @@ def _samples_of_record(record: Record, samples: str, answer: str, correct: str |
 def _samples_by_question(
     rows: list[Record], samples: str, answer: str, correct: str | None, question: str | None
 ) -> list[_QuestionSamples]:
-    """The samples of each question, from records of one sample each."""
+    """Return the samples of each question, from records of one sample each."""
     if question is None:
         received = f"one {type(rows[0].value(samples)).__name__} in {rows[0].location}"
         fix = "Pass the field that identifies the question as question=, or a field that lists the samples."

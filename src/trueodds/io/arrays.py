@@ -38,7 +38,7 @@ class MappingTable(Table):
         lengths = {np.shape(array)[0] for array in self._arrays.values() if np.ndim(array)}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of views of the arrays."""
         return slice_batches(check_equal_lengths(self.name, {name: self._to_array(name) for name in names}), size)
 
@@ -60,7 +60,7 @@ class NpzTable(Table):
             lengths = {length for info in archive.infolist() if (length := _read_length(archive, info)) is not None}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of views of the arrays; only the named ones are read."""
         arrays = {name: to_array(array, Place(self.name, name)) for name, array in self._load_arrays(names).items()}
         return slice_batches(check_equal_lengths(self.name, arrays), size)

@@ -36,7 +36,7 @@ class ArrowTable(Table):
         self.rows = table.num_rows
         self._table = table
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Read batches without copying if the types allow it."""
         return arrow_batches(self.name, self._table.select(list(names)).to_batches(max_chunksize=size), size)
 

@@ -23,7 +23,11 @@ from trueodds.io.table import ColumnBatch
 
 
 class ArrowRows(CsvRows):
-    """The rows of a chunk as parsed by Arrow; `table` is None if Arrow cannot parse them."""
+    """The rows of a chunk as parsed by Arrow.
+
+    `table` is None if Arrow cannot parse them, and `arrow_error` then says why. `types` maps the columns to be read to
+    their Arrow types, or to None if the type is inferred.
+    """
 
     def __init__(
         self, types: Mapping[str, Any], chunk: Chunk, columns: Sequence[str], start: int, has_header: bool
@@ -102,7 +106,7 @@ class ArrowCsvTable(CsvTable):
         self, row_slices: list[RowSlice], names: Sequence[str], kinds: dict[str, str], start: int
     ) -> ColumnBatch:
         """Parse numbers with Arrow and each distinct text once; parse cell by cell if an error must be located."""
-        if all(part.table is not None for part, _, _ in row_slices if isinstance(part, ArrowRows)):
+        if all(part.rows.table is not None for part in row_slices if isinstance(part.rows, ArrowRows)):
             try:
                 columns = _join_slices(row_slices)
                 return {name: _parse_column(columns[name], kinds, Place(self.name, name, start)) for name in names}
@@ -113,13 +117,17 @@ class ArrowCsvTable(CsvTable):
 
 def _join_slices(row_slices: list[RowSlice]) -> dict[str, Any]:
     """Return the columns of a batch, each as one array."""
-    tables = [part.table.slice(first, last - first) for part, first, last in row_slices if isinstance(part, ArrowRows)]
+    tables = [
+        part.rows.table.slice(part.start, part.stop - part.start)
+        for part in row_slices
+        if isinstance(part.rows, ArrowRows)
+    ]
     table = (tables[0] if len(tables) == 1 else pa.concat_tables(tables)).combine_chunks()
     return {name: column.chunk(0) for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
 def _parse_column(cells: Any, kinds: dict[str, str], place: Place) -> Array:
-    """Convert a column to an array if all its values are numbers."""
+    """Convert a column to an array; raise InputError if a value is invalid, without its row."""
     if not pa.types.is_string(cells.type):
         values = arrow_to_array(cells, place)
         if np.isnan(values).any():  # Arrow also accepts nan(x), unlike other readers

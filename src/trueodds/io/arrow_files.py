@@ -29,7 +29,7 @@ class ParquetTable(Table):
             self.columns = unique_columns(path, file.schema_arrow.names)
             self.rows = file.metadata.num_rows
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Decode only the named columns, one batch at a time."""
         with convert_arrow_errors(self.name, self.format):
             yield from arrow_batches(self.name, self._record_batches(size, list(names)), size)
@@ -44,6 +44,7 @@ class ParquetTable(Table):
             yield dict(zip(batch.schema.names, batch.columns, strict=True))
 
     def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
+        """Yield validated record batches of at most `size` rows; `names` are the columns, None for all."""
         # Pre-buffering holds whole row groups, which takes four times the memory and saves no time. Checksums are
         # verified if the file has any: otherwise a flipped bit in a float would go unnoticed.
         settings = {"pre_buffer": False, "page_checksum_verification": True}
@@ -71,7 +72,7 @@ class FeatherTable(Table):
         with convert_arrow_errors(path, self.format), self._open_reader(path, None) as reader:
             self.columns = unique_columns(path, reader.schema.names)
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of the named columns; only these are decompressed."""
         places = {name: i for i, name in enumerate(self.columns)}
         fields = [places[name] for name in names]
@@ -90,6 +91,7 @@ class FeatherTable(Table):
                 yield dict(zip(piece.schema.names, piece.columns, strict=True))
 
     def _record_batches(self, fields: list[int] | None) -> Iterator[Any]:
+        """Yield the validated record batches of the file; `fields` are the numbers of the columns, None for all."""
         with convert_arrow_errors(self.name, self.format), self._open_reader(self.name, fields) as reader:
             if isinstance(reader, pa.ipc.RecordBatchFileReader):
                 for i in range(reader.num_record_batches):

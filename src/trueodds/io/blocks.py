@@ -21,14 +21,15 @@ from trueodds.io.columns import ColumnRoles
 from trueodds.io.conversion import Place
 from trueodds.io.table import ColumnBatch
 
-_ROWS_PER_COPY = 4096  # number of rows whose columns are concatenate_optional at a time
+_ROWS_PER_COPY = 4096  # number of rows that are copied at a time, so that they stay in the cache
+_ROW_BITS = 40  # number of bits of an id that hold the row; the higher bits hold the number of the table
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSegment:
     """Location of consecutive rows in one table."""
 
-    table_name: str  # of the table, for error messages
+    table_name: str  # for error messages
     first_row: int  # number of the first row in the table
     n: int  # number of rows
     table_number: int = 0  # number of the table among those read together
@@ -54,7 +55,7 @@ class Block:
     def locate_error(self, problem: InputError, roles: ColumnRoles, is_part: bool) -> InputError:
         """Return the error of a batch with the file, the column and the row of the file.
 
-        `part` says that the block is only a part of the rows, whose range the error then names.
+        `is_part` says that the block is only a part of the rows, whose range the error then names.
         """
         is_outcome_error = problem.code in ("TO111", "TO116")
         columns = roles.truth if is_outcome_error else roles.probs
@@ -114,7 +115,7 @@ def column_pattern(names: Sequence[str]) -> Any:
 
 
 def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_row: int, table_number: int = 0) -> Block:
-    """Return the columns of a batch by role; its first row is row `start` of the table `name`, the number `table`."""
+    """Return the columns of a batch by role; its first row is row `first_row` of the table."""
     p = column_matrix(batch, roles.probs, table_name, first_row)
     y = None
     if roles.kind in ("votes", "multilabel") and roles.truth:
@@ -128,18 +129,21 @@ def make_block(batch: ColumnBatch, roles: ColumnRoles, table_name: str, first_ro
                 "a column of lists", "Name a column with one value per row."
             )
     return Block(
-        (BlockSegment(table_name, first_row, len(p), table_number),),
-        p,
-        y,
-        weight,
-        {column: batch[column] for column in roles.group},
-        None if roles.cluster is None else batch[roles.cluster],
-        None if roles.row_id is None else batch[roles.row_id],
+        segments=(BlockSegment(table_name, first_row, len(p), table_number),),
+        p=p,
+        y=y,
+        weight=weight,
+        group={column: batch[column] for column in roles.group},
+        cluster=None if roles.cluster is None else batch[roles.cluster],
+        row_id=None if roles.row_id is None else batch[roles.row_id],
     )
 
 
 def column_matrix(batch: ColumnBatch, columns_to_stack: Sequence[str], table_name: str, first_row: int) -> Array:
-    """Stack columns to a C-contiguous matrix; floats keep their type, integers become float64."""
+    """Stack columns to a C-contiguous matrix (n, K); floats keep their type, integers become float64.
+
+    A single column is returned as it is, (n,) or, for lists, (n, K). The table name and row are for errors.
+    """
     columns = [batch[column] for column in columns_to_stack]
     for column, values in zip(columns_to_stack, columns, strict=True):
         if values.dtype.kind not in "biuf":
@@ -153,7 +157,7 @@ def column_matrix(batch: ColumnBatch, columns_to_stack: Sequence[str], table_nam
     all_floats = all(values.dtype.kind == "f" for values in columns)
     dtype = np.result_type(*columns) if all_floats else np.dtype(np.float64)
     out = np.empty((len(columns[0]), len(columns)), dtype=dtype)
-    for first in range(0, len(out), _ROWS_PER_COPY):  # block by block, so that the written rows stay in the cache
+    for first in range(0, len(out), _ROWS_PER_COPY):
         rows = slice(first, first + _ROWS_PER_COPY)
         for j, values in enumerate(columns):
             out[rows, j] = values[rows]
@@ -161,12 +165,12 @@ def column_matrix(batch: ColumnBatch, columns_to_stack: Sequence[str], table_nam
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
-    """Concatenate the rows of blocks with the same columns."""
+    """Concatenate the rows of blocks with the same columns; consecutive rows of one table become one segment."""
     if len(blocks) == 1:
         return blocks[0]
-    first = blocks[0]
 
     def concatenate_optional(parts: Sequence[Array | None]) -> Array | None:
+        """Concatenate the arrays of a column; None if the blocks do not have it."""
         return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
 
     segments: list[BlockSegment] = []
@@ -181,13 +185,13 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
         else:
             segments.append(segment)
     return Block(
-        tuple(segments),
-        np.concatenate([block.p for block in blocks]),
-        concatenate_optional([block.y for block in blocks]),
-        concatenate_optional([block.weight for block in blocks]),
-        {name: np.concatenate([block.group[name] for block in blocks]) for name in first.group},
-        concatenate_optional([block.cluster for block in blocks]),
-        concatenate_optional([block.row_id for block in blocks]),
+        segments=tuple(segments),
+        p=np.concatenate([block.p for block in blocks]),
+        y=concatenate_optional([block.y for block in blocks]),
+        weight=concatenate_optional([block.weight for block in blocks]),
+        group={name: np.concatenate([block.group[name] for block in blocks]) for name in blocks[0].group},
+        cluster=concatenate_optional([block.cluster for block in blocks]),
+        row_id=concatenate_optional([block.row_id for block in blocks]),
     )
 
 
@@ -209,17 +213,17 @@ class ColumnConsistency:
         self._check_kind(roles.probs[0], kind, segment)
 
     def _check_kind(self, column: str, kind: str, segment: BlockSegment) -> None:
-        """Raise an error if a column has another type than in the first file."""
+        """Raise an error if a column has another kind than in the first batch."""
         first_kind = self._first_kinds.setdefault(column, kind)
         if first_kind != kind:
             raise Place(segment.table_name, column, segment.first_row).type_change_error(0, first_kind, kind)
 
 
-_ROW_BITS = 40  # number of bits for the row; the higher bits are the number of the table
-
-
 def row_ids(block: Block, first_table_number: int) -> Array:
-    """Return the ids (n,) uint64 of rows: from the id column, else from table and position."""
+    """Return the ids (n,) uint64 of rows: from the id column, else from table and position.
+
+    `first_table_number` is added to the numbers of the tables.
+    """
     if block.row_id is not None:
         return hash_ids(block.row_id)
     parts = [

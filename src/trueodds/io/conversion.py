@@ -14,6 +14,7 @@ from trueodds.core.typing import Array
 
 ENCODING_REMEDY = "Write the column as text in UTF-8."  # for text that is not valid Unicode
 MAX_TEXT_BYTES = 1 << 30  # maximum number of bytes of the text array of one batch
+QUOTED_CHARACTERS = 40  # number of characters of a cell that an error quotes
 MISSING_VALUE_TYPES = (
     "NAType",
     "NaTType",
@@ -128,7 +129,8 @@ def _check_characters(cells: Iterable[str], place: Place) -> None:
     for row, cell in enumerate(cells):
         if cell.endswith("\0") or any("\ud800" <= letter <= "\udfff" for letter in cell):
             raise place.wrong_type_error(
-                f"{cell[:40]!r} in row {place.first_row + row}, which is not valid Unicode text", ENCODING_REMEDY
+                f"{cell[:QUOTED_CHARACTERS]!r} in row {place.first_row + row}, which is not valid Unicode text",
+                ENCODING_REMEDY,
             )
 
 
@@ -176,7 +178,7 @@ def _is_missing(cell: Any) -> bool:
 def describe_cell(cell: Any) -> str:
     """Return the text of a cell of any type, for an error message."""
     try:
-        text = str(cell)[:40]
+        text = str(cell)[:QUOTED_CHARACTERS]
     except ValueError:  # Python converts integers of at most 4,300 digits to text
         text = "thousands of digits"
     return f"{type(cell).__name__} {text!r}"
@@ -238,9 +240,11 @@ def parse_error(cell: str, row: int, kind: str, place: Place) -> InputError:
     if cell.strip().lower() in MISSING_TEXTS:
         return place.missing_value_error(row, 1)
     if kind == "number":
-        return place.wrong_type_error(f"{cell[:40]!r} in row {place.first_row + row}, which is not a number")
+        return place.wrong_type_error(
+            f"{cell[:QUOTED_CHARACTERS]!r} in row {place.first_row + row}, which is not a number"
+        )
     names = {"int": "whole numbers", "float": "numbers", "bool": "true and false"}
-    return place.type_change_error(row, names[kind], f"{cell[:40]!r}")
+    return place.type_change_error(row, names[kind], f"{cell[:QUOTED_CHARACTERS]!r}")
 
 
 def infer_kind(cells: Sequence[str]) -> str:

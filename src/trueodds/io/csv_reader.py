@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -42,13 +42,13 @@ class Chunk:
         return b'"' in self.data
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Return each nonblank record: the number of its first line in the chunk, from 0, and its cells."""
+        """Yield each nonblank record: the number of its first line in the chunk, from 0, and its cells."""
         text = self.data.decode()
         if not self.has_quotes:
             plain = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
             yield from ((number, line.split(",")) for number, line in enumerate(plain.split("\n")) if line)
             return
-        start, line = 0, 0
+        start, line = 0, 0  # of the current record: its first character and the number of its first line
         while start < len(text):
             cells, position, delimiter = [], start, ","
             while delimiter == ",":
@@ -202,7 +202,7 @@ _HEADER_BYTES = 1 << 16  # number of bytes read at a time for the header
 class CsvRows:
     """The rows of a chunk as cells of text; every row is as long as the header.
 
-    `start` is the number of the first row in the file; `headed` says that the chunk begins with the header.
+    `start` is the number of the first row in the file; `has_header` says that the chunk begins with the header.
     """
 
     def __init__(self, chunk: Chunk, columns: Sequence[str], start: int, has_header: bool) -> None:
@@ -236,7 +236,12 @@ class CsvRows:
         return cells
 
 
-RowSlice = tuple[CsvRows, int, int]  # rows of a chunk, and the range of those that are selected: start and stop
+class RowSlice(NamedTuple):
+    """Selected rows of a chunk: those from `start` up to, but not including, `stop`."""
+
+    rows: CsvRows
+    start: int
+    stop: int
 
 
 class CsvTable(Table):
@@ -251,7 +256,7 @@ class CsvTable(Table):
             raise InputError("TO312", f"{path} is empty.", "no line", "Its first line must name the columns.")
         self.columns = unique_columns(path, header)
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Parse cells as numbers, or as the kind that the first batch of their column has."""
         kinds = dict.fromkeys(numeric, "number")
         for start, row_slices in self._slices_by_batch(size, self._rows_constructor(names, numeric)):
@@ -281,16 +286,19 @@ class CsvTable(Table):
         return CsvRows
 
     def _slices_by_batch(self, size: int, make_rows: Callable[..., CsvRows]) -> Iterator[tuple[int, list[RowSlice]]]:
-        """Yield the parts of chunks that make up each batch, with the number of its first row."""
+        """Yield the number of the first row of each batch of `size` rows, and the slices of chunks that make it up.
+
+        `make_rows` is the constructor of `CsvRows`, or has its parameters.
+        """
         row_slices: list[RowSlice] = []
         batch_start, n_in_batch, rows_read = 0, 0, 0
         for number, chunk in enumerate(read_chunks(self.name)):
             rows = make_rows(chunk, self.columns, rows_read, number == 0)
-            first, rows_read = 0, rows_read + len(rows)
-            while first < len(rows):
-                last = min(len(rows), first + size - n_in_batch)
-                row_slices.append((rows, first, last))
-                first, n_in_batch = last, n_in_batch + last - first
+            start, rows_read = 0, rows_read + len(rows)
+            while start < len(rows):
+                stop = min(len(rows), start + size - n_in_batch)
+                row_slices.append(RowSlice(rows, start, stop))
+                start, n_in_batch = stop, n_in_batch + stop - start
                 if n_in_batch == size:
                     yield batch_start, row_slices
                     row_slices, batch_start, n_in_batch = [], batch_start + size, 0
@@ -310,5 +318,5 @@ class CsvTable(Table):
     def _cells_by_column(self, row_slices: list[RowSlice], names: Sequence[str]) -> dict[str, list[str]]:
         """Return the cells of the rows in these slices, by column."""
         column_index = {name: i for i, name in enumerate(self.columns)}
-        rows = [row for part, first, last in row_slices for row in part.cells[first:last]]
+        rows = [row for part in row_slices for row in part.rows.cells[part.start : part.stop]]
         return {name: [row[column_index[name]] for row in rows] for name in names}

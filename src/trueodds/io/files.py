@@ -39,7 +39,7 @@ def open_tables(path: str | os.PathLike[str]) -> list[Table]:
 
 
 def format_of(path: str, error_code: str = "TO302") -> str:
-    """Return the format of a file from its suffix."""
+    """Return the format of a file from its suffix; raise `error_code` for an unknown suffix."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMAT_OF_SUFFIX:
         fix = _CONVERSION_REMEDIES.get(suffix) if error_code == "TO302" else None
@@ -95,6 +95,8 @@ def _table_constructor(file_format: str) -> Callable[[str], Table]:
 
 
 def _arrow_table_constructor(file_format: str) -> Callable[[str], Table]:
+    """Return the function that opens a file as a table by pyarrow, which is imported only then."""
+
     def open_table(path: str) -> Table:
         require_pyarrow(path)
         module, name = {

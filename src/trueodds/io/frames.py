@@ -51,7 +51,7 @@ class FrameTable(Table):
         self.rows = len(frame)
         self._frame = frame
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches of slices of the columns."""
         return _iterate_slices(self._frame, {name: self._native_names[name] for name in names}, size, self.name, 0)
 
@@ -67,7 +67,7 @@ class LazyTable(Table):
         with _convert_engine_errors(self.name, "polars.exceptions", "PolarsError"):
             self.columns = tuple(query.collect_schema().names())
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Select only the named columns, so that the query reads no others."""
         import narwhals as nw
 
@@ -94,7 +94,7 @@ class RelationTable(Table):
         self.columns = unique_columns(self.name, relation.columns)
         self._relation = relation
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Select only the named columns."""
         from trueodds.io.files import require_pyarrow
 
@@ -111,6 +111,10 @@ class RelationTable(Table):
 def _iterate_slices(
     frame: Any, native_names: dict[str, Any], size: int, name: str, start: int
 ) -> Iterator[ColumnBatch]:
+    """Yield slices of at most `size` rows; the first row of the frame is row `start` of the table `name`.
+
+    `native_names` maps the columns to be read to the names that the frame gives them.
+    """
     for offset in range(0, len(frame), size):
         piece = frame[offset : offset + size]
         yield {
@@ -120,6 +124,7 @@ def _iterate_slices(
 
 
 def _column_to_array(series: Any, place: Place) -> Array:
+    """Convert a narwhals series to an array; a missing value is an error."""
     is_missing = series.is_null().to_numpy()
     if is_missing.any():
         raise place.missing_value_error(int(np.argmax(is_missing)), int(is_missing.sum()))
@@ -128,7 +133,7 @@ def _column_to_array(series: Any, place: Place) -> Array:
 
 @contextmanager
 def _convert_engine_errors(name: str, module: str, error_name: str) -> Iterator[None]:
-    """Convert the error of a query engine to an InputError."""
+    """Convert the error of a query engine to an InputError; `error_name` is the exception class in `module`."""
     engine_error = getattr(importlib.import_module(module), error_name)
     try:
         yield

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
@@ -61,6 +61,13 @@ class PartitionSum:
         return PartitionSum(ids, self.rows + other.rows, value, problem, self.n_probabilities + other.n_probabilities)
 
 
+class TableHeader(NamedTuple):
+    """The name of a table, and its columns that are read."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ReadingSettings:
     """How the rows of every partition are read; sent to the workers."""
@@ -69,22 +76,26 @@ class ReadingSettings:
     classes: Sequence[Any] | None = None
     sum_tolerance: float | None = None
     batch_rows: int = 65536
-    first_table: tuple[str, tuple[str, ...]] | None = (
-        None  # name and columns of the first table, which all others must have
-    )
+    first_table: TableHeader | None = None  # that of the first table, whose columns all others must have
 
     def make_source(self, tables: Sequence[Table]) -> TableSource:
         """Return the source of the rows of these tables."""
         settings_used = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
         table_source = TableSource(tables, self.selection, **settings_used)  # type: ignore[arg-type]
         if self.first_table is not None:
-            check_same_columns(*self.first_table, table_source.name, table_source.roles.names)
+            check_same_columns(
+                self.first_table.name, self.first_table.columns, table_source.name, table_source.roles.names
+            )
         return table_source
 
     def sum_partition(
         self, step: Callable[..., Any], keyed: bool, number: int, open_tables: TableOpener
     ) -> PartitionSum:
-        """Sum over one partition. An InputError is returned in the result, so that the engine does not retry."""
+        """Sum the results of `step` over the batches of partition `number`.
+
+        With `keyed`, `step` also gets the ids of the rows. An InputError is returned in the result, so that the engine
+        does not retry.
+        """
         result, rows, n_probabilities = None, 0, 0
         try:
             tables = open_tables()
@@ -108,7 +119,7 @@ def sum_parts(parts: Iterable[PartitionSum]) -> PartitionSum:
 
     >>> one, two = PartitionSum((0,), 3, 5), PartitionSum((1,), 1, 2)
     >>> sum_parts([two, one, two])
-    PartitionSum(ids=(0, 1), rows=4, value=7, problem=None, size=0)
+    PartitionSum(partition_numbers=(0, 1), rows=4, value=7, problem=None, n_probabilities=0)
     """
     distinct_parts = {part.partition_numbers: part for part in sorted(parts, key=lambda part: part.partition_numbers)}
     result = reduce(lambda a, b: a + b, distinct_parts.values()) if distinct_parts else PartitionSum((), 0)
@@ -123,7 +134,7 @@ class PartitionedSource(Source):
 
     def __init__(self, head: Table, reading: ReadingSettings, files: Sequence[str] = ()) -> None:
         self.roles: ColumnRoles = reading.selection.resolve(head)
-        self.reading = replace(reading, first_table=(head.name, self.roles.names))
+        self.reading = replace(reading, first_table=TableHeader(head.name, self.roles.names))
         self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
         self.notes, self.rows, self._files = self.roles.notes, None, list(files)
         self._format = head.format
@@ -133,7 +144,10 @@ class PartitionedSource(Source):
     def sum_partitions(
         self, sum_partition: Callable[[int, TableOpener], PartitionSum], progress: RowProgress | None
     ) -> PartitionSum:
-        """Return `sum_parts` of `work(number, open_tables)` over all partitions; `open_tables()` opens their tables."""
+        """Return `sum_parts` of `sum_partition(number, open_tables)` over all partitions.
+
+        `open_tables()` returns the tables of a partition.
+        """
 
     @property
     @abstractmethod

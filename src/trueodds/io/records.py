@@ -22,6 +22,7 @@ from trueodds.io.table import Table, to_list
 
 TRUE_WORDS = ("yes", "true", "1", "correct")
 FALSE_WORDS = ("no", "false", "0", "incorrect")
+RECORDS_PER_CHUNK = 65536  # number of rows of a table that are read at a time
 _NO_FIELD = object()  # stands for a field that a record does not have
 
 
@@ -135,11 +136,11 @@ def iterate_records(data: Any) -> Iterator[Record]:
 
 
 def _rows_by_column(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
-    """Return the rows of a table by column name; empty text cells are missing values."""
+    """Yield the line of each row, if its format has lines, and its values by column; empty text cells become None."""
     if isinstance(table, JsonLinesTable):
         yield from table.records()
         return
-    for chunk in table.chunks((), 65536):
+    for chunk in table.chunks((), RECORDS_PER_CHUNK):
         columns = [to_list(cells) for cells in chunk.values()]
         for row in zip(*columns, strict=True):
             yield None, {name: None if cell == "" else cell for name, cell in zip(chunk, row, strict=True)}
@@ -209,7 +210,7 @@ def is_nan(value: Any) -> bool:
 
 
 def field_as_name(record: Record, field: str) -> str:
-    """Return the value of a field as text, as the name of a group or a question."""
+    """Return the value of a field as text, to be the name of a group or a question."""
     value = record.value(field)
     if is_nan(value):
         raise record.missing_field_error(field)

@@ -29,7 +29,7 @@ from trueodds.io.table import ColumnBatch, Table, unique_columns
 
 SUM_SCHEMA = "id long, sum binary"  # of a data frame of pickled sums
 DATAFRAME_MODULES = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe")  # before Spark 4, and since
-NumberedSum = tuple[int, bytes]  # a number and the pickle of a PartitionSum
+NumberedSum = tuple[int, bytes]  # number of a partition (or group of partitions), and the pickle of a PartitionSum
 
 
 class SparkTable(Table):
@@ -42,7 +42,7 @@ class SparkTable(Table):
         self.columns = unique_columns(name, columns)
         self._batches = batches
 
-    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
+    def column_batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[ColumnBatch]:
         """Yield batches as views of Spark's Arrow memory."""
         renamed = (batch.rename_columns(list(self.columns)) for batch in self._batches)
         return arrow_batches(self.name, (batch.select(list(names)) for batch in renamed), size)
@@ -59,11 +59,9 @@ class SparkSource(PartitionedSource):
             super().__init__(files.open_tables(self._paths[0])[0], reading, self._paths)
             return
         if type(data).__module__ not in DATAFRAME_MODULES:
-            kind, fix = (
-                f"{type(data).__module__} {type(data).__name__}",
-                "Give a dataframe; one of Spark Connect as files.",
-            )
-            raise InputError("TO302", "Data of this type cannot be read.", kind, fix)
+            got = f"{type(data).__module__} {type(data).__name__}"
+            fix = "Give a dataframe; one of Spark Connect as files."
+            raise InputError("TO302", "Data of this type cannot be read.", got, fix)
         super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
         # Columns are renamed, because Spark does not support all names
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
@@ -127,11 +125,13 @@ def _sum_file(numbered: tuple[int, str], sum_partition: Callable[[int, TableOpen
 
 
 def _add_sums(sums: Iterable[NumberedSum]) -> Iterator[NumberedSum]:
+    """Yield the sum of the sums of one group, with the number of the group."""
     numbers, parts = zip(*sums, strict=True)
     yield numbers[0], pickle.dumps(sum_parts(map(pickle.loads, parts)))
 
 
 def _to_record_batch(part: PartitionSum) -> Any:
+    """Return the sum of one partition as a record batch of `SUM_SCHEMA`."""
     return pa.record_batch(
         [pa.array([part.partition_numbers[0]], pa.int64()), pa.array([pickle.dumps(part)], pa.binary())], ["id", "sum"]
     )

@@ -1,4 +1,8 @@
-"""A source over tables: their rows as Predictions, in bounded batches or all at once."""
+"""A source over tables: their rows as Predictions, in bounded batches or all at once.
+
+The rows of a batch take three forms: the columns of a table (`ColumnBatch`), their arrays by role (`Block`, not yet
+validated), and `Predictions`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from trueodds.io.source import RowProgress, Source
 from trueodds.io.table import ColumnBatch, Table
 
 MAX_BATCH_PROBABILITIES = 1 << 22  # maximum number of rows times classes of a batch, to bound its memory
+MIN_BATCH_ROWS = 1024  # rows of a batch however many classes there are, so that the cost per batch does not dominate
 
 _ABSTENTION_REMEDY = (
     "If rows without an answer exist, read them by to.read_answers(…, abstained=…); that may be the column of "
@@ -55,12 +60,16 @@ class TableSource(Source):
         yield from self.batches_after(0)
 
     def batches_after(self, skip_rows: int) -> Iterator[Predictions]:
-        """Return the batches after a number of rows; files that end before it are not read."""
+        """Yield the batches after the first `skip_rows` rows, as in `blocks`; files that end before are not read."""
         for block in self._merge_weightless_blocks(skip_rows):
             yield self.validate_block(block, is_part=True)
 
     def batches_with_ids(self, first_table_number: int = 0) -> Iterator[tuple[Predictions, Array]]:
-        """Return each batch with the ids of its rows, (n,) uint64: from the id column, else from the position."""
+        """Yield each batch with the ids of its rows, (n,) uint64: from the id column, else from the position.
+
+        `first_table_number` is added to the numbers of the tables, which are part of ids from positions. A partition
+        passes its own number, so that the ids of all partitions differ.
+        """
         for block in self._merge_weightless_blocks():
             yield self.validate_block(block, is_part=True), row_ids(block, first_table_number)
 
@@ -123,7 +132,7 @@ class TableSource(Source):
         """The maximum number of rows of a batch."""
         if self.rows is None and len(self.roles.probs) == 1:
             return self._batch_rows  # the length of the lists is unknown before reading
-        return min(self._batch_rows, max(1024, MAX_BATCH_PROBABILITIES // self._n_classes))
+        return min(self._batch_rows, max(MIN_BATCH_ROWS, MAX_BATCH_PROBABILITIES // self._n_classes))
 
     @property
     def _n_classes(self) -> int:
@@ -136,15 +145,19 @@ class TableSource(Source):
         return self._cached_n_classes
 
     def blocks(self, skip_rows: int = 0) -> Iterator[Block]:
-        """Yield the raw arrays of each batch before validation, without those of the skipped first rows."""
+        """Yield the raw arrays of each batch before validation, without those of the skipped first rows.
+
+        `skip_rows` must be the end of a batch, because a batch is skipped as a whole; TO331 is raised otherwise, and if
+        there are fewer rows. Batches have the same ends in each pass with the same reading settings.
+        """
         consistency, is_empty, rows_to_skip = ColumnConsistency(), skip_rows == 0, skip_rows
-        for number, table in enumerate(self.tables):
+        for table_number, table in enumerate(self.tables):
             next_row = 0
             if table.rows is not None and table.rows <= rows_to_skip:
                 rows_to_skip -= table.rows
                 continue
             for batch in self._read_batches(table):
-                block = make_block(batch, self.roles, table.name, next_row, number)
+                block = make_block(batch, self.roles, table.name, next_row, table_number)
                 if block.n == 0:
                     continue
                 consistency.check_unchanged(batch, self.roles, block)
@@ -163,7 +176,7 @@ class TableSource(Source):
     def _read_batches(self, table: Table) -> Iterator[ColumnBatch]:
         """Yield the columns of each batch; the error of a missing confidence mentions abstentions."""
         try:
-            yield from table.batches(self.roles.names, self.roles.numeric, self.max_batch_rows)
+            yield from table.column_batches(self.roles.names, self.roles.numeric, self.max_batch_rows)
         except InputError as problem:
             if problem.code != "TO308" or self.roles.kind != "confidence":
                 raise
@@ -172,7 +185,7 @@ class TableSource(Source):
             ) from None
 
     def _merge_weightless_blocks(self, skip_rows: int = 0) -> Iterator[Block]:
-        """Combine blocks without any weight with their neighbors."""
+        """Yield the blocks; one whose weights are all 0, which `Predictions` refuses, is merged with a neighbor."""
         pending: Block | None = None
         for block in self.blocks(skip_rows):
             if pending is None:
@@ -186,7 +199,10 @@ class TableSource(Source):
             yield pending
 
     def validate_block(self, block: Block, *, is_part: bool) -> Predictions:
-        """Validate a block; an error names the file and its row."""
+        """Return the rows of a block as Predictions; an error names the file and its row.
+
+        `is_part` says that other blocks are validated separately: an error then also names the range of these rows.
+        """
         if block.y is None:
             raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
@@ -245,7 +261,7 @@ def _has_weight(block: Block) -> bool:
 def check_same_columns(
     first_name: str, first_columns: Sequence[str], other_name: str, other_columns: Sequence[str]
 ) -> None:
-    """Raise an error if the columns of a file differ from those of the first file."""
+    """Raise TO309 if the columns of another file differ from those of the first file, in whatever order."""
     unmatched = set(first_columns) ^ set(other_columns)
     if unmatched:
         raise InputError(

@@ -181,7 +181,10 @@ def rewrite(
 def _transform_chunks(
     source: TableSource, transform: Callable[[Array], Any], file_format: str, logits: bool, scale: int
 ) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the columns of each chunk with the transformed probabilities, and the number of its rows."""
+    """Yield the columns of each chunk with the transformed probabilities, and the number of its rows.
+
+    `scale` is 100 if confidences are percentages, else 1, and `logits` says that `transform` takes logits.
+    """
     roles, columns = source.roles, source.tables[0].columns
     is_empty = True
     for table in source.tables:

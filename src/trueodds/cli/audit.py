@@ -124,14 +124,17 @@ def audit(
 
 
 class ComputedGateValues:
-    """Quantities of gates that the audit does not report, computed on the same rows in a second pass."""
+    """Numbers of gates that the audit does not report, computed on the same rows in a second pass.
+
+    `settings` are those of the audit: `mode`, `weight_kind`, `level` and `rng`. Each estimate is computed once.
+    """
 
     def __init__(self, data: Any, settings: Mapping[str, Any]) -> None:
         self._data, self._settings = data, settings
         self._estimates: dict[tuple[str, str | None], Estimate] = {}
 
     def prepare(self, gates: Sequence[gate.Gate]) -> None:
-        """Compute quantities that the audit does not report, so that invalid gates are rejected before the work."""
+        """Compute the estimates that the audit does not report, so that invalid gates are rejected before it starts."""
         for condition in gates:
             if (
                 condition.operator
@@ -142,7 +145,7 @@ class ComputedGateValues:
                 self.measure(condition)
 
     def measure(self, condition: gate.Gate) -> Estimate:
-        """The estimate that a gate is about."""
+        """Return the estimate that a gate bounds."""
         key = condition.name, condition.lens
         if key not in self._estimates:
             import trueodds as to
@@ -151,7 +154,7 @@ class ComputedGateValues:
         return self._estimates[key]
 
     def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
-        """The risk at the coverages of the gates, of confidence."""
+        """Return the selective risk of the confidence at the coverages of the gates."""
         from trueodds.lenses.lens_by_name import as_lens
         from trueodds.lenses.selective_risk import selective_risk_of_view
         from trueodds.tallies.tally import Tally
@@ -165,13 +168,14 @@ class ComputedGateValues:
 
     @cached_property
     def _rows(self) -> Any:
+        """The predictions, or their tally."""
         from trueodds.api.collect_or_tally import resolve_data
 
         return resolve_data(self._data, self._settings["mode"], self._settings["weight_kind"])
 
 
 def _is_listed(condition: gate.Gate) -> bool:
-    """Whether an audit lists the number, unless it is infinite."""
+    """Return whether an audit lists the number that a gate bounds, unless it is infinite."""
     return condition.name in AUDITED_ESTIMATORS and condition.lens in (
         None,
         "positive",

@@ -88,9 +88,7 @@ def compare(
         models = []
         for number, file in enumerate(files):
             progress(number / len(files), "reading")
-            is_tally_beside_files = is_tally(file) and not all(
-                map(is_tally, files)
-            )  # beside files, to which the columns belong
+            is_tally_beside_files = is_tally(file) and not all(map(is_tally, files))  # a tally has no columns to select
             models.append(open_data([file], {} if is_tally_beside_files else columns))
         settings_used: dict[str, Any] = {
             "lens": lens,
@@ -103,7 +101,7 @@ def compare(
         positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
         comparison = compared(*positional, weight_kind=weight_kind, **settings_used)
     output.print_result(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
-    if gates:  # of two models, as the scope has seen to
+    if gates:  # of two models; more were refused above
         gate.evaluate_gates(ctx, gates, gate_values.GatedComparison(comparison))
 
 

@@ -95,7 +95,9 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         and roles.logits
         and (loaded_calibrator.calibration_map.logits or loaded_calibrator.calibration_map.takes_logs)
     )
-    has_listed_columns = any(isinstance(column, list) for column in columns.values())  # names in an order are an order
+    has_listed_columns = any(
+        isinstance(column, list) for column in columns.values()
+    )  # listed columns are in the order of the classes
     column_suffixes = [] if roles is None or has_listed_columns else list(roles.suffixes or ())
     classes = [str(name) for name in loaded_calibrator.classes]
     class_columns = _match_classes(classes, column_suffixes)

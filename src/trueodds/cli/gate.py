@@ -21,6 +21,7 @@ _SYNTAX_REMEDY = (
     "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance"
     " {example}."
 )
+# NAME[GROUP].PART@LENS OPERATOR LIMIT, where only the name, the operator and the limit are required.
 _GATE_PATTERN = re.compile(
     r"\s*(?P<name>[^\s\[.@<>=][^\[.@<>=]*?)(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[A-Za-z_]+))?(?:@(?P<lens>.+?))?"
     r"\s*(?P<operator>>=|<=|>|<)\s*(?P<limit>\S+)\s*"
@@ -31,7 +32,7 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": lambda x, limit: x < limit,
     "<=": lambda x, limit: x <= limit,
 }
-# Parts of a number that a gate may name: the value, and the ends of its interval.
+# The parts that a gate may name of a number without and with an interval: the value, and the ends of the interval.
 VALUE_PART, VALUE_AND_ENDS = ("value",), ("value", "low", "high")
 PARTS = (*VALUE_AND_ENDS, "floor", "noise_floor", "debiased")
 WORST_GROUP = "worst"  # stands for the group that is nearest to failing
@@ -214,7 +215,7 @@ def _check_gate(gate: Gate, scope: Scope) -> None:
 
 
 def _value_range(gate: Gate, scope: Scope) -> tuple[float, float]:
-    """The smallest and the largest value that the number can have."""
+    """Return the smallest and the largest value that the number can have."""
     if gate.name in ("statistic", "effect"):
         return -math.inf, math.inf
     if gate.name in scope.numbers and gate.name != "difference":
@@ -265,7 +266,7 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
 
 
 def make_estimator(estimator: str, settings: Mapping[str, Any]) -> Any:
-    """The estimator with the command's settings that apply to it."""
+    """Create the estimator with those of the command's settings that it has."""
     from trueodds.estimators import ESTIMATORS
 
     try:
@@ -278,7 +279,7 @@ def make_estimator(estimator: str, settings: Mapping[str, Any]) -> Any:
 
 
 def make_default_estimator(estimator: str) -> Any:
-    """The estimator with its default settings; its class if it has settings without a default."""
+    """Create the estimator with its default settings; return its class if it has settings without a default."""
     from trueodds.estimators import ESTIMATORS
 
     try:

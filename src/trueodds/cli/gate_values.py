@@ -107,7 +107,7 @@ class GatedVerdict:
     verdict: Verdict
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """The p-value, the statistic or the effect."""
+        """Return the p-value, the statistic or the effect."""
         if gate.name == "pvalue":
             _check_min_pvalue(gate, self.verdict.min_pvalue, gate.limit)
         number: float | None = getattr(self.verdict, gate.name)
@@ -130,7 +130,7 @@ class GatedComparison:
     comparison: Comparison
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """The difference, an end of its interval, or its p-value."""
+        """Return the difference, an end of its interval, or its p-value."""
         comparison = self.comparison
         if gate.name == "pvalue":
             _check_min_pvalue(gate, comparison.min_pvalue, gate.limit)
@@ -150,7 +150,7 @@ class GatedGroups:
     by_group: ByGroup
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """The error of a group, of the one nearest to failing, or of all rows; or the family-wise p-value."""
+        """Return the error of a group, of the one nearest to failing, or of all rows; or the family-wise p-value."""
         min_pvalue = float(self.by_group.settings["min_pvalue"])
         if gate.name == "pvalue":
             _check_min_pvalue(gate, min_pvalue, gate.limit)
@@ -170,9 +170,9 @@ class GatedGroups:
 class GatedAnswers:
     """Numbers of `trueodds answers`, from its JSON report."""
 
-    report: Mapping[str, Any]
+    report: Mapping[str, Any]  # of schema trueodds.answers/1
     risk: SelectiveRisk
-    measures: Sequence[Estimate]
+    measures: Sequence[Estimate]  # RMSCE and BAS
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return accuracy, coverage, mean confidence, selective risk, or one of the two estimates."""
@@ -194,8 +194,8 @@ class GatedAudit:
     """Numbers of an audit, from its JSON report; other numbers are computed on its rows."""
 
     report: Mapping[str, Any]
-    measure: Callable[[Gate], Estimate]
-    risk: Callable[[], SelectiveRisk]
+    measure: Callable[[Gate], Estimate]  # computes the estimate of a gate that the audit does not report
+    risk: Callable[[], SelectiveRisk]  # computes the risk at the coverages of the gates
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """Return a number that the audit reports, else one that is computed for the gate."""
@@ -209,10 +209,10 @@ class GatedAudit:
             return find_group_number(
                 gate, {group["label"]: _group_estimate_from_json(group) for group in self.report.get("groups") or ()}
             )
-        listed = [
+        reported_estimates = [
             _estimate_from_json(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name
         ]
-        for estimate in listed if gate.lens else listed[:1]:  # the default lens comes first
+        for estimate in reported_estimates if gate.lens else reported_estimates[:1]:  # the default lens comes first
             if gate.lens in (None, estimate.lens) or (gate.lens in estimate.parts and gate.part == "value"):
                 number, name = GatedEstimate(estimate).number(gate)
                 if number is not None and not math.isnan(number):
@@ -272,7 +272,7 @@ def find_group_number(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float
 
 
 def find_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
-    """The area under the risk-coverage curve, or the selective risk at the coverage of the gate."""
+    """Return the area under the risk-coverage curve, or the selective risk at the coverage of the gate."""
     if gate.name == "aurc":
         return (
             risk.aurc if gate.part == "value" else _end_of_interval(risk.interval, gate.part)
@@ -308,7 +308,7 @@ def _end_of_interval(interval: Interval | None, part: str) -> float | None:
 
 
 def _is_lens(name: str) -> bool:
-    """Whether a part of an estimate is a view through a lens, and not a term such as `over`."""
+    """Return whether a part of an estimate is a view through a lens, and not a term such as `over`."""
     from trueodds.lenses.lens_by_name import as_lens
 
     try:

@@ -18,7 +18,8 @@ _REGISTRY_OF_FAMILY = {
     "calibrators": "trueodds.calibrators:CALIBRATORS",
     "diagrams": "trueodds.diagrams:DIAGRAMS",
 }
-# Words of the problem, whose modules load numpy; a test holds them to what those modules accept.
+# Names (or examples of them) of what is no method; a test compares them with what their modules, which import NumPy,
+# accept.
 _NAMES_OF_FAMILY = {
     "lenses": (
         "canonical",
@@ -59,7 +60,7 @@ def list_names(family: str | None) -> None:
         return
     for name in _ALL_FAMILIES:
         if name == "studies" and not declared_studies():
-            continue  # they are a package of their own; asked for by name they are said to be missing
+            continue  # a separate package that is not installed; only a request by name reports that
         output.print_text(f"{name:<12} {' '.join(names_of_family(name))}")
 
 

@@ -6,6 +6,7 @@ import click
 
 from trueodds.core.suggestions import normalize_name, resolve_synonym
 
+# What other tools and the API call an option.
 _SYNONYMS_OF_OPTION = {
     "--estimator": ("metric", "measure", "score", "scorer", "error"),
     "--method": ("calibrator", "recalibrator", "calibration"),
@@ -21,7 +22,7 @@ _SYNONYMS_OF_OPTION = {
 
 
 def find_near_options(problem: click.NoSuchOption) -> tuple[list[str], bool]:
-    """Return the options that may be meant, and whether they stand for the same thing rather than look similar."""
+    """Return the options that may be meant, and whether they are synonyms of the unknown one or only look similar."""
     command = problem.ctx.command if problem.ctx else None
     options = {opt for param in command.params for opt in param.opts if opt.startswith("--")} if command else set()
     word = normalize_name(problem.option_name)

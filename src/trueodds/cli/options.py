@@ -69,9 +69,9 @@ def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 def _start_spark(master: str | None) -> None:
     """Start a Spark session with this Python, or connect to `master`; it stops when the command ends."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # whoever installed trueodds here means this Python
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the one that has trueodds
     builder = importlib.import_module("pyspark.sql").SparkSession.builder.appName("trueodds")
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # nothing goes by it
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # pandas is not used
     session = (builder if master is None else builder.master(master)).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     click.get_current_context().call_on_close(session.stop)
@@ -123,7 +123,7 @@ COLUMN_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 _COLUMN_KEYWORDS = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMN_OPTIONS)
 _LIST_KEYWORDS = ("probs", "logits", "votes", "multilabel")
-# What says the same thing as something else, or makes it meaningless; one of them would be ignored in silence.
+# Pairs of options that exclude each other, because one of them would be ignored, and the reason.
 _EXCLUSIVE_KEYWORDS = (
     ("logits", "probs", "Both name the columns of the predictions."),
     ("multilabel", "label", "Both name the columns of the outcomes."),
@@ -134,7 +134,10 @@ _EXCLUSIVE_KEYWORDS = (
 
 
 def data_options(*, has_groups: bool = False, has_mode: bool = True) -> Callable[[Command], Command]:
-    """Add FILE and the options of its columns; only audit, groups and tally have group columns."""
+    """Return a decorator that adds FILE and the options of its columns to a command.
+
+    `has_groups` adds --group, which only audit, groups and tally have, and `has_mode` adds --mode.
+    """
 
     def add_options(command: Command) -> Command:
         if has_mode:
@@ -149,7 +152,10 @@ def data_options(*, has_groups: bool = False, has_mode: bool = True) -> Callable
 
 
 def pop_columns(params: dict[str, Any], *, needs_outcome: bool = True) -> dict[str, Any]:
-    """Remove the column options from the parameters of the command and return them as settings of `read`."""
+    """Remove the column options from the parameters of the command and return them as settings of `read`.
+
+    `needs_outcome` is False for `apply`, where --confidence needs no --correct.
+    """
     columns = {name: params.pop(name) for name in _COLUMN_KEYWORDS if name in params}
     columns = {name: value for name, value in columns.items() if value not in (None, ()) and value is not False}
     _check_columns(columns, needs_outcome)
@@ -228,6 +234,7 @@ def _matching_paths(path: str) -> list[str]:
     return [path] if os.path.exists(path) else glob.glob(path, recursive=True)
 
 
+# The option of each command that names a method.
 _METHOD_KEYWORD_OF_COMMAND = {"measure": "estimator", "compare": "estimator", "groups": "estimator", "test": "test",
                  "power": "test", "fit": "method", "draw": "diagram"}  # fmt: skip
 
@@ -312,7 +319,7 @@ def check_takes_costs(registry: Any, name: str, option: str) -> None:
 
 
 def _read_cost_table(path: str) -> tuple[list[str] | None, list[str] | None, list[list[float]]]:
-    """Return the names of classes and actions, if the file has them, and the costs."""
+    """Return the names of classes and actions, if the file has them, and the costs: a row per action."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             text = file.read()

@@ -20,6 +20,7 @@ from trueodds.core.printable import printable_lines, to_printable, without_surro
 
 # A setting of a diagram in a note, to which the command that has it is added: an audit has no such settings.
 _DIAGRAM_SETTING_PATTERN = re.compile(r"(--set (?:simultaneous|style|bars)=\w+)")
+MAX_TEXT_WIDTH = 110  # maximum number of columns of text, because longer lines are hard to read
 # The color and weight of each role of text in a report.
 _COLORS: dict[str, dict[str, Any]] = {
     "good": {"fg": "green", "bold": True},
@@ -136,7 +137,10 @@ def print_result(text: str, notes: Iterable[Any], report: Mapping[str, Any], jso
 
 
 def restate_notes(report: Any, labels: Iterable[str] = ()) -> Any:
-    """Return a report whose notes name options instead of keywords, for the terminal; the JSON keeps the keywords."""
+    """Return a report whose notes name options instead of keywords, for the terminal; the JSON keeps the keywords.
+
+    `labels` are texts from the data that stay unchanged.
+    """
     if isinstance(report, Mapping):
         labels = labels or _group_labels(report)
         return {
@@ -175,4 +179,4 @@ def terminal_width() -> int | None:
     """Return the width of the terminal, or None without a terminal."""
     import shutil
 
-    return min(shutil.get_terminal_size().columns, 110) if sys.stdout.isatty() else None
+    return min(shutil.get_terminal_size().columns, MAX_TEXT_WIDTH) if sys.stdout.isatty() else None

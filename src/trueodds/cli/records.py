@@ -36,7 +36,7 @@ RECORD_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 CONFIDENCE_KEYWORDS = ("logprobs", "confidence", "samples")
 RECORD_KEYWORDS = tuple(option.removeprefix("--") for option, _ in RECORD_OPTIONS)
-# With what an option goes; each needs one of them.
+# The options of which one is required by each option.
 _REQUIRED_KEYWORDS = {
     "percent": ("confidence",),
     "answer": ("logprobs", "samples"),
@@ -44,7 +44,7 @@ _REQUIRED_KEYWORDS = {
     "question": CONFIDENCE_KEYWORDS,
     "abstained": CONFIDENCE_KEYWORDS,
 }
-# Options of tables of probabilities, and what says the same of records.
+# Options of tables of probabilities that records do not have, and what to use instead; empty if nothing.
 _TABLE_OPTION_REMEDIES = {
     "label": "Name the correct answer by --answer.",
     "cluster": "Name the field of dependent rows by --question.",
@@ -100,7 +100,11 @@ def has_record_options(files: Sequence[str], columns: Mapping[str, Any]) -> bool
 
 
 def _look_like_records(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
-    """Return whether the first record has the field only inside another field, or has the words yes and no."""
+    """Return whether files with --confidence hold records and not a table.
+
+    So does .json, and .jsonl if the first record has one of the fields only inside another field, or if its correctness
+    is a text, such as yes or no.
+    """
     if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
         return all(file.lower().endswith(".json") for file in files)
     from trueodds.io.records import iterate_records
@@ -140,7 +144,7 @@ def restate_cluster_errors(columns: Mapping[str, Any], *, costs: bool) -> Iterat
 
 
 def make_source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
-    """The answers as a source of predictions, which carry the notes on them."""
+    """Read the answers in these files as a source of predictions, which have the notes on them."""
     from trueodds.io.source import InMemorySource
 
     answer_set = read_answer_set(files, columns)

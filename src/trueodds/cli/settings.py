@@ -38,8 +38,9 @@ OPTIONS_OF_FAMILY = {
     "diagrams": (*_BIN_OPTIONS, "--level", "--resamples"),
     "calibrators": ("--bins", "--partition", "--min-prob", "--between"),
 }
-# What measuring takes beside the estimator's own settings.
+# Settings of `measure` itself, beside those of the estimator.
 INTERVAL_SETTINGS = ("interval", "level", "resamples", "resample", "aggregate", "region")
+# Arguments of the functions that have an option and are refused in --set.
 _OPTION_OF_SETTING = {
     "rng": "--seed",
     "seed": "--seed",

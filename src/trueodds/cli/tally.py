@@ -53,7 +53,7 @@ def tally(
         result = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress)
         tally_sums.save(result, out)
     if resume is not None:
-        Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
+        Path(resume).unlink(missing_ok=True)  # its sums are in the tally
     output.print_text(f"{result.n:,} rows\n{out}")
 
 

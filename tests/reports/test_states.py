@@ -11,7 +11,7 @@ from tests.test_schemas import valid
 from trueodds.reports.html import render_html
 from trueodds.reports.text import results
 from trueodds.reports.text.summary import summary_lines
-from trueodds.reports.wald_intervals import StandardMeasure
+from trueodds.reports.wald_measures import StandardMeasure
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-from trueodds.reports.wald_intervals import variance_of_sum
+from trueodds.reports.wald_measures import variance_of_sum
 
 
 def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.reports.subgroups import AuditGroups
-from trueodds.reports.wald_intervals import StandardMeasure
+from trueodds.reports.wald_measures import StandardMeasure
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import exact_zeros, log_probabilities
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import map_rows_in_blocks
-from trueodds.reports.wald_intervals import variance_of_sum
+from trueodds.reports.wald_measures import variance_of_sum
 
 MAX_NEWTON_ITER = 60  # Newton steps of a concave function of one variable, which needs about ten
 MIN_LOG_PROB = -1e4  # lower limit of log-probabilities, such as that of an exact zero; the fit does not depend on it

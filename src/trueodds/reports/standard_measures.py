@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 from trueodds.reports.area_under_curve import auc_with_se
 from trueodds.reports.calibration_exponent import calibration_exponent, contradicted_rows
 from trueodds.reports.calibration_in_the_large import in_the_large_measure
-from trueodds.reports.wald_intervals import StandardMeasure, WaldIntervals, variance_of_sum
+from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals, variance_of_sum
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimate_all
 from trueodds.resampling.intervals.method import IntervalSpec

@@ -29,7 +29,7 @@ from trueodds.reports.text.recalibration import (
     format_gain_bound,
     format_gain_percent,
 )
-from trueodds.reports.wald_intervals import StandardMeasure, measures_by_name
+from trueodds.reports.wald_measures import StandardMeasure, measures_by_name
 
 # Calibration-in-the-large describes the miscalibration only if it is at least this share of the calibration error;
 # otherwise most errors have opposite signs and cancel in the mean.

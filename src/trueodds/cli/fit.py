@@ -95,9 +95,8 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         and roles.logits
         and (loaded_calibrator.calibration_map.logits or loaded_calibrator.calibration_map.takes_logs)
     )
-    has_listed_columns = any(
-        isinstance(column, list) for column in columns.values()
-    )  # listed columns are in the order of the classes
+    # Listed columns are in the order of the classes; those of a pattern are matched by name.
+    has_listed_columns = any(isinstance(column, list) for column in columns.values())
     column_suffixes = [] if roles is None or has_listed_columns else list(roles.suffixes or ())
     classes = [str(name) for name in loaded_calibrator.classes]
     class_columns = _match_classes(classes, column_suffixes)

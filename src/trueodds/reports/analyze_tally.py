@@ -62,7 +62,16 @@ def analyze_tally(
         tests = [add_groups_to_family(tests[0], joint_pvalues, groups.min_pvalue), *tests[len(tests) > 1 :]]
     errors = reconcile_intervals(errors, tests, tally.k, alpha)
     in_the_large, z = _calibration_in_the_large_of_tally(tally, lenses[0])
-    return AuditResults(scores, errors, tests, in_the_large, z, n_draws, [*notes, *groups.notes], groups)
+    return AuditResults(
+        scores=scores,
+        errors=errors,
+        tests=tests,
+        calibration_in_the_large=in_the_large,
+        calibration_in_the_large_z=z,
+        resamples=n_draws,
+        notes=[*notes, *groups.notes],
+        groups=groups,
+    )
 
 
 def _tested_lenses(tally: Tally) -> tuple[list[Lens], list[Note]]:
@@ -125,11 +134,20 @@ def _test_groups(
     )
     accuracies = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in subgroups)
     notes = (note, *group_notes(groups, alpha, joint=False))
-    return AuditGroups(tuple(groups), accuracies, group_tests.min_pvalue, HOLM, min_effect, level, alpha, notes=notes)
+    return AuditGroups(
+        groups=tuple(groups),
+        accuracies=accuracies,
+        min_pvalue=group_tests.min_pvalue,
+        correction=HOLM,
+        min_effect=min_effect,
+        level=level,
+        alpha=alpha,
+        notes=notes,
+    )
 
 
 def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
-    """Calibration-in-the-large through the default lens, also in standard errors; None for independent labels."""
+    """Return calibration-in-the-large through a lens, also in standard errors; None for independent labels."""
     if tally.kind == "multilabel":
         return None, None
     (view,) = tally.views(lens)
@@ -137,7 +155,7 @@ def _calibration_in_the_large_of_tally(tally: Tally, lens: Lens) -> tuple[float 
 
 
 def _mean_prob_and_event_rate(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
-    """The mean predicted probability and the event rate; None with several views or without weight."""
+    """Return the mean predicted probability and the event rate; None with several views or without weight."""
     views = tally.views(lens)
     if len(views) > 1 or views[0].total <= 0:
         return None, None

@@ -128,12 +128,12 @@ def compare_with_votes(
 
 
 def _estimates_by_name(estimates: list[Estimate]) -> dict[str, Any]:
-    """The estimates as JSON objects, by the name of the estimator."""
+    """Return the estimates as JSON objects, by the name of the estimator."""
     return {estimate.estimator: estimate.to_dict() for estimate in estimates}
 
 
 def _summarize_vote_counts(rows: Predictions) -> dict[str, Any] | None:
-    """The number of votes per row; None if only shares were given."""
+    """Return the median, smallest and largest number of votes per row; None if only shares were given."""
     if rows.counts is None:
         return None
     counts = rows.counts[rows.w > 0]
@@ -141,7 +141,7 @@ def _summarize_vote_counts(rows: Predictions) -> dict[str, Any] | None:
 
 
 def _integer_votes(rows: Predictions) -> Array:
-    """The votes (n, K) as integer counts if they are known, because rounded shares may miss a tie; else the shares."""
+    """Return votes (n, K) as integer counts if known, because rounded shares may miss a tie; else the shares."""
     assert rows.votes is not None
     return rows.votes if rows.counts is None else np.rint(rows.votes * rows.counts[:, None])
 

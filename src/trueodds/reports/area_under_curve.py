@@ -10,7 +10,7 @@ from trueodds.reports.wald_measures import variance_of_sum
 
 
 def auc_with_se(view: View, cluster: Array | None = None) -> tuple[float, float]:
-    """The area under the ROC curve and its standard error; NaN if only one class occurs.
+    """Return the area under the ROC curve and its standard error; NaN if only one class occurs.
 
     The standard error is that of DeLong, DeLong & Clarke-Pearson (1988), from the share of the other class that each
     row is ranked above. It is NaN with fewer than two rows of either class. Rows count by weight; with votes, each row

@@ -326,7 +326,7 @@ def _fit_recalibration(
     *,
     has_impossible_outcomes: bool,
 ) -> tuple[dict[str, Any] | None, list[Note]]:
-    """The report of `fit(preds, "auto")`, on a sample of the rows if they were tallied, and its notes.
+    """Return the report of `fit(preds, "auto")`, on a sample of the rows if they were tallied, and its notes.
 
     Without evidence of miscalibration, in the tests or in `impossible` outcomes, a gain that is not significant says
     nothing about the number of rows that would confirm it.

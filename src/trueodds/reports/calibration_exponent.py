@@ -16,7 +16,7 @@ LOG_PROB_TOLERANCE = 1e-12  # log-probabilities closer than this are tied
 
 
 def calibration_exponent(preds: Predictions) -> tuple[float, float]:
-    """Maximum-likelihood exponent β = 1/T of the probabilities with its standard error; NaN if it is not finite.
+    """Return the maximum-likelihood exponent β = 1/T with its standard error; NaN if it is not finite.
 
     Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave
     log-likelihood of p^β / Σ p^β. The standard error is the sandwich estimate, summed within clusters. There is no
@@ -43,8 +43,8 @@ def calibration_exponent(preds: Predictions) -> tuple[float, float]:
 def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, Array, Array]:
     """Maximize the log-likelihood by Newton's method with halved steps.
 
-    `log_probs` and `Y` are (n, K), `w` is (n,). Returns the exponent, and (n,) derivatives of the rows there; NaN if it
-    does not converge.
+    `log_probs` and `Y` are (n, K), `w` is (n,). Returns the exponent, and the first and negative second derivatives
+    (n,) of the rows there; NaN if it does not converge.
     """
     beta = 1.0
     residual, curvature, log_likelihood = _evaluate_likelihood(beta, log_probs, Y, w)
@@ -54,20 +54,22 @@ def _maximize_likelihood(log_probs: Array, Y: Array, w: Array) -> tuple[float, A
             break
         step = float(w @ residual) / information
         while abs(step) > 1e-12 * max(1.0, abs(beta)):
-            trial = _evaluate_likelihood(beta + step, log_probs, Y, w)
-            if trial[2] >= log_likelihood:
+            trial_residual, trial_curvature, trial_log_likelihood = _evaluate_likelihood(beta + step, log_probs, Y, w)
+            if trial_log_likelihood >= log_likelihood:
                 break
             step /= 2
         else:
             return beta, residual, curvature
-        beta, (residual, curvature, log_likelihood) = beta + step, trial
+        beta += step
+        residual, curvature, log_likelihood = trial_residual, trial_curvature, trial_log_likelihood
     return float("nan"), np.full(len(w), np.nan), np.full(len(w), np.nan)
 
 
 def _evaluate_likelihood(beta: float, log_probs: Array, Y: Array, w: Array) -> tuple[Array, Array, float]:
-    """First and negative second derivatives (n,) of the log-likelihoods of the rows by β, and the log-likelihood."""
+    """Return first and negative second derivatives (n,) of the rows' log-likelihoods by β, and the log-likelihood."""
 
     def evaluate_rows(log_p: Array, Y: Array) -> tuple[Array, Array, Array]:
+        """Return both derivatives and the log-likelihood of each row of a block, with q ∝ p^β."""
         eta = beta * log_p
         eta = eta - eta.max(axis=1, keepdims=True)
         q = np.exp(eta)
@@ -83,5 +85,5 @@ def _evaluate_likelihood(beta: float, log_probs: Array, Y: Array, w: Array) -> t
 
 
 def contradicted_rows(preds: Predictions) -> Array:
-    """Mask (n,) of the rows of positive weight in which an observed class has predicted probability 0."""
+    """Return a mask (n,) of the rows of positive weight in which an observed class has predicted probability 0."""
     return np.asarray((exact_zeros(preds) & (preds.Y > 0)).any(axis=1) & (preds.w > 0))

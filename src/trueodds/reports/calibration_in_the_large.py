@@ -15,7 +15,7 @@ from trueodds.reports.wald_measures import StandardMeasure, WaldIntervals, varia
 
 
 def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, float | None]:
-    """Calibration-in-the-large, and the same in standard errors under the null hypothesis.
+    """Return calibration-in-the-large, and the same in standard errors under the null hypothesis.
 
     For two classes it is that of the second class, otherwise that of the predicted class.
     """
@@ -31,24 +31,25 @@ def calibration_in_the_large_of_rows(preds: Predictions) -> tuple[float | None, 
 
 
 def calibration_in_the_large(view: View) -> tuple[float, float | None]:
-    """Mean observed minus mean predicted, also in standard errors of a calibrated model with independent rows.
+    """Return mean observed minus mean predicted, also in standard errors of a calibrated model with independent rows.
 
     With votes, the standard error is computed from the residuals.
     """
     mean = float((view.w * (view.y - view.p.astype(np.float64))).sum() / view.total)
+    # Σ w²r² of the residuals r with votes, and else Σ w²p(1 − p), the variance of the outcomes of a calibrated model.
     squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
     return mean, _z_score(mean, float(np.sqrt(squares.sum())) / view.total)
 
 
 def _z_score(mean: float, se: float) -> float | None:
-    """The mean in standard errors; infinite if the standard error is 0 and the mean is not."""
+    """Return the mean in standard errors; infinite if only the standard error is 0, None if both are."""
     if se > 0:
         return mean / se
     return math.copysign(math.inf, mean) if abs(mean) > 1e-12 else None
 
 
 def in_the_large_measure(view: View, cluster: Array | None, wald: WaldIntervals) -> StandardMeasure:
-    """Calibration-in-the-large: mean observed minus mean predicted, with a standard error from the residuals.
+    """Return calibration-in-the-large, mean observed minus mean predicted, with a standard error from the residuals.
 
     If the standard error under calibration does not exclude a difference of 0, the larger of the two is used, because
     outcomes that are all correct have residuals without variance.

@@ -66,12 +66,12 @@ def data_notes(rows: Predictions | Tally) -> list[Note]:
 
 
 def _make_views(rows: Predictions | Tally, lens: Lens) -> Any:
-    """The views of rows or of the cells of a tally through a lens."""
+    """Return the views of rows or of the cells of a tally through a lens."""
     return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
 
 
 def _weighted_mean(view: View | None, array_name: str) -> float | None:
-    """The weighted mean of the array `p` or `y` of a view."""
+    """Return the weighted mean of the array `p` or `y` of a view; None without a view."""
     return None if view is None else float((view.w * getattr(view, array_name)).sum() / view.total)
 
 
@@ -88,6 +88,7 @@ def _count_zeros(preds: Predictions) -> dict[str, int]:
 
 MIN_DISTINCT = 0.9  # share of distinct predictions; with fewer, scores are coarse and equal rows need not be copies
 MIN_COPIES = 0.005  # share of copies below which no note is made
+MIN_ROWS_WITH_COPIES = 100  # number of rows; with fewer, no note on copies is made
 
 
 def duplicate_notes(preds: Predictions) -> list[Note]:
@@ -95,8 +96,9 @@ def duplicate_notes(preds: Predictions) -> list[Note]:
 
     There is no note if clusters are given.
     """
-    if preds.cluster is not None or preds.n < 100 or preds.p.ndim == 1 or preds.y is None:
+    if preds.cluster is not None or preds.n < MIN_ROWS_WITH_COPIES or preds.p.ndim == 1 or preds.y is None:
         return []
+    # A random projection of the predictions plus a random offset for the outcome: different rows have different keys.
     rng = np.random.default_rng(0)
     row_keys = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
     outcome_offsets = 10 * rng.standard_normal(preds.k)

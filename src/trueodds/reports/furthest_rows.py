@@ -95,25 +95,28 @@ class VoteNullDistribution:
 
     listed_distances: Array  # (draws, listed rows) distances of the listed rows
     max_distances: Array  # (draws,) the largest distance of any row
-    errors: Mapping[str, Array]  # ECE and log loss against the majority of the votes, in the first draws
+    errors: Mapping[str, Array]  # "ece" and "log_loss" against the majority of the drawn votes, (draws,)
 
     @property
     def n_draws(self) -> int:
-        """The number of draws."""
+        """Number of draws."""
         return len(self.max_distances)
 
     def critical_value(self, draws: Array, level: float) -> float:
-        """The value that at most that share of the draws exceeds; a larger one has a p-value of at most `share`."""
+        """Return the value that at most a share `level` of the draws exceeds; more has a p-value of at most `level`.
+
+        `draws` (draws,) are the distances of one row, or the largest ones of all rows.
+        """
         return float(np.sort(draws)[self.n_draws - math.floor(level * (1 + self.n_draws) + 1e-9)])
 
     def pvalue(self, distance: float) -> float:
-        """The adjusted p-value: the share of draws in which the largest distance of any row is at least this one."""
+        """Return the adjusted p-value: the share of draws in which the largest distance of any row is at least this."""
         reached = self.max_distances >= distance - 1e-10 * abs(distance)
         return float(1 + reached.sum()) / (1 + self.n_draws)
 
 
 def _n_vote_draws(rows: Predictions, alpha: float) -> int:
-    """The number of draws: what a p-value of alpha requires, and up to 999 if the size allows."""
+    """Return the number of draws: what a p-value of alpha requires, and up to 999 if the size allows."""
     return max(
         math.ceil(1 / min(alpha, POINTWISE_LEVEL) - 1e-9) - 1, min(999, MAX_DRAWN_SHARES // (rows.n * rows.k) - 1)
     )
@@ -142,12 +145,12 @@ def _draw_votes(rows: Predictions, furthest: Array, n_draws: int, rng: np.random
 
 
 def _vote_distances(rows: Predictions, shares: Array) -> Array:
-    """Squared distance (n,) of each row from vote shares (n, K), corrected for vote noise where it is known."""
+    """Return the squared distance (n,) of each row from vote shares (n, K), without vote noise where it is known."""
     return HumanDistance().row_scores(View(rows.P, shares, rows.weight, votes=rows.counts))
 
 
 def _select_largest(distances: Array, rows: Predictions, *, has_repeated_rows: bool) -> Array:
-    """The indices of the rows with the largest distances, in decreasing order; ties by row number."""
+    """Return the indices of the rows with the largest distances, in decreasing order; ties by row number."""
     order = np.argsort(-distances, kind="stable")
     order = order[rows.w[order] > 0]
     if has_repeated_rows:
@@ -162,7 +165,7 @@ def _select_largest(distances: Array, rows: Predictions, *, has_repeated_rows: b
 def _describe_row(
     rows: Predictions, i: int, distance: float, position: int, null_distribution: VoteNullDistribution | None
 ) -> dict[str, Any]:
-    """Row i as a JSON object; `position` is its place among the listed rows."""
+    """Return row i as a JSON object; `position` is its place among the listed rows."""
     predicted, voted = rows.P[i], rows.Y[i]
     model_class, majority_class = int(predicted.argmax()), int(voted.argmax())
     return {

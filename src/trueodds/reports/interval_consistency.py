@@ -50,7 +50,10 @@ def reconcile_intervals(
 def _raise_limits(
     canonical: Estimate, interval: Interval, by_lens: dict[str, Estimate], n_classes: int, *, rejected: bool
 ) -> Estimate:
-    """The canonical error with limits that are at least those of the confidence and class errors."""
+    """Return the canonical error with limits that are at least those of the confidence and class errors.
+
+    `interval` is its interval, `by_lens` has the errors by lens, and `rejected` says whether its own test rejects.
+    """
     factors = (("confidence", 1.0), ("classwise", n_classes / 2))
     coarser_intervals = [
         (ends, factor) for lens, factor in factors if lens in by_lens and (ends := by_lens[lens].interval)
@@ -84,7 +87,7 @@ def _raise_limits(
 
 
 def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimate:
-    """The error with another interval, whose method is `reconciled`, and a note with this text."""
+    """Return the error with another interval, whose method is `reconciled`, and a note with this text."""
     return replace(
         error,
         interval=replace(interval, method=RECONCILED_METHOD),
@@ -94,5 +97,5 @@ def _replace_interval(error: Estimate, interval: Interval, text: str) -> Estimat
 
 
 def _format_interval(interval: Interval) -> str:
-    """The method and the ends of an interval, for a note."""
+    """Return the method and the ends of an interval, for a note."""
     return f"{interval.method}, {format_number(interval.low)} to {format_number(interval.high)}"

@@ -61,7 +61,7 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
 
 
 def standard_notes(preds: Predictions) -> list[Note]:
-    """A note if the calibration intercept or slope is undefined."""
+    """Return a note if the calibration intercept or slope is undefined."""
     if preds.kind == "multilabel":
         return []
     if preds.kind == "classes" and preds.k > 2:
@@ -88,7 +88,7 @@ def standard_notes(preds: Predictions) -> list[Note]:
 def _observed_to_expected(
     view: View, intercept: StandardMeasure, cluster: Array | None, wald: WaldIntervals
 ) -> StandardMeasure:
-    """Observed over expected number of events (O:E ratio), with an interval from that of the calibration intercept.
+    """Return observed over expected number of events (O:E ratio), with an interval from that of the intercept.
 
     Shifting the log odds by the calibration intercept makes the expected number of events equal to the observed number.
     The limits of its interval are therefore converted to limits of the ratio, and both intervals exclude the ideal
@@ -116,7 +116,7 @@ def _observed_to_expected(
 
 
 def _auc_measure(auc: float, se: float, wald: WaldIntervals) -> StandardMeasure:
-    """The area with an interval computed on the logit scale, which stays in [0, 1]."""
+    """Return the AUC with an interval computed on the logit scale, which stays in [0, 1]."""
     measure = wald.measure("auc", auc, float("nan"), None)
     logit_interval = wald.interval(float(logit(auc)), se / (auc * (1 - auc))) if 0 < auc < 1 else None
     if logit_interval is None:

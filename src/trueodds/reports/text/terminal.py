@@ -15,6 +15,7 @@ from trueodds.reports.text.tables import TextTable
 
 TextStyle = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 DEFAULT_WIDTH = 88  # columns of text
+MIN_WIDTH = 48  # columns of text; a narrower terminal wraps the lines itself
 MAX_TABLE_ROWS = 20  # rows of a table shown; the HTML page and the JSON have all of them
 _MAX_OTHER_COLUMN_WIDTH, _MAX_FIRST_COLUMN_WIDTH = (
     28,
@@ -43,7 +44,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
         The report, without trailing blanks.
     """
     audit = printable_tree(audit)
-    width = max(48, width or DEFAULT_WIDTH)
+    width = max(MIN_WIDTH, width or DEFAULT_WIDTH)
     paint = style or _plain_text
     data, verdict = audit["data"], audit["verdict"]
     calibrated = verdict.get("rejected") is False and verdict.get("state") != "too few rows"
@@ -80,7 +81,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: TextS
 
 
 def _wrap(text: str, width: int, initial_indent: str = "", indent: str = "") -> list[str]:
-    """The wrapped text, with no line break inside a percentage or p-value."""
+    """Return the wrapped text, with no line break inside a percentage or p-value."""
     return textwrap.wrap(
         insert_no_break_spaces(text),
         width,
@@ -91,12 +92,12 @@ def _wrap(text: str, width: int, initial_indent: str = "", indent: str = "") -> 
 
 
 def _plain_text(piece: str, _role: str) -> str:
-    """The text without any color: the style of a report that is no terminal's."""
+    """Return the text without any color: the style of a report outside of a terminal."""
     return piece
 
 
 def _format_summary(summary: list[SummaryLine], width: int, paint: TextStyle) -> str:
-    """Labels in one column and values in the next, followed by wrapped remarks; below the labels if width is scarce."""
+    """Format labels in a column, and beside or, if width is scarce, below them the values with wrapped remarks."""
     label_width = max(len(fact.label) for fact in summary) + 2
     is_stacked = width - label_width - 2 < _MIN_VALUE_WIDTH
     label_width = 2 if is_stacked else label_width
@@ -118,7 +119,7 @@ def _format_summary(summary: list[SummaryLine], width: int, paint: TextStyle) ->
 
 
 def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH) -> str:
-    """A table with numbers right-aligned and names left-aligned; long names are shortened in the middle.
+    """Format a table with numbers right-aligned and names left-aligned; long names are shortened in the middle.
 
     >>> from trueodds.reports.text.tables import TableColumn
     >>> columns = (TableColumn("score", numeric=False), TableColumn("value"))
@@ -155,7 +156,7 @@ def _format_table(table: TextTable, paint: TextStyle, width: int = DEFAULT_WIDTH
 
 
 def _format_entries(table: TextTable, width: int) -> list[str]:
-    """The lines of a list of facts: labels in one column, and wrapped texts beside them."""
+    """Format the lines of a list of facts: labels in one column, and wrapped texts beside them."""
     label_width = max(len(row[0]) for row in table.rows) + 2
     lines = []
     for name, value in table.rows:
@@ -165,7 +166,7 @@ def _format_entries(table: TextTable, width: int) -> list[str]:
 
 
 def _shorten_middle(cell: str, max_width: int) -> str:
-    """The cell, with an ellipsis instead of its middle if it is too long."""
+    """Return the cell, with an ellipsis instead of its middle if it is too long."""
     if len(cell) <= max_width:
         return cell
     half = (max_width - 1) // 2
@@ -173,7 +174,7 @@ def _shorten_middle(cell: str, max_width: int) -> str:
 
 
 def _format_notes(notes: list[tuple[str, str]], width: int, paint: TextStyle) -> str:
-    """The notes, each as its code and its wrapped text."""
+    """Format the notes, each as its code and its wrapped text."""
     lines = [paint("Notes", "title")]
     for code, note in notes:
         lines += _wrap(f"[{code}] {note}", width, initial_indent="  ", indent=" " * 10)

@@ -105,7 +105,7 @@ def verdict_sentence(
 
     Data that look wrong come first.
     """
-    parts = (
+    sentences = (
         _implausible_data_sentence(recalibration),
         _calibration_sentence(results, family, state, alpha, data),
         _worst_group_sentence(results, state, alpha, data),
@@ -113,7 +113,7 @@ def verdict_sentence(
         _test_sentence(results, family, state, alpha, data),
         _recalibration_sentence(recalibration, data),
     )
-    return to_printable(" ".join(part for part in parts if part))
+    return to_printable(" ".join(sentence for sentence in sentences if sentence))
 
 
 def _calibration_sentence(

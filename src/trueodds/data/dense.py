@@ -65,7 +65,7 @@ def from_dense(
 
     Parameters
     ----------
-    kind : type
+    predictions_class : type
         The class `Predictions`, which itself imports this module.
     labels : array (images, …)
         Class of each position as an integer.
@@ -186,9 +186,14 @@ def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fi
 
 
 def _restate_by_image(problem: InputError, y: Array, kept_positions: Array, *, foreground: bool) -> InputError:
-    """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean."""
+    """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean.
+
+    `kept_positions` are the indices (n,) of the rows in the flat labels, and `foreground` says that the probability of
+    the second of two classes alone was given.
+    """
 
     def position(row: re.Match[str]) -> str:
+        """Return the image and the position in it for the number of a row."""
         image, *pixel = (int(i) for i in np.unravel_index(kept_positions[int(row[1])], y.shape))
         return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
 

@@ -19,6 +19,7 @@ from trueodds.data.arrays import (
     count_phrase,
     refuse_first_invalid,
 )
+from trueodds.data.probabilities import DEFAULT_SUM_TOLERANCE
 
 
 def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
@@ -222,7 +223,7 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
             f"none in row {int(np.argmin(n_votes))} ({int((n_votes <= 0).sum()):,} such rows)",
             "Remove rows without votes.",
         )
-    is_count, is_share = (votes == np.rint(votes)).all(axis=1), np.abs(n_votes - 1) <= 1e-5
+    is_count, is_share = (votes == np.rint(votes)).all(axis=1), np.abs(n_votes - 1) <= DEFAULT_SUM_TOLERANCE
     if not is_count.all() and not is_share.all():
         is_neither = ~is_count & ~is_share
         row = int(np.argmax(is_neither if is_neither.any() else ~is_count))

@@ -55,7 +55,7 @@ def exact_zeros(preds: Predictions) -> Array:
 
 
 def log_observed(preds: Predictions) -> Array:
-    """The log-probability of the observed class, (n,) float64; with votes the mean over them."""
+    """Return the log-probability of the observed class, (n,) float64; with votes the mean over them."""
     if preds.votes is not None:
         voted = preds.votes > 0
         return (preds.votes * np.where(voted, log_probabilities(preds), 0.0)).sum(axis=1)

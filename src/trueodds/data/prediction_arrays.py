@@ -18,6 +18,7 @@ from trueodds.data.weights import repeat_rows
 Groups = Mapping[str, Array]
 T = TypeVar("T")
 
+# All fields of predictions, which pickling, subsets and concatenation copy.
 ARRAY_FIELDS = (
     "classes",
     "cluster",
@@ -41,8 +42,8 @@ class PredictionArrays:
 
     __slots__ = (*ARRAY_FIELDS, "_cache", "_n_tied")
 
-    n: int
-    k: int
+    n: int  # number of rows
+    k: int  # number of classes
     dtype: str  # dtype of the probabilities, as given
     kind: str  # "classes", "confidence" or "multilabel"
     p: Array  # (n,) probability of the second class, or (n, K); as given
@@ -51,11 +52,11 @@ class PredictionArrays:
     votes: Array | None  # (n, K) shares that sum to 1
     counts: Array | None  # (n,) number of votes of each row, if counts were given
     weight: Array | None  # (n,)
-    group: Groups
-    cluster: Array | None  # (n,) int64
-    classes: tuple[Any, ...]
-    notes: tuple[Note, ...]
-    _n_tied: int | None
+    group: Groups  # column name -> (n,) subgroup of each row
+    cluster: Array | None  # (n,) int64, numbered from 0
+    classes: tuple[Any, ...]  # names of the classes
+    notes: tuple[Note, ...]  # facts found in the validation
+    _n_tied: int | None  # number of rows with several largest probabilities; None until they are counted
     _cache: dict[Hashable, Any]  # values computed once for these rows
 
     def _set_arrays(self, values: Mapping[str, Any]) -> None:

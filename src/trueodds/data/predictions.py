@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from trueodds.core.errors import InputError, Note
+from trueodds.core.errors import InputError
 from trueodds.core.signatures import checks_arguments
 from trueodds.core.typing import Array
 from trueodds.data import argument_order, arrays, groups
@@ -115,39 +115,29 @@ class Predictions(PredictionArrays):
             votes, counts = check_votes(y_raw, k)
         else:
             y = check_labels(y_raw, k, names, has_names=classes is not None, is_single=p.ndim == 1)
-        self._set_checked("classes", p, y, votes, counts, names, p_raw.dtype.name, notes, weight, group, cluster)
+        self._set_checked(
+            p, names, kind="classes", y=y, votes=votes, counts=counts, dtype=p_raw.dtype.name, notes=tuple(notes),
+            weight=weight, group=group, cluster=cluster,
+        )  # fmt: skip
 
     def _set_checked(
         self,
-        kind: str,
         p: Array,
-        y: Array | None,
-        votes: Array | None,
-        counts: Array | None,
         classes: tuple[Any, ...],
-        dtype: str,
-        notes: list[Note],
+        *,
         weight: ArrayLike | None,
         group: ArrayLike | Groups | None,
         cluster: ArrayLike | None,
+        **fields: Any,
     ) -> None:
+        """Check weights, groups and clusters, and set all fields; `fields` are the others, which were checked before.
+
+        The outcomes and logits that are not among them are None.
+        """
         n = len(p)
-        values = {
-            "kind": kind,
-            "p": p,
-            "logits": None,
-            "y": y,
-            "votes": votes,
-            "counts": counts,
-            "classes": classes,
-            "dtype": dtype,
-            "weight": check_weights(weight, n),
-            "group": groups.check_groups(group, n),
-            "cluster": groups.check_clusters(cluster, n),
-            "n": n,
-            "k": len(classes),
-            "notes": tuple(notes),
-        }
+        values = dict.fromkeys(("logits", "y", "votes", "counts")) | fields
+        values |= {"p": p, "classes": classes, "n": n, "k": len(classes), "weight": check_weights(weight, n)}
+        values |= {"group": groups.check_groups(group, n), "cluster": groups.check_clusters(cluster, n)}
         self._set_arrays(values)
 
     @classmethod
@@ -232,17 +222,18 @@ class Predictions(PredictionArrays):
         >>> Predictions.from_confidence([0.9, 0.6], [True, False]).kind
         'confidence'
         """
-        c_raw, z_raw = arrays.as_array(confidence, "confidence"), arrays.as_array(correct, "correct")
-        argument_order.refuse_swapped_confidence(c_raw, z_raw)
-        c = arrays.as_float_array(c_raw, "confidence")
-        arrays.check_one_dimensional(c, "confidence")
-        arrays.check_same_length(z_raw, c, "correct", "confidence")
-        notes = check_probabilities(c, c_raw.dtype, None, check_sums=False)
-        z = check_correctness(z_raw)
+        confidence_raw, correct_raw = arrays.as_array(confidence, "confidence"), arrays.as_array(correct, "correct")
+        argument_order.refuse_swapped_confidence(confidence_raw, correct_raw)
+        prob = arrays.as_float_array(confidence_raw, "confidence")
+        arrays.check_one_dimensional(prob, "confidence")
+        arrays.check_same_length(correct_raw, prob, "correct", "confidence")
+        notes = check_probabilities(prob, confidence_raw.dtype, None, check_sums=False)
+        y = check_correctness(correct_raw)
         preds = cls.__new__(cls)
         preds._set_checked(
-            "confidence", c, z, None, None, ("wrong", "correct"), c_raw.dtype.name, notes, weight, group, cluster
-        )
+            prob, ("wrong", "correct"), kind="confidence", y=y, dtype=confidence_raw.dtype.name, notes=tuple(notes),
+            weight=weight, group=group, cluster=cluster,
+        )  # fmt: skip
         return preds
 
     @classmethod
@@ -294,7 +285,10 @@ class Predictions(PredictionArrays):
         y = check_binary(y_raw)
         names = check_class_names(classes, p.shape[1])
         preds = cls.__new__(cls)
-        preds._set_checked("multilabel", p, y, None, None, names, p_raw.dtype.name, notes, weight, group, cluster)
+        preds._set_checked(
+            p, names, kind="multilabel", y=y, dtype=p_raw.dtype.name, notes=tuple(notes),
+            weight=weight, group=group, cluster=cluster,
+        )  # fmt: skip
         return preds
 
     @staticmethod

@@ -230,7 +230,7 @@ def test_a_row_without_weight_is_not_listed() -> None:
 def test_copies_of_a_row_are_listed_once() -> None:
     Q, votes = crowd(n=30)
     preds = Predictions(votes, sharpened(Q), weight=np.full(30, 3))
-    people, notes = section(preds.expand_frequencies(), repeated=True)
+    people, notes = section(preds.expand_frequencies(), has_repeated_rows=True)
     listed = [entry["row"] for entry in people["rows"]["listed"]]
     assert people["rows"]["n"] == 90
     assert "TN162" in notes
@@ -242,7 +242,7 @@ def test_copies_of_a_row_are_listed_once() -> None:
 
 def test_rows_of_equal_shares_but_other_numbers_of_votes_are_no_copies() -> None:
     preds = Predictions([[5, 5], [50, 50], [9, 1]], [[0.9, 0.1]] * 3, weight=[2, 1, 1])
-    people, _ = section(preds.expand_frequencies(), repeated=True)
+    people, _ = section(preds.expand_frequencies(), has_repeated_rows=True)
     assert sorted((row["row"], row["votes"]) for row in people["rows"]["listed"]) == [(0, 10), (2, 100), (3, 10)]
 
 

@@ -89,7 +89,7 @@ class Comparison(Result):
         return (first if self.interval.low > 0 else second) if all(value <= best_value for value in values) else None
 
     def describe(self) -> str:
-        """The difference with its interval and p-value, and both models, in one line."""
+        """Describe the difference with its interval and p-value, and both models, in one line."""
         first, second = self.names
         pieces = [f"{self.estimator} {first} − {second} {format_number(self.difference)}"]
         if self.interval is not None:
@@ -180,7 +180,7 @@ class Ranking(Result):
         return tuple((first, second) for first, second in open_pairs)
 
     def describe(self) -> str:
-        """The order and which parts of it are settled, in one line."""
+        """Describe the order and which parts of it are settled, in one line."""
         order = ", ".join(f"{name} {format_number(self.models[name].value)}" for name in self.order)
         pieces = [f"{self.estimator} {order}"]
         settled_text, unsettled_text = _list_pairs(self.settled, " < ", ", "), _list_pairs(self.unsettled, ", ", "; ")

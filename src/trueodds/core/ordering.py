@@ -19,8 +19,8 @@ def round_significant(x: float, digits: int = 9) -> float:
 def decreasing_order(values: Iterable[float], *tie_breakers: Iterable[float]) -> Sequence[int]:
     """Return the indices that sort the values from the largest to the smallest.
 
-    Values that agree to nine digits are ordered by the next of `ties`, also decreasing, and finally keep their order.
-    NaN comes last.
+    Values that agree to nine digits are ordered by the next of `tie_breakers`, also decreasing, and finally keep their
+    order. NaN comes last.
 
     >>> decreasing_order([0.3, 0.5, 0.1 + 0.2])
     [1, 0, 2]

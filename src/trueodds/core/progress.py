@@ -73,8 +73,8 @@ class ProgressBar:
     def __init__(self) -> None:
         self._start_time = time.monotonic()
         self._enabled = _on_terminal() or _in_notebook()
-        self._bar: Any = None
-        self._task: Any = None
+        self._bar: Any = None  # the bar of rich, once it is shown
+        self._task: Any = None  # its task
         self._visible = False
         self._share = 0.0
         self._step = ""
@@ -132,7 +132,7 @@ class ProgressBar:
 
 
 def _on_terminal() -> bool:
-    """Whether stderr is a terminal; programs without a console have none, and some replace it by another object."""
+    """Return whether stderr is a terminal; programs without a console have none, and some replace it."""
     stream = sys.stderr
     return stream is not None and not getattr(stream, "closed", False) and hasattr(stream, "isatty") and stream.isatty()
 

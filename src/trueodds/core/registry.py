@@ -24,11 +24,15 @@ class Registry:
     """
 
     def __init__(self, kind: str, table: Mapping[str, str], method_of_setting: Mapping[str, str] | None = None) -> None:
-        """Create the registry; `owners` maps a setting to the method that has it, for hints in error messages."""
+        """Create the registry of one kind of methods, such as "estimator".
+
+        `table` maps the name of a method to its "module:Class". `method_of_setting` maps a setting to a method that has
+        it, for hints in error messages.
+        """
         self.kind = kind
         self._table = dict(table)
         self._method_of_setting = dict(method_of_setting or {})
-        self._documented: set[str] = set()
+        self._documented: set[str] = set()  # methods whose docstring has the paragraph on their use
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all methods in the order of the table."""
@@ -93,7 +97,7 @@ class Registry:
         return _settings_of_method(self.load(name))
 
     def check(self, name: str, settings: Iterable[str], caller_settings: Iterable[str] = ()) -> None:
-        """Raise an error for a setting that neither the method nor its caller (`also`) has."""
+        """Raise an error for a setting that neither the method nor its caller (`caller_settings`) has."""
         known_settings = (*self._accepted_settings(name), *caller_settings)
         for key in settings:
             if key not in known_settings:
@@ -117,7 +121,7 @@ class Registry:
 
 
 def dataclass_settings(method: Any) -> tuple[str, ...]:
-    """Return the names of a dataclass's settings."""
+    """Return the names of the parameters of a dataclass's constructor."""
     return tuple(field.name for field in dataclasses.fields(method) if field.init)
 
 

@@ -14,7 +14,7 @@ from trueodds.core.formatting import format_number, format_percent, format_setti
 from trueodds.core.json_files import strict_json
 from trueodds.core.printable import to_printable
 
-_NULL_DETAILS = re.compile(r", so that |; ")  # what follows is the distribution of the statistic, which `null` has
+_NULL_DETAILS = re.compile(r", so that |; ")  # separates the null hypothesis from its details, which one line omits
 SCORES = ("brier", "log_loss", "spherical", "murphy_loss", "rps", "bas")  # not 0 for a perfect model
 
 
@@ -86,7 +86,10 @@ class Interval:
 
 
 def drop_undefined(result: Any, value_field: str, other_fields: tuple[str, ...] = ()) -> None:
-    """Remove the interval of an undefined value and add a note; called when a result is created."""
+    """Remove the interval of an undefined value and add a note; called when a result is created.
+
+    `value_field` and `other_fields` are the names of the fields that may be NaN.
+    """
     interval: Interval | None = getattr(result, "interval", None)
     undefined_fields = [name for name in (value_field, *other_fields) if _is_nan(getattr(result, name))]
     if interval is not None and (value_field in undefined_fields or _is_nan(interval.low) or _is_nan(interval.high)):

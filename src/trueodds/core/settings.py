@@ -69,7 +69,7 @@ class OneOf:
 class Described:
     """The description of a type in an error, where the one that its annotation gives would be hard to read."""
 
-    text: str
+    text: str  # after "must be", such as "a number between 0 and 1"
 
 
 Integer = Annotated[int, Range()]
@@ -119,7 +119,7 @@ def check_settings(instance: Any) -> None:
 
 @cache
 def declared_settings(cls: Any) -> Mapping[str, tuple[Any, Any]]:
-    """Return the type and default of each setting, or nothing if the annotations cannot be evaluated."""
+    """Return the annotation and the default of each setting, or nothing if the annotations cannot be evaluated."""
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
     except NameError:  # for a user's class with names that are imported only for type checking
@@ -128,7 +128,9 @@ def declared_settings(cls: Any) -> Mapping[str, tuple[Any, Any]]:
 
 
 def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) -> Any:
-    """Return the value as it is stored; raise TO203 if the annotation does not allow it.
+    """Return the value as it is stored; raise TO203 if the annotation `hint` does not allow it.
+
+    `name` is the setting for the error, which suggests the `default` if there is one.
 
     >>> check("bins", np.int64(5), BinCount), check("order", 2, Positive)
     (5, 2)

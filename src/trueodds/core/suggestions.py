@@ -1,6 +1,6 @@
 """Suggest the known names for an unknown word, with the synonyms of the literature and of other libraries.
 
-Case, hyphens, underscores and blanks make no difference. A phrase begins with the name it stands for.
+Case, hyphens, underscores and blanks make no difference.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-# From names (with settings where needed, several separated by |) to synonyms in the literature and other libraries.
+# Synonyms in the literature and other libraries, by what is suggested for them: a phrase, or several phrases separated
+# by " | ". A phrase is the name of a method, setting, value or argument, which `name_of_phrase` returns, and may be
+# followed by a blank and what the synonym needs beside the name, such as "ece with lens='classwise'". Of several
+# phrases those are suggested whose name is known where the synonym was used, as a calibrator or a diagram for "hist".
 _SYNONYMS_OF_PHRASE: dict[str, tuple[str, ...]] = {
     # estimators
     "ece": ("expected calibration error", "calibration error", "l1 calibration error", "confidence ece", "top1 ece"),
@@ -131,21 +134,22 @@ def normalize_name(word: str) -> str:
     return re.sub(r"[^a-z0-9]", "", word.lower())
 
 
+# The phrases that are suggested for each normalized synonym.
 PHRASES_OF_SYNONYM = {
-    normalize_name(other): tuple(phrase.split(" | "))
-    for phrase, others in _SYNONYMS_OF_PHRASE.items()
-    for other in others
+    normalize_name(synonym): tuple(phrases.split(" | "))
+    for phrases, synonyms in _SYNONYMS_OF_PHRASE.items()
+    for synonym in synonyms
 }
 _TEXT_OF_UNRELATED_MEASURE = {normalize_name(word): text for word, text in UNRELATED_MEASURES.items()}
 
 
 def name_of_phrase(phrase: str) -> str:
-    """Return the name that a phrase refers to: its first word."""
+    """Return the name that a phrase of `_SYNONYMS_OF_PHRASE` begins with: its text up to the first blank."""
     return phrase.partition(" ")[0]
 
 
 def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
-    """Return the known names of which this is a synonym or another spelling, with the settings that are needed.
+    """Return the known names of which this is another spelling, else the phrases of those of which it is a synonym.
 
     >>> resolve_synonym("Classwise-ECE", ["ece", "sce"]), resolve_synonym("nonsense", ["ece"])
     (["ece with lens='classwise'"], [])

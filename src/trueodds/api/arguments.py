@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def resolve_method(registry: Any, base_class: type, method: Any, settings: dict[str, Any]) -> Any:
-    """Return the method with this name and these settings; an instance is returned as it is."""
+    """Return the method with this name and these settings; an instance of `base_class` is returned as it is."""
     is_name = isinstance(method, str) and method in registry.names()
     for name in settings:
         hint = describe_row_argument(name)
@@ -49,7 +49,7 @@ def resolve_method(registry: Any, base_class: type, method: Any, settings: dict[
         return method
     if not isinstance(method, str):
         is_list_of_methods = isinstance(method, (list, tuple)) and all(
-            isinstance(one, (str, base_class)) for one in method
+            isinstance(item, (str, base_class)) for item in method
         )
         if is_list_of_methods:
             fix = f"Call it once per {registry.kind}."
@@ -62,7 +62,10 @@ def resolve_method(registry: Any, base_class: type, method: Any, settings: dict[
 
 
 def add_seed(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
-    """Add the seed of the call to the settings of an estimator that assigns rows to folds."""
+    """Add the seed of the call to the settings of an estimator that assigns rows to folds.
+
+    `rng` is as passed to the call; if it is a generator, a seed is drawn from `generator`.
+    """
     if not isinstance(estimator, str) or "rng" in settings or estimator not in ESTIMATORS.names():
         return settings
     if not ESTIMATORS.has_setting(estimator, "rng"):
@@ -184,6 +187,7 @@ def pair_model_arrays(*args: Any) -> tuple[Any, ...]:
     return pair_arrays(y_true, second, *rest)
 
 
+# By the function that pairs arrays: the calls that an error suggests.
 _EXAMPLE_CALLS = {
     pair_arrays: "Call {name}(y_true, y_prob), or {name}(preds).",
     pair_model_arrays: "Call {name}(y_true, p_a, p_b), or {name}(a, b).",
@@ -193,7 +197,11 @@ _EXAMPLE_CALLS = {
 def _accept_reordered_arguments(
     function: PublicFunction, combine_arrays: Callable[..., tuple[Any, ...]]
 ) -> PublicFunction:
-    """Wrap a public function so that `pair` combines the arrays among its positional arguments."""
+    """Wrap a public function so that `combine_arrays` combines the arrays among its positional arguments.
+
+    It gets the positional arguments, with `y_true` and `y_prob` inserted if they were passed by keyword, and returns
+    those of the function.
+    """
     signature, name = inspect.signature(function), getattr(function, "__name__", "")
     keywords = keyword_names(signature.parameters.values())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -247,6 +255,7 @@ def _add_keyword_hint(problem: InputError, settings: Mapping[str, Any], keywords
     return InputError(problem.code, problem.problem, problem.got, hint)
 
 
+# Remedies for rows that were tallied, and those for a tally that was passed.
 _TALLY_REPLACEMENTS = (
     ("Use mode='exact'", "Pass the predictions"),
     ("use mode='exact'", "pass the predictions"),

@@ -165,7 +165,7 @@ def by_group(
     _check_has_groups(rows)
     resolved_lens = resolve_lens(rows, lens, method)
     aggregation = aggregate or resolved_lens.aggregate
-    # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
+    # The rows as given, so that groups of rows of weight 0, which the resolved rows lack, are listed.
     partitions = group_partitions(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
     groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))

@@ -27,7 +27,7 @@ from trueodds.resampling.comparison.compare_models import DEFAULT_SWAPS, ModelCo
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.tallies.tally import Tally
 
-DEFAULT_ESTIMATOR = "debiased_l2"  # tells models apart where the bias of ece hides it
+DEFAULT_ESTIMATOR = "debiased_l2"  # unlike ece, it has no bias that hides differences between models
 
 
 @typing.overload
@@ -143,7 +143,7 @@ def compare(
     >>> to.compare([to.Predictions(y, p), to.Predictions(y, [0.5] * 100)], "brier").order
     ('a', 'b')
     """
-    is_one_table = has_label(a) and models_by_name(a) is None  # of one model
+    is_one_table = has_label(a) and models_by_name(a) is None  # the columns of one model
     is_ranking = isinstance(a, (Mapping, list, tuple)) and not is_pair(a) and not is_one_table
     names = check("names", names, Sequence[str | int | float] | None)
     if is_ranking and isinstance(b, Mapping):
@@ -152,7 +152,7 @@ def compare(
     if is_ranking and b is not None:
         estimator = b
     elif is_pair(a) and is_array(b):
-        b = (a[0], b)  # of the same outcomes
+        b = (a[0], b)  # with the outcomes of the first model
     interval_spec = IntervalSpec(
         interval, check("level", level, Level, 0.95), 2000 if resamples is None else resamples, resample
     )
@@ -209,7 +209,10 @@ def _note_brier_difference(settings: ModelComparison, models: Mapping[str, Predi
 
 
 def _models_by_name(a: Any, b: Any, names: Sequence[str] | None, *, is_ranking: bool) -> dict[str, Any]:
-    """Return the models by name."""
+    """Return the models by name.
+
+    `a` holds all models if `is_ranking`, else one of two; `names` replace the keys of a mapping or the default names.
+    """
     if not is_ranking and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
         raise InputError(
             "TO205", "A comparison needs two models.", "one", "compare(a, b, 'brier'), or measure for a single model."
@@ -246,7 +249,7 @@ def _check_same_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -
 
 
 def _default_model_name(number: int) -> str:
-    """The name of a model by its position: a, b, c, …, z, then m27, m28, …"""
+    """Return the name of a model by its position: a, b, c, …, z, then m27, m28, …"""
     return chr(ord("a") + number) if number < 26 else f"m{number + 1}"
 
 

@@ -143,13 +143,13 @@ def power(
             ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator)
         )
         resolved_lens = resolve_lens(rows, lens, error_estimator)
-        aggregation_used = aggregation or resolved_lens.aggregate
+        aggregation = aggregation or resolved_lens.aggregate
         with progress_context as report:
             result = rows_for_width(
                 rows,
                 error_estimator,
                 resolved_lens,
-                aggregation_used,
+                aggregation,
                 width,
                 plan.alpha,
                 generator,

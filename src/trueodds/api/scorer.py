@@ -23,7 +23,10 @@ from trueodds.lenses.lens_by_name import as_lens
 
 @dataclass(frozen=True)
 class Scorer:
-    """An estimator that is called like a scikit-learn scorer, ``scorer(model, X, y)``; greater is better."""
+    """An estimator that is called like a scikit-learn scorer, ``scorer(model, X, y)``; greater is better.
+
+    The fields are the arguments of `scorer`.
+    """
 
     estimator: str | Estimator
     lens: Any = None

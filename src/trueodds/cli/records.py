@@ -81,14 +81,14 @@ def check_columns(columns: Mapping[str, Any]) -> None:
         raise InputError("TO603", reason, "--correct and --answer", "Omit one of them.")
     for name, remedy in _TABLE_OPTION_REMEDIES.items():
         if name in columns and (
-            given_record_option := next(
+            used_record_option := next(
                 (record_option for record_option in RECORD_KEYWORDS if record_option in columns), None
             )
         ):
             option = "--" + name.replace("_", "-")
             fix = remedy or f"Leave {option} out."
             raise InputError(
-                "TO603", f"Records of answers are read without {option}.", f"{option} and --{given_record_option}", fix
+                "TO603", f"Records of answers are read without {option}.", f"{option} and --{used_record_option}", fix
             )
 
 

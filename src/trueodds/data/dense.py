@@ -124,36 +124,36 @@ def from_dense(
                 y, shape, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground."
             )
     image_of_position = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
-    is_kept = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
-    if not is_kept.any():
+    is_class_label = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
+    if not is_class_label.any():
         raise InputError(
             "TO108", "Every label is an ignored value.", f"ignore={describe(ignore)}", "Pass labels of classes as well."
         )
-    kept_labels, kept_probs = (
-        y.reshape(-1)[is_kept],
-        (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[is_kept],
+    row_labels, row_probs = (
+        y.reshape(-1)[is_class_label],
+        (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[is_class_label],
     )
     try:
         if logits:
             rows = predictions_class.from_logits(
-                kept_labels, kept_probs, cluster=image_of_position[is_kept], classes=classes
+                row_labels, row_probs, cluster=image_of_position[is_class_label], classes=classes
             )
         else:
             rows = predictions_class(
-                kept_labels,
-                kept_probs,
-                cluster=image_of_position[is_kept],
+                row_labels,
+                row_probs,
+                cluster=image_of_position[is_class_label],
                 classes=classes,
                 sum_tolerance=sum_tolerance,
             )
     except InputError as problem:
-        raise _restate_by_image(problem, y, np.flatnonzero(is_kept), foreground=p.shape == y.shape) from None
-    if not is_kept.all():
+        raise _restate_by_image(problem, y, np.flatnonzero(is_class_label), foreground=p.shape == y.shape) from None
+    if not is_class_label.all():
         rows = rows.with_notes(
             Note(
                 "TN143",
-                f"{int((~is_kept).sum()):,} of {len(is_kept):,} labels are ignored values; their predictions are"
-                " excluded.",
+                f"{int((~is_class_label).sum()):,} of {len(is_class_label):,} labels are ignored values; their"
+                " predictions are excluded.",
             )
         )
     return rows
@@ -185,16 +185,16 @@ def _shape_mismatch_error(y: Array, shape: tuple[int, ...], axis: int | None, fi
     )
 
 
-def _restate_by_image(problem: InputError, y: Array, kept_positions: Array, *, foreground: bool) -> InputError:
+def _restate_by_image(problem: InputError, y: Array, row_positions: Array, *, foreground: bool) -> InputError:
     """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean.
 
-    `kept_positions` are the indices (n,) of the rows in the flat labels, and `foreground` says that the probability of
+    `row_positions` are the indices (n,) of the rows in the flat labels, and `foreground` says that the probability of
     the second of two classes alone was given.
     """
 
     def position(row: re.Match[str]) -> str:
         """Return the image and the position in it for the number of a row."""
-        image, *pixel = (int(i) for i in np.unravel_index(kept_positions[int(row[1])], y.shape))
+        image, *pixel = (int(i) for i in np.unravel_index(row_positions[int(row[1])], y.shape))
         return f"image {image}" + (f", position ({', '.join(map(str, pixel))})" if pixel else "")
 
     fix = arrays.restate_own_arguments(problem).fix
